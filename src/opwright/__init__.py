@@ -1,0 +1,1 @@
+"""opwright: one PyTorch function in, a finished operator out."""

@@ -1,0 +1,89 @@
+"""What opwright says when it refuses: the fact, the place in the user's source, the remedy.
+
+Two families: `OpwrightError` is the user's mistake or a limit of the machine; `InternalError` is our bug. One class per
+refusal. Low stages raise facts; the outer stage adds the place once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line in the user's source."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class OpwrightError(Exception):
+    """A refusal: what is the case, where, and what to do about it.
+
+    Args:
+        fact: One sentence that says what is the case, with the offending value.
+        place: The line of the user's source it is about, when known.
+        hint: The remedy, printed on a line of its own.
+    """
+
+    def __init__(self, fact: str, *, place: Place | None = None, hint: str | None = None) -> None:
+        self.fact = fact
+        self.place = place
+        self.hint = hint
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        where = f"{self.place}: " if self.place else ""
+        remedy = f"\nhint: {self.hint}" if self.hint else ""
+        return f"{where}{self.fact}{remedy}"
+
+
+class UnannotatedParameter(OpwrightError):
+    """A parameter of the reference has no annotation, so the schema cannot be inferred."""
+
+
+class UnsupportedParameter(OpwrightError):
+    """A parameter of the reference has an annotation that no schema type stands for."""
+
+
+class UnsupportedReturn(OpwrightError):
+    """The reference returns something that is not a tensor or a tuple of tensors."""
+
+
+class UntraceableReference(OpwrightError):
+    """The reference cannot be turned into a graph: its control flow or a shape depends on data."""
+
+
+class NoKernel(OpwrightError):
+    """No kernel can be derived for this signature (a dtype, a device, an operation); the reference serves the call."""
+
+
+class CompilerMissing(OpwrightError):
+    """There is no working C++ compiler on this machine."""
+
+
+class BuildFailed(OpwrightError):
+    """The compiler refused a source."""
+
+
+class UnsafeCache(OpwrightError):
+    """The cache directory can be written by other users."""
+
+
+class RungMissing(OpwrightError):
+    """The rung that was asked for does not exist here."""
+
+
+class SamplesMissing(OpwrightError):
+    """An operator has no samples, so it cannot be checked or measured."""
+
+
+class OperatorNotFound(OpwrightError):
+    """A file, or an operator in a file, that a command names does not exist."""
+
+
+class InternalError(Exception):
+    """A bug in opwright: an invariant between its stages does not hold."""

@@ -1,0 +1,42 @@
+"""Settings: a frozen value that is passed down. The environment is read here and nowhere else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a user can set.
+
+    Attributes:
+        cache_directory: Where built libraries and the records of derived variants are kept.
+        compiler: The C++ compiler to use instead of the one that is found; None to look for one.
+        color: Whether terminal output may be coloured.
+        notify: Whether to say on stderr that a call is served by the reference, and that a build is under way.
+    """
+
+    cache_directory: Path
+    compiler: str | None = None
+    color: bool = True
+    notify: bool = True
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
+        """Read OPWRIGHT_CACHE, XDG_CACHE_HOME, OPWRIGHT_QUIET, CXX and NO_COLOR."""
+        return cls(
+            cache_directory=_cache_directory(environment),
+            compiler=environment.get("CXX") or None,
+            color="NO_COLOR" not in environment,
+            notify=not environment.get("OPWRIGHT_QUIET"),
+        )
+
+
+def _cache_directory(environment: Mapping[str, str]) -> Path:
+    if chosen := environment.get("OPWRIGHT_CACHE"):
+        return Path(chosen)
+    base = environment.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "opwright"
