@@ -73,6 +73,10 @@ class UnsafeCache(OpwrightError):
     """The cache directory can be written by other users."""
 
 
+class CacheUnusable(OpwrightError):
+    """The cache directory cannot be created, read or written."""
+
+
 class RungMissing(OpwrightError):
     """The rung that was asked for does not exist here."""
 
@@ -81,8 +85,20 @@ class SamplesMissing(OpwrightError):
     """An operator has no samples, so it cannot be checked or measured."""
 
 
+class ReferenceMissing(OpwrightError):
+    """A callable that is not an operator is to be judged, and there is nothing to judge it by."""
+
+
 class OperatorNotFound(OpwrightError):
     """A file, or an operator in a file, that a command names does not exist."""
+
+
+class ShapesUnreadable(OpwrightError):
+    """A shape, or a size, given to `opwright.shapes` cannot be read."""
+
+
+class FileUnloadable(OpwrightError):
+    """The user's file raises while it is imported."""
 
 
 class InternalError(Exception):

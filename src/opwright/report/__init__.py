@@ -1,0 +1,6 @@
+"""Tables for people, made from the JSON of verdicts and benchmarks and from nothing else."""
+
+from opwright.report.bench_table import bench_table
+from opwright.report.verdict_table import verdict_table
+
+__all__ = ["bench_table", "verdict_table"]

@@ -1,0 +1,47 @@
+# Everything runs from .venv, which the first target that needs it makes. `make help` lists the targets.
+
+PYTHON ?= python3
+WORKERS ?= 2
+
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test nightly lint format clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(INSTALLED) ## make .venv with the pinned dependencies and the package
+
+demo: $(INSTALLED) ## check and measure the example operator
+	$(BIN)/opwright check examples/lltm.py
+	$(BIN)/opwright bench examples/lltm.py
+
+test: $(INSTALLED) ## run the tests
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+
+nightly: $(INSTALLED) ## run the long sweeps
+	$(BIN)/pytest -m nightly
+
+lint: $(INSTALLED) ## check style, types and the floors
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest --quiet tests/architecture
+
+format: $(INSTALLED) ## format the code and apply the safe fixes
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## remove .venv, caches and build products
+	rm -rf .venv build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "opwright needs Python 3.11 or newer, and $(PYTHON) is not."; echo "hint: make PYTHON=python3.11"; exit 1; } >&2
+	@echo "Installing the package and its pinned dependencies into .venv: some minutes the first time."
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check -c constraints.txt -e '.[test,lint]'
+	@touch $@

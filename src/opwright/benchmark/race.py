@@ -1,0 +1,183 @@
+"""Race: all contenders on one sample. They are timed first and judged afterwards."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import torch
+
+from opwright.benchmark.stopwatch import Plan, Thunk, Timing, interleave
+from opwright.benchmark.timings import Entry
+from opwright.checking.accuracy import Comparison
+from opwright.checking.calls import exact, fresh, gradients_of, outputs_of, random_gradients, reached, tracked, widened
+from opwright.checking.finding import Fault, Untold, by_the_reference, one_line
+from opwright.checking.subject import Candidate
+from opwright.samples import Sample, tensors_in
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """A contender that can run: what is timed."""
+
+    forward: Thunk
+    training: Thunk | None
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """One sample, ready for all contenders.
+
+    Attributes:
+        call: The arguments; those that can require a gradient do.
+        incoming: The incoming gradients; empty if the reference is not differentiable here.
+        reason: Why there are none.
+        name: The name of the sample.
+    """
+
+    call: Sample
+    incoming: list[torch.Tensor]
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """The name of the sample."""
+        return self.call.name
+
+
+def race(
+    sample: Sample,
+    contenders: Mapping[str, Candidate],
+    *,
+    plan: Plan,
+    finish: Callable[[], object] = lambda: None,
+    tell: Callable[[str], object] = lambda _: None,
+) -> list[Entry]:
+    """Time every contender, then compare what it computes with the reference in float64.
+
+    Args:
+        sample: The arguments.
+        contenders: By name; the one called "composed" is the reference.
+        plan: How long to measure.
+        finish: Waits for the device.
+        tell: Told what is under way.
+    """
+    course = _course(sample, contenders["composed"])
+    stopped: dict[str, Entry] = {}
+    runners: dict[str, Runner] = {}
+    for name, contender in contenders.items():
+        tell(f"warm up {name}")
+        try:
+            runners[name] = _runner(contender, course)
+        except Untold as reason:
+            stopped[name] = Entry(sample.name, name, "absent", str(reason))
+        except Fault as fault:
+            stopped[name] = Entry(sample.name, name, "wrong", str(fault))
+        except Exception as error:
+            stopped[name] = Entry(sample.name, name, "absent", one_line(error))
+    tell("time forward")
+    with torch.no_grad():
+        forward = interleave({name: runner.forward for name, runner in runners.items()}, plan=plan, finish=finish)
+    tell("time forward and backward")
+    trained = {name: runner.training for name, runner in runners.items() if runner.training}
+    training = interleave(trained, plan=plan, finish=finish)
+    _change_contents(course.call)
+    return [
+        stopped.get(name) or _entry(name, contenders, course, forward[name], training.get(name)) for name in contenders
+    ]
+
+
+def _course(sample: Sample, reference: Candidate) -> Course:
+    call = tracked(fresh(sample))
+    try:
+        return Course(call, random_gradients(outputs_of(reference.function, call)), "")
+    except Untold as reason:
+        return Course(call, [], str(reason))
+
+
+def _runner(contender: Candidate, course: Course) -> Runner:
+    """Run forward and backward, which builds what has to be built.
+
+    Raises:
+        Fault: The outputs are not differentiable although the reference's are.
+        Untold: Another rung served the call.
+        Exception: Whatever the contender raises.
+    """
+    function, call, incoming = contender.function, course.call, course.incoming
+    served_before = len(contender.served_by)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a compiler, while it compiles
+        with torch.no_grad():
+            contender(*call.args, **call.kwargs)
+        result = contender(*call.args, **call.kwargs)
+        if incoming:
+            gradients_of(tensors_in(result), call, incoming)
+    if strangers := set(contender.served_by[served_before:]) - {contender.rung}:
+        raise Untold(f"the call is served by {', '.join(sorted(strangers))}")
+    args, kwargs = call.args, dict(call.kwargs)
+    training = _training(contender, course, result) if incoming else None
+    if training:
+        training()
+    return Runner(lambda: function(*args, **kwargs), training)
+
+
+def _training(contender: Candidate, course: Course, result: object) -> Thunk:
+    """Add as little as can be to what is timed: outputs that are all differentiable go to autograd as they are."""
+    function, args, kwargs = contender.function, course.call.args, dict(course.call.kwargs)
+    inputs = [tensor for tensor in course.call.tensors() if tensor.requires_grad]
+    incoming, differentiate = course.incoming, torch.autograd.grad
+    outputs = tensors_in(result)
+    flat = isinstance(result, torch.Tensor) or (isinstance(result, list | tuple) and len(outputs) == len(result))
+    if flat and len(reached(outputs)) == len(outputs):
+        return lambda: differentiate(function(*args, **kwargs), inputs, incoming, allow_unused=True)
+    return lambda: differentiate(reached(tensors_in(function(*args, **kwargs))), inputs, incoming, allow_unused=True)
+
+
+def _change_contents(call: Sample) -> None:
+    """Give the timed tensors new contents, so that a result remembered by address is found out."""
+    with torch.no_grad():
+        for tensor in call.tensors():
+            if tensor.requires_grad:
+                tensor.mul_(0.75)
+
+
+def _entry(
+    name: str, contenders: Mapping[str, Candidate], course: Course, forward: Timing, training: Timing | None
+) -> Entry:
+    reference, contender = contenders["composed"], contenders[name]
+    entry = Entry(course.name, name, "measured", course.reason, forward, training)
+    try:
+        return _verified(entry, contender, reference, course)
+    except Untold as doubt:
+        return replace(entry, reason=f"the result is not verified: {doubt}")
+    except Fault as fault:
+        void, found = f"the result is wrong, its timing is void: {fault}", fault.finding
+        return Entry(course.name, name, "wrong", void, error=found.error, eager_error=found.eager_error)
+
+
+def _verified(entry: Entry, contender: Candidate, reference: Candidate, course: Course) -> Entry:
+    """Add the errors.
+
+    Raises:
+        Fault: They are too large.
+    """
+    eager, true = tracked(fresh(course.call)), tracked(exact(course.call))
+    with by_the_reference():
+        eager_outputs, true_outputs = outputs_of(reference.function, eager), outputs_of(reference.function, true)
+    with torch.no_grad():
+        untracked = outputs_of(contender.function, course.call)
+    inputs = course.call.tensors()
+    accuracy = Comparison("output", untracked, eager_outputs, true_outputs, inputs).judge()
+    entry = replace(entry, error=accuracy.error, eager_error=accuracy.eager_error)
+    if not course.incoming:
+        return entry
+    incoming = course.incoming
+    outputs = outputs_of(contender.function, course.call)
+    Comparison("output", outputs, eager_outputs, true_outputs, inputs).judge()
+    actual = gradients_of(outputs, course.call, incoming)
+    with by_the_reference():
+        expected = gradients_of(eager_outputs, eager, incoming)
+        truth = gradients_of(true_outputs, true, [widened(gradient) for gradient in incoming])
+    slopes = Comparison("gradient", actual, expected, truth, [*inputs, *incoming]).judge()
+    return replace(entry, gradient_error=slopes.error, eager_gradient_error=slopes.eager_error)

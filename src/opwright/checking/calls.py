@@ -1,0 +1,96 @@
+"""Calls: run a function on a sample, forward and backward, without touching the sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import torch
+
+from opwright.checking.finding import Fault, Untold
+from opwright.samples import Sample, tensors_in
+
+
+def fresh(sample: Sample) -> Sample:
+    """Copy the tensors, so that what a call does to them stays there."""
+    return sample.map(lambda tensor: tensor.detach().clone())
+
+
+def exact(sample: Sample) -> Sample:
+    """Copy the tensors to float64 and complex128; the values stay as the dtype of the sample rounded them."""
+    return sample.map(widened)
+
+
+def widened(tensor: torch.Tensor) -> torch.Tensor:
+    """Copy a tensor to float64 or complex128; integers and booleans stay."""
+    return tensor.detach().to(_widest(tensor.dtype), copy=True)
+
+
+def tracked(sample: Sample, wanted: Collection[int] | None = None) -> Sample:
+    """Make the tensors leaves that require gradients, in the layout they have.
+
+    Args:
+        sample: The sample; its tensors are shared, not copied.
+        wanted: The positions, among the tensors, of those that shall require a gradient; None for all that can.
+    """
+    leaves: dict[int, torch.Tensor] = {}
+    for index, tensor in enumerate(sample.tensors()):
+        wants = differentiable(tensor) and (wanted is None or index in wanted)
+        leaves.setdefault(id(tensor), tensor.detach().requires_grad_(wants))
+    return sample.map(lambda tensor: leaves[id(tensor)])
+
+
+def differentiable(tensor: torch.Tensor) -> bool:
+    """Tell whether a tensor of this dtype can require a gradient."""
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
+def outputs_of(function: Callable[..., Any], sample: Sample) -> list[torch.Tensor]:
+    """Call the function and list the tensors it returns, in order."""
+    return tensors_in(function(*sample.args, **sample.kwargs))
+
+
+def reached(outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """List the outputs that require a gradient."""
+    return [output for output in outputs if output.requires_grad]
+
+
+def random_gradients(outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Draw a reproducible incoming gradient for each output that requires one.
+
+    Raises:
+        Untold: None does.
+    """
+    if not reached(outputs):
+        raise Untold("no output of the reference is differentiable")
+    return random_tangents(reached(outputs))
+
+
+def random_tangents(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Draw reproducible normal numbers like each of the tensors."""
+    generator = torch.Generator().manual_seed(len(tensors))
+    return [
+        torch.randn(tensor.shape, generator=generator, dtype=_widest(tensor.dtype)).to(tensor.device, tensor.dtype)
+        for tensor in tensors
+    ]
+
+
+def gradients_of(
+    outputs: Sequence[torch.Tensor], sample: Sample, incoming: Sequence[torch.Tensor]
+) -> list[torch.Tensor]:
+    """Differentiate for every tensor of the sample that requires a gradient; zeros where one is not used.
+
+    Raises:
+        Fault: The number of outputs that require a gradient is not the number of incoming gradients.
+    """
+    ends = reached(outputs)
+    if len(ends) != len(incoming):
+        raise Fault(f"{len(ends)} of the outputs used require a gradient, of the reference's {len(incoming)}")
+    inputs = [tensor for tensor in sample.tensors() if tensor.requires_grad]
+    return list(torch.autograd.grad(ends, inputs, incoming, allow_unused=True, materialize_grads=True))
+
+
+def _widest(dtype: torch.dtype) -> torch.dtype:
+    if dtype.is_complex:
+        return torch.complex128
+    return torch.float64 if dtype.is_floating_point else dtype

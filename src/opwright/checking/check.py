@@ -1,0 +1,160 @@
+"""check: judge every way to compute an operator. The table of checks is here; each has its own file in `checks/`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from opwright.checking.checks.derivatives import gradcheck, gradgradcheck
+from opwright.checking.checks.edges import edges
+from opwright.checking.checks.forward_mode import forward_mode
+from opwright.checking.checks.gradients import gradients
+from opwright.checking.checks.layouts import layouts
+from opwright.checking.checks.opcheck import opcheck
+from opwright.checking.checks.refusals import refusals
+from opwright.checking.checks.second_use import same_tensor_twice, some_gradients, two_backward_passes, unused_output
+from opwright.checking.checks.special_values import special_values
+from opwright.checking.checks.values import values
+from opwright.checking.finding import Fault, Finding, Untold, one_line
+from opwright.checking.subject import Candidate, OperatorLike, subject_of
+from opwright.checking.trial import Trial, material_of
+from opwright.checking.verdict import Row, Status, Verdict
+from opwright.errors import NoKernel, RungMissing
+from opwright.samples import Sample, SampleFactory
+
+Progress = Callable[[str, int, int], None]
+"""Told what is under way, how many steps are done, and of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A judge, its name in reports, and the samples it is fed."""
+
+    name: str
+    judge: Callable[[Trial, Sample], Finding]
+    samples: Callable[[Trial], Sequence[Sample]]
+
+
+def _given(trial: Trial) -> Sequence[Sample]:
+    return trial.material.given
+
+
+def _tiny(trial: Trial) -> Sequence[Sample]:
+    return trial.material.tiny
+
+
+def _tiny_and_wide(trial: Trial) -> Sequence[Sample]:
+    """Vector code begins beyond the tiny sizes."""
+    return [*trial.material.tiny, trial.material.given[0]]
+
+
+def _tiny_double(trial: Trial) -> Sequence[Sample]:
+    return [trial.material.tiny_double]
+
+
+def _edges(trial: Trial) -> Sequence[Sample]:
+    if not trial.material.edges:
+        raise Untold("the samples have no method `small`; opwright.shapes(...) gives them one")
+    return trial.material.edges
+
+
+def _tiny_of_the_whole(trial: Trial) -> Sequence[Sample]:
+    return [] if trial.candidate.pinned else trial.material.tiny[:1]
+
+
+CHECKS: tuple[Check, ...] = (
+    Check("values", values, _given),
+    Check("gradients", gradients, _given),
+    Check("gradcheck", gradcheck, _tiny_double),
+    Check("gradgradcheck", gradgradcheck, _tiny_double),
+    Check("forward mode", forward_mode, _tiny),
+    Check("layouts", layouts, _tiny_and_wide),
+    Check("edge sizes", edges, _edges),
+    Check("special values", special_values, _tiny_and_wide),
+    Check("errors", refusals, _tiny),
+    Check("same tensor twice", same_tensor_twice, _tiny),
+    Check("some gradients", some_gradients, _tiny),
+    Check("two backward passes", two_backward_passes, _tiny),
+    Check("unused output", unused_output, _tiny),
+    Check("opcheck", opcheck, _tiny_of_the_whole),
+)
+
+
+def check(
+    subject: OperatorLike | Callable[..., Any],
+    reference: Callable[..., Any] | None = None,
+    samples: SampleFactory | None = None,
+    *,
+    dtypes: Sequence[torch.dtype] = (torch.float32, torch.float64),
+    device: str = "cpu",
+    progress: Progress | None = None,
+) -> Verdict:
+    """Judge an operator, each of its rungs, or any callable, against a reference.
+
+    Args:
+        subject: An operator, whose rungs are judged one by one and which is judged as a whole, or any callable.
+        reference: A function of PyTorch operations that defines what is right; an operator has its own.
+        samples: Makes the calls to judge by; an operator may have its own.
+        dtypes: The dtypes of the samples; the first also serves the checks for which one is enough.
+        device: Where the samples are.
+        progress: Told before each check.
+
+    Raises:
+        SamplesMissing: There are no samples.
+        ReferenceMissing: The subject is not an operator and no reference is given.
+    """
+    judged = subject_of(subject, reference, samples)
+    material = material_of(judged, tuple(dtypes), device)
+    trials = [Trial(candidate, judged.reference, material, judged.overload) for candidate in judged.candidates]
+    rows = [Row(rung, "available", "", "skipped", reason) for rung, reason in judged.missing.items()]
+    steps = [(trial, step) for trial in trials for step in CHECKS]
+    for done, (trial, step) in enumerate(steps):
+        if progress:
+            progress(f"{trial.candidate.rung}: {step.name}", done, len(steps))
+        rows += _rows(trial, step)
+    rows += [_service(candidate) for candidate in judged.candidates if candidate.pinned]
+    return Verdict(judged.name, tuple(rows))
+
+
+def _rows(trial: Trial, step: Check) -> Iterator[Row]:
+    try:
+        samples = step.samples(trial)
+    except Untold as reason:
+        yield _row(trial, step, "", "skipped", Finding(str(reason)))
+        return
+    for sample in samples:
+        served_before = len(trial.candidate.served_by)
+        status, finding = _judged(trial, step, sample)
+        strangers = {rung for rung in trial.candidate.served_by[served_before:] if rung != trial.candidate.rung}
+        if status == "passed" and trial.candidate.pinned and strangers:
+            detail = f"says nothing of {trial.candidate.rung}: served by {', '.join(sorted(strangers))}"
+            status, finding = "skipped", Finding(detail)
+        yield _row(trial, step, sample.name, status, finding)
+
+
+def _judged(trial: Trial, step: Check, sample: Sample) -> tuple[Status, Finding]:
+    try:
+        return "passed", step.judge(trial, sample)
+    except Fault as fault:
+        return "failed", fault.finding
+    except Untold as reason:
+        return "skipped", Finding(str(reason))
+    except (NoKernel, RungMissing) as refusal:
+        return "skipped", Finding(refusal.fact)
+    except Exception as error:
+        return "failed", Finding(f"raises {one_line(error)}")
+
+
+def _row(trial: Trial, step: Check, sample: str, status: Status, finding: Finding) -> Row:
+    return Row(trial.candidate.rung, step.name, sample, status, finding.detail, finding.error, finding.eager_error)
+
+
+def _service(candidate: Candidate) -> Row:
+    """Say whether a pinned rung served any call at all: if none, what passed is not its merit."""
+    if candidate.rung in candidate.served_by:
+        return Row(candidate.rung, "served", "", "passed")
+    servants = ", ".join(sorted(set(candidate.served_by))) or "no rung"
+    return Row(candidate.rung, "served", "", "failed", f"it served no call; {servants} did")

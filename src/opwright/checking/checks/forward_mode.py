@@ -1,0 +1,48 @@
+"""Forward mode: tangents are right or refused; PyTorch's own default for a custom operator is silent zeros."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from opwright.checking.accuracy import Comparison
+from opwright.checking.calls import differentiable, fresh, outputs_of, random_tangents, widened
+from opwright.checking.finding import Finding, Untold, by_the_reference, one_line
+from opwright.checking.trial import Trial
+from opwright.samples import Sample
+
+
+def forward_mode(trial: Trial, sample: Sample) -> Finding:
+    """Compare the tangents of the outputs for random tangents of the inputs."""
+    inputs = [tensor for tensor in sample.tensors() if differentiable(tensor)]
+    if not inputs:
+        raise Untold("no input is differentiable")
+    tangents = random_tangents(inputs)
+    with by_the_reference():
+        expected = _tangents(trial.reference, sample, tangents)
+    try:
+        actual = _tangents(trial.candidate, sample, tangents)
+    except (RuntimeError, NotImplementedError) as refusal:
+        raise Untold(f"forward mode is refused: {one_line(refusal)}") from refusal
+    exact = [widened(tensor) for tensor in expected]
+    Comparison("tangent of output", actual, expected, exact, [*inputs, *tangents]).judge()
+    return Finding()
+
+
+def _tangents(function: Callable[..., Any], sample: Sample, tangents: list[torch.Tensor]) -> list[torch.Tensor]:
+    primals = fresh(sample).tensors()
+    positions = [index for index, tensor in enumerate(primals) if differentiable(tensor)]
+
+    def of_differentiable(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        replaced = dict(zip(positions, tensors, strict=True))
+        arguments = [replaced.get(index, tensor) for index, tensor in enumerate(primals)]
+        return tuple(outputs_of(function, sample.with_tensors(arguments)))
+
+    chosen = tuple(primals[index] for index in positions)
+    with warnings.catch_warnings():
+        # PyTorch scripts its decompositions for forward mode on first use, and warns that scripting is deprecated.
+        warnings.filterwarnings("ignore", message=".*torch.jit.script", category=DeprecationWarning)
+        return list(torch.func.jvp(of_differentiable, chosen, tuple(tangents))[1])

@@ -1,0 +1,49 @@
+"""Gradients: for random incoming gradients, those of the reference in float64, about as precisely as eager's."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import torch
+
+from opwright.checking.accuracy import Accuracy, Comparison
+from opwright.checking.calls import exact, fresh, gradients_of, outputs_of, random_gradients, tracked, widened
+from opwright.checking.finding import Finding, by_the_reference
+from opwright.checking.trial import Trial
+from opwright.samples import Sample
+
+
+def gradients(trial: Trial, sample: Sample) -> Finding:
+    """Compare the gradients of all outputs for all inputs."""
+    accuracy = gradient_accuracy(trial, sample)
+    return Finding("", accuracy.error, accuracy.eager_error)
+
+
+def gradient_accuracy(
+    trial: Trial, sample: Sample, *, wanted: Collection[int] | None = None, used: Collection[int] | None = None
+) -> Accuracy:
+    """Compare gradients.
+
+    Args:
+        trial: The candidate and its reference.
+        sample: The call to differentiate.
+        wanted: Positions of the tensors of the sample that require a gradient; None for all that can.
+        used: Positions of the outputs that are differentiated; None for all.
+
+    Raises:
+        Fault: A gradient differs from the reference's.
+        Untold: The reference cannot be differentiated so.
+    """
+    eager, true, own = tracked(fresh(sample), wanted), tracked(exact(sample), wanted), tracked(fresh(sample), wanted)
+    with by_the_reference():
+        eager_outputs = _chosen(outputs_of(trial.reference, eager), used)
+        incoming = random_gradients(eager_outputs)
+        expected = gradients_of(eager_outputs, eager, incoming)
+        true_outputs = _chosen(outputs_of(trial.reference, true), used)
+        truth = gradients_of(true_outputs, true, [widened(gradient) for gradient in incoming])
+    actual = gradients_of(_chosen(outputs_of(trial.candidate, own), used), own, incoming)
+    return Comparison("gradient", actual, expected, truth, [*sample.tensors(), *incoming]).judge()
+
+
+def _chosen(outputs: Sequence[torch.Tensor], used: Collection[int] | None) -> list[torch.Tensor]:
+    return [output for index, output in enumerate(outputs) if used is None or index in used]

@@ -1,0 +1,22 @@
+"""Opcheck: PyTorch's own test of an operator's schema, registration, fake implementation and compilation."""
+
+from __future__ import annotations
+
+import torch
+
+from opwright.checking.calls import fresh, tracked
+from opwright.checking.finding import Fault, Finding, Untold, one_line
+from opwright.checking.trial import Trial
+from opwright.samples import Sample
+
+
+def opcheck(trial: Trial, sample: Sample) -> Finding:
+    """Run `torch.library.opcheck`. It does not look at the mathematics; the other checks do."""
+    if trial.overload is None:
+        raise Untold("it is not an operator of torch.ops")
+    call = tracked(fresh(sample))
+    try:
+        torch.library.opcheck(trial.overload, call.args, dict(call.kwargs))
+    except Exception as error:
+        raise Fault(one_line(error)) from error
+    return Finding()

@@ -1,0 +1,64 @@
+"""Refusals: where shapes do not fit, the operator raises exactly what the reference raises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opwright.checking.calls import fresh, outputs_of
+from opwright.checking.finding import Fault, Finding, Untold, one_line
+from opwright.checking.trial import Trial
+from opwright.errors import NoKernel
+from opwright.samples import Sample
+
+
+def refusals(trial: Trial, sample: Sample) -> Finding:
+    """Drop a row, a column or an axis of each input in turn and compare the exceptions."""
+    refused = [_refusal(trial, wrong) for wrong in _misshapen(sample)]
+    if not any(refused):
+        raise Untold("the reference accepts every wrong shape that was tried")
+    return Finding(f"{sum(refused)} wrong shapes refused")
+
+
+def demand_refusal(trial: Trial, sample: Sample, expected: Exception) -> None:
+    """Demand the same exception from the candidate.
+
+    Raises:
+        Fault: It raises another one, or none.
+    """
+    try:
+        outputs_of(trial.candidate, fresh(sample))
+    except NoKernel:
+        raise
+    except Exception as error:
+        if type(error) is type(expected) and str(error) == str(expected):
+            return
+        raise Fault(f"raises {one_line(error)!r}, the reference raises {one_line(expected)!r}") from error
+    raise Fault(f"accepts arguments for which the reference raises {one_line(expected)!r}")
+
+
+def _refusal(trial: Trial, sample: Sample) -> bool:
+    try:
+        outputs_of(trial.reference, fresh(sample))
+    except Exception as expected:
+        try:
+            demand_refusal(trial, sample, expected)
+        except Fault as fault:
+            raise fault.within(sample.name) from fault
+        return True
+    return False
+
+
+def _misshapen(sample: Sample) -> Iterator[Sample]:
+    tensors = sample.tensors()
+    for index, tensor in enumerate(tensors):
+        if not tensor.dim():
+            continue
+        wrong = {
+            "a row less": tensor[:-1],
+            "a column less": tensor[..., :-1],
+            "an axis less": tensor[0],
+            "an axis more": tensor.new_zeros((2, *tensor.shape)),
+        }
+        for what, replacement in wrong.items():
+            changed = sample.with_tensors([*tensors[:index], replacement, *tensors[index + 1 :]])
+            yield Sample(changed.args, changed.kwargs, f"input {index} with {what}")

@@ -1,0 +1,69 @@
+"""Special values: NaN, infinities, signed zeros, huge and tiny numbers come out as in eager."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import cycle, islice
+
+import torch
+
+from opwright.checking.calls import fresh
+from opwright.checking.checks.values import value_accuracy
+from opwright.checking.finding import Fault, Finding, Untold
+from opwright.checking.trial import Trial
+from opwright.samples import Sample
+
+
+def special_values(trial: Trial, sample: Sample) -> Finding:
+    """Put each special value into one element of each input, then all of them everywhere."""
+    count = 0
+    for poisoned in _poisoned(sample):
+        count += 1
+        try:
+            value_accuracy(trial, poisoned)
+        except Fault as fault:
+            raise fault.within(poisoned.name) from fault
+    if not count:
+        raise Untold("no input is of floating point")
+    return Finding(f"{count} samples with special values")
+
+
+def special_numbers(dtype: torch.dtype) -> Mapping[str, float]:
+    """List the special values of a floating-point dtype by name."""
+    limits = torch.finfo(dtype)
+    return {
+        "NaN": float("nan"),
+        "Inf": float("inf"),
+        "-Inf": float("-inf"),
+        "0": 0.0,
+        "-0": -0.0,
+        "huge": limits.max / 4,
+        "-huge": -limits.max / 4,
+        "tiny": limits.tiny,
+        "-tiny": -limits.tiny,
+    }
+
+
+def _poisoned(sample: Sample) -> Iterator[Sample]:
+    floating = [index for index, tensor in enumerate(sample.tensors()) if _takes_special(tensor)]
+    for index in floating:
+        for name, number in special_numbers(sample.tensors()[index].dtype).items():
+            changed = fresh(sample)
+            tensor = changed.tensors()[index]
+            tensor.view(-1)[tensor.numel() // 2] = number
+            yield Sample(changed.args, changed.kwargs, f"{name} in input {index}")
+    if floating:
+        changed = fresh(sample)
+        for index in floating:
+            _fill(changed.tensors()[index], shift=index)
+        yield Sample(changed.args, changed.kwargs, "special values everywhere")
+
+
+def _takes_special(tensor: torch.Tensor) -> bool:
+    return tensor.is_floating_point() and tensor.numel() > 0
+
+
+def _fill(tensor: torch.Tensor, shift: int) -> None:
+    """Fill with all special values in turn; the shift lets those of two inputs meet in other pairs."""
+    numbers = islice(cycle(special_numbers(tensor.dtype).values()), shift, shift + tensor.numel())
+    tensor.copy_(torch.tensor(list(numbers), dtype=tensor.dtype).view(tensor.shape))

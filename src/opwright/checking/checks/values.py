@@ -1,0 +1,32 @@
+"""Values: the outputs are those of the reference in float64, about as precisely as eager's."""
+
+from __future__ import annotations
+
+from opwright.checking.accuracy import Accuracy, Comparison
+from opwright.checking.calls import exact, fresh, outputs_of
+from opwright.checking.finding import Finding, by_the_reference
+from opwright.checking.trial import Trial
+from opwright.samples import Sample
+
+
+def values(trial: Trial, sample: Sample) -> Finding:
+    """Compare the outputs."""
+    accuracy = value_accuracy(trial, sample)
+    return Finding("", accuracy.error, accuracy.eager_error)
+
+
+def value_accuracy(trial: Trial, sample: Sample) -> Accuracy:
+    """Compare outputs and what the call leaves in its inputs.
+
+    Raises:
+        Fault: One of them differs from the reference's.
+        Untold: The reference raises.
+    """
+    eager, true, own = fresh(sample), exact(sample), fresh(sample)
+    with by_the_reference():
+        eager_outputs, true_outputs = outputs_of(trial.reference, eager), outputs_of(trial.reference, true)
+    own_outputs = outputs_of(trial.candidate, own)
+    inputs = sample.tensors()
+    accuracy = Comparison("output", own_outputs, eager_outputs, true_outputs, inputs).judge()
+    Comparison("after the call, input", own.tensors(), eager.tensors(), true.tensors(), inputs).judge()
+    return accuracy

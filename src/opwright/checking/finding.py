@@ -1,0 +1,53 @@
+"""Finding: what a judge says of one sample: it returns what it measured, or raises a fault, or that it cannot tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was measured; errors are relative to the largest value of the exact result."""
+
+    detail: str = ""
+    error: float | None = None
+    eager_error: float | None = None
+
+
+class Fault(Exception):
+    """The candidate is wrong."""
+
+    def __init__(self, detail: str, error: float | None = None, eager_error: float | None = None) -> None:
+        self.finding = Finding(detail, error, eager_error)
+        super().__init__(detail)
+
+    def within(self, where: str) -> Fault:
+        """Return the same fault with the place in front."""
+        return Fault(f"{where}: {self.finding.detail}", self.finding.error, self.finding.eager_error)
+
+
+class Untold(Exception):
+    """The check cannot say anything of this sample; the message says why."""
+
+
+def one_line(error: BaseException) -> str:
+    """Write an exception as its type and the first line of its message."""
+    message = str(error).strip().split("\n", 1)[0]
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+@contextmanager
+def by_the_reference() -> Iterator[None]:
+    """Run what concerns the reference only: where it raises, the sample says nothing of the candidate.
+
+    Raises:
+        Untold: Instead of whatever was raised inside.
+    """
+    try:
+        yield
+    except Untold:
+        raise
+    except Exception as error:
+        raise Untold(f"the reference itself raises {one_line(error)}") from error

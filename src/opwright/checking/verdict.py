@@ -1,0 +1,69 @@
+"""Verdict: what the checks found, row by row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from math import isfinite
+from typing import Any, Literal
+
+Status = Literal["passed", "failed", "skipped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one check of one rung found on one sample.
+
+    Attributes:
+        rung: "function", "cpp", "cuda"; "operator" for the operator as a whole, "callable" for what is not an operator.
+        check: The name of the check.
+        sample: The name of the sample and its dtype; empty where no sample was used.
+        status: "passed", "failed" or "skipped".
+        detail: What is wrong, or why nothing could be said.
+        error: The largest error against the reference in float64, relative to its largest value; None if not measured.
+        eager_error: The same for the reference in the dtype of the sample.
+    """
+
+    rung: str
+    check: str
+    sample: str
+    status: Status
+    detail: str = ""
+    error: float | None = None
+    eager_error: float | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.rung}, {self.check}" + (f", {self.sample}" if self.sample else "")
+        return f"{self.status}: {where}: {self.detail}" if self.detail else f"{self.status}: {where}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """All rows of one subject. It passed if something was checked and nothing failed."""
+
+    subject: str
+    rows: tuple[Row, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no row failed and at least one passed."""
+        counts = self._counts()
+        return counts["passed"] > 0 and counts["failed"] == 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the verdict as values that `json.dumps` takes."""
+        rows = [{key: _jsonable(value) for key, value in asdict(row).items()} for row in self.rows]
+        return {"subject": self.subject, "passed": self.passed, "rows": rows}
+
+    def __str__(self) -> str:
+        counts = self._counts()
+        summary = ", ".join(f"{counts[status]} {status}" for status in ("passed", "failed", "skipped"))
+        headline = f"{self.subject}: {'passed' if self.passed else 'FAILED'} ({summary})"
+        return "\n".join([headline, *(f"  {row}" for row in self.rows if row.status != "passed")])
+
+    def _counts(self) -> Counter[str]:
+        return Counter(row.status for row in self.rows)
+
+
+def _jsonable(value: object) -> object:
+    return None if isinstance(value, float) and not isfinite(value) else value

@@ -1,0 +1,16 @@
+"""opwright explain: say what was made of operators."""
+
+from __future__ import annotations
+
+from opwright.cli.arguments import AsJson, Target
+from opwright.cli.load import load_operators
+from opwright.cli.terminal import write_json, write_text
+
+
+def explain_command(target: Target, as_json: AsJson = False) -> None:
+    """Show graphs, gradient formulas, what is saved, and kernels."""
+    explained = [{"operator": operator.name, "explanation": operator.explain()} for operator in load_operators(target)]
+    if as_json:
+        write_json(explained)
+        return
+    write_text("\n\n".join(each["explanation"] for each in explained))

@@ -1,0 +1,71 @@
+"""load: FILE[:OPERATOR] → the operators in a file of the user's."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+from opwright.checking.subject import OperatorLike, is_operator
+from opwright.errors import FileUnloadable, OperatorNotFound, OpwrightError, Place
+
+
+def load_operators(target: str) -> list[OperatorLike]:
+    """Run the user's file as a module, with its folder on the path of imports, and collect its operators.
+
+    Args:
+        target: "path/to/file.py" for all operators in it, "path/to/file.py:name" for one.
+
+    Raises:
+        OperatorNotFound: There is no such file, or no such operator in it.
+        FileUnloadable: The file raises.
+    """
+    file, name = _split(target)
+    if not file.is_file():
+        raise OperatorNotFound(f"there is no file {file}")
+    found = {key: value for key, value in vars(_run(file)).items() if is_operator(value)}
+    if not found:
+        raise OperatorNotFound(
+            f"there is no operator in {file}", hint="put @opwright.operator above a function of tensors"
+        )
+    if name is None:
+        return list({id(operator): operator for operator in found.values()}.values())
+    if name not in found:
+        raise OperatorNotFound(f"there is no operator {name} in {file}", hint=f"it has {', '.join(sorted(found))}")
+    return [found[name]]
+
+
+def _split(target: str) -> tuple[Path, str | None]:
+    file, colon, name = target.rpartition(":")
+    return (Path(file), name) if colon and name.isidentifier() else (Path(target), None)
+
+
+def _run(file: Path) -> ModuleType:
+    folder = str(file.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    name = file.stem if file.stem not in sys.modules else f"{file.stem} at {file.resolve()}"
+    spec = spec_from_file_location(name, file.resolve())
+    if spec is None or spec.loader is None:
+        raise OperatorNotFound(f"{file} is not a Python file")
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except OpwrightError as refusal:
+        place = refusal.place or _place(file, refusal)
+        raise FileUnloadable(refusal.fact, place=place, hint=refusal.hint) from refusal
+    except (Exception, SystemExit) as error:
+        raise FileUnloadable(f"{type(error).__name__}: {error}", place=_place(file, error)) from error
+    return module
+
+
+def _place(file: Path, error: BaseException) -> Place:
+    """Find the last line of the user's file on the way to the error."""
+    path = str(file.resolve())
+    if isinstance(error, SyntaxError) and error.filename == path:
+        return Place(str(file), error.lineno or 1)
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    return Place(str(file), next((line for line in reversed(lines) if line), 1))

@@ -1,0 +1,27 @@
+"""opwright source: show the sources that were written for operators."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from opwright.cli.arguments import AsJson, Target
+from opwright.cli.load import load_operators
+from opwright.cli.terminal import write_json, write_text
+
+
+def source_command(
+    target: Target,
+    as_json: AsJson = False,
+    rung: Annotated[str, typer.Option(help="function, cpp or cuda.")] = "cpp",
+) -> None:
+    """Show the source of one rung."""
+    sources = [
+        {"operator": operator.name, "rung": rung, "source": operator.source(rung)}
+        for operator in load_operators(target)
+    ]
+    if as_json:
+        write_json(sources)
+        return
+    write_text("\n\n".join(each["source"] for each in sources))

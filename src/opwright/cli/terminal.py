@@ -1,0 +1,56 @@
+"""Terminal: stdout is data, stderr is talk."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from opwright.errors import OpwrightError
+from opwright.settings import Settings
+
+_WIDTH_OF_A_FILE = 100
+
+
+def write_json(value: Any) -> None:
+    """Write JSON to stdout."""
+    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def write_text(text: str) -> None:
+    """Write text to stdout as it is."""
+    print(text)
+
+
+def write_table(renderable: RenderableType) -> None:
+    """Write a table to stdout, coloured if it is a terminal and the user does not mind."""
+    width = None if sys.stdout.isatty() else _WIDTH_OF_A_FILE
+    Console(width=width, no_color=not Settings.from_environment().color, highlight=False).print(renderable)
+
+
+def say_refusal(refusal: OpwrightError) -> None:
+    """Write to stderr why a command could not run."""
+    print(f"error: {refusal}", file=sys.stderr)
+
+
+@contextmanager
+def progress_on_stderr(subject: str) -> Iterator[Callable[[str, int, int], None]]:
+    """Show what is under way while a command runs; nothing where stderr is no terminal.
+
+    Yields:
+        A function to tell what is under way, how many steps are done, and of how many.
+    """
+    console = Console(stderr=True, no_color=not Settings.from_environment().color)
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(subject)
+
+        def tell(what: str, done: int, total: int) -> None:
+            progress.update(task, description=f"{subject}: {what}", completed=done, total=total)
+
+        yield tell

@@ -1,0 +1,80 @@
+"""The joint graph: a reference and its vector-Jacobian product in one trace.
+
+PyTorch's own derivative formulas do the mathematics: autograd runs on the fake tensors while the recorder listens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from opwright.errors import NoKernel
+from opwright.tracing.graph import Graph
+from opwright.tracing.lean_torch import without_compiler
+from opwright.tracing.trace import ArgumentSpec, Session, TensorSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """A reference with its derivative.
+
+    Attributes:
+        graph: Takes the tensor arguments, then one incoming gradient per differentiable output; returns the outputs.
+        tangents: The incoming gradients; None for an output that has no derivative.
+        gradients: One per argument of the reference; None where no gradient flows.
+        bare: Whether the reference returns one tensor instead of a tuple.
+    """
+
+    graph: Graph
+    tangents: tuple[Node | None, ...]
+    gradients: tuple[Node | None, ...]
+    bare: bool
+
+
+
+def trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> Joint:
+    """Trace a reference and the gradients of all arguments whose spec requires one.
+
+    Raises:
+        UntraceableReference: If its control flow or a shape depends on data.
+        NoKernel: If it, or its derivative, does something no kernel can stand for.
+    """
+    return without_compiler(lambda: _trace_joint(reference, specs))
+
+
+def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> Joint:
+    session = Session()
+    arguments = [session.argument(spec) for spec in specs]
+    outputs, bare = session.call(reference, arguments)
+    wanted = [argument for argument, spec in zip(arguments, specs, strict=True) if _requires_grad(spec)]
+    flowing = [output for output in outputs if output.requires_grad]
+    if any(output is argument for output in outputs for argument in arguments):
+        raise NoKernel("the function returns one of its arguments as it is")
+    incoming = {
+        id(output): session.tangent(f"grad_output_{position}" if len(outputs) > 1 else "grad_output", output)
+        for position, output in enumerate(outputs)
+        if output.requires_grad
+    }
+    with session.recording():
+        found = torch.autograd.grad(
+            flowing, wanted, [incoming[id(output)] for output in flowing], allow_unused=True
+        )
+    gradients = {id(argument): gradient for argument, gradient in zip(wanted, found, strict=True)}
+    return Joint(
+        graph=session.graph(outputs),
+        tangents=tuple(session.node(incoming[id(o)]) if id(o) in incoming else None for o in outputs),
+        gradients=tuple(_node(session, gradients.get(id(argument))) for argument in arguments),
+        bare=bare,
+    )
+
+
+def _requires_grad(spec: ArgumentSpec) -> bool:
+    return isinstance(spec, TensorSpec) and spec.requires_grad
+
+
+def _node(session: Session, gradient: torch.Tensor | None) -> Node | None:
+    return None if gradient is None else session.node(gradient)

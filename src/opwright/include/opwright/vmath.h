@@ -1,0 +1,21 @@
+// Mathematics for emitted kernels: plain inline functions, overloaded for float and double, that a compiler vectorises
+// inside `#pragma omp simd` loops without -ffast-math.
+//
+// Contract. In float every function is within 2 ulp of the exact result for every input, subnormal ones included; NaN,
+// infinities and the sign of zero are torch's. docs/vmath.md has the measured figures. In double exp, expm1, tanh, sigmoid,
+// log and log1p are inline and within 2 ulp; the others are those of the standard library.
+//
+// Built without FMA instructions the functions keep the contract; no constant below relies on them.
+//
+// The polynomial coefficients were computed for this file with Remez' exchange in 160-bit arithmetic, then rounded one
+// after the other, lowest first, with the rest fitted anew each time (float) or rounded to nearest (double).
+#pragma once
+
+#include "opwright/vmath_arithmetic.h"
+#include "opwright/vmath_circular.h"
+#include "opwright/vmath_error_function.h"
+#include "opwright/vmath_exponential.h"
+#include "opwright/vmath_hyperbolic.h"
+#include "opwright/vmath_inverse_circular.h"
+#include "opwright/vmath_logarithm.h"
+#include "opwright/vmath_power.h"

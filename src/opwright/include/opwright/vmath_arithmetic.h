@@ -1,0 +1,83 @@
+// abs, sign, min, max, fma, rounding to integers, and what is left of a division.
+#pragma once
+
+#include <cmath>
+#include <type_traits>
+
+#include "opwright/vmath_bits.h"
+
+namespace opwright {
+
+OPWRIGHT_INLINE float abs(float x) { return detail::magnitude(x); }
+OPWRIGHT_INLINE double abs(double x) { return detail::magnitude(x); }
+
+/// |x| of an integer; the smallest one is its own, as in torch.
+template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0> OPWRIGHT_INLINE T abs(T x) {
+  using Unsigned = std::make_unsigned_t<T>;
+  return x < 0 ? static_cast<T>(Unsigned{0} - static_cast<Unsigned>(x)) : x;
+}
+
+OPWRIGHT_INLINE float floor(float x) { return std::floor(x); }
+OPWRIGHT_INLINE double floor(double x) { return std::floor(x); }
+
+OPWRIGHT_INLINE float ceil(float x) { return std::ceil(x); }
+OPWRIGHT_INLINE double ceil(double x) { return std::ceil(x); }
+
+OPWRIGHT_INLINE float trunc(float x) { return std::trunc(x); }
+OPWRIGHT_INLINE double trunc(double x) { return std::trunc(x); }
+
+/// Half to even, as torch.round.
+OPWRIGHT_INLINE float round(float x) { return std::rint(x); }
+OPWRIGHT_INLINE double round(double x) { return std::rint(x); }
+
+/// torch.minimum: NaN if either is NaN, the first if they are equal.
+template <class T> OPWRIGHT_INLINE T min(T x, T y) { return y < x || y != y ? y : x; }
+
+/// torch.maximum: NaN if either is NaN, the first if they are equal.
+template <class T> OPWRIGHT_INLINE T max(T x, T y) { return y > x || y != y ? y : x; }
+
+/// x·y + z, rounded once where the machine fuses them and never a call where it does not.
+template <class T> OPWRIGHT_INLINE T fma(T x, T y, T z) { return x * y + z; }
+
+/// torch.sign: -1, 0 or 1; 0 for NaN.
+template <class T> OPWRIGHT_INLINE T sign(T x) { return static_cast<T>((x > 0) - (x < 0)); }
+
+/// C's fmod, exact: the sign of x.
+///
+/// Method: from the largest k down, subtract from |x| the nearest multiple of |y|·2^28k. The multiplier has 28 bits and y has 24, so
+/// each step is exact in double; ten steps cover the range of float.
+OPWRIGHT_INLINE float fmod(float x, float y) {
+  constexpr int step_bits = 28, steps = 10;
+  const double a = detail::magnitude(x), b = detail::magnitude(y);
+  double left = a;
+  double divisor = b * detail::power_of_two<double>(step_bits * (steps - 1));
+  double reciprocal = 1 / divisor;
+  for (int step = 0; step < steps; ++step) {
+    left -= detail::round_to_integer(left * reciprocal).value * divisor;
+    divisor *= detail::power_of_two<double>(-step_bits);
+    reciprocal *= detail::power_of_two<double>(step_bits);
+  }
+  const double reduced = a < b ? a : (left < 0 ? left + b : left);
+  return detail::with_sign_of(static_cast<float>(reduced), x);
+}
+inline double fmod(double x, double y) { return std::fmod(x, y); }
+
+/// torch.remainder: the sign of y, as Python's %.
+template <class T, std::enable_if_t<std::is_floating_point_v<T>, int> = 0> OPWRIGHT_INLINE T remainder(T x, T y) {
+  const T r = fmod(x, y);
+  return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+}
+
+/// torch.remainder of integers; y must not be 0.
+template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0> OPWRIGHT_INLINE T remainder(T x, T y) {
+  const T r = static_cast<T>(x % y);
+  return r != 0 && (r < 0) != (y < 0) ? static_cast<T>(r + y) : r;
+}
+
+/// torch.floor_divide of integers; y must not be 0.
+template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0> OPWRIGHT_INLINE T floor_divide(T x, T y) {
+  const T quotient = static_cast<T>(x / y);
+  return x % y != 0 && (x < 0) != (y < 0) ? static_cast<T>(quotient - 1) : quotient;
+}
+
+} // namespace opwright

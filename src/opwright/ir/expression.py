@@ -1,0 +1,116 @@
+"""Scalar expressions: what a kernel computes for one element.
+
+    expression = Literal(value, dtype)              a number
+               | Load(buffer, indices, dtype)       one element of a buffer
+               | Local(name, dtype)                 a value bound earlier in the same kernel
+               | Apply(function, operands, dtype)   a row of ir/functions.py
+               | Cast(operand, dtype)               conversion, as torch converts
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from opwright.ir.dtype import DType
+from opwright.ir.functions import FUNCTIONS
+from opwright.ir.integer import Integer
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A number known when the kernel is written."""
+
+    value: float | int | bool
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One element of a buffer; one index per dimension, in axes of the kernel and sizes."""
+
+    buffer: str
+    indices: tuple[Integer, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """A value bound by an earlier `Let` of the same kernel."""
+
+    name: str
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A scalar function of operands."""
+
+    function: str
+    operands: tuple[Expression, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """A conversion to another dtype."""
+
+    operand: Expression
+    dtype: DType
+
+
+Expression = Literal | Load | Local | Apply | Cast
+
+
+def apply(function: str, *operands: Expression) -> Expression:
+    """Apply a scalar function; its dtype follows from the table."""
+    result = FUNCTIONS[function].result
+    return Apply(function, operands, DType.BOOL if result == "bool" else operands[-1].dtype)
+
+
+def cast(operand: Expression, dtype: DType) -> Expression:
+    """Convert, unless it has that dtype already; a literal is converted here and now."""
+    if operand.dtype is dtype:
+        return operand
+    if isinstance(operand, Literal):
+        return Literal(_convert(operand.value, dtype), dtype)
+    return Cast(operand, dtype)
+
+
+def _convert(value: float | int | bool, dtype: DType) -> float | int | bool:
+    if dtype is DType.BOOL:
+        return bool(value)
+    return float(value) if dtype.is_floating else int(value)
+
+
+def rewrite_children(expression: Expression, rewrite: Callable[[Expression], Expression]) -> Expression:
+    """Rebuild a node with rewritten operands; leaves come back as they are."""
+    match expression:
+        case Apply(function, operands, dtype):
+            return Apply(function, tuple(rewrite(operand) for operand in operands), dtype)
+        case Cast(operand, _):
+            return replace(expression, operand=rewrite(operand))
+        case Literal() | Load() | Local():
+            return expression
+        case _:
+            assert_never(expression)
+
+
+def children(expression: Expression) -> tuple[Expression, ...]:
+    """The operands of a node."""
+    match expression:
+        case Apply(operands=operands):
+            return operands
+        case Cast(operand, _):
+            return (operand,)
+        case Literal() | Load() | Local():
+            return ()
+        case _:
+            assert_never(expression)
+
+
+def leaves(expression: Expression) -> tuple[Expression, ...]:
+    """All leaves below a node, left to right."""
+    below = children(expression)
+    return tuple(leaf for child in below for leaf in leaves(child)) if below else (expression,)

@@ -1,0 +1,102 @@
+"""The scalar functions a kernel can apply: one row each, with the meaning that the interpreter gives them.
+
+Targets spell these names in tables of their own. `result` says the dtype of the result: "same" as the last operand, or
+"bool". NaN and signed zeros behave as in torch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Array = Any
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarFunction:
+    """A row of the table."""
+
+    arity: int
+    meaning: Callable[..., Array]
+    result: str = "same"
+    template: str | None = None  # how a formula shows it, e.g. "{} + {}"; None: name(operands)
+
+
+def _sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
+
+
+def _elementwise(function: Callable[[float], float]) -> Callable[[Array], Array]:
+    vectorised = np.vectorize(function, otypes=[np.float64])
+
+    def apply(x: Array) -> Array:
+        return vectorised(x).astype(np.asarray(x).dtype) if np.size(x) else np.asarray(x)
+
+    return apply
+
+
+FUNCTIONS: dict[str, ScalarFunction] = {
+    # arithmetic
+    "add": ScalarFunction(2, np.add, template="{} + {}"),
+    "subtract": ScalarFunction(2, np.subtract, template="{} - {}"),
+    "multiply": ScalarFunction(2, np.multiply, template="{} * {}"),
+    "divide": ScalarFunction(2, np.divide, template="{} / {}"),
+    "negate": ScalarFunction(1, np.negative, template="-{}"),
+    "remainder": ScalarFunction(2, np.remainder),
+    "fmod": ScalarFunction(2, np.fmod),
+    "minimum": ScalarFunction(2, np.minimum),
+    "maximum": ScalarFunction(2, np.maximum),
+    "pow": ScalarFunction(2, np.power),
+    "abs": ScalarFunction(1, np.abs),
+    "sign": ScalarFunction(1, lambda x: (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype)),
+    "sqrt": ScalarFunction(1, np.sqrt),
+    "rsqrt": ScalarFunction(1, lambda x: 1 / np.sqrt(x)),
+    "reciprocal": ScalarFunction(1, lambda x: 1 / x, template="1 / {}"),
+    "floor": ScalarFunction(1, np.floor),
+    "ceil": ScalarFunction(1, np.ceil),
+    "trunc": ScalarFunction(1, np.trunc),
+    "round": ScalarFunction(1, np.rint),
+    # exponentials
+    "exp": ScalarFunction(1, np.exp),
+    "exp2": ScalarFunction(1, np.exp2),
+    "expm1": ScalarFunction(1, np.expm1),
+    "log": ScalarFunction(1, np.log),
+    "log2": ScalarFunction(1, np.log2),
+    "log10": ScalarFunction(1, np.log10),
+    "log1p": ScalarFunction(1, np.log1p),
+    "sigmoid": ScalarFunction(1, _sigmoid),
+    # circular and hyperbolic
+    "sin": ScalarFunction(1, np.sin),
+    "cos": ScalarFunction(1, np.cos),
+    "tan": ScalarFunction(1, np.tan),
+    "asin": ScalarFunction(1, np.arcsin),
+    "acos": ScalarFunction(1, np.arccos),
+    "atan": ScalarFunction(1, np.arctan),
+    "atan2": ScalarFunction(2, np.arctan2),
+    "sinh": ScalarFunction(1, np.sinh),
+    "cosh": ScalarFunction(1, np.cosh),
+    "tanh": ScalarFunction(1, np.tanh),
+    "asinh": ScalarFunction(1, np.arcsinh),
+    "acosh": ScalarFunction(1, np.arccosh),
+    "atanh": ScalarFunction(1, np.arctanh),
+    "erf": ScalarFunction(1, _elementwise(math.erf)),
+    "erfc": ScalarFunction(1, _elementwise(math.erfc)),
+    # truth
+    "less": ScalarFunction(2, np.less, "bool", "{} < {}"),
+    "less_equal": ScalarFunction(2, np.less_equal, "bool", "{} <= {}"),
+    "greater": ScalarFunction(2, np.greater, "bool", "{} > {}"),
+    "greater_equal": ScalarFunction(2, np.greater_equal, "bool", "{} >= {}"),
+    "equal": ScalarFunction(2, np.equal, "bool", "{} == {}"),
+    "not_equal": ScalarFunction(2, np.not_equal, "bool", "{} != {}"),
+    "logical_and": ScalarFunction(2, np.logical_and, "bool", "{} & {}"),
+    "logical_or": ScalarFunction(2, np.logical_or, "bool", "{} | {}"),
+    "logical_xor": ScalarFunction(2, np.logical_xor, "bool", "{} ^ {}"),
+    "logical_not": ScalarFunction(1, np.logical_not, "bool", "!{}"),
+    "is_nan": ScalarFunction(1, np.isnan, "bool"),
+    "is_infinite": ScalarFunction(1, np.isinf, "bool"),
+    "where": ScalarFunction(3, np.where, template="{} ? {} : {}"),
+}

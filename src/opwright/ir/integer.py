@@ -1,0 +1,311 @@
+"""Integer expressions: sizes, strides, offsets and loop indices.
+
+    integer   = sum of (coefficient · atom · atom …)        always in this one normal form, so equal means equal
+    atom      = Symbol(name) | Quotient(integer, integer) | Remainder(integer, integer) | Greatest(integer, integer)
+    condition = Condition(relation, integer, integer)       relation is one of == != < <= > >=
+
+Division and remainder round towards minus infinity, as in Python.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A run-time size or a loop axis."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """`dividend // divisor`."""
+
+    dividend: Integer
+    divisor: Integer
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """`dividend % divisor`."""
+
+    dividend: Integer
+    divisor: Integer
+
+
+@dataclass(frozen=True, slots=True)
+class Greatest:
+    """`max(left, right)`."""
+
+    left: Integer
+    right: Integer
+
+
+Atom = Symbol | Quotient | Remainder | Greatest
+Monomial = tuple[Atom, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    """A sum of integer multiples of products of atoms, sorted; the empty sum is zero."""
+
+    terms: tuple[tuple[Monomial, int], ...]
+
+    def __add__(self, other: Integer | int) -> Integer:
+        return _collect((*self.terms, *integer(other).terms))
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Integer:
+        return Integer(tuple((monomial, -coefficient) for monomial, coefficient in self.terms))
+
+    def __sub__(self, other: Integer | int) -> Integer:
+        return self + -integer(other)
+
+    def __mul__(self, other: Integer | int) -> Integer:
+        return _collect(
+            (_product(left, right), a * b) for left, a in self.terms for right, b in integer(other).terms
+        )
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Integer | int) -> Integer:
+        divisor = integer(other)
+        if divisor == ONE:
+            return self
+        if (a := self.constant) is not None and (b := divisor.constant):
+            return integer(a // b)
+        return _atom(Quotient(self, divisor))
+
+    def __mod__(self, other: Integer | int) -> Integer:
+        divisor = integer(other)
+        if divisor == ONE:
+            return ZERO
+        if (a := self.constant) is not None and (b := divisor.constant):
+            return integer(a % b)
+        return _atom(Remainder(self, divisor))
+
+    @property
+    def constant(self) -> int | None:
+        """The value if it is a plain number, else None."""
+        match self.terms:
+            case ():
+                return 0
+            case (((), value),):
+                return value
+            case _:
+                return None
+
+    def __str__(self) -> str:
+        return spell(self)
+
+
+ZERO = Integer(())
+ONE = Integer((((), 1),))
+
+
+def integer(value: Integer | int) -> Integer:
+    """Make an integer expression of a number."""
+    if isinstance(value, Integer):
+        return value
+    return Integer((((), value),)) if value else ZERO
+
+
+def symbol(name: str) -> Integer:
+    """Make an integer expression of a symbol."""
+    return _atom(Symbol(name))
+
+
+def greatest(left: Integer, right: Integer) -> Integer:
+    """`max(left, right)`."""
+    a, b = left.constant, right.constant
+    if a is not None and b is not None:
+        return integer(max(a, b))
+    return left if left == right else _atom(Greatest(left, right))
+
+
+def product(factors: Iterable[Integer]) -> Integer:
+    """Multiply; the empty product is one."""
+    result = ONE
+    for factor in factors:
+        result = result * factor
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A relation between two integer expressions."""
+
+    relation: str
+    left: Integer
+    right: Integer
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.relation} {self.right}"
+
+
+RELATIONS: dict[str, Callable[[int, int], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def holds(condition: Condition, values: Mapping[str, int]) -> bool:
+    """Evaluate a condition where every symbol has a value."""
+    return RELATIONS[condition.relation](evaluate(condition.left, values), evaluate(condition.right, values))
+
+
+def evaluate(expression: Integer, values: Mapping[str, int]) -> int:
+    """Evaluate an expression where every symbol has a value."""
+    total = 0
+    for monomial, coefficient in expression.terms:
+        term = coefficient
+        for atom in monomial:
+            term *= _evaluate_atom(atom, values)
+        total += term
+    return total
+
+
+def substitute(expression: Integer, replacements: Mapping[str, Integer]) -> Integer:
+    """Replace symbols by expressions."""
+    total = ZERO
+    for monomial, coefficient in expression.terms:
+        total = total + coefficient * product(_substitute_atom(atom, replacements) for atom in monomial)
+    return total
+
+
+def symbols_of(expression: Integer) -> set[str]:
+    """The names of all symbols in an expression."""
+    found: set[str] = set()
+    for monomial, _ in expression.terms:
+        for atom in monomial:
+            if isinstance(atom, Symbol):
+                found.add(atom.name)
+            else:
+                for part in _parts(atom):
+                    found |= symbols_of(part)
+    return found
+
+
+def linear_coefficients(expression: Integer, axes: Iterable[str]) -> tuple[dict[str, Integer], Integer] | None:
+    """Split `expression` into one coefficient per axis and a rest without axes; None if it is not affine in them."""
+    names = set(axes)
+    coefficients: dict[str, Integer] = {}
+    rest = ZERO
+    for monomial, coefficient in expression.terms:
+        inside = [atom for atom in monomial if symbols_of(_atom(atom)) & names]
+        if not inside:
+            rest = rest + Integer(((monomial, coefficient),))
+            continue
+        if len(inside) != 1 or not isinstance(inside[0], Symbol):
+            return None
+        axis = inside[0].name
+        others = tuple(atom for atom in monomial if atom != inside[0])
+        coefficients[axis] = coefficients.get(axis, ZERO) + Integer(((others, coefficient),))
+    return coefficients, rest
+
+
+def spell(expression: Integer, divide: str = "({} // {})", remainder: str = "({} % {})", maximum: str = "max({}, {})") -> str:
+    """Write an expression as text; the templates spell what languages spell differently."""
+    if not expression.terms:
+        return "0"
+
+    def spell_atom(atom: Atom) -> str:
+        match atom:
+            case Symbol(name):
+                return name
+            case Quotient(a, b):
+                return divide.format(again(a), again(b))
+            case Remainder(a, b):
+                return remainder.format(again(a), again(b))
+            case Greatest(a, b):
+                return maximum.format(again(a), again(b))
+            case _:
+                assert_never(atom)
+
+    def again(part: Integer) -> str:
+        text = spell(part, divide, remainder, maximum)
+        return f"({text})" if len(part.terms) > 1 else text
+
+    def spell_term(monomial: Monomial, magnitude: int) -> str:
+        factors = [spell_atom(atom) for atom in monomial]
+        return "*".join(factors if factors and magnitude == 1 else [str(magnitude), *factors])
+
+    # Positive terms first, so that text rarely begins with a minus sign.
+    ordered = sorted(expression.terms, key=lambda term: term[1] < 0)
+    text = "".join(
+        (" - " if coefficient < 0 else " + ") + spell_term(monomial, abs(coefficient))
+        for monomial, coefficient in ordered
+    )
+    return "-" + text[3:] if text.startswith(" - ") else text[3:]
+
+
+def _atom(atom: Atom) -> Integer:
+    return Integer((((atom,), 1),))
+
+
+def _product(left: Monomial, right: Monomial) -> Monomial:
+    if not left:
+        return right
+    if not right:
+        return left
+    return tuple(sorted((*left, *right), key=_atom_key))
+
+
+def _collect(terms: Iterable[tuple[Monomial, int]]) -> Integer:
+    totals: dict[Monomial, int] = {}
+    for monomial, coefficient in terms:
+        totals[monomial] = totals.get(monomial, 0) + coefficient
+    kept = [(monomial, coefficient) for monomial, coefficient in totals.items() if coefficient]
+    if len(kept) > 1:
+        kept.sort(key=lambda term: (-len(term[0]), tuple(map(_atom_key, term[0]))))
+    return Integer(tuple(kept))
+
+
+def _atom_key(atom: Atom) -> str:
+    return atom.name if isinstance(atom, Symbol) else "~" + spell(_atom(atom))
+
+
+def _parts(atom: Quotient | Remainder | Greatest) -> tuple[Integer, Integer]:
+    match atom:
+        case Quotient(a, b) | Remainder(a, b) | Greatest(a, b):
+            return a, b
+        case _:
+            assert_never(atom)
+
+
+def _evaluate_atom(atom: Atom, values: Mapping[str, int]) -> int:
+    match atom:
+        case Symbol(name):
+            return values[name]
+        case Quotient(a, b):
+            return evaluate(a, values) // evaluate(b, values)
+        case Remainder(a, b):
+            return evaluate(a, values) % evaluate(b, values)
+        case Greatest(a, b):
+            return max(evaluate(a, values), evaluate(b, values))
+        case _:
+            assert_never(atom)
+
+
+def _substitute_atom(atom: Atom, replacements: Mapping[str, Integer]) -> Integer:
+    match atom:
+        case Symbol(name):
+            return replacements[name] if name in replacements else _atom(atom)
+        case Quotient(a, b):
+            return substitute(a, replacements) // substitute(b, replacements)
+        case Remainder(a, b):
+            return substitute(a, replacements) % substitute(b, replacements)
+        case Greatest(a, b):
+            return greatest(substitute(a, replacements), substitute(b, replacements))
+        case _:
+            assert_never(atom)

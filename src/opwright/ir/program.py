@@ -1,0 +1,172 @@
+"""The Program: steps over buffers, with run-time sizes.
+
+    program = Program(name, inputs, sizes, steps, outputs, guards)
+    step    = Kernel(name, axes, lets, stores)        a fused loop nest: for every point of the axes, lets then stores
+            | View(target, source, indices)           target[axes] is source[indices(axes)]; no data moves
+            | Call(targets, function, operands)       a library operation of torch, by name
+    let     = Let(name, value)                        binds a scalar inside a kernel
+    store   = Store(buffer, indices, value)           writes one element of a buffer
+
+Inputs and the results of library operations come with run-time strides; what a kernel writes is row-major. A View's axes
+are `d0 d1 …`, one per dimension of its target. Sizes are symbols such as `gates_size_0`, read from the inputs at each
+call; `sizes` names those that no input has and that are given as numbers. The guards say for which sizes the Program is
+valid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opwright.ir.dtype import DType
+from opwright.ir.expression import Expression
+from opwright.ir.integer import Condition, Integer, symbol
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A tensor inside a Program; `spoken` if its name is a variable of the reference."""
+
+    name: str
+    dtype: DType
+    shape: tuple[Integer, ...]
+    spoken: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A loop from zero to its extent."""
+
+    name: str
+    extent: Integer
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """A named scalar inside a kernel; `spoken` if the name is a variable of the reference."""
+
+    name: str
+    value: Expression
+    spoken: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A write of one element."""
+
+    buffer: str
+    indices: tuple[Integer, ...]
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A fused loop nest. `targets` declares the buffers that it is the first to write."""
+
+    name: str
+    targets: tuple[Buffer, ...]
+    axes: tuple[Axis, ...]
+    lets: tuple[Let, ...]
+    stores: tuple[Store, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Another way to see a buffer."""
+
+    target: Buffer
+    source: str
+    indices: tuple[Integer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorOperand:
+    """A buffer given to a library operation."""
+
+    buffer: str
+
+
+@dataclass(frozen=True, slots=True)
+class SizeOperand:
+    """An integer given to a library operation."""
+
+    value: Integer
+
+
+@dataclass(frozen=True, slots=True)
+class ListOperand:
+    """A list given to a library operation."""
+
+    items: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantOperand:
+    """A number, a truth value, a dtype ("dtype:float32") or nothing, given to a library operation.
+
+    `kind` is the schema type: "float", "bool", "Scalar", "ScalarType", "None", "Device", "Layout".
+    """
+
+    value: float | int | bool | str | None
+    kind: str
+
+
+Operand = TensorOperand | SizeOperand | ListOperand | ConstantOperand
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A library operation of torch, e.g. "aten::mm"."""
+
+    targets: tuple[Buffer, ...]
+    function: str
+    overload: str
+    operands: tuple[Operand, ...]
+
+
+Step = Kernel | View | Call
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Steps over buffers; see the grammar above."""
+
+    name: str
+    inputs: tuple[Buffer, ...]
+    sizes: tuple[str, ...]
+    steps: tuple[Step, ...]
+    outputs: tuple[str, ...]
+    guards: tuple[Condition, ...]
+
+
+def size_symbol(buffer: str, dimension: int) -> Integer:
+    """The symbol for a run-time size of an input."""
+    return symbol(f"{buffer}_size_{dimension}")
+
+
+def view_axes(rank: int) -> tuple[str, ...]:
+    """The names of a View's axes."""
+    return tuple(f"d{dimension}" for dimension in range(rank))
+
+
+def targets_of(step: Step) -> tuple[Buffer, ...]:
+    """The buffers a step declares."""
+    return (step.target,) if isinstance(step, View) else step.targets
+
+
+def buffers_of(program: Program) -> dict[str, Buffer]:
+    """All buffers by name."""
+    declared = {buffer.name: buffer for buffer in program.inputs}
+    for step in program.steps:
+        declared.update((buffer.name, buffer) for buffer in targets_of(step))
+    return declared
+
+
+def operand_buffers(operand: Operand) -> tuple[str, ...]:
+    """The buffers an operand of a Call reads."""
+    match operand:
+        case TensorOperand(buffer):
+            return (buffer,)
+        case ListOperand(items):
+            return tuple(name for item in items for name in operand_buffers(item))
+        case _:
+            return ()

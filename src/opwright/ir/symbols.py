@@ -1,0 +1,104 @@
+"""Which size symbols a Program uses, and renaming them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from opwright.ir.expression import Expression, Load, rewrite_children
+from opwright.ir.integer import Condition, Integer, substitute, symbols_of
+from opwright.ir.program import (
+    Axis,
+    Buffer,
+    Call,
+    Kernel,
+    Let,
+    ListOperand,
+    Operand,
+    Program,
+    SizeOperand,
+    Step,
+    Store,
+    View,
+    view_axes,
+)
+
+Rewrite = Callable[[Integer], Integer]
+
+
+def rename_symbols(program: Program, replacements: Mapping[str, Integer]) -> Program:
+    """Replace size symbols everywhere."""
+    return map_integers(program, lambda expression: substitute(expression, replacements))
+
+
+def program_symbols(program: Program) -> set[str]:
+    """All size symbols in use, without loop axes."""
+    found: set[str] = set()
+
+    def note(expression: Integer) -> Integer:
+        found.update(symbols_of(expression))
+        return expression
+
+    map_integers(program, note)
+    axes = {axis.name for step in program.steps if isinstance(step, Kernel) for axis in step.axes}
+    views = {name for step in program.steps if isinstance(step, View) for name in view_axes(len(step.target.shape))}
+    return found - axes - views
+
+
+def map_integers(program: Program, rewrite: Rewrite) -> Program:
+    """Rewrite every integer expression of a Program."""
+    return replace(
+        program,
+        inputs=tuple(_buffer(buffer, rewrite) for buffer in program.inputs),
+        steps=tuple(_step(step, rewrite) for step in program.steps),
+        guards=tuple(Condition(g.relation, rewrite(g.left), rewrite(g.right)) for g in program.guards),
+    )
+
+
+def map_loads(expression: Expression, rewrite: Rewrite) -> Expression:
+    """Rewrite the indices of every load in an expression."""
+    if isinstance(expression, Load):
+        return replace(expression, indices=tuple(map(rewrite, expression.indices)))
+    return rewrite_children(expression, lambda child: map_loads(child, rewrite))
+
+
+def _buffer(buffer: Buffer, rewrite: Rewrite) -> Buffer:
+    return replace(buffer, shape=tuple(map(rewrite, buffer.shape)))
+
+
+def _step(step: Step, rewrite: Rewrite) -> Step:
+    match step:
+        case Kernel():
+            return replace(
+                step,
+                targets=tuple(_buffer(target, rewrite) for target in step.targets),
+                axes=tuple(Axis(axis.name, rewrite(axis.extent)) for axis in step.axes),
+                lets=tuple(Let(let.name, map_loads(let.value, rewrite), let.spoken) for let in step.lets),
+                stores=tuple(
+                    Store(store.buffer, tuple(map(rewrite, store.indices)), map_loads(store.value, rewrite))
+                    for store in step.stores
+                ),
+            )
+        case View():
+            return replace(
+                step, target=_buffer(step.target, rewrite), indices=tuple(map(rewrite, step.indices))
+            )
+        case Call():
+            return replace(
+                step,
+                targets=tuple(_buffer(target, rewrite) for target in step.targets),
+                operands=tuple(_operand(operand, rewrite) for operand in step.operands),
+            )
+        case _:
+            assert_never(step)
+
+
+def _operand(operand: Operand, rewrite: Rewrite) -> Operand:
+    match operand:
+        case SizeOperand(value):
+            return SizeOperand(rewrite(value))
+        case ListOperand(items):
+            return ListOperand(tuple(_operand(item, rewrite) for item in items))
+        case _:
+            return operand

@@ -1,0 +1,50 @@
+"""Bind size symbols: say from which input each run-time size is read.
+
+A size symbol is named after the tensor and dimension that tracing made it for, such as `gates_size_1`. A Program that
+has that tensor among its inputs reads it there; a backward Program that does not reads it from another input of the same
+size, or is given it as a number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from opwright.ir.integer import ONE, Condition, Integer, substitute, symbols_of
+from opwright.ir.program import Buffer, Program, size_symbol
+from opwright.ir.symbols import program_symbols, rename_symbols
+
+
+def bind_sizes(program: Program) -> Program:
+    """Give every input size symbols of its own, and relate them to what tracing called them by guards.
+
+    Before: input grad[gates_size_0], no input gates. After: input grad[grad_size_0], gates_size_0 renamed to it.
+    """
+    own = {str(size_symbol(buffer.name, d)) for buffer in program.inputs for d in range(len(buffer.shape))}
+    renamed: dict[str, Integer] = {}
+    for buffer in program.inputs:
+        for dimension, size in enumerate(buffer.shape):
+            name = _symbol_name(size)
+            if name is not None and name not in own and name not in renamed:
+                renamed[name] = size_symbol(buffer.name, dimension)
+    guards = [
+        Condition("==", size_symbol(buffer.name, dimension), substitute(size, renamed))
+        for buffer in program.inputs
+        for dimension, size in enumerate(buffer.shape)
+        if substitute(size, renamed) != size_symbol(buffer.name, dimension)
+    ]
+    inputs = tuple(_with_own_sizes(buffer) for buffer in program.inputs)
+    bound = rename_symbols(replace(program, guards=(*program.guards, *guards)), renamed)
+    bound = replace(bound, inputs=inputs)
+    given = tuple(sorted(program_symbols(bound) - own))
+    return replace(bound, sizes=given)
+
+
+def _symbol_name(size: Integer) -> str | None:
+    names = symbols_of(size)
+    return next(iter(names)) if len(names) == 1 and str(size) in names else None
+
+
+def _with_own_sizes(buffer: Buffer) -> Buffer:
+    shape = tuple(ONE if size == ONE else size_symbol(buffer.name, d) for d, size in enumerate(buffer.shape))
+    return replace(buffer, shape=shape)
+

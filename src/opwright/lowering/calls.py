@@ -1,0 +1,56 @@
+"""Library calls: a torch operation with the operands its schema asks for, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.fx import Node
+
+from opwright.errors import NoKernel
+from opwright.ir.integer import Integer, integer
+from opwright.ir.program import Buffer, ConstantOperand, ListOperand, Operand, SizeOperand, TensorOperand
+
+
+def named_arguments(func: OpOverload, node: Node) -> dict[str, Any]:
+    """The arguments a node gives, by the names of the schema; what it leaves to defaults is absent."""
+    names = [argument.name for argument in func._schema.arguments]
+    return dict(zip(names, node.args, strict=False)) | dict(node.kwargs)
+
+
+def operands_of(func: OpOverload, node: Node, buffers: Mapping[Node, Buffer]) -> tuple[Operand, ...]:
+    """All operands of a call, defaults filled in.
+
+    Raises:
+        NoKernel: If one of them cannot be passed through torch's stable C interface.
+    """
+    given = named_arguments(func, node)
+    return tuple(
+        _operand(func, str(argument.type), given.get(argument.name, argument.default_value), buffers)
+        for argument in func._schema.arguments
+    )
+
+
+def _operand(func: OpOverload, kind: str, value: Any, buffers: Mapping[Node, Buffer]) -> Operand:
+    if kind.startswith("Optional["):
+        kind = kind.removeprefix("Optional[").removesuffix("]")
+        if value is None:
+            return ConstantOperand(None, "None")
+    if isinstance(value, Node):
+        return TensorOperand(buffers[value].name)
+    if isinstance(value, (list, tuple)):
+        inner = kind.removeprefix("List[").removesuffix("]")
+        return ListOperand(tuple(_operand(func, inner, member, buffers) for member in value))
+    if isinstance(value, Integer):
+        return SizeOperand(value)
+    if isinstance(value, bool) and kind == "bool":
+        return ConstantOperand(value, "bool")
+    if isinstance(value, int) and kind in ("int", "SymInt"):
+        return SizeOperand(integer(value))
+    if isinstance(value, (int, float)) and kind == "float":
+        return ConstantOperand(float(value), "float")
+    if isinstance(value, torch.dtype):
+        return ConstantOperand(str(value).removeprefix("torch."), "ScalarType")
+    raise NoKernel(f"{func.name()} takes a {kind}, which torch's stable C interface does not pass")

@@ -1,0 +1,232 @@
+"""Lowering: Graph → Program.
+
+Every element-wise operation becomes a kernel of its own, every view an index map, everything else a library call; the
+passes fuse them later. Nothing is refused that torch can trace and kernels can hold.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.fx import Node
+
+from opwright.ir.dtype import DType
+from opwright.ir.expression import Expression, Literal, Load, cast
+from opwright.ir.integer import ONE, ZERO, Condition, Integer, symbol
+from opwright.ir.program import Axis, Buffer, Call, Kernel, Program, Step, Store, View
+from opwright.lowering.bind_sizes import bind_sizes
+from opwright.lowering.calls import named_arguments, operands_of
+from opwright.lowering.equal_sizes import simplest_sizes
+from opwright.lowering.names import Names
+from opwright.lowering.pointwise import POINTWISE, Pointwise
+from opwright.lowering.promotion import program_dtype, promoted
+from opwright.lowering.views import VIEWS, split_indices
+from opwright.tracing.graph import Graph, value_of
+
+aten = torch.ops.aten
+
+
+def lower(
+    graph: Graph,
+    name: str,
+    inputs: Sequence[tuple[str, Node]],
+    outputs: Sequence[tuple[str, Node]],
+    guards: Sequence[Condition] = (),
+) -> Program:
+    """Lower the part of a graph that computes `outputs` from `inputs`.
+
+    Args:
+        graph: The traced graph.
+        name: What the Program is called.
+        inputs: Nodes that are given, with the names of their buffers.
+        outputs: Nodes that are asked for, with the names they would like.
+        guards: For which sizes the result is valid.
+
+    Raises:
+        NoKernel: If kernels cannot hold a dtype in it.
+    """
+    return _Lowering(graph, name, {node: given for given, node in inputs}, outputs, tuple(guards)).program()
+
+
+@dataclass
+class _Lowering:
+    graph: Graph
+    name: str
+    inputs: Mapping[Node, str]
+    outputs: Sequence[tuple[str, Node]]
+    guards: tuple[Condition, ...]
+    steps: list[Step] = field(default_factory=list)
+    buffers: dict[Node, Buffer] = field(default_factory=dict)
+    aliases: set[str] = field(default_factory=set)
+
+    def program(self) -> Program:
+        self.equal = simplest_sizes(self.graph.guards)
+        self.names = Names(self.graph, self.inputs, self.outputs)
+        for node, name in self.inputs.items():
+            self.buffers[node] = Buffer(name, program_dtype(value_of(node).dtype), self._shape(node))
+        for node in _needed(self.graph, self.inputs, [node for _, node in self.outputs]):
+            self._lower(node)
+        results: list[str] = []
+        for name, node in self.outputs:
+            results.append(self._result(name, node, taken=results))
+        given = tuple(self.buffers[node] for node in self.inputs)
+        return bind_sizes(Program(self.name, given, (), tuple(self.steps), tuple(results), self.guards))
+
+    def _shape(self, node: Node) -> tuple[Integer, ...]:
+        return tuple(self._size(size) for size in value_of(node).shape)
+
+    def _size(self, size: int | torch.SymInt) -> Integer:
+        expression = self.graph.sizes.integer(size)
+        return self.equal.get(expression, expression)
+
+    def _buffer(self, node: Node) -> Buffer:
+        value = value_of(node)
+        spoken = node in self.graph.names
+        return Buffer(self.names.of(node), program_dtype(value.dtype), self._shape(node), spoken)
+
+    def _lower(self, node: Node) -> None:
+        if node.target is operator.getitem:
+            return  # declared together with the operation it takes from
+        func = node.target
+        assert isinstance(func, OpOverload)
+        arguments = named_arguments(func, node)
+        packet = func.overloadpacket
+        if packet in (aten.split_with_sizes, aten.split):
+            self._split(node, arguments)
+        elif packet is aten.cat:
+            self._cat(node, arguments)
+        elif packet in VIEWS and self._view(node, arguments):
+            return
+        elif packet in POINTWISE and self._pointwise(node, POINTWISE[packet], arguments):
+            return
+        elif packet in VIEWS:
+            self._call(node, aten.reshape.default)
+        else:
+            self._call(node, func)
+
+    def _declare(self, node: Node) -> Buffer:
+        self.buffers[node] = self._buffer(node)
+        return self.buffers[node]
+
+    def _pointwise(self, node: Node, row: Pointwise, arguments: Mapping[str, Any]) -> bool:
+        values = [arguments[name] for name in row.operands]
+        compute = program_dtype(value_of(node).dtype)
+        if row.compares:
+            compute = promoted([value_of(v) if isinstance(v, Node) else v for v in values])
+        if not row.computes_in(compute) or _has_tensor_bounds(arguments):
+            return False
+        target = self._declare(node)
+        axes = tuple(Axis(f"i{dimension}", size) for dimension, size in enumerate(target.shape))
+        operands = [self._operand(value, axes) for value in values]
+        converted = [
+            operand if row.selects and position == 0 else cast(operand, compute)
+            for position, operand in enumerate(operands)
+        ]
+        parameters = {key: value for key, value in arguments.items() if key in _PARAMETERS}
+        result = cast(row.rule(*converted, **parameters), target.dtype)
+        indices = tuple(symbol(axis.name) for axis in axes)
+        self.steps.append(Kernel(target.name, (target,), axes, (), (Store(target.name, indices, result),)))
+        return True
+
+    def _operand(self, value: Any, axes: Sequence[Axis]) -> Expression:
+        if not isinstance(value, Node):
+            return _literal(value)
+        buffer = self.buffers[value]
+        aligned = axes[len(axes) - len(buffer.shape) :]
+        indices = tuple(
+            ZERO if size == ONE else symbol(axis.name) for size, axis in zip(buffer.shape, aligned, strict=True)
+        )
+        return Load(buffer.name, indices, buffer.dtype)
+
+    def _view(self, node: Node, arguments: Mapping[str, Any]) -> bool:
+        assert isinstance(node.target, OpOverload)
+        source = self.buffers[arguments["self"]]
+        indices = VIEWS[node.target.overloadpacket](source.shape, self._shape(node), arguments)
+        if indices is None:
+            return False
+        self.steps.append(View(self._declare(node), source.name, indices))
+        return True
+
+    def _split(self, node: Node, arguments: Mapping[str, Any]) -> None:
+        source = self.buffers[arguments["self"]]
+        dimension = arguments.get("dim", 0) % len(source.shape)
+        offset = ZERO
+        for piece in sorted(node.users, key=lambda user: user.args[1]):
+            offset = self._offset(node, piece, dimension)
+            indices = split_indices(source.shape, self._shape(piece), dimension, offset)
+            self.steps.append(View(self._declare(piece), source.name, indices))
+
+    def _offset(self, node: Node, piece: Node, dimension: int) -> Integer:
+        before = node.meta["val"][: piece.args[1]]
+        return sum((self._size(member.shape[dimension]) for member in before), ZERO)
+
+    def _cat(self, node: Node, arguments: Mapping[str, Any]) -> None:
+        """One kernel for each piece, all storing into one buffer."""
+        target = self._declare(node)
+        pieces = [self.buffers[piece] for piece in arguments["tensors"]]
+        pieces = [piece for piece in pieces if len(piece.shape) == len(target.shape)]
+        dimension = arguments.get("dim", 0) % len(target.shape)
+        offset = ZERO
+        for position, piece in enumerate(pieces):
+            axes = tuple(Axis(f"i{d}", size) for d, size in enumerate(piece.shape))
+            indices = [symbol(axis.name) for axis in axes]
+            value = cast(Load(piece.name, tuple(indices), piece.dtype), target.dtype)
+            indices[dimension] = indices[dimension] + offset
+            store = Store(target.name, tuple(indices), value)
+            declared = (target,) if position == 0 else ()
+            self.steps.append(Kernel(f"{target.name}_{position}", declared, axes, (), (store,)))
+            offset = offset + piece.shape[dimension]
+
+    def _call(self, node: Node, func: OpOverload) -> None:
+        members = sorted(node.users, key=lambda user: user.args[1]) if isinstance(node.meta["val"], (tuple, list)) else []
+        targets = tuple(self._declare(member) for member in members) if members else (self._declare(node),)
+        if any(returned.alias_info is not None for returned in func._schema.returns):
+            self.aliases.update(target.name for target in targets)
+        operands = operands_of(func, node, self.buffers)
+        self.steps.append(Call(targets, func._schema.name, func._schema.overload_name, operands))
+
+    def _result(self, name: str, node: Node, taken: Sequence[str]) -> str:
+        """An output is a buffer of its own: copy what is an input, a view, or returned already."""
+        buffer = self.buffers[node]
+        own = {target.name for step in self.steps if not isinstance(step, View) for target in step.targets}
+        if buffer.name in own - self.aliases and buffer.name not in taken:
+            return buffer.name
+        copy = Buffer(self.names.fresh(name), buffer.dtype, buffer.shape)
+        axes = tuple(Axis(f"i{dimension}", size) for dimension, size in enumerate(copy.shape))
+        indices = tuple(symbol(axis.name) for axis in axes)
+        store = Store(copy.name, indices, Load(buffer.name, indices, buffer.dtype))
+        self.steps.append(Kernel(copy.name, (copy,), axes, (), (store,)))
+        return copy.name
+
+
+_PARAMETERS = {
+    "alpha", "scale", "input_scale", "negative_slope", "approximate", "min", "max", "min_val", "max_val", "rounding_mode",
+}  # fmt: skip
+
+
+def _literal(value: Any) -> Expression:
+    if isinstance(value, bool):
+        return Literal(value, DType.BOOL)
+    return Literal(value, DType.INT64 if isinstance(value, int) else DType.FLOAT64)
+
+
+def _has_tensor_bounds(arguments: Mapping[str, Any]) -> bool:
+    return any(isinstance(arguments.get(bound), Node) for bound in ("min", "max"))
+
+
+def _needed(graph: Graph, inputs: Mapping[Node, str], outputs: Sequence[Node]) -> list[Node]:
+    """The nodes between inputs and outputs, in order of execution; dead code stays out."""
+    wanted: set[Node] = set()
+    pending = list(outputs)
+    while pending:
+        node = pending.pop()
+        if node in wanted or node in inputs:
+            continue
+        wanted.add(node)
+        pending.extend(node.all_input_nodes)
+    return [node for node in graph.fx.nodes if node in wanted]

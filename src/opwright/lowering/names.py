@@ -1,0 +1,55 @@
+"""Names for buffers: the reference's own variables first, then what an operation does to what."""
+
+from __future__ import annotations
+
+import keyword
+import operator
+from collections.abc import Mapping, Sequence
+
+from torch._ops import OpOverload
+from torch.fx import Node
+
+from opwright.ir.functions import FUNCTIONS
+from opwright.tracing.graph import Graph
+
+# Words that C++ or the kernels' header would take for something else.
+_RESERVED = {
+    *FUNCTIONS, *keyword.kwlist, "alignas", "asm", "auto", "bool", "case", "catch", "char", "const", "default", "delete",
+    "do", "double", "enum", "explicit", "extern", "false", "float", "for", "friend", "goto", "inline", "int", "long",
+    "mutable", "namespace", "new", "operator", "private", "protected", "public", "register", "short", "signed", "sizeof",
+    "static", "struct", "switch", "template", "this", "throw", "true", "typedef", "typename", "union", "unsigned", "using",
+    "virtual", "void", "volatile", "j", "count", "rows", "stack", "main", "opwright", "torch", "std",
+}  # fmt: skip
+
+
+class Names:
+    """Gives every node of a graph a name that no other node has."""
+
+    def __init__(self, graph: Graph, inputs: Mapping[Node, str], outputs: Sequence[tuple[str, Node]]) -> None:
+        self._wished = graph.names | {node: name for name, node in outputs if node not in graph.names}
+        self._given: dict[Node, str] = dict(inputs)
+        self._taken = {*_RESERVED, *inputs.values()}
+
+    def of(self, node: Node) -> str:
+        """The name of a node."""
+        if node not in self._given:
+            self._given[node] = self.fresh(self._wished.get(node) or self._describe(node))
+        return self._given[node]
+
+    def fresh(self, wished: str) -> str:
+        """A name nobody has yet, as close to the wish as can be."""
+        name, number = wished, 1
+        while name in self._taken or name.startswith("_"):
+            name, number = f"{wished.lstrip('_')}_{number}", number + 1
+        self._taken.add(name)
+        return name
+
+    def _describe(self, node: Node) -> str:
+        """`tanh(cell)` becomes tanh_cell; what has several operands is called by its operation."""
+        if node.target is operator.getitem:
+            return self._describe(node.args[0]) if isinstance(node.args[0], Node) else node.name
+        name = node.target._schema.name.split("::")[1].strip("_") if isinstance(node.target, OpOverload) else node.name
+        operands = node.all_input_nodes
+        if len(operands) == 1 and operands[0] in self._wished:
+            return f"{name}_{self._wished[operands[0]]}"
+        return name

@@ -1,0 +1,30 @@
+"""Figures: numbers as people read them; a missing one is a dash."""
+
+from __future__ import annotations
+
+MISSING = "–"
+
+
+def microseconds(value: float | None) -> str:
+    """Write a time in microseconds with three figures that matter."""
+    if value is None:
+        return MISSING
+    decimals = 2 if value < 10 else 1 if value < 100 else 0
+    return f"{value:,.{decimals}f}"
+
+
+def ratio(value: float | None) -> str:
+    """Write a speed-up."""
+    return MISSING if value is None else f"{value:.2f}×"
+
+
+def error(value: float | None) -> str:
+    """Write a relative error."""
+    if value is None:
+        return MISSING
+    return "0" if value == 0 else f"{value:.1e}"
+
+
+def error_beside(own: float | None, eager: float | None) -> str:
+    """Write an error with eager's own behind it."""
+    return MISSING if own is None else f"{error(own)} ({error(eager)})"

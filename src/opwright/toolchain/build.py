@@ -1,0 +1,101 @@
+"""From sources to libraries: look up, build what is missing, install."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from opwright.errors import BuildFailed
+from opwright.settings import Settings
+from opwright.toolchain.cache import LibraryCache
+from opwright.toolchain.compiler import find_compiler
+from opwright.toolchain.directory import refusing_os_errors
+from opwright.toolchain.jobs import Job, Outcome, run_side_by_side
+from opwright.toolchain.locks import hold
+from opwright.toolchain.notice import Notice
+from opwright.toolchain.recipe import INCLUDE_DIRECTORY, Recipe, header_digests, kernel_recipe, torch_stub_recipe
+from opwright.toolchain.source import Source
+
+COMPILE_TIMEOUT_S = 120.0
+_SHOWN_LINES = 5
+
+
+def build(sources: Sequence[Source], settings: Settings, *, timeout_s: float = COMPILE_TIMEOUT_S) -> tuple[Path, ...]:
+    """Return the shared libraries of sources, building side by side those that the cache does not hold.
+
+    The libraries resolve PyTorch's symbols against the libtorch_cpu.so that the process has loaded.
+
+    Args:
+        sources: What to build.
+        settings: Where the cache is, which compiler to use, whether to tell that a build is under way.
+        timeout_s: How long one compilation may take.
+
+    Returns:
+        A path for each source, in their order.
+
+    Raises:
+        BuildFailed: The compiler refused a source or took too long.
+        CompilerMissing: There is no working compiler.
+        UnsafeCache: Others can write to the cache directory.
+        CacheUnusable: The cache directory cannot be written.
+    """
+    cache = LibraryCache.open(settings.cache_directory)
+    compiler = find_compiler(settings)
+    headers = header_digests(INCLUDE_DIRECTORY)
+    recipes = tuple(kernel_recipe(source, compiler, headers) for source in sources)
+    missing = tuple({recipe.key: recipe for recipe in recipes if not cache.holds(recipe)}.values())
+    if missing:
+        stub = torch_stub_recipe(compiler)
+        with refusing_os_errors(cache.root):
+            cache.sweep()
+            _make((stub,), (), cache, timeout_s, Notice(wanted=False))
+            arguments = (f"-I{INCLUDE_DIRECTORY}", *_link_against(cache.library(stub)))
+            _make(missing, arguments, cache, timeout_s, Notice(wanted=settings.notify))
+    return tuple(cache.library(recipe) for recipe in recipes)
+
+
+def _link_against(library: Path) -> tuple[str, ...]:
+    """Need a library for its name alone, and the standard ones that follow only if they are used."""
+    return "-Wl,--no-as-needed", str(library), "-Wl,--as-needed"
+
+
+def _make(
+    recipes: Sequence[Recipe], arguments: tuple[str, ...], cache: LibraryCache, timeout_s: float, notice: Notice
+) -> None:
+    """Build recipes under their locks, unless another process did while we waited for these."""
+    title = _title(recipes)
+    locks = [cache.lock(recipe) for recipe in recipes]
+    with hold(locks, lambda pid: notice.tick(f"waiting for process {pid} to build {title}"), 2 * timeout_s):
+        missing = [recipe for recipe in recipes if not cache.holds(recipe)]
+        if not missing:
+            return
+        jobs = [Job(_command(recipe, arguments), cache.begin(recipe)) for recipe in missing]
+        outcomes = run_side_by_side(jobs, timeout_s, lambda: notice.tick(f"building {title}"))
+        failures = []
+        for recipe, job, outcome in zip(missing, jobs, outcomes, strict=True):
+            if outcome.status == 0:
+                cache.install(recipe, job.directory)
+            else:
+                failures.append(_failure(job, outcome, cache.keep_failure(recipe, job.directory)))
+    if failures:
+        raise failures[0]
+
+
+def _title(recipes: Sequence[Recipe]) -> str:
+    name = recipes[0].source.name
+    return name if len(recipes) == 1 else f"{name} ({len(recipes)} kernels)"
+
+
+def _command(recipe: Recipe, arguments: tuple[str, ...]) -> tuple[str, ...]:
+    name = recipe.source.name
+    return (*recipe.command, f"{name}.cpp", "-o", f"{name}.so", *arguments)
+
+
+def _failure(job: Job, outcome: Outcome, kept: Path) -> BuildFailed:
+    lines = [line for line in outcome.transcript.splitlines() if line.strip()][:_SHOWN_LINES]
+    reason = "took too long and was stopped" if outcome.status is None else "failed"
+    return BuildFailed(
+        "\n".join([f"compiling {kept} {reason}", *(f"  {line}" for line in lines)]),
+        hint=f"see it again with: cd {shlex.quote(str(kept.parent))} && {shlex.join(job.command)}",
+    )

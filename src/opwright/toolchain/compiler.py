@@ -1,0 +1,164 @@
+"""Finding a C++ compiler that works, and the flags that it knows."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+from opwright.errors import CacheUnusable, CompilerMissing
+from opwright.settings import Settings
+from opwright.toolchain.processor import fingerprint
+from opwright.toolchain.records import RecordStore, canonical_json, digest
+
+CANDIDATES = ("g++", "clang++", "c++")
+PROBE_TIMEOUT_S = 20.0
+
+_FLAGS = (
+    *("-std=c++17", "-O3", "-fPIC", "-march=native", "-fopenmp-simd"),
+    *("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"),
+    # Without warnings, all that a compiler prints is about an error.
+    *("-fvisibility=hidden", "-w"),
+)
+_FLAGS_OF_MACHINE = {"x86_64": ("-mprefer-vector-width=512",)}
+_FLAGS_OF_KIND = {"gcc": ("-fmax-errors=5",), "clang": ("-ferror-limit=5",)}
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A C++ compiler that was seen to work.
+
+    Attributes:
+        path: The executable.
+        version: The first line of what it says of itself.
+        kind: Whose command line it speaks.
+        flags: The flags to compile with; every one is known to this compiler.
+        leading_words: Words between the executable and the flags, as in `CXX="ccache g++"`.
+    """
+
+    path: Path
+    version: str
+    kind: Literal["gcc", "clang"]
+    flags: tuple[str, ...]
+    leading_words: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """How it is called, without flags."""
+        return (str(self.path), *self.leading_words)
+
+
+class _Unusable(Exception):
+    """Why an executable does not serve as a compiler."""
+
+
+def find_compiler(settings: Settings) -> Compiler:
+    """Return the compiler that the settings name, or else the first of g++, clang++ and c++ that works.
+
+    What a compiler says of itself is remembered in the cache for as long as its file stays the same, so that a process
+    with a warm cache starts no subprocess.
+
+    Raises:
+        CompilerMissing: None was found, or none that was found can run.
+        UnsafeCache: Others can write to the cache directory.
+    """
+    reasons = []
+    for words in _candidates(settings):
+        try:
+            return _examine(words, settings)
+        except _Unusable as reason:
+            reasons.append(str(reason))
+    raise CompilerMissing(
+        f"there is no working C++ compiler: {'; '.join(reasons)}",
+        hint="install g++ or clang++, or name one that works with CXX=/path/to/compiler",
+    )
+
+
+def _candidates(settings: Settings) -> tuple[tuple[str, ...], ...]:
+    if settings.compiler is None:
+        return tuple((name,) for name in CANDIDATES)
+    if Path(settings.compiler).exists():
+        return ((settings.compiler,),)
+    return (tuple(shlex.split(settings.compiler)) or (settings.compiler,),)
+
+
+def _examine(words: tuple[str, ...], settings: Settings) -> Compiler:
+    executable = shutil.which(words[0])
+    if executable is None:
+        raise _Unusable(f"{words[0]} was not found")
+    status = os.stat(executable)
+    return _identify((os.path.abspath(executable), *words[1:]), status.st_mtime_ns, status.st_size, settings)
+
+
+@lru_cache(maxsize=16)
+def _identify(command: tuple[str, ...], mtime_ns: int, size_bytes: int, settings: Settings) -> Compiler:
+    """Say which compiler a command calls: from the record of an earlier look, or by running it."""
+    store = RecordStore(settings)
+    flags = (*_FLAGS, *_FLAGS_OF_MACHINE.get(platform.machine(), ()))
+    seen = [command, os.path.realpath(command[0]), mtime_ns, size_bytes, flags, _FLAGS_OF_KIND, fingerprint()]
+    key = digest(canonical_json(seen))
+    match store.read("compiler", key):
+        case {"version": str(version), "kind": "gcc" | "clang" as kind, "flags": [*known]}:
+            return Compiler(Path(command[0]), version, kind, tuple(known), command[1:])
+    compiler = _interrogate(command, flags)
+    try:
+        store.write(
+            "compiler", key, {"version": compiler.version, "kind": compiler.kind, "flags": list(compiler.flags)}
+        )
+    except CacheUnusable:
+        # A cache that cannot be written costs time here; `build` is the one to refuse it.
+        return compiler
+    return compiler
+
+
+def _interrogate(command: tuple[str, ...], flags: tuple[str, ...]) -> Compiler:
+    greeting = _output((*command, "--version"))
+    kind: Literal["gcc", "clang"] = "gcc" if "Free Software Foundation" in greeting else "clang"
+    known = _known_flags(command, (*flags, *_FLAGS_OF_KIND[kind]))
+    return Compiler(Path(command[0]), greeting.partition("\n")[0].strip(), kind, known, command[1:])
+
+
+def _known_flags(command: tuple[str, ...], flags: tuple[str, ...]) -> tuple[str, ...]:
+    """Drop the flags that the compiler refuses; one run where it knows them all."""
+    if _accepts(command, flags):
+        return flags
+    _output(_check_syntax(command, ()))
+    return tuple(flag for flag in flags if _accepts(command, (flag,)))
+
+
+def _accepts(command: tuple[str, ...], flags: tuple[str, ...]) -> bool:
+    try:
+        _output(_check_syntax(command, flags))
+    except _Unusable:
+        return False
+    return True
+
+
+def _check_syntax(command: tuple[str, ...], flags: tuple[str, ...]) -> tuple[str, ...]:
+    return (*command, *flags, "-fsyntax-only", "-x", "c++", os.devnull)
+
+
+def _output(command: tuple[str, ...]) -> str:
+    """Run a command and return what it prints.
+
+    Raises:
+        _Unusable: It cannot run, fails, or takes too long.
+    """
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=PROBE_TIMEOUT_S
+        )
+    except OSError as error:
+        raise _Unusable(f"{command[0]} cannot run: {error.strerror}") from error
+    except subprocess.TimeoutExpired as error:
+        raise _Unusable(f"{command[0]} did not answer within {PROBE_TIMEOUT_S:g} s") from error
+    if done.returncode != 0:
+        complaint = next((line for line in done.stderr.splitlines() if line.strip()), f"exit status {done.returncode}")
+        raise _Unusable(f"{command[0]} cannot run: {complaint.strip()}")
+    return done.stdout

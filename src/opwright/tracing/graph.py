@@ -1,0 +1,48 @@
+"""The Graph: what tracing gives and derivation, lowering and the function rung take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch.fx import Graph as FxGraph
+from torch.fx import Node
+
+from opwright.ir.integer import Condition
+from opwright.tracing.sizes import SizeTable
+
+
+@dataclass(frozen=True, slots=True)
+class GraphInput:
+    """A tensor that a Graph takes."""
+
+    name: str
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A `torch.fx` graph of core ATen operations with symbolic sizes; every node's `meta["val"]` is its fake value.
+
+    Attributes:
+        fx: The nodes in order of execution.
+        inputs: The placeholders with their names.
+        outputs: The nodes that are returned.
+        sizes: What the size symbols stand for.
+        guards: For which sizes the Graph is valid.
+        names: Names of the reference's own variables, by node.
+    """
+
+    fx: FxGraph
+    inputs: tuple[GraphInput, ...]
+    outputs: tuple[Node, ...]
+    sizes: SizeTable
+    guards: tuple[Condition, ...]
+    names: dict[Node, str]
+
+
+def value_of(node: Node) -> torch.Tensor:
+    """The fake tensor a node stands for."""
+    value = node.meta["val"]
+    assert isinstance(value, torch.Tensor)
+    return value

@@ -1,0 +1,143 @@
+"""A fake-tensor mode without the cost of importing torch's compiler.
+
+`FakeTensorMode` and `ShapeEnv` read configuration values out of torch's compiler, and so import all of it: 0.8 s of a
+first call that should last about one. Here the module with those values is offered alone for the time of a trace. If the
+compiler is loaded already nothing is replaced; if a trace fails without it, it is loaded and the trace runs again.
+This file is the place for private hooks of tracing; tests/tracing/test_lean_torch.py guards each.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+import torch
+import torch._decomp
+from torch._logging import _internal
+from torch._ops import OpOverload
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv, SLoc
+
+from opwright.errors import OpwrightError
+
+_COMPILER = "torch._dynamo"
+_CONFIGURATION = "torch._dynamo.config"
+_VALIDATOR = "torch.fx.experimental.validator"
+_lock = threading.RLock()
+
+Result = TypeVar("Result")
+
+
+class LeanShapeEnv(ShapeEnv):
+    """Symbolic sizes without a stack summary for every guard, which would import `torch.export`."""
+
+    def _get_stack_summary(self, is_debug: bool = False, framework_loc: str | None = None) -> tuple[SLoc, str]:
+        return SLoc(None, None), ""
+
+
+_dispatch = FakeTensorMode.__torch_dispatch__
+
+
+class LeanFakeTensorMode(FakeTensorMode):
+    """A fake-tensor mode whose dispatch is not wrapped for the compiler, which would import it at the first operation."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+    __torch_dispatch__ = getattr(_dispatch, "__wrapped__", _dispatch)
+
+
+def fake_mode() -> tuple[FakeTensorMode, ShapeEnv]:
+    """Make a fake-tensor mode with symbolic sizes; every input dimension gets a symbol of its own."""
+    sizes = LeanShapeEnv(duck_shape=False, specialize_zero_one=True)
+    return LeanFakeTensorMode(shape_env=sizes), sizes
+
+
+def without_compiler(work: Callable[[], Result]) -> Result:
+    """Do work that uses a `fake_mode`, importing torch's compiler only if it turns out to be needed."""
+    if _COMPILER in sys.modules:
+        return work()
+    _drop_idle_trace_log()
+    with _lock:
+        try:
+            with _stand_ins():
+                return work()
+        except OpwrightError:
+            raise
+        except Exception:
+            importlib.import_module(_COMPILER)
+            return work()
+
+
+def _drop_idle_trace_log() -> None:
+    """Remove torch's structured-trace handler if it has nowhere to write, as it does itself at its first record.
+
+    Until then every new size symbol formats a stack for it, which imports the compiler.
+    """
+    for handler in list(_internal.trace_log.handlers):
+        if isinstance(handler, _internal.LazyTraceHandler) and handler.root_dir is None and handler.stream is None:
+            _internal.trace_log.removeHandler(handler)
+
+
+@cache
+def core_decompositions() -> Mapping[OpOverload, Callable[..., Any]]:
+    """PyTorch's table of decompositions into core ATen operations, as a plain dictionary.
+
+    The public `core_aten_decompositions` wraps the same table in a class of `torch.export`, whose import costs 0.3 s.
+    """
+    table = getattr(torch._decomp, "_core_aten_decompositions_post_autograd", None)
+    return dict((table or torch._decomp.core_aten_decompositions)())
+
+
+@contextmanager
+def _stand_ins() -> Iterator[None]:
+    compiler, validator = _Compiler(), _Validator()
+    offered = {_COMPILER: compiler, _VALIDATOR: sys.modules.get(_VALIDATOR, validator)}
+    sys.modules.update(offered)
+    try:
+        importlib.import_module(_CONFIGURATION)
+        yield
+    finally:
+        for name in (_COMPILER, _CONFIGURATION):
+            sys.modules.pop(name, None)
+        if sys.modules.get(_VALIDATOR) is validator:
+            del sys.modules[_VALIDATOR]
+        vars(torch).pop("_dynamo", None)
+        compiler.forget()
+
+
+class _Compiler(ModuleType):
+    """A package that holds nothing but its configuration, and "disables" functions by leaving them alone."""
+
+    def __init__(self) -> None:
+        super().__init__(_COMPILER)
+        self.__path__ = [str(Path(torch.__file__).parent / "_dynamo")]
+        self._left_alone: list[Any] = []
+
+    def disable(self, function: Callable[..., Any], *_: Any, **__: Any) -> Callable[..., Any]:
+        self._left_alone.append(function)
+        return function
+
+    def forget(self) -> None:
+        """Undo what torch remembered of `disable`, so that the real compiler is asked later."""
+        for function in self._left_alone:
+            vars(function).pop("__dynamo_disable", None)
+
+
+class _Validator(ModuleType):
+    """The guard validator, switched off."""
+
+    def __init__(self) -> None:
+        super().__init__(_VALIDATOR)
+
+    @staticmethod
+    def translation_validation_enabled() -> bool:
+        return False

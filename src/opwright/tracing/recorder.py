@@ -1,0 +1,116 @@
+"""Recording: runs a function on fake tensors and writes down the core ATen operations it performs.
+
+It sees what autograd sees, below it: the operations of the function and, when gradients are asked for, those of
+PyTorch's own derivative formulas.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch._subclasses.fake_tensor import DataDependentOutputException
+from torch.fx import Graph as FxGraph
+from torch.fx import Node
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from opwright.errors import NoKernel
+from opwright.tracing.lean_torch import core_decompositions
+from opwright.tracing.sizes import SizeTable
+
+aten = torch.ops.aten
+
+# Questions that leave no trace, and operations that only rename a value.
+_SILENT = {"prim::device", "prim::layout", "prim::dtype"}
+_FORWARDING = {aten.detach.default, aten.alias.default, aten.lift_fresh.default}
+
+
+class Recorder(TorchDispatchMode):
+    """Writes a `torch.fx` graph of the operations executed under it."""
+
+    def __init__(self, sizes: SizeTable) -> None:
+        super().__init__()
+        self._sizes = sizes
+        self.fx = FxGraph()
+        self._nodes: dict[int, Node] = {}
+        self._kept: list[Any] = []  # keeps every fake tensor alive, so that its id stays its own
+
+    def placeholder(self, name: str, tensor: torch.Tensor) -> Node:
+        """Declare an input."""
+        node = self.fx.placeholder(name)
+        self._bind(tensor, node)
+        return node
+
+    def node_of(self, tensor: torch.Tensor) -> Node:
+        """The node that computes a tensor.
+
+        Raises:
+            NoKernel: If the tensor was made outside, such as a tensor in the function's closure.
+        """
+        node = self._nodes.get(id(tensor))
+        if node is None:
+            raise NoKernel("the function uses a tensor that is not one of its parameters")
+        return node
+
+    def has(self, tensor: object) -> bool:
+        """Whether an object is a tensor that was recorded."""
+        return id(tensor) in self._nodes
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:  # the compiler never sees this mode; wrapping it would import the compiler
+        return False
+
+    def __torch_dispatch__(
+        self, func: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func.name().split(".")[0] in _SILENT:
+            return func(*args, **kwargs)
+        if func is aten._local_scalar_dense.default:
+            raise DataDependentOutputException(func)
+        if (rule := core_decompositions().get(func)) is not None:
+            with self:
+                result = rule(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        result = func(*args, **kwargs)
+        if func in _FORWARDING and self.has(args[0]):
+            self._bind(result, self._nodes[id(args[0])])
+            return result
+        self._record(func, args, kwargs, result)
+        return result
+
+    def _record(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        if func._schema.is_mutable:
+            raise NoKernel(f"the function modifies a tensor in place ({func.name()})")
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            raise NoKernel(f"the function draws random numbers ({func.name()})")
+        node = self.fx.call_function(func, tuple(self._replace(args)), self._replace(kwargs))
+        node.meta["val"] = result
+        if isinstance(result, torch.Tensor):
+            self._bind(result, node)
+            return
+        if not isinstance(result, (tuple, list)):
+            raise NoKernel(f"{func.name()} gives a Python value that depends on data")
+        for position, member in enumerate(result):
+            if isinstance(member, torch.Tensor):
+                item = self.fx.call_function(operator.getitem, (node, position))
+                self._bind(member, item)
+
+    def _replace(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return self.node_of(value)
+        if isinstance(value, torch.SymInt):
+            return self._sizes.integer(value)
+        if isinstance(value, (tuple, list)):
+            return [self._replace(member) for member in value]
+        if isinstance(value, dict):
+            return {key: self._replace(member) for key, member in value.items()}
+        return value
+
+    def _bind(self, tensor: torch.Tensor, node: Node) -> None:
+        self._nodes[id(tensor)] = node
+        self._kept.append(tensor)
+        node.meta.setdefault("val", tensor)

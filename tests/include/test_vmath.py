@@ -1,0 +1,314 @@
+"""Every function of opwright/vmath.h against the exact result, in ulp, in the loops that emitted kernels write."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import opwright
+
+INCLUDE = Path(opwright.__file__).parent / "include"
+DRIVER = Path(__file__).with_name("vmath_sweep.cpp")
+FLAGS = [
+    *("-std=c++17", "-O3", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"),
+    *("-mprefer-vector-width=512", "-Wall", "-Wextra", "-Werror"),
+]
+TARGETS = {"native": ["-march=native"], "baseline": ["-march=x86-64"]}
+
+UNARY: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "abs": torch.abs,
+    "acos": torch.acos,
+    "acosh": torch.acosh,
+    "asin": torch.asin,
+    "asinh": torch.asinh,
+    "atan": torch.atan,
+    "atanh": torch.atanh,
+    "ceil": torch.ceil,
+    "cos": torch.cos,
+    "cosh": torch.cosh,
+    "erf": torch.erf,
+    "erfc": torch.erfc,
+    "exp": torch.exp,
+    "exp2": torch.exp2,
+    "expm1": torch.expm1,
+    "floor": torch.floor,
+    "log": torch.log,
+    "log10": torch.log10,
+    "log1p": torch.log1p,
+    "log2": torch.log2,
+    "round": torch.round,
+    "rsqrt": torch.rsqrt,
+    "sigmoid": torch.sigmoid,
+    "sign": torch.sign,
+    "sin": torch.sin,
+    "sinh": torch.sinh,
+    "sqrt": torch.sqrt,
+    "tan": torch.tan,
+    "tanh": torch.tanh,
+    "trunc": torch.trunc,
+}
+BINARY: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "atan2": torch.atan2,
+    "fmod": torch.fmod,
+    "max": torch.maximum,
+    "min": torch.minimum,
+    "pow": torch.pow,
+    "remainder": torch.remainder,
+}
+INLINE_DOUBLE = ["exp", "expm1", "log", "log1p", "sigmoid", "tanh"]
+EXACT = {"abs", "ceil", "floor", "fmod", "max", "min", "round", "sign", "trunc"}
+INTEGER_UNARY = {"abs": torch.abs, "sign": torch.sign}
+INTEGER_BINARY = {
+    "floor_divide": torch.floor_divide,
+    "max": torch.maximum,
+    "min": torch.minimum,
+    "remainder": torch.remainder,
+}
+WRONG = ["flushes_subnormals", "loses_infinity", "loses_minus_zero", "loses_nan", "scaled"]
+
+# Where a function or its method changes: overflow, underflow, saturation, the ends of domains and of polynomials.
+LIMITS = [
+    *(0.0, 0.03125, 0.34657359, 0.5, 0.625, 0.66666667, 0.70710678, 0.92, 1.0, 1.3333333, 1.4142135, 1.5707964),
+    *(2.0, 3.1415927, 3.95, 9.011, 9.2, 10.054, 10.1, 16.635532, 18.0, 24.0, 87.33655, 88.722839, 89.0, 89.415986),
+    *(103.97208, 105.0, 126.0, 128.0, 149.0, 151.0, 8388608.0, 16777216.0, 33554432.0, 3.4028235e38),
+]
+SPECIAL = np.array(
+    [s * v for v in (0.0, 1.0, 0.5, 2.0, 3.0, 1.1754944e-38, 3.4028235e38, np.inf, np.nan) for s in (1, -1)],
+    dtype=np.float32,
+)
+
+
+def bound_ulp(name: str) -> float:
+    return 0.0 if name in EXACT else 2.0
+
+
+def bound_ulp_double(name: str) -> float:
+    """Give 4 ulp for what the standard library computes: the test is that the right function is called."""
+    return bound_ulp(name) if name in EXACT or name in INLINE_DOUBLE else 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """The driver, compiled for one target."""
+
+    library: ctypes.CDLL
+
+    def apply(self, name: str, *arguments: np.ndarray) -> np.ndarray:
+        result = np.empty_like(arguments[0])
+        kind = "unary" if len(arguments) == 1 else "binary"
+        function = getattr(self.library, f"apply_{kind}")
+        function(name.encode(), *map(_pointer, arguments), _pointer(result), ctypes.c_int64(result.size))
+        return result
+
+    def apply_integer(self, name: str, *arguments: np.ndarray) -> np.ndarray:
+        result = np.empty_like(arguments[0])
+        function = getattr(self.library, f"integer_{name}")
+        function(*map(_pointer, arguments), _pointer(result), ctypes.c_int64(result.size))
+        return result
+
+    def worst(self, entry: str, name: str, *arguments: np.ndarray) -> tuple[float, list[float]]:
+        """Give the largest distance in ulp, and the arguments it occurs at."""
+        index = ctypes.c_int64()
+        function = getattr(self.library, entry)
+        function.restype = ctypes.c_double
+        count = ctypes.c_int64(arguments[0].size)
+        ulp = function(name.encode(), *map(_pointer, arguments), count, ctypes.byref(index))
+        return ulp, [float(a[index.value]) for a in arguments]
+
+    def worst_everywhere(self, name: str, thread_count: int) -> tuple[float, float]:
+        index = ctypes.c_int64()
+        function = self.library.worst_unary_everywhere
+        function.restype = ctypes.c_double
+        ulp = function(name.encode(), ctypes.c_int64(thread_count), ctypes.byref(index))
+        return ulp, float(np.array([index.value], dtype=np.uint32).view(np.float32)[0])
+
+
+def _pointer(array: np.ndarray) -> ctypes.c_void_p:
+    assert array.flags.c_contiguous
+    return array.ctypes.data_as(ctypes.c_void_p)
+
+
+def _compiler() -> str:
+    return shutil.which("g++") or pytest.skip("no g++ on this machine")
+
+
+@pytest.fixture(scope="module", params=TARGETS)
+def sweep(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Sweep:
+    library = tmp_path_factory.mktemp("vmath") / f"sweep_{request.param}.so"
+    command = [_compiler(), *FLAGS, *TARGETS[request.param], "-shared", "-fPIC", "-pthread", "-I", str(INCLUDE)]
+    subprocess.run([*command, str(DRIVER), "-o", str(library)], check=True)
+    return Sweep(ctypes.CDLL(str(library)))
+
+
+def _stratified(dtype: type, integer: type, mantissa_bits: int, per_exponent: int) -> np.ndarray:
+    """Random bit patterns, as many for every sign and exponent."""
+    generator = np.random.default_rng(2026)
+    exponent_count = 1 << (8 * np.dtype(dtype).itemsize - mantissa_bits)
+    exponents = np.arange(exponent_count, dtype=integer)[:, None] << integer(mantissa_bits)
+    mantissas = generator.integers(0, 1 << mantissa_bits, (exponent_count, per_exponent), dtype=integer)
+    return (exponents | mantissas).ravel().view(dtype)
+
+
+def _near_limits() -> np.ndarray:
+    """The 33 floats around each limit and each power of two, of both signs."""
+    centres = np.concatenate([np.array(LIMITS, dtype=np.float32), np.ldexp(np.float32(1), np.arange(-149, 128))])
+    patterns = centres.astype(np.float32).view(np.int32)[:, None] + np.arange(-16, 17, dtype=np.int32)
+    values = np.maximum(patterns, 0).ravel().view(np.float32)
+    return np.concatenate([values, -values])
+
+
+@pytest.fixture(scope="module")
+def floats() -> np.ndarray:
+    return np.concatenate([_stratified(np.float32, np.uint32, 23, 2048), _near_limits(), SPECIAL])
+
+
+@pytest.fixture(scope="module")
+def doubles() -> np.ndarray:
+    values = _stratified(np.float64, np.uint64, 52, 32)
+    central = np.random.default_rng(7).uniform(-40, 40, 1 << 17)
+    return np.concatenate(
+        [values, central, central / 40, central * 20, np.float64([0.0, -0.0, np.inf, -np.inf, np.nan])]
+    )
+
+
+def _grid(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Every pair."""
+    return np.repeat(left, right.size), np.tile(right, left.size)
+
+
+def _pairs(floats: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Unrelated pairs, pairs of moderate size, integers (parity, ties), neighbours, all special pairs."""
+    generator = np.random.default_rng(11)
+    sample = generator.permutation(floats)
+    moderate = np.exp(generator.uniform(-5, 5, 1 << 17)).astype(np.float32)
+    exponents = generator.uniform(-20, 20, moderate.size).astype(np.float32)
+    return [
+        (sample, sample[::-1].copy()),
+        (moderate, exponents),
+        (-np.round(moderate), np.round(exponents)),
+        (sample, (sample.view(np.int32) ^ 1).view(np.float32)),
+        _grid(SPECIAL, SPECIAL),
+    ]
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_float_is_within_bound(sweep: Sweep, floats: np.ndarray, name: str) -> None:
+    ulp, where = sweep.worst("worst_unary", name, floats)
+    assert ulp <= bound_ulp(name), f"{name}({where[0]!r}) is {ulp} ulp off"
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_double_is_within_bound(sweep: Sweep, doubles: np.ndarray, name: str) -> None:
+    ulp, where = sweep.worst("worst_unary_double", name, doubles)
+    assert ulp <= bound_ulp_double(name), f"{name}({where[0]!r}) is {ulp} ulp off"
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_binary_is_within_bound(sweep: Sweep, floats: np.ndarray, name: str) -> None:
+    for pair in _pairs(floats):
+        ulp, where = sweep.worst("worst_binary", name, *pair)
+        assert ulp <= bound_ulp(name), f"{name}{tuple(where)} is {ulp} ulp off"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_comparison_notices_a_wrong_function(sweep: Sweep, floats: np.ndarray, doubles: np.ndarray, name: str) -> None:
+    assert sweep.worst("worst_unary", name, floats)[0] > bound_ulp(name)
+    assert sweep.worst("worst_unary_double", name, doubles)[0] > bound_ulp_double(name)
+
+
+def _torch_one_by_one(function: Callable[..., torch.Tensor], *arguments: np.ndarray) -> np.ndarray:
+    """Apply torch's scalar code: its vectors lose fmod(3.4e38, 0.5) and the sign of min(0, -0)."""
+    rows = zip(*(torch.from_numpy(a) for a in arguments), strict=True)
+    return np.array([function(*row).item() for row in rows], dtype=np.float32)
+
+
+def _assert_same_special_values(ours: np.ndarray, theirs: np.ndarray) -> None:
+    """NaN where torch has NaN, the same infinities, the same zeros with their signs."""
+    special = ~np.isfinite(theirs) | (theirs == 0) | ~np.isfinite(ours) | (ours == 0)
+    np.testing.assert_array_equal(ours[special], theirs[special])
+    signed = special & ~np.isnan(theirs)
+    np.testing.assert_array_equal(np.signbit(ours[signed]), np.signbit(theirs[signed]))
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_special_values_are_those_of_torch(sweep: Sweep, name: str) -> None:
+    _assert_same_special_values(sweep.apply(name, SPECIAL), _torch_one_by_one(UNARY[name], SPECIAL))
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_special_pairs_are_those_of_torch(sweep: Sweep, name: str) -> None:
+    pair = _grid(SPECIAL, SPECIAL)
+    _assert_same_special_values(sweep.apply(name, *pair), _torch_one_by_one(BINARY[name], *pair))
+
+
+INTEGERS = np.array([0, 1, -1, 2, -2, 7, -7, 2**31, 2**63 - 1, -(2**63)], dtype=np.int64)
+
+
+@pytest.mark.parametrize("name", INTEGER_UNARY)
+def test_integer_function_is_that_of_torch(sweep: Sweep, name: str) -> None:
+    expected = INTEGER_UNARY[name](torch.from_numpy(INTEGERS)).numpy()
+    np.testing.assert_array_equal(sweep.apply_integer(name, INTEGERS), expected)
+
+
+@pytest.mark.parametrize("name", INTEGER_BINARY)
+def test_integer_pair_is_that_of_torch(sweep: Sweep, name: str) -> None:
+    divisors = np.array([1, 2, 3, -2, -3, 7, -7], dtype=np.int64)
+    left, right = _grid(INTEGERS, divisors)
+    expected = INTEGER_BINARY[name](torch.from_numpy(left), torch.from_numpy(right)).numpy()
+    np.testing.assert_array_equal(sweep.apply_integer(name, left, right), expected)
+
+
+def _loop(expression: str, dtype: str) -> str:
+    return (
+        f"void loop(const {dtype}* x, [[maybe_unused]] const {dtype}* y, {dtype}* out, long count) {{ "
+        f'_Pragma("omp simd") for (long i = 0; i < count; ++i) out[i] = {expression}; }}'
+    )
+
+
+LOOPS = {
+    **{f"{name} float": _loop(f"{name}(x[i])", "float") for name in UNARY},
+    **{f"{name} float": _loop(f"{name}(x[i], y[i])", "float") for name in BINARY},
+    **{f"{name} double": _loop(f"{name}(x[i])", "double") for name in INLINE_DOUBLE},
+    "lltm cell": _loop("tanh(y[i] + (x[i] > 0 ? x[i] : expm1(x[i])) * sigmoid(y[i])) * sigmoid(x[i])", "float"),
+    "gelu": _loop("0.5f * x[i] * (1 + erf(x[i] * 0.70710678f))", "float"),
+    "softplus": _loop("x[i] > 20 ? x[i] : log1p(exp(x[i]))", "float"),
+    "silu gradient": _loop("y[i] * sigmoid(x[i]) * (1 + x[i] * (1 - sigmoid(x[i])))", "float"),
+}
+
+
+def _vectorised(loops: dict[str, str], directory: Path) -> set[str]:
+    """Give the loops that GCC says it vectorises with the target's registers."""
+    source = directory / "loops.cpp"
+    namespaces = [f"namespace opwright::loop_{n} {{ {text} }}" for n, text in enumerate(loops.values())]
+    source.write_text("\n".join(['#include "opwright/vmath.h"', *namespaces, ""]))
+    report = directory / "report.txt"
+    command = [_compiler(), *FLAGS, *TARGETS["native"], "-I", str(INCLUDE), f"-fopt-info-vec-optimized={report}"]
+    subprocess.run([*command, "-c", str(source), "-o", str(directory / "loops.o")], check=True)
+    pattern = re.compile(rf"{re.escape(str(source))}:(\d+):.*loop vectorized using")
+    lines = {int(found[1]) for line in report.read_text().splitlines() if (found := pattern.match(line))}
+    return {name for line, name in enumerate(loops, start=2) if line in lines}
+
+
+def test_gcc_vectorises_every_loop(tmp_path: Path) -> None:
+    assert set(LOOPS) - _vectorised(LOOPS, tmp_path) == set()
+
+
+def test_report_misses_a_loop_with_a_library_call(tmp_path: Path) -> None:
+    loops = {"call": _loop("std::lgamma(x[i])", "float"), "tanh": LOOPS["tanh float"]}
+    assert _vectorised(loops, tmp_path) == {"tanh"}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", UNARY)
+def test_float_is_within_bound_everywhere(sweep: Sweep, name: str) -> None:
+    ulp, where = sweep.worst_everywhere(name, thread_count=torch.get_num_threads())
+    assert ulp <= bound_ulp(name), f"{name}({where!r}) is {ulp} ulp off"

@@ -1,0 +1,66 @@
+import io
+
+import pytest
+from rich.console import Console
+
+from opwright.checking import Row, Verdict
+from opwright.report import verdict_table
+
+VERDICT = Verdict(
+    "cell",
+    (
+        Row("cuda", "available", "", "skipped", "there is no GPU here"),
+        Row("cpp", "values", "B=4 float32", "passed", "", 1.2e-7, 2e-7),
+        Row("cpp", "values", "B=4 float64", "passed", "", 0.0, 0.0),
+        Row("cpp", "layouts", "B=4 float32", "failed", "input 0 sliced: output [0] is wrong", 0.5, None),
+        Row("cpp", "layouts", "B=4 float64", "failed", "input 1 sliced: output [1] is wrong", 0.25, None),
+        Row("operator", "values", "B=4 float32", "passed", "", 3e-7, 4e-7),
+        Row("operator", "opcheck", "B=4 float32", "skipped", "it is not an operator of torch.ops"),
+    ),
+)
+
+
+def rendered(verdict, width=100, **options):
+    stream = io.StringIO()
+    Console(file=stream, width=width, **options).print(verdict_table(verdict.to_json()))
+    return stream.getvalue()
+
+
+def words(line):
+    return " ".join(line.split())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cell: FAILED",
+        "check cpp operator worst error (eager's)",
+        "values 2 passed 1 passed 3.0e-07 (4.0e-07)",
+        "layouts FAILED 2 of 2 – 5.0e-01 (–)",
+        "opcheck – skipped –",
+        "failed cpp, layouts, B=4 float32: input 0 sliced: output [0] is wrong (and 1 more)",
+        "skipped cuda, available: there is no GPU here",
+        "skipped operator, opcheck, B=4 float32: it is not an operator of torch.ops",
+    ],
+)
+def test_without_colour_everything_is_said_in_words(line):
+    assert line in [words(each) for each in rendered(VERDICT).splitlines()]
+
+
+def test_colour_adds_no_words():
+    plain = rendered(VERDICT)
+    coloured = rendered(VERDICT, force_terminal=True, color_system="standard")
+    assert coloured != plain
+    assert Console(file=io.StringIO()).render_str(plain)
+    for code in ("\x1b[0m", "\x1b[1m", "\x1b[1;31m", "\x1b[32m", "\x1b[33m"):
+        coloured = coloured.replace(code, "")
+    assert coloured == plain
+
+
+def test_failures_come_before_what_was_skipped():
+    remarks = [line.split()[0] for line in rendered(VERDICT).splitlines() if line.startswith(("failed", "skipped"))]
+    assert remarks == ["failed", "skipped", "skipped"]
+
+
+def test_a_passed_verdict_says_so():
+    assert rendered(Verdict("cell", VERDICT.rows[1:3])).splitlines()[0] == "cell: PASSED"

@@ -1,0 +1,76 @@
+import pytest
+import torch
+
+from opwright.errors import ShapesUnreadable
+from opwright.samples import Sample, shapes
+
+
+@pytest.mark.parametrize(
+    ("spec", "sizes", "shape"),
+    [
+        ("", {}, ()),
+        ("B", {"B": 2}, (2,)),
+        ("B S", {"B": 2, "S": 3}, (2, 3)),
+        ("B 3*S", {"B": 2, "S": 3}, (2, 9)),
+        ("B+S", {"B": 2, "S": 3}, (5,)),
+        ("4 B", {"B": 2}, (4, 2)),
+        ("2*B+3*S+1 B*S", {"B": 2, "S": 3}, (14, 6)),
+        ("batch", {"batch": 2}, (2,)),
+    ],
+)
+def test_a_shape_is_evaluated_where_letters_have_sizes(spec, sizes, shape):
+    (sample,) = shapes(spec, **sizes)("cpu", torch.float32)
+    assert sample.args[0].shape == shape
+
+
+def test_sizes_are_zipped_into_named_samples():
+    samples = shapes("B 3*S", "B S", B=(16, 64), S=128)("cpu", torch.float64)
+    assert [sample.name for sample in samples] == ["B=16 S=128", "B=64 S=128"]
+    assert [tuple(tensor.shape) for tensor in samples[1].args] == [(64, 384), (64, 128)]
+    assert {tensor.dtype for tensor in samples[1].args} == {torch.float64}
+
+
+def test_without_sizes_letters_get_distinct_small_defaults():
+    (sample,) = shapes("B S", "S")("cpu", torch.float32)
+    assert sample.name == "B=16 S=32"
+
+
+def test_samples_are_reproducible_and_alike_in_every_dtype():
+    factory = shapes("B", "B", B=8)
+    first, second = factory("cpu", torch.float64)[0], factory("cpu", torch.float32)[0]
+    assert torch.equal(first.args[0].float(), second.args[0])
+    assert not torch.equal(first.args[0], first.args[1])
+
+
+def test_small_gives_primes_then_ones_then_zeros():
+    names = [sample.name for sample in shapes("B S", B=64, S=64).small("cpu", torch.float32)]
+    assert names == ["B=2 S=3", "B=1 S=1", "B=1 S=3", "B=2 S=1", "B=0 S=0", "B=0 S=3", "B=2 S=0"]
+
+
+@pytest.mark.parametrize(
+    ("specs", "sizes", "message"),
+    [
+        (("B 3S",), {}, "'3S' where a letter or an integer"),
+        (("B *S",), {}, "'' where a letter or an integer"),
+        (("B S-1",), {}, "'S-1' where a letter or an integer"),
+        (("B S",), {"B": 2}, "no size is given for S"),
+        (("B",), {"B": 2, "T": 3}, "a size is given for T"),
+        (("B",), {"B": -2}, "B=-2 is not a size"),
+        (("B",), {"B": ()}, r"B=\(\) is not a size"),
+        (("B S",), {"B": (1, 2), "S": (1, 2, 3)}, "B has 2, S has 3"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_in_words(specs, sizes, message):
+    with pytest.raises(ShapesUnreadable, match=message):
+        shapes(*specs, **sizes)
+
+
+def test_tensors_inside_containers_are_found_and_mapped_in_order():
+    one, two, three = torch.ones(1), torch.ones(2), torch.ones(3)
+    sample = Sample((one, 2.0, [two]), {"extra": {"deep": three}, "flag": True}, name="nested")
+    assert [tensor.numel() for tensor in sample.tensors()] == [1, 2, 3]
+    doubled = sample.map(lambda tensor: tensor * 2)
+    assert doubled.kwargs["extra"]["deep"].tolist() == [2.0, 2.0, 2.0]
+    assert doubled.args[1] == 2.0
+    assert doubled.name == "nested"
+    assert sample.with_tensors([three, one, two]).args[0] is three

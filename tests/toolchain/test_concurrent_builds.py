@@ -1,0 +1,143 @@
+"""Several processes and one cache. They are forked, as importing torch sixteen times takes long."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from opwright.settings import Settings
+from opwright.toolchain.build import build
+from opwright.toolchain.source import Source
+from tests.toolchain.conftest import WriteScript, in_the_making, returning
+from tests.toolchain.test_build import SLOW_KERNEL, Terminal, value_of
+
+FORK = multiprocessing.get_context("fork")
+PATIENCE_S = 60.0
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+
+
+def wait_for(path: Path) -> str:
+    deadline = time.monotonic() + PATIENCE_S
+    while not (path.exists() and path.read_text().strip()):
+        assert time.monotonic() < deadline, f"{path} did not appear"
+        time.sleep(0.01)
+    return path.read_text().strip()
+
+
+def test_sixteen_processes_make_one_library(settings: Settings, write_script: WriteScript) -> None:
+    script = write_script()
+    settings = replace(settings, compiler=str(script.path))
+    results = FORK.SimpleQueue()
+    barrier = FORK.Barrier(16)
+
+    def work() -> None:
+        barrier.wait(PATIENCE_S)
+        (library,) = build([returning(7)], settings)
+        results.put((str(library), value_of(library)))
+
+    processes = [FORK.Process(target=work) for _ in range(16)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(PATIENCE_S)
+
+    assert [process.exitcode for process in processes] == [0] * 16
+    (made,) = {results.get() for _ in processes}
+    assert made[1] == 7
+    assert script.calls("kernel.cpp") == 1
+    assert in_the_making(settings) == []
+
+
+def test_crossing_orders_make_each_library_once(settings: Settings, write_script: WriteScript) -> None:
+    script = write_script()
+    settings = replace(settings, compiler=str(script.path))
+    sources: list[Source] = [returning(value) for value in range(3)]
+    processes = [FORK.Process(target=build, args=(order, settings)) for order in (sources, sources[::-1]) * 2]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(PATIENCE_S)
+
+    assert [process.exitcode for process in processes] == [0] * 4
+    assert script.calls("kernel.cpp") == 3
+
+
+@pytest.fixture
+def stuck_settings(settings: Settings, write_script: WriteScript, tmp_path: Path) -> Settings:
+    """Settings whose compiler sleeps for ever, until a file `go` exists; it writes its pid to `pid`."""
+    body = SLOW_KERNEL.format(f"[ -e {tmp_path}/go ] || {{ echo $$ > {tmp_path}/pid; exec sleep 600; }}")
+    return replace(settings, compiler=str(write_script(body).path))
+
+
+def test_a_killed_builder_blocks_nobody(stuck_settings: Settings, tmp_path: Path) -> None:
+    builder = FORK.Process(target=build, args=([returning(7)], stuck_settings))
+    builder.start()
+    compiler_pid = int(wait_for(tmp_path / "pid"))
+    try:
+        assert builder.pid is not None
+        os.kill(builder.pid, signal.SIGKILL)
+        builder.join(PATIENCE_S)
+        left_behind = in_the_making(stuck_settings)
+        visible = list(stuck_settings.cache_directory.glob("libraries/*/*/kernel.so"))
+        (tmp_path / "go").touch()
+        (library,) = build([returning(7)], stuck_settings)
+    finally:
+        os.kill(compiler_pid, signal.SIGKILL)
+
+    assert len(left_behind) == 1
+    assert visible == []
+    assert value_of(library) == 7
+    assert in_the_making(stuck_settings) == []
+
+
+def test_a_waiter_says_for_whom_and_gets_the_library(
+    settings: Settings, write_script: WriteScript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, go_on = tmp_path / "started", tmp_path / "go"
+    waiting = f"echo yes > {started}; while [ ! -e {go_on} ]; do sleep 0.01; done"
+    script = write_script(SLOW_KERNEL.format(waiting))
+    settings = replace(settings, compiler=str(script.path))
+    builder = FORK.Process(target=build, args=([returning(7)], settings))
+    builder.start()
+    wait_for(started)
+
+    class Listener(Terminal):
+        """Lets the builder go on as soon as something is said."""
+
+        def write(self, text: str) -> int:
+            go_on.touch()
+            return super().write(text)
+
+    monkeypatch.setattr(sys, "stderr", Listener(interactive=True))
+    (library,) = build([returning(7)], settings)
+    builder.join(PATIENCE_S)
+
+    assert sys.stderr.getvalue() == f"opwright: waiting for process {builder.pid} to build kernel …\n"
+    assert value_of(library) == 7
+    assert script.calls("kernel.cpp") == 1
+
+
+def test_an_interrupted_build_stops_its_compiler(stuck_settings: Settings, tmp_path: Path) -> None:
+    def work() -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        with pytest.raises(KeyboardInterrupt):
+            build([returning(7)], stuck_settings)
+
+    builder = FORK.Process(target=work)
+    builder.start()
+    compiler_pid = int(wait_for(tmp_path / "pid"))
+    assert builder.pid is not None
+    os.kill(builder.pid, signal.SIGINT)
+    builder.join(PATIENCE_S)
+
+    assert builder.exitcode == 0
+    with pytest.raises(ProcessLookupError):
+        os.kill(compiler_pid, 0)
