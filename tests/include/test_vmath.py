@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import re
-import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,58 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-import opwright
+from tests.include.vmath_functions import BINARY, EXACT, INLINE_DOUBLE, TARGETS, UNARY, compile_with_gcc
 
-INCLUDE = Path(opwright.__file__).parent / "include"
 DRIVER = Path(__file__).with_name("vmath_sweep.cpp")
-FLAGS = [
-    *("-std=c++17", "-O3", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"),
-    *("-mprefer-vector-width=512", "-Wall", "-Wextra", "-Werror"),
-]
-TARGETS = {"native": ["-march=native"], "baseline": ["-march=x86-64"]}
-
-UNARY: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "abs": torch.abs,
-    "acos": torch.acos,
-    "acosh": torch.acosh,
-    "asin": torch.asin,
-    "asinh": torch.asinh,
-    "atan": torch.atan,
-    "atanh": torch.atanh,
-    "ceil": torch.ceil,
-    "cos": torch.cos,
-    "cosh": torch.cosh,
-    "erf": torch.erf,
-    "erfc": torch.erfc,
-    "exp": torch.exp,
-    "exp2": torch.exp2,
-    "expm1": torch.expm1,
-    "floor": torch.floor,
-    "log": torch.log,
-    "log10": torch.log10,
-    "log1p": torch.log1p,
-    "log2": torch.log2,
-    "round": torch.round,
-    "rsqrt": torch.rsqrt,
-    "sigmoid": torch.sigmoid,
-    "sign": torch.sign,
-    "sin": torch.sin,
-    "sinh": torch.sinh,
-    "sqrt": torch.sqrt,
-    "tan": torch.tan,
-    "tanh": torch.tanh,
-    "trunc": torch.trunc,
-}
-BINARY: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
-    "atan2": torch.atan2,
-    "fmod": torch.fmod,
-    "max": torch.maximum,
-    "min": torch.minimum,
-    "pow": torch.pow,
-    "remainder": torch.remainder,
-}
-INLINE_DOUBLE = ["exp", "expm1", "log", "log1p", "sigmoid", "tanh"]
-EXACT = {"abs", "ceil", "floor", "fmod", "max", "min", "round", "sign", "trunc"}
 INTEGER_UNARY = {"abs": torch.abs, "sign": torch.sign}
 INTEGER_BINARY = {
     "floor_divide": torch.floor_divide,
@@ -137,15 +85,10 @@ def _pointer(array: np.ndarray) -> ctypes.c_void_p:
     return array.ctypes.data_as(ctypes.c_void_p)
 
 
-def _compiler() -> str:
-    return shutil.which("g++") or pytest.skip("no g++ on this machine")
-
-
 @pytest.fixture(scope="module", params=TARGETS)
 def sweep(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Sweep:
     library = tmp_path_factory.mktemp("vmath") / f"sweep_{request.param}.so"
-    command = [_compiler(), *FLAGS, *TARGETS[request.param], "-shared", "-fPIC", "-pthread", "-I", str(INCLUDE)]
-    subprocess.run([*command, str(DRIVER), "-o", str(library)], check=True)
+    compile_with_gcc(request.param, "-shared", "-fPIC", "-pthread", str(DRIVER), "-o", str(library))
     return Sweep(ctypes.CDLL(str(library)))
 
 
@@ -265,46 +208,6 @@ def test_integer_pair_is_that_of_torch(sweep: Sweep, name: str) -> None:
     left, right = _grid(INTEGERS, divisors)
     expected = INTEGER_BINARY[name](torch.from_numpy(left), torch.from_numpy(right)).numpy()
     np.testing.assert_array_equal(sweep.apply_integer(name, left, right), expected)
-
-
-def _loop(expression: str, dtype: str) -> str:
-    return (
-        f"void loop(const {dtype}* x, [[maybe_unused]] const {dtype}* y, {dtype}* out, long count) {{ "
-        f'_Pragma("omp simd") for (long i = 0; i < count; ++i) out[i] = {expression}; }}'
-    )
-
-
-LOOPS = {
-    **{f"{name} float": _loop(f"{name}(x[i])", "float") for name in UNARY},
-    **{f"{name} float": _loop(f"{name}(x[i], y[i])", "float") for name in BINARY},
-    **{f"{name} double": _loop(f"{name}(x[i])", "double") for name in INLINE_DOUBLE},
-    "lltm cell": _loop("tanh(y[i] + (x[i] > 0 ? x[i] : expm1(x[i])) * sigmoid(y[i])) * sigmoid(x[i])", "float"),
-    "gelu": _loop("0.5f * x[i] * (1 + erf(x[i] * 0.70710678f))", "float"),
-    "softplus": _loop("x[i] > 20 ? x[i] : log1p(exp(x[i]))", "float"),
-    "silu gradient": _loop("y[i] * sigmoid(x[i]) * (1 + x[i] * (1 - sigmoid(x[i])))", "float"),
-}
-
-
-def _vectorised(loops: dict[str, str], directory: Path) -> set[str]:
-    """Give the loops that GCC says it vectorises with the target's registers."""
-    source = directory / "loops.cpp"
-    namespaces = [f"namespace opwright::loop_{n} {{ {text} }}" for n, text in enumerate(loops.values())]
-    source.write_text("\n".join(['#include "opwright/vmath.h"', *namespaces, ""]))
-    report = directory / "report.txt"
-    command = [_compiler(), *FLAGS, *TARGETS["native"], "-I", str(INCLUDE), f"-fopt-info-vec-optimized={report}"]
-    subprocess.run([*command, "-c", str(source), "-o", str(directory / "loops.o")], check=True)
-    pattern = re.compile(rf"{re.escape(str(source))}:(\d+):.*loop vectorized using")
-    lines = {int(found[1]) for line in report.read_text().splitlines() if (found := pattern.match(line))}
-    return {name for line, name in enumerate(loops, start=2) if line in lines}
-
-
-def test_gcc_vectorises_every_loop(tmp_path: Path) -> None:
-    assert set(LOOPS) - _vectorised(LOOPS, tmp_path) == set()
-
-
-def test_report_misses_a_loop_with_a_library_call(tmp_path: Path) -> None:
-    loops = {"call": _loop("std::lgamma(x[i])", "float"), "tanh": LOOPS["tanh float"]}
-    assert _vectorised(loops, tmp_path) == {"tanh"}
 
 
 @pytest.mark.nightly

@@ -13,9 +13,11 @@ import torch
 from torch.fx import Node
 
 from opwright.errors import NoKernel
+from opwright.derivation.tangents import tangent_names
 from opwright.tracing.graph import Graph
 from opwright.tracing.lean_torch import without_compiler
-from opwright.tracing.trace import ArgumentSpec, Session, TensorSpec
+from opwright.tracing.specs import ArgumentSpec, TensorSpec
+from opwright.tracing.trace import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,10 @@ def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -
     flowing = [output for output in outputs if output.requires_grad]
     if any(output is argument for output in outputs for argument in arguments):
         raise NoKernel("the function returns one of its arguments as it is")
+    names = tangent_names([spec.name for spec in specs], len(outputs))
     incoming = {
-        id(output): session.tangent(f"grad_output_{position}" if len(outputs) > 1 else "grad_output", output)
-        for position, output in enumerate(outputs)
+        id(output): session.tangent(name, output)
+        for name, output in zip(names, outputs, strict=True)
         if output.requires_grad
     }
     with session.recording():

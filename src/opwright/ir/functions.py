@@ -1,7 +1,7 @@
 """The scalar functions a kernel can apply: one row each, with the meaning that the interpreter gives them.
 
 Targets spell these names in tables of their own. `result` says the dtype of the result: "same" as the last operand, or
-"bool". NaN and signed zeros behave as in torch.
+"bool". NaN and signed zeros behave as in torch. On integers, `divide` rounds towards zero and the roundings do nothing.
 """
 
 from __future__ import annotations
@@ -26,6 +26,36 @@ class ScalarFunction:
     template: str | None = None  # how a formula shows it, e.g. "{} + {}"; None: name(operands)
 
 
+def _is_real(x: Array) -> bool:
+    return np.asarray(x).dtype.kind == "f"
+
+
+def _on_reals(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    return lambda x: function(x) if _is_real(x) else x
+
+
+def _divide(x: Array, y: Array) -> Array:
+    return np.divide(x, y) if _is_real(x) else (x - np.fmod(x, y)) // y
+
+
+def _remainder(x: Array, y: Array) -> Array:
+    """The remainder with the sign of `y`; a zero keeps the sign of `x`, unlike NumPy's."""
+    remainder = np.fmod(x, y)
+    return np.where((remainder != 0) & ((remainder < 0) != (y < 0)), remainder + y, remainder)
+
+
+def _power(x: Array, y: Array) -> Array:
+    """On integers, a negative exponent gives the integral part of the reciprocal, and zero for zero."""
+    if _is_real(x):
+        return np.power(x, y)
+    power = np.power(x, abs(y))
+    return np.where((y >= 0) | (abs(x) == 1), power, np.zeros_like(power))
+
+
+def _sign(x: Array) -> Array:
+    return np.where(x > 0, 1, np.where(x < 0, -1, 0)).astype(x.dtype)
+
+
 def _sigmoid(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))
 
@@ -44,22 +74,22 @@ FUNCTIONS: dict[str, ScalarFunction] = {
     "add": ScalarFunction(2, np.add, template="{} + {}"),
     "subtract": ScalarFunction(2, np.subtract, template="{} - {}"),
     "multiply": ScalarFunction(2, np.multiply, template="{} * {}"),
-    "divide": ScalarFunction(2, np.divide, template="{} / {}"),
+    "divide": ScalarFunction(2, _divide, template="{} / {}"),
     "negate": ScalarFunction(1, np.negative, template="-{}"),
-    "remainder": ScalarFunction(2, np.remainder),
+    "remainder": ScalarFunction(2, _remainder),
     "fmod": ScalarFunction(2, np.fmod),
     "minimum": ScalarFunction(2, np.minimum),
     "maximum": ScalarFunction(2, np.maximum),
-    "pow": ScalarFunction(2, np.power),
+    "pow": ScalarFunction(2, _power),
     "abs": ScalarFunction(1, np.abs),
-    "sign": ScalarFunction(1, lambda x: (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype)),
+    "sign": ScalarFunction(1, _sign),
     "sqrt": ScalarFunction(1, np.sqrt),
     "rsqrt": ScalarFunction(1, lambda x: 1 / np.sqrt(x)),
     "reciprocal": ScalarFunction(1, lambda x: 1 / x, template="1 / {}"),
-    "floor": ScalarFunction(1, np.floor),
-    "ceil": ScalarFunction(1, np.ceil),
-    "trunc": ScalarFunction(1, np.trunc),
-    "round": ScalarFunction(1, np.rint),
+    "floor": ScalarFunction(1, _on_reals(np.floor)),
+    "ceil": ScalarFunction(1, _on_reals(np.ceil)),
+    "trunc": ScalarFunction(1, _on_reals(np.trunc)),
+    "round": ScalarFunction(1, _on_reals(np.rint)),
     # exponentials
     "exp": ScalarFunction(1, np.exp),
     "exp2": ScalarFunction(1, np.exp2),

@@ -183,6 +183,14 @@ def substitute(expression: Integer, replacements: Mapping[str, Integer]) -> Inte
     return total
 
 
+def replace_atoms(expression: Integer, replacements: Mapping[Integer, Integer]) -> Integer:
+    """Replace quotients, remainders and maxima, each given as an expression of that one atom."""
+    total = ZERO
+    for monomial, coefficient in expression.terms:
+        total = total + coefficient * product(replacements.get(_atom(atom), _atom(atom)) for atom in monomial)
+    return total
+
+
 def symbols_of(expression: Integer) -> set[str]:
     """The names of all symbols in an expression."""
     found: set[str] = set()
@@ -214,7 +222,9 @@ def linear_coefficients(expression: Integer, axes: Iterable[str]) -> tuple[dict[
     return coefficients, rest
 
 
-def spell(expression: Integer, divide: str = "({} // {})", remainder: str = "({} % {})", maximum: str = "max({}, {})") -> str:
+def spell(
+    expression: Integer, divide: str = "({} // {})", remainder: str = "({} % {})", maximum: str = "max({}, {})"
+) -> str:
     """Write an expression as text; the templates spell what languages spell differently."""
     if not expression.terms:
         return "0"
@@ -224,9 +234,9 @@ def spell(expression: Integer, divide: str = "({} // {})", remainder: str = "({}
             case Symbol(name):
                 return name
             case Quotient(a, b):
-                return divide.format(again(a), again(b))
+                return divide.format(again(a), divisor(b))
             case Remainder(a, b):
-                return remainder.format(again(a), again(b))
+                return remainder.format(again(a), divisor(b))
             case Greatest(a, b):
                 return maximum.format(again(a), again(b))
             case _:
@@ -235,6 +245,9 @@ def spell(expression: Integer, divide: str = "({} // {})", remainder: str = "({}
     def again(part: Integer) -> str:
         text = spell(part, divide, remainder, maximum)
         return f"({text})" if len(part.terms) > 1 else text
+
+    def divisor(part: Integer) -> str:
+        return f"({again(part)})" if _is_product(part) else again(part)
 
     def spell_term(monomial: Monomial, magnitude: int) -> str:
         factors = [spell_atom(atom) for atom in monomial]
@@ -247,6 +260,13 @@ def spell(expression: Integer, divide: str = "({} // {})", remainder: str = "({}
         for monomial, coefficient in ordered
     )
     return "-" + text[3:] if text.startswith(" - ") else text[3:]
+
+
+def _is_product(expression: Integer) -> bool:
+    if len(expression.terms) != 1:
+        return False
+    monomial, coefficient = expression.terms[0]
+    return len(monomial) + (coefficient != 1) > 1
 
 
 def _atom(atom: Atom) -> Integer:

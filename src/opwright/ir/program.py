@@ -101,16 +101,23 @@ class ListOperand:
 
 @dataclass(frozen=True, slots=True)
 class ConstantOperand:
-    """A number, a truth value, a dtype ("dtype:float32") or nothing, given to a library operation.
+    """A number, a truth value or the name of a dtype, given to a library operation.
 
-    `kind` is the schema type: "float", "bool", "Scalar", "ScalarType", "None", "Device", "Layout".
+    `kind` is the schema type: "float", "bool" or "ScalarType".
     """
 
-    value: float | int | bool | str | None
+    value: float | bool | str
     kind: str
 
 
-Operand = TensorOperand | SizeOperand | ListOperand | ConstantOperand
+@dataclass(frozen=True, slots=True)
+class OptionalOperand:
+    """An operand whose schema type is optional; None when it is left out."""
+
+    item: Operand | None
+
+
+Operand = TensorOperand | SizeOperand | ListOperand | ConstantOperand | OptionalOperand
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,5 +175,7 @@ def operand_buffers(operand: Operand) -> tuple[str, ...]:
             return (buffer,)
         case ListOperand(items):
             return tuple(name for item in items for name in operand_buffers(item))
+        case OptionalOperand(item) if item is not None:
+            return operand_buffers(item)
         case _:
             return ()

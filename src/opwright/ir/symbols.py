@@ -16,6 +16,7 @@ from opwright.ir.program import (
     Let,
     ListOperand,
     Operand,
+    OptionalOperand,
     Program,
     SizeOperand,
     Step,
@@ -100,5 +101,7 @@ def _operand(operand: Operand, rewrite: Rewrite) -> Operand:
             return SizeOperand(rewrite(value))
         case ListOperand(items):
             return ListOperand(tuple(_operand(item, rewrite) for item in items))
+        case OptionalOperand(item) if item is not None:
+            return OptionalOperand(_operand(item, rewrite))
         case _:
             return operand

@@ -11,7 +11,7 @@ from torch.fx import Node
 
 from opwright.errors import NoKernel
 from opwright.ir.integer import Integer, integer
-from opwright.ir.program import Buffer, ConstantOperand, ListOperand, Operand, SizeOperand, TensorOperand
+from opwright.ir.program import Buffer, ConstantOperand, ListOperand, Operand, OptionalOperand, SizeOperand, TensorOperand
 
 
 def named_arguments(func: OpOverload, node: Node) -> dict[str, Any]:
@@ -35,9 +35,8 @@ def operands_of(func: OpOverload, node: Node, buffers: Mapping[Node, Buffer]) ->
 
 def _operand(func: OpOverload, kind: str, value: Any, buffers: Mapping[Node, Buffer]) -> Operand:
     if kind.startswith("Optional["):
-        kind = kind.removeprefix("Optional[").removesuffix("]")
-        if value is None:
-            return ConstantOperand(None, "None")
+        inner = kind.removeprefix("Optional[").removesuffix("]")
+        return OptionalOperand(None if value is None else _operand(func, inner, value, buffers))
     if isinstance(value, Node):
         return TensorOperand(buffers[value].name)
     if isinstance(value, (list, tuple)):

@@ -4,14 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opwright.ir.integer import Condition, Integer
+from opwright.ir.integer import Condition, Integer, replace_atoms
 
 
-def simplest_sizes(guards: Sequence[Condition]) -> dict[Integer, Integer]:
-    """For every size that a guard equates with others, the one that is shortest to spell.
+class EqualSizes:
+    """Spells a size by the shortest expression that the guards equate with it."""
 
-    From `a == (b + 2) // 3` and `b - 2*((b + 2) // 3) == (b + 2) // 3`, all three become `a`.
-    """
+    def __init__(self, guards: Sequence[Condition]) -> None:
+        self._shortest = _shortest_spellings(guards)
+
+    def spell(self, size: Integer) -> Integer:
+        """From `a == (b + 2) // 3`: `(b + 2) // 3` becomes `a`, and `b - 2*((b + 2) // 3)` becomes `b - 2*a`."""
+        if size in self._shortest:
+            return self._shortest[size]
+        shorter = replace_atoms(size, self._shortest)
+        return self._shortest.get(shorter, shorter)
+
+    def guards(self, guards: Sequence[Condition]) -> tuple[Condition, ...]:
+        """The same guards, shorter and without repetition; an equation that defines a spelling stays as it is."""
+        kept: dict[Condition, None] = {}
+        for guard in guards:
+            shorter = Condition(
+                guard.relation,
+                replace_atoms(guard.left, self._shortest),
+                replace_atoms(guard.right, self._shortest),
+            )
+            defines = guard.relation == "==" and shorter.left == shorter.right
+            kept[guard if defines else shorter] = None
+        return tuple(kept)
+
+
+def _shortest_spellings(guards: Sequence[Condition]) -> dict[Integer, Integer]:
     classes: dict[Integer, set[Integer]] = {}
     for guard in guards:
         if guard.relation != "==":

@@ -21,7 +21,7 @@ from opwright.ir.integer import ONE, ZERO, Condition, Integer, symbol
 from opwright.ir.program import Axis, Buffer, Call, Kernel, Program, Step, Store, View
 from opwright.lowering.bind_sizes import bind_sizes
 from opwright.lowering.calls import named_arguments, operands_of
-from opwright.lowering.equal_sizes import simplest_sizes
+from opwright.lowering.equal_sizes import EqualSizes
 from opwright.lowering.names import Names
 from opwright.lowering.pointwise import POINTWISE, Pointwise
 from opwright.lowering.promotion import program_dtype, promoted
@@ -65,7 +65,7 @@ class _Lowering:
     aliases: set[str] = field(default_factory=set)
 
     def program(self) -> Program:
-        self.equal = simplest_sizes(self.graph.guards)
+        self.equal = EqualSizes(self.graph.guards)
         self.names = Names(self.graph, self.inputs, self.outputs)
         for node, name in self.inputs.items():
             self.buffers[node] = Buffer(name, program_dtype(value_of(node).dtype), self._shape(node))
@@ -75,14 +75,13 @@ class _Lowering:
         for name, node in self.outputs:
             results.append(self._result(name, node, taken=results))
         given = tuple(self.buffers[node] for node in self.inputs)
-        return bind_sizes(Program(self.name, given, (), tuple(self.steps), tuple(results), self.guards))
+        return bind_sizes(Program(self.name, given, (), tuple(self.steps), tuple(results), self.equal.guards(self.guards)))
 
     def _shape(self, node: Node) -> tuple[Integer, ...]:
         return tuple(self._size(size) for size in value_of(node).shape)
 
     def _size(self, size: int | torch.SymInt) -> Integer:
-        expression = self.graph.sizes.integer(size)
-        return self.equal.get(expression, expression)
+        return self.equal.spell(self.graph.sizes.integer(size))
 
     def _buffer(self, node: Node) -> Buffer:
         value = value_of(node)

@@ -52,7 +52,8 @@ def _function(name: str) -> Rule:
 
 
 def _like(operand: Expression, value: float) -> Expression:
-    return Literal(value if operand.dtype.is_floating else int(value), operand.dtype)
+    """A number of the operand's dtype."""
+    return cast(Literal(value, DType.FLOAT64), operand.dtype)
 
 
 def _is(expression: Expression, value: float) -> bool:

@@ -7,7 +7,6 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -21,40 +20,9 @@ from opwright.tracing.lean_torch import fake_mode, without_compiler
 from opwright.tracing.recorder import Recorder
 from opwright.tracing.signature import place_of
 from opwright.tracing.sizes import SizeTable
+from opwright.tracing.specs import ArgumentSpec, ConstantSpec
 
 _DATA_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
-
-
-@dataclass(frozen=True, slots=True)
-class TensorSpec:
-    """A tensor argument, as tracing needs to know it."""
-
-    name: str
-    dtype: torch.dtype
-    sizes: tuple[int, ...]
-    requires_grad: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ConstantSpec:
-    """An argument that the graph is specialised to: a Python number, a string or None."""
-
-    name: str
-    value: float | int | bool | str | None
-
-
-ArgumentSpec = TensorSpec | ConstantSpec
-
-
-def describe(names: Sequence[str], arguments: Sequence[Any], *, gradients: bool) -> tuple[ArgumentSpec, ...]:
-    """Describe real arguments; `gradients` keeps which of them require gradients."""
-    return tuple(_describe(name, value, gradients) for name, value in zip(names, arguments, strict=True))
-
-
-def _describe(name: str, value: Any, gradients: bool) -> ArgumentSpec:
-    if not isinstance(value, torch.Tensor):
-        return ConstantSpec(name, value)
-    return TensorSpec(name, value.dtype, tuple(value.shape), gradients and value.requires_grad)
 
 
 class Session:

@@ -2,8 +2,8 @@
 // inside `#pragma omp simd` loops without -ffast-math.
 //
 // Contract. In float every function is within 2 ulp of the exact result for every input, subnormal ones included; NaN,
-// infinities and the sign of zero are torch's. docs/vmath.md has the measured figures. In double exp, expm1, tanh, sigmoid,
-// log and log1p are inline and within 2 ulp; the others are those of the standard library.
+// infinities and the sign of zero are torch's. docs/vmath.md has the measured figures. In double exp, expm1, tanh,
+// sigmoid, log and log1p are inline and within 2 ulp; the others are those of the standard library.
 //
 // Built without FMA instructions the functions keep the contract; no constant below relies on them.
 //

@@ -44,8 +44,8 @@ template <class T> OPWRIGHT_INLINE T sign(T x) { return static_cast<T>((x > 0) -
 
 /// C's fmod, exact: the sign of x.
 ///
-/// Method: from the largest k down, subtract from |x| the nearest multiple of |y|·2^28k. The multiplier has 28 bits and y has 24, so
-/// each step is exact in double; ten steps cover the range of float.
+/// Method: from the largest k down, subtract from |x| the nearest multiple of |y|·2^28k. The multiplier has 28 bits and
+/// y has 24, so each step is exact in double; ten steps cover the range of float.
 OPWRIGHT_INLINE float fmod(float x, float y) {
   constexpr int step_bits = 28, steps = 10;
   const double a = detail::magnitude(x), b = detail::magnitude(y);

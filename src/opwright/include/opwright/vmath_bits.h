@@ -53,7 +53,9 @@ template <class T> OPWRIGHT_INLINE T from_bits(Bits<T> bits) {
 template <class T> OPWRIGHT_INLINE T magnitude(T x) { return from_bits<T>(to_bits(x) & ~kSignBit<T>); }
 
 /// Gives y >= +0 the sign of x. Also right where y has that sign already, so it restores a lost -0.
-template <class T> OPWRIGHT_INLINE T with_sign_of(T y, T x) { return from_bits<T>(to_bits(y) | (to_bits(x) & kSignBit<T>)); }
+template <class T> OPWRIGHT_INLINE T with_sign_of(T y, T x) {
+  return from_bits<T>(to_bits(y) | (to_bits(x) & kSignBit<T>));
+}
 
 /// The smaller of x and the bound; NaN stays NaN.
 template <class T> OPWRIGHT_INLINE T at_most(T x, T bound) { return x > bound ? bound : x; }

@@ -1,7 +1,7 @@
 // sin, cos and tan over the whole range of float.
 //
-// Method: x·2/π = 4m + n + t with n in 0..3 and |t| <= 1/2, computed in double (Payne and Hanek 1983, with the bits of 2/π
-// that only make multiples of 4 left out in a table), then minimax polynomials in t.
+// Method: x·2/π = 4m + n + t with n in 0..3 and |t| <= 1/2, computed in double (Payne and Hanek 1983, with the bits of
+// 2/π that only make multiples of 4 left out in a table), then minimax polynomials in t.
 #pragma once
 
 #include <cmath>
@@ -26,8 +26,8 @@ struct QuarterTurns {
   std::int64_t quadrant;
 };
 
-/// x has 24 bits and the row's first part at most 29, so their product is exact; the second part adds bits down to 2^-57,
-/// while no float comes closer than 2^-31 to a multiple of π/2. Inf gives NaN.
+/// x has 24 bits and the row's first part at most 29, so their product is exact; the second part adds bits down to
+/// 2^-57, while no float comes closer than 2^-31 to a multiple of π/2. Inf gives NaN.
 OPWRIGHT_INLINE QuarterTurns reduce_to_quadrant(float x) {
   const std::int32_t exponent = (to_bits(x) >> Format<float>::mantissa_bits) & 0xff;
   const std::int32_t above = exponent - kTwoOverPiFirstExponent;

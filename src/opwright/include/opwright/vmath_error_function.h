@@ -1,7 +1,7 @@
 // erf and erfc.
 //
-// Method: erf(x) = x + x P(x²) near zero and 1 - e^-q(x) beyond, all in float. erfc needs relative accuracy down to 1e-45, so it
-// is e^(-x²) times a polynomial in t = (4 - x)/(4 + x), in double, for x >= 0, and 2 - erfc(-x) for x < 0.
+// Method: erf(x) = x + x P(x²) near zero and 1 - e^-q(x) beyond, all in float. erfc needs relative accuracy down to
+// 1e-45, so it is e^(-x²) times a polynomial in t = (4 - x)/(4 + x), in double, for x >= 0, and 2 - erfc(-x) for x < 0.
 #pragma once
 
 #include <cmath>
@@ -14,22 +14,21 @@ namespace detail {
 inline constexpr float kErfNearZeroBound = 0.92f;
 
 // erf(x)/x - 1 in x², |x| <= 0.92; relative error of erf: 2^-26
-inline constexpr float kErfNearZero[] = {0x1.06eba6p-3f,  -0x1.8126eap-2f, 0x1.ce1b0ep-4f,
+inline constexpr float kErfNearZero[] = {0x1.06eba6p-3f, -0x1.8126eap-2f, 0x1.ce1b0ep-4f,
                                          -0x1.b6939p-6f, 0x1.476882p-8f,  -0x1.3ac594p-11f};
 
 // -log(erfc(x)), 0.92 <= x <= 3.95; relative error of erf: 2^-29.3
-inline constexpr float kErfBeyond[] = {0x1.9a6024p-13f,  0x1.20af5ap+0f, 0x1.463cbcp-1f, 0x1.a9b45ep-4f,
+inline constexpr float kErfBeyond[] = {0x1.9a6024p-13f, 0x1.20af5ap+0f, 0x1.463cbcp-1f,  0x1.a9b45ep-4f,
                                        -0x1.6c2aecp-6f, 0x1.8ee276p-9f, -0x1.9aeab6p-13f};
 
 inline constexpr float kErfIsOne = 3.95f;
 inline constexpr double kErfcIsZero = 10.1;
 
 // e^(x²) erfc(x) in t = (4 - x)/(4 + x), 0 <= x <= 10.1; relative error 2^-37.2
-inline constexpr double kErfc[] = {0x1.18932bf089711p-3,  0x1.0949227329af1p-2,   0x1.bff01a634a335p-3,
-                                   0x1.50666728e932fp-3,  0x1.be502b044748dp-4,   0x1.027d4e56744fdp-4,
-                                   0x1.00670e925a1f4p-5,  0x1.a4e13c3c12d1bp-7,   0x1.0a09f74d98906p-8,
-                                   0x1.a28dd5ff11676p-11, -0x1.2c8cfe9da81c9p-16, -0x1.51529b51f9512p-14,
-                                   -0x1.dfe361df91fa9p-16, 0x1.4a7340f58294dp-17};
+inline constexpr double kErfc[] = {
+    0x1.18932bf089711p-3,   0x1.0949227329af1p-2,   0x1.bff01a634a335p-3,   0x1.50666728e932fp-3, 0x1.be502b044748dp-4,
+    0x1.027d4e56744fdp-4,   0x1.00670e925a1f4p-5,   0x1.a4e13c3c12d1bp-7,   0x1.0a09f74d98906p-8, 0x1.a28dd5ff11676p-11,
+    -0x1.2c8cfe9da81c9p-16, -0x1.51529b51f9512p-14, -0x1.dfe361df91fa9p-16, 0x1.4a7340f58294dp-17};
 
 } // namespace detail
 

@@ -18,7 +18,7 @@ template <> struct Exponential<float> {
   static constexpr float ln2_high = 0x1.62e4p-1f; // 15 bits, so that n·ln2_high is exact
   static constexpr float ln2_low = 0x1.7f7d1cp-20f;
   // (e^r - 1 - r)/r², |r| <= ln2/2; relative error of e^r - 1: 2^-31.1
-  static constexpr float Q[] = {0x1p-1f,         0x1.555554p-3f,  0x1.5554f8p-5f,
+  static constexpr float Q[] = {0x1p-1f,        0x1.555554p-3f,  0x1.5554f8p-5f,
                                 0x1.1112d6p-7f, 0x1.6d3a5ep-10f, 0x1.9e77ecp-13f};
   static constexpr float exp_is_zero = -105.0f, exp_is_infinite = 89.0f;
   static constexpr float expm1_is_minus_one = -18.0f;
@@ -55,9 +55,9 @@ template <> struct HyperbolicTangent<float> {
 template <> struct HyperbolicTangent<double> {
   static constexpr double near_zero = 0.625, is_one = 19.2;
   // The same to 2^-57.1
-  static constexpr double P[] = {-0x1.5555555555555p-2,  0x1.11111111110ecp-3,  -0x1.ba1ba1ba18816p-5,
-                                 0x1.664f4881c3effp-6,   -0x1.226e35310469ap-7, 0x1.d6d3c6a6c15a1p-9,
-                                 -0x1.7da29fc409b15p-10, 0x1.354df6785f13ep-11, -0x1.f4bfe36a3b1e4p-13,
+  static constexpr double P[] = {-0x1.5555555555555p-2,  0x1.11111111110ecp-3,   -0x1.ba1ba1ba18816p-5,
+                                 0x1.664f4881c3effp-6,   -0x1.226e35310469ap-7,  0x1.d6d3c6a6c15a1p-9,
+                                 -0x1.7da29fc409b15p-10, 0x1.354df6785f13ep-11,  -0x1.f4bfe36a3b1e4p-13,
                                  0x1.91a1bdb0ce05cp-14,  -0x1.3339b7bea7258p-15, 0x1.8b73effe24e87p-17,
                                  -0x1.300a1d759ca3ep-19};
 };
@@ -67,9 +67,9 @@ inline constexpr float kExp2[] = {0x1.62e43p-1f,   0x1.ebfbe0p-3f,  0x1.c6b06ep-
                                   0x1.5da586p-10f, 0x1.440e4ap-13f, 0x1.e0af7ep-17f};
 
 // 2^r, |r| <= 1/2; relative error 2^-40.2
-inline constexpr double kExp2Narrow[] = {0x1.ffffffffff78ep-1,  0x1.62e42fef85d9ap-1,  0x1.ebfbdff933b49p-3,
-                                         0x1.c6b08dd5064bdp-5,  0x1.3b2ab5c348b75p-7,  0x1.5d87477e8e1c7p-10,
-                                         0x1.430ace708f23p-13,  0x1.00db4f2a64f78p-16, 0x1.61af38563bc02p-20};
+inline constexpr double kExp2Narrow[] = {0x1.ffffffffff78ep-1, 0x1.62e42fef85d9ap-1,  0x1.ebfbdff933b49p-3,
+                                         0x1.c6b08dd5064bdp-5, 0x1.3b2ab5c348b75p-7,  0x1.5d87477e8e1c7p-10,
+                                         0x1.430ace708f23p-13, 0x1.00db4f2a64f78p-16, 0x1.61af38563bc02p-20};
 
 /// x = exponent·ln2 + remainder + correction, the correction below half an ulp of the remainder.
 template <class T> struct ExponentSplit {
@@ -86,7 +86,7 @@ template <class T> OPWRIGHT_INLINE ExponentSplit<T> split_exponent(T x) {
   return {remainder, (high - remainder) - n.value * E::ln2_low, n.integer};
 }
 
-/// p·2^n in two exact-but-the-last steps, so that subnormal results are rounded once.
+/// p·2^n in two steps, the first of them exact, so that subnormal results are rounded once.
 template <class T> OPWRIGHT_INLINE T scale(T p, Bits<T> n) {
   const Bits<T> half = n >> 1;
   return p * power_of_two<T>(half) * power_of_two<T>(n - half);
@@ -112,8 +112,8 @@ template <class T> OPWRIGHT_INLINE T exp(T x) {
   return scale(exp_mantissa(split), split.exponent);
 }
 
-/// e^x - 1 over 2·scale, that is with 2^(n-1) for 2^n, so that n = 128 (1024) does not overflow.
-/// The sum is ordered so that its only cancellation, 2^n r + (2^n - 1) at n = 1, is exact.
+/// (e^x - 1)/2, because 2^(n-1) does not overflow where 2^n does: at n = 128 (1024 in double). The sum is ordered so
+/// that its only cancellation, 2^n r + (2^n - 1) at n = 1, is exact.
 template <class T> OPWRIGHT_INLINE T half_expm1(T x) {
   const ExponentSplit<T> split = split_exponent(x);
   const T r = split.remainder;
@@ -129,8 +129,8 @@ template <class T> OPWRIGHT_INLINE T expm1(T x) {
   return magnitude(x) < std::numeric_limits<T>::epsilon() / 4 ? x : y;
 }
 
-/// 1/(1 + e^-x), with e^-|x| alone so that nothing overflows and small results keep their digits. What 1 + e rounds away
-/// is put back where it weighs, at small e, by 1/(d + lost) ~ (1 - lost)/d.
+/// 1/(1 + e^-x), with e^-|x| alone so that nothing overflows and small results keep their digits. What 1 + e rounds
+/// away is put back where it weighs, at small e, by 1/(d + lost) ~ (1 - lost)/d.
 template <class T> OPWRIGHT_INLINE T sigmoid(T x) {
   const T e = exp(-magnitude(x));
   const T denominator = 1 + e;
@@ -149,9 +149,9 @@ template <class T> OPWRIGHT_INLINE T tanh(T x) {
 
 /// 2^x in double to 2^-40, enough for one rounding to float. Saturates at 2^±1000, beyond every float.
 OPWRIGHT_INLINE double exp2_narrow(double x) {
-  const Rounded<double> n = round_to_integer(at_least(at_most(x, 1000.0), -1000.0));
-  const double r = at_least(at_most(x, 1000.0), -1000.0) - n.value;
-  return polynomial(r, kExp2Narrow) * power_of_two<double>(n.integer);
+  const double bounded = at_least(at_most(x, 1000.0), -1000.0);
+  const Rounded<double> n = round_to_integer(bounded);
+  return polynomial(bounded - n.value, kExp2Narrow) * power_of_two<double>(n.integer);
 }
 
 /// e^x in double to 2^-40, for |x| < 500.

@@ -1,8 +1,8 @@
 // asin, acos, atan and atan2.
 //
-// Method: a minimax polynomial on the part of the range where the function is nearly linear, and the classical identities
-// for the rest: asin(x) = π/2 - 2 asin(√((1 - x)/2)), atan(x) = π/2 - atan(1/x). asin and
-// acos are computed in double, because near 1/2 a root rounded to float costs more than 2 ulp.
+// Method: a minimax polynomial on the part of the range where the function is nearly linear, and the classical
+// identities for the rest: asin(x) = π/2 - 2 asin(√((1 - x)/2)), atan(x) = π/2 - atan(1/x). asin and acos are computed
+// in double, because near 1/2 a root rounded to float costs more than 2 ulp.
 #pragma once
 
 #include <cmath>
@@ -26,7 +26,7 @@ inline constexpr double kPi = 0x1.921fb54442d18p+1;
 inline constexpr float kPiHigh = 0x1.921fb6p+1f, kPiLow = -0x1.777a5cp-24f; // π = kPiHigh + kPiLow
 inline constexpr float kHalfPiHigh = 0x1.921fb6p+0f, kHalfPiLow = -0x1.777a5cp-25f;
 
-/// asin(x) for 0 <= x <= 1/2, asin(√((1 - x)/2)) for 1/2 < x, NaN for x > 1.
+/// asin(x) for 0 <= x <= 1/2, asin(√((1 - x)/2)) for 1/2 < x <= 1, NaN beyond.
 OPWRIGHT_INLINE double half_arc_sine(double x) {
   const double root = std::sqrt(0.5 - 0.5 * x);
   return odd_polynomial(x > 0.5 ? root : x, kArcSine);
@@ -70,7 +70,7 @@ OPWRIGHT_INLINE float atan2(float y, float x) {
   const float angle = detail::arc_tangent_below_one(quotient);
   const float acute = steep ? detail::kHalfPiHigh - (angle - detail::kHalfPiLow) : angle;
   const float unsigned_angle = detail::to_bits(x) < 0 ? detail::kPiHigh - (acute - detail::kPiLow) : acute;
-  return (x != x) | (y != y) ? x + y : detail::with_sign_of(unsigned_angle, y);
+  return ((x != x) | (y != y)) ? x + y : detail::with_sign_of(unsigned_angle, y);
 }
 inline double atan2(double y, double x) { return std::atan2(y, x); }
 

@@ -1,7 +1,7 @@
 // log, log1p (one algorithm for float and double), log2 and log10.
 //
-// Method: x = 2^n (1 + f) with 1 + f in [2/3, 4/3]; log(1 + f) = f - f²/2 + f³ R(f) with R minimax, added to n ln2 in two
-// parts. log1p scales x and 1 separately, so that f carries what 1 + x rounds away.
+// Method: x = 2^n (1 + f) with 1 + f in [2/3, 4/3]; log(1 + f) = f - f²/2 + f³ R(f) with R minimax, added to n ln2 in
+// two parts. log1p scales x and 1 separately, so that f carries what 1 + x rounds away.
 #pragma once
 
 #include <cmath>
@@ -15,19 +15,18 @@ template <class T> struct Logarithm;
 
 template <> struct Logarithm<float> {
   // (log(1 + f) - f + f²/2)/f³, -1/3 <= f <= 1/3; relative error of the logarithm: 2^-27.7
-  static constexpr float R[] = {0x1.555506p-2f,  -0x1.fffefap-3f, 0x1.99d05cp-3f, -0x1.559c34p-3f,
+  static constexpr float R[] = {0x1.555506p-2f, -0x1.fffefap-3f, 0x1.99d05cp-3f, -0x1.559c34p-3f,
                                 0x1.1ed450p-3f, -0x1.f33b50p-4f, 0x1.1e72b8p-3f, -0x1.07ad7ap-3f};
 };
 
 template <> struct Logarithm<double> {
   // The same to 2^-58.8
-  static constexpr double R[] = {0x1.5555555555538p-2,  -0x1.fffffffffff36p-3, 0x1.99999999a00a1p-3,
-                                 -0x1.5555555565123p-3, 0x1.24924920b89eap-3,  -0x1.fffffff105947p-4,
-                                 0x1.c71c74098e4dcp-4,  -0x1.99999d53e12bap-4, 0x1.745cb65a68edfp-4,
-                                 -0x1.5554c8504bb57p-4, 0x1.3b1dad35ea2fbp-4,  -0x1.249f6f9e2c1adp-4,
-                                 0x1.1069fcc520666p-4,  -0x1.fe6a44a9c0a86p-5, 0x1.efb7270b6b1b0p-5,
-                                 -0x1.d6cce89cbe48cp-5, 0x1.563aef5f38752p-5,  -0x1.3a7b53faf54bfp-5,
-                                 0x1.5bfe7df6106adp-4,  -0x1.5563c2b281a47p-4};
+  static constexpr double R[] = {
+      0x1.5555555555538p-2, -0x1.fffffffffff36p-3, 0x1.99999999a00a1p-3, -0x1.5555555565123p-3,
+      0x1.24924920b89eap-3, -0x1.fffffff105947p-4, 0x1.c71c74098e4dcp-4, -0x1.99999d53e12bap-4,
+      0x1.745cb65a68edfp-4, -0x1.5554c8504bb57p-4, 0x1.3b1dad35ea2fbp-4, -0x1.249f6f9e2c1adp-4,
+      0x1.1069fcc520666p-4, -0x1.fe6a44a9c0a86p-5, 0x1.efb7270b6b1b0p-5, -0x1.d6cce89cbe48cp-5,
+      0x1.563aef5f38752p-5, -0x1.3a7b53faf54bfp-5, 0x1.5bfe7df6106adp-4, -0x1.5563c2b281a47p-4};
 };
 
 // log2((1 + s)/(1 - s))/s in s², |s| <= (√2 - 1)/(√2 + 1); relative error 2^-37.8

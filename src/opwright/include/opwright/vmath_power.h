@@ -15,14 +15,15 @@ OPWRIGHT_INLINE double sqrt(double x) { return std::sqrt(x); }
 OPWRIGHT_INLINE float rsqrt(float x) { return 1 / std::sqrt(x); }
 OPWRIGHT_INLINE double rsqrt(double x) { return 1 / std::sqrt(x); }
 
-/// x^y with C's rules for zeros, infinities and NaN. Written with & and |, as && and || are control flow to a vectoriser.
+/// x^y with C's rules for zeros, infinities and NaN. Written with & and |, as && and || are control flow to a
+/// vectoriser.
 OPWRIGHT_INLINE float pow(float x, float y) {
   const float a = detail::magnitude(x), half_y = 0.5f * y;
-  const bool is_integer = std::floor(y) == y;
-  const bool is_odd = is_integer & (std::floor(half_y) != half_y);
+  const bool is_fractional = std::floor(y) != y;
+  const bool is_odd = !is_fractional & (std::floor(half_y) != half_y);
   const float power = static_cast<float>(detail::exp2_narrow(static_cast<double>(y) * detail::log2_narrow(a)));
   const float real = is_odd ? detail::with_sign_of(power, x) : power;
-  const bool is_complex = (x < 0) & (a < detail::kInfinity<float>) & !is_integer;
+  const bool is_complex = is_fractional & (x < 0) & (a < detail::kInfinity<float>);
   const bool is_one = (x == 1) | (y == 0) | ((x == -1) & (detail::magnitude(y) == detail::kInfinity<float>));
   return is_one ? 1.0f : (is_complex ? detail::kNan<float> : real);
 }

@@ -1,0 +1,69 @@
+"""Registration at torch's dispatcher: `torch.ops.<namespace>.<name>` with its schema, kernels, fake and autograd."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+
+from opwright.tracing.signature import Signature
+
+_libraries: dict[str, torch.library.Library] = {}
+
+
+def register(
+    qualified_name: str,
+    signature: Signature,
+    outputs: int,
+    *,
+    below_autograd: Callable[..., Any],
+    with_autograd: Callable[..., Any],
+    reference: Callable[..., Any],
+) -> OpOverload:
+    """Register an operator; an earlier one of the same name is replaced.
+
+    Args:
+        qualified_name: "namespace::name".
+        signature: Its parameters.
+        outputs: How many tensors it returns.
+        below_autograd: Serves calls that record no gradients; its results own their memory.
+        with_autograd: Serves the rest, transforms included.
+        reference: Gives the shapes and dtypes of the results, on fake tensors.
+    """
+    namespace, name = qualified_name.split("::")
+    if qualified_name in _libraries:
+        _libraries.pop(qualified_name)._destroy()
+    library = torch.library.Library(namespace, "FRAGMENT")
+    returns = "Tensor" if outputs == 1 else f"({', '.join(['Tensor'] * outputs)})"
+    parameters = ", ".join(parameter.schema for parameter in signature.parameters)
+    library.define(f"{name}({parameters}) -> {returns}", tags=(torch.Tag.pt2_compliant_tag,))
+    library.impl(name, below_autograd, "CompositeExplicitAutograd")
+    library.impl(name, with_autograd, "Autograd")
+    torch.library.register_fake(qualified_name, _fake(reference), lib=library)
+    _libraries[qualified_name] = library
+    overload = getattr(getattr(torch.ops, namespace), name).default
+    assert isinstance(overload, OpOverload)
+    return overload
+
+
+def row_major(returned: Any) -> Any:
+    """The results as every rung gives them to the dispatcher: dense, row by row, in memory of their own."""
+    if isinstance(returned, torch.Tensor):
+        return returned.clone(memory_format=torch.contiguous_format)
+    return tuple(row_major(member) for member in returned)
+
+
+def _fake(reference: Callable[..., Any]) -> Callable[..., Any]:
+    def fake(*args: Any, **kwargs: Any) -> Any:
+        returned = reference(*args, **kwargs)
+        if isinstance(returned, torch.Tensor):
+            return _empty(returned)
+        return tuple(_empty(member) for member in returned)
+
+    return fake
+
+
+def _empty(like: torch.Tensor) -> torch.Tensor:
+    return torch.empty(like.shape, dtype=like.dtype, device=like.device)

@@ -1,0 +1,41 @@
+"""Whether a call is plain: ordinary dense tensors, and nobody listening in.
+
+Under a transform, a mode, autocast, forward-mode AD or a compiler, PyTorch must see the operations of the reference; a
+kernel in their place would drop what they look for, in silence. The questions are private hooks of torch; each costs
+about 0.03 µs, and tests/binding/test_environment.py asks every one of them on the torch at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch.autograd import forward_ad
+from torch.nn import Parameter
+
+_PLAIN_TYPES = (torch.Tensor, Parameter)
+_dispatch_modes = torch._C._len_torch_dispatch_stack
+_function_transforms = torch._C._are_functorch_transforms_active
+_autocast = torch._C._is_any_autocast_enabled
+_jit_trace = torch._C._get_tracing_state
+_compiler = torch.compiler.is_dynamo_compiling
+
+
+def is_quiet() -> bool:
+    """Whether nothing intercepts torch operations on this thread."""
+    return not (
+        _compiler()
+        or _dispatch_modes()
+        or _function_transforms()
+        or forward_ad._current_level >= 0
+        or _autocast()
+        or _jit_trace()
+    )
+
+
+def are_plain(tensors: Iterable[object]) -> bool:
+    """Whether all are tensors and none is of a subclass."""
+    for tensor in tensors:  # a loop: any() with a generator costs three times as much
+        if type(tensor) not in _PLAIN_TYPES:
+            return False
+    return True

@@ -1,0 +1,126 @@
+"""The variants of one operator: found in memory, then on disk, then derived; what has no kernel is remembered too."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from opwright.binding.variant import Plan, Variant, load_variant
+from opwright.errors import NoKernel, OpwrightError
+from opwright.settings import Settings
+from opwright.toolchain.build import build
+from opwright.toolchain.records import RecordStore
+
+_MOST_VARIANTS = 32
+
+Key = tuple[Any, ...]
+
+
+def kind_of(arguments: Sequence[Any]) -> Key:
+    """What a variant depends on: dtype, device, layout and which sizes are one, of every tensor; values of the rest."""
+    return tuple(
+        (str(a.dtype), a.device.type, str(a.layout), a.requires_grad, tuple(size == 1 for size in a.shape))
+        if isinstance(a, torch.Tensor)
+        else (type(a).__name__, repr(a))
+        for a in arguments
+    )
+
+
+class Variants:
+    """All variants of an operator, the latest used first for each way of calling it.
+
+    A way of calling is which arguments require gradients, and the values of those that are not tensors.
+    """
+
+    def __init__(self, identity: str | None) -> None:
+        self._identity = identity
+        self._lock = threading.RLock()
+        self._refusals: dict[Key, OpwrightError] = {}
+        self.by_call: dict[Key, list[Variant]] = {}
+
+    def add(self, way: Key, arguments: Sequence[Any], settings: Settings, derive: Callable[[], Plan]) -> Variant:
+        """Make the variant for arguments that no variant at hand takes.
+
+        Args:
+            way: The way of calling.
+            arguments: The arguments of the call.
+            settings: Where to build and keep it.
+            derive: Traces the reference for these arguments.
+
+        Raises:
+            OpwrightError: If it cannot be derived, or not built here; the same again at every later attempt.
+        """
+        kind = (way, kind_of(arguments))
+        with self._lock:
+            if kind in self._refusals:
+                raise self._refusals[kind]
+            known = self.by_call.get(way, [])
+            if len(known) >= _MOST_VARIANTS:
+                raise self._refuse(kind, NoKernel(f"it was traced for {_MOST_VARIANTS} kinds of sizes already"))
+            try:
+                variant = self._recorded(kind, known, settings) or self._derived(kind, settings, derive)
+            except OpwrightError as refusal:
+                raise self._refuse(kind, refusal) from None
+            self.by_call[way] = [variant, *known]
+            return variant
+
+    def _derived(self, kind: Key, settings: Settings, derive: Callable[[], Plan]) -> Variant:
+        plan = derive()
+        variant = load_variant(plan, build(plan.sources, settings))
+        self._record(kind, plan, settings)
+        return variant
+
+    def refuse(self, way: Key, arguments: Sequence[Any], reason: str) -> None:
+        """Remember that arguments have no variant."""
+        self._refuse((way, kind_of(arguments)), NoKernel(reason))
+
+    def count(self) -> int:
+        """How many variants are loaded."""
+        return sum(len(variants) for variants in self.by_call.values())
+
+    def _refuse(self, kind: Key, refusal: OpwrightError) -> OpwrightError:
+        self._refusals[kind] = refusal
+        return refusal
+
+    def _recorded(self, kind: Key, known: Sequence[Variant], settings: Settings) -> Variant | None:
+        """A variant that another process derived; those loaded already have declined the call."""
+        if self._identity is None:
+            return None
+        store = RecordStore(settings)
+        for position in range(_MOST_VARIANTS):
+            record = store.read("plans", self._record_key(kind, position))
+            if record is None:
+                return None
+            plan = Plan.from_record(record)
+            if all(variant.plan.forward.name != plan.forward.name for variant in known):
+                return load_variant(plan, build(plan.sources, settings))
+        return None
+
+    def _record(self, kind: Key, plan: Plan, settings: Settings) -> None:
+        if self._identity is None:
+            return
+        store = RecordStore(settings)
+        for position in range(_MOST_VARIANTS):
+            key = self._record_key(kind, position)
+            if store.read("plans", key) is None:
+                store.write("plans", key, plan.to_record())
+                return
+
+    def _record_key(self, kind: Key, position: int) -> str:
+        facts = json.dumps([self._identity, torch.__version__, _own_version(), repr(kind), position])
+        return hashlib.sha256(facts.encode()).hexdigest()
+
+
+@cache
+def _own_version() -> str:
+    """Changes whenever a file of this package does."""
+    package = Path(__file__).parent.parent
+    facts = [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in sorted(package.rglob("*.py"))]
+    return hashlib.sha256(repr(facts).encode()).hexdigest()

@@ -1,0 +1,233 @@
+"""A Program as one C++ source: row functions, a launcher, a registration.
+
+The launcher declines, and leaves the call to the reference, when a tensor is of another dtype, rank or device than the
+Program was written for, when a guard does not hold, or when torch refuses an allocation or a library operation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from opwright.codegen.cpp_expression import CPP_TYPES, TORCH_TYPES
+from opwright.codegen.cpp_kernel import emit_launch, emit_row_function
+from opwright.codegen.cpp_size import spell_condition, spell_size
+from opwright.errors import NoKernel
+from opwright.ir.dtype import DType
+from opwright.ir.integer import Condition, linear_coefficients
+from opwright.ir.program import (
+    Buffer,
+    Call,
+    ConstantOperand,
+    Kernel,
+    ListOperand,
+    Operand,
+    OptionalOperand,
+    Program,
+    SizeOperand,
+    TensorOperand,
+    View,
+    buffers_of,
+    view_axes,
+)
+
+NAMESPACE = "opwright_kernels"
+_LINE = 118
+
+
+@dataclass(frozen=True, slots=True)
+class CppSource:
+    """An emitted source.
+
+    Attributes:
+        name: The operator it registers in the namespace `opwright_kernels`; it ends in a digest of the text.
+        text: The C++.
+    """
+
+    name: str
+    text: str
+
+
+def emit_program(program: Program, formulas: Mapping[str, Sequence[str]] | None = None) -> CppSource:
+    """Write a Program as C++.
+
+    Args:
+        program: A Program after the passes.
+        formulas: Comment lines for each kernel, by the kernel's name.
+
+    Raises:
+        NoKernel: If a kernel reads or writes at places that are not affine in its axes.
+    """
+    emitter = _Emitter(program, formulas or {})
+    body = emitter.body()
+    name = f"{program.name}_{hashlib.sha256(body.encode()).hexdigest()[:12]}"
+    return CppSource(name, f"{body}\n{emitter.registration(name)}")
+
+
+class _Emitter:
+    def __init__(self, program: Program, formulas: Mapping[str, Sequence[str]]) -> None:
+        self.program = program
+        self.formulas = formulas
+        self.buffers = buffers_of(program)
+        self.call_results = {t.name for step in program.steps if isinstance(step, Call) for t in step.targets}
+
+    def body(self) -> str:
+        kernels = [step for step in self.program.steps if isinstance(step, Kernel)]
+        names = {
+            id(kernel): f"{self.program.name}_row" if len(kernels) == 1 else f"{self.program.name}_{kernel.name}_row"
+            for kernel in kernels
+        }
+        functions = [
+            emit_row_function(kernel, names[id(kernel)], self.formulas.get(kernel.name, ())) for kernel in kernels
+        ]
+        parts = ['#include "opwright/kernel.h"\n\nnamespace opwright::emitted {', *functions, self._launcher(names)]
+        return "\n\n".join(parts) + "\n"
+
+    def _launcher(self, names: Mapping[int, str]) -> str:
+        lines = [*self._inputs(), *_guards(self.program.guards)]
+        for step in self.program.steps:
+            match step:
+                case Kernel():
+                    lines += [line for target in step.targets for line in _allocation(target)]
+                    lines += emit_launch(step, names[id(step)], self.buffers)
+                case View():
+                    lines += _view(step)
+                case Call():
+                    lines += _call(step)
+                case _:
+                    assert_never(step)
+        for position, name in enumerate(self.program.outputs):
+            moved = f"static_cast<Tensor&&>({name})"
+            lines.append(f"made[{position}] = {f'row_major({moved})' if name in self.call_results else moved};")
+        lines.append("return true;")
+        head = f"static bool {self.program.name}(const Tensor* given, const Size* sizes, Tensor* made) {{"
+        return "\n".join([head, *(f"  {line}" for line in lines), "}"])
+
+    def _inputs(self) -> Iterable[str]:
+        for position, buffer in enumerate(self.program.inputs):
+            yield f"const Tensor& {buffer.name} = given[{position}];"
+        kinds = [f"{b.name}.is({TORCH_TYPES[b.dtype]}, {len(b.shape)})" for b in self.program.inputs]
+        yield from _decline_unless(kinds)
+        for buffer in self.program.inputs:
+            for dimension in range(len(buffer.shape)):
+                yield f"const Size {buffer.name}_size_{dimension} = {buffer.name}.size({dimension});"
+        for position, size in enumerate(self.program.sizes):
+            yield f"const Size {size} = sizes[{position}];"
+
+    def registration(self, name: str) -> str:
+        given, sizes, made = len(self.program.inputs), len(self.program.sizes), len(self.program.outputs)
+        tensors = ", ".join(f"take(stack[{position}])" for position in range(given))
+        numbers = ", ".join(f"Size(stack[{given + position}])" for position in range(sizes)) or "0"
+        parameters = [f"Tensor {b.name}" for b in self.program.inputs] + [f"int {size}" for size in self.program.sizes]
+        returns = "Tensor" if made == 1 else f"({', '.join(['Tensor'] * made)})"
+        schema = f"{name}({', '.join(parameters)}) -> {returns}"
+        return "\n".join(
+            [
+                f"static void {self.program.name}_on_stack(StableIValue* stack, uint64_t, uint64_t) {{",
+                f"  const Tensor given[] = {{{tensors}}};",
+                f"  const Size sizes[] = {{{numbers}}};",
+                f"  Tensor made[{made}];",
+                f"  finish(stack, {self.program.name}(given, sizes, made), made);",
+                "}",
+                "",
+                "static const Registration registration(",
+                f'    "{schema}",',
+                f'    "{name}", {self.program.name}_on_stack);',
+                "",
+                "}  // namespace opwright::emitted",
+                "",
+            ]
+        )
+
+
+def _guards(guards: Sequence[Condition]) -> Iterable[str]:
+    # A constant condition has been decided; sizes are never negative.
+    kept = [g for g in guards if g.left.constant is None or g.right.constant is None]
+    yield from _decline_unless([spell_condition(guard) for guard in kept])
+
+
+def _decline_unless(conditions: Sequence[str]) -> Iterable[str]:
+    if not conditions:
+        return
+    line = "const bool known = " if conditions[0].endswith(")") and ".is(" in conditions[0] else "const bool valid = "
+    name = line.split()[2]
+    for position, condition in enumerate(conditions):
+        text = condition + (" &&" if position < len(conditions) - 1 else ";")
+        if len(line) + len(text) > _LINE and line.strip():
+            yield line.rstrip()
+            line = "    "
+        line += text + " "
+    yield line.rstrip()
+    yield f"if (!{name}) return false;"
+
+
+def _allocation(target: Buffer) -> Iterable[str]:
+    item, kind = CPP_TYPES[target.dtype], TORCH_TYPES[target.dtype]
+    if not target.shape:
+        yield f"Tensor {target.name} = allocate({kind}, sizeof({item}), nullptr, 0);"
+    else:
+        sizes = ", ".join(map(spell_size, target.shape))
+        yield f"const Size {target.name}_sizes[] = {{{sizes}}};"
+        yield f"Tensor {target.name} = allocate({kind}, sizeof({item}), {target.name}_sizes, {len(target.shape)});"
+    yield f"if (!{target.name}) return false;"
+
+
+def _view(view: View) -> Iterable[str]:
+    """A strided view of a tensor, for a library operation to read."""
+    axes = view_axes(len(view.target.shape))
+    strides: dict[str, list[str]] = {axis: [] for axis in axes}
+    offsets: list[str] = []
+    for dimension, index in enumerate(view.indices):
+        split = linear_coefficients(index, axes)
+        if split is None:
+            raise NoKernel(f"the view '{view.target.name}' is not affine")
+        coefficients, rest = split
+        for axis, coefficient in coefficients.items():
+            strides[axis].append(f"({spell_size(coefficient)}) * {view.source}.stride({dimension})")
+        if rest.constant != 0:
+            offsets.append(f"({spell_size(rest)}) * {view.source}.stride({dimension})")
+    name = view.target.name
+    if not axes:
+        yield f"const Size {name}_offset = {' + '.join(offsets) or '0'};"
+        yield f"const Tensor {name} = {view.source}.scalar_view({name}_offset);"
+        return
+    yield f"const Size {name}_sizes[] = {{{', '.join(map(spell_size, view.target.shape))}}};"
+    yield f"const Size {name}_strides[] = {{{', '.join(' + '.join(strides[axis]) or '0' for axis in axes)}}};"
+    yield f"const Tensor {name} = {view.source}.view({name}_sizes, {name}_strides, {' + '.join(offsets) or '0'});"
+
+
+def _call(call: Call) -> Iterable[str]:
+    stack = f"{call.targets[0].name}_stack"
+    slots = max(len(call.operands), len(call.targets))
+    operands = ", ".join(_operand(operand) for operand in call.operands)
+    yield f"StableIValue {stack}[{slots}] = {{{operands}}};"
+    yield f'if (!call("{call.function}", "{call.overload}", {stack})) return false;'
+    for position, target in enumerate(call.targets):
+        yield f"Tensor {target.name} = take({stack}[{position}]);"
+
+
+def _operand(operand: Operand) -> str:
+    match operand:
+        case TensorOperand(buffer):
+            return f"pass({buffer})"
+        case SizeOperand(value):
+            return f"pass(Size({spell_size(value)}))"
+        case ListOperand(()):
+            return "pass_empty_list()"
+        case ListOperand(items):
+            return f"pass_list({{{', '.join(_operand(item) for item in items)}}})"
+        case OptionalOperand(None):
+            return "pass_nothing()"
+        case OptionalOperand(item):
+            assert item is not None
+            return f"pass_optional({_operand(item)})"
+        case ConstantOperand(value, "ScalarType"):
+            return f"pass_dtype({TORCH_TYPES[DType(value)]})"
+        case ConstantOperand(value, "bool"):
+            return f"pass({'true' if value else 'false'})"
+        case ConstantOperand(value, _):
+            return f"pass({float(value)!r})"
+        case _:
+            assert_never(operand)

@@ -1,0 +1,1 @@
+"""Checks of sizes at the head of emitted Python."""

@@ -1,0 +1,165 @@
+"""What to save for the backward pass, and the two graphs that follow from it.
+
+Recomputing an element-wise value inside a fused kernel costs a few instructions; saving it costs memory traffic. So
+inputs are saved (they are alive anyway), element-wise values and views are computed again, and only where a library
+operation (a matrix product) would have to run twice does a minimum cut choose what to keep.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch._ops import OpOverload
+from torch.fx import Node
+
+from opwright.derivation.joint import Joint
+from opwright.ir.integer import evaluate
+from opwright.lowering.pointwise import POINTWISE
+from opwright.lowering.views import VIEWS
+from opwright.tracing.graph import value_of
+
+SavePolicy = str  # "auto" | "inputs" | "all"
+
+aten = torch.ops.aten
+_SPLITS = {aten.split, aten.split_with_sizes}
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """What crosses from the forward to the backward pass.
+
+    Attributes:
+        inputs: Arguments that the backward pass reads.
+        intermediates: Values that the forward pass gives out besides its outputs.
+    """
+
+    inputs: tuple[Node, ...]
+    intermediates: tuple[Node, ...]
+
+
+def partition(joint: Joint, policy: SavePolicy = "auto") -> Partition:
+    """Choose what to save.
+
+    Args:
+        joint: The reference and its derivative in one graph.
+        policy: "auto" as described above; "inputs" recomputes everything; "all" recomputes nothing.
+    """
+    tangents = {tangent for tangent in joint.tangents if tangent is not None}
+    arguments = [given.node for given in joint.graph.inputs if given.node not in tangents]
+    wanted = [gradient for gradient in joint.gradients if gradient is not None]
+    backward = _reached_from(joint, tangents)
+    border = _border(wanted, backward, tangents)
+    if policy == "inputs":
+        saved = [node for node in border if node in arguments]
+        saved += [node for node in _ancestors(border) if node in arguments and node not in saved]
+    elif policy == "all":
+        saved = border
+    else:
+        saved = _cut(joint, border, arguments)
+    return Partition(
+        inputs=tuple(node for node in arguments if node in saved),
+        intermediates=tuple(node for node in saved if node not in arguments),
+    )
+
+
+def inputs_behind(joint: Joint) -> set[Node]:
+    """The arguments whose values the gradients depend on, directly or through what is recomputed."""
+    tangents = {tangent for tangent in joint.tangents if tangent is not None}
+    arguments = {given.node for given in joint.graph.inputs} - tangents
+    wanted = [gradient for gradient in joint.gradients if gradient is not None]
+    return arguments & set(_ancestors(wanted))
+
+
+def _reached_from(joint: Joint, tangents: set[Node]) -> set[Node]:
+    """Everything computed from an incoming gradient: it can only run in the backward pass."""
+    reached = set(tangents)
+    for node in joint.graph.fx.nodes:
+        if any(source in reached for source in node.all_input_nodes):
+            reached.add(node)
+    return reached
+
+
+def _border(wanted: Sequence[Node], backward: set[Node], tangents: set[Node]) -> list[Node]:
+    """Forward values that the backward pass reads directly."""
+    border: dict[Node, None] = {}
+    for node in _ancestors(wanted):
+        if node not in backward and node in wanted:
+            border[node] = None
+        if node in backward:
+            border.update((source, None) for source in node.all_input_nodes if source not in backward)
+    return list(border)
+
+
+def _ancestors(nodes: Sequence[Node]) -> list[Node]:
+    seen: dict[Node, None] = {}
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
+        if node not in seen:
+            seen[node] = None
+            pending.extend(node.all_input_nodes)
+    return list(seen)
+
+
+def _is_cheap(node: Node) -> bool:
+    """Whether a value costs next to nothing to compute again inside a kernel."""
+    if node.op == "placeholder":
+        return True
+    if node.target is operator.getitem:
+        return isinstance(node.args[0], Node) and _is_cheap(node.args[0])
+    packet = node.target.overloadpacket if isinstance(node.target, OpOverload) else None
+    return packet in POINTWISE or packet in VIEWS or packet in _SPLITS or packet is aten.cat
+
+
+def _cut(joint: Joint, border: Sequence[Node], arguments: Sequence[Node]) -> list[Node]:
+    involved = _ancestors(border)
+    if all(_is_cheap(node) for node in involved):
+        return [node for node in arguments if node in involved]
+    return _minimum_cut(joint, border, involved)
+
+
+def _minimum_cut(joint: Joint, border: Sequence[Node], involved: Sequence[Node]) -> list[Node]:
+    """Cut every path from what cannot be recomputed to the backward pass, at the fewest bytes.
+
+    Each node is an edge from its `in` to its `out` end, as wide as its bytes; arguments cost almost nothing. Views are
+    never cut: to keep one is to keep its base.
+    """
+    import networkx  # a tenth of a second, needed only by graphs with library operations
+
+    network = networkx.DiGraph()
+    for node in involved:
+        width = _bytes(joint, node)
+        if width is None:
+            network.add_edge((node, "in"), (node, "out"))
+        else:
+            network.add_edge((node, "in"), (node, "out"), capacity=width)
+        if node.op == "placeholder" or not _is_cheap(node):
+            network.add_edge("source", (node, "in"))
+        for source in node.all_input_nodes:
+            network.add_edge((source, "out"), (node, "in"))
+    for node in border:
+        network.add_edge((node, "out"), "sink")
+    _, (before, _) = networkx.minimum_cut(network, "source", "sink")
+    return [node for node in involved if (node, "in") in before and (node, "out") not in before]
+
+
+def _bytes(joint: Joint, node: Node) -> float | None:
+    """What it costs to keep a value; None if it must not be cut here."""
+    value = node.meta["val"]
+    if not isinstance(value, torch.Tensor) or _is_view(node):
+        return None
+    count = 1
+    for size in joint.graph.sizes.shape(value_of(node)):
+        count *= evaluate(size, joint.graph.sizes.hints)
+    kept_anyway = node.op == "placeholder"
+    return 1e-3 if kept_anyway else 1.0 + count * value.element_size()
+
+
+def _is_view(node: Node) -> bool:
+    if node.target is operator.getitem:
+        return isinstance(node.args[0], Node) and _is_view(node.args[0])
+    packet = node.target.overloadpacket if isinstance(node.target, OpOverload) else None
+    return packet in VIEWS or packet in _SPLITS

@@ -1,0 +1,6 @@
+// Everything an emitted operator includes.
+#pragma once
+
+#include "opwright/launch.h"
+#include "opwright/rows.h"
+#include "opwright/vmath.h"

@@ -1,0 +1,86 @@
+// Between torch's dispatcher and an operator: values on its stack, library operations, registration.
+#pragma once
+
+#include "opwright/tensor.h"
+
+namespace opwright {
+
+// Integer division and remainder that round towards minus infinity, as sizes are computed in Python.
+inline Size floor_divide(Size a, Size b) {
+  if (b == 0) return 0;
+  const Size quotient = a / b;
+  return quotient - ((a % b != 0) & ((a < 0) != (b < 0)));
+}
+inline Size floor_remainder(Size a, Size b) { return a - floor_divide(a, b) * b; }
+inline Size greatest(Size a, Size b) { return a > b ? a : b; }
+
+// Values as a library operation takes them; each is owned by the call.
+inline StableIValue pass(const Tensor& tensor) { return reinterpret_cast<StableIValue>(tensor.share()); }
+inline StableIValue pass(Size value) { return static_cast<StableIValue>(value); }
+inline StableIValue pass(bool value) { return value; }
+inline StableIValue pass(double value) {
+  StableIValue bits;
+  __builtin_memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+inline StableIValue pass_dtype(int32_t dtype) { return static_cast<uint32_t>(dtype); }
+inline StableIValue pass_nothing() { return 0; }
+inline StableIValue pass_optional(StableIValue value) {
+  return reinterpret_cast<StableIValue>(new StableIValue(value));
+}
+template <int count>
+inline StableIValue pass_list(const StableIValue (&items)[count]) {
+  StableListHandle list = nullptr;
+  torch_new_list_reserve_size(count, &list);
+  for (StableIValue item : items) torch_list_push_back(list, item);
+  return reinterpret_cast<StableIValue>(list);
+}
+inline StableIValue pass_empty_list() {
+  StableListHandle list = nullptr;
+  torch_new_list_reserve_size(0, &list);
+  return reinterpret_cast<StableIValue>(list);
+}
+
+// Call a library operation; the stack holds its operands, then its results. False if it raised.
+inline bool call(const char* name, const char* overload, StableIValue* stack) {
+  return torch_call_dispatcher(name, overload, stack, torch_target) == 0;
+}
+
+// A tensor whose elements lie one after another: itself, or a copy.
+inline Tensor row_major(Tensor&& tensor) {
+  Size expected = 1;
+  bool dense = true;
+  for (int dimension = int(tensor.rank()) - 1; dimension >= 0; --dimension) {
+    if (tensor.size(dimension) != 1 && tensor.stride(dimension) != expected) dense = false;
+    expected *= tensor.size(dimension);
+  }
+  if (dense) return static_cast<Tensor&&>(tensor);
+  StableIValue stack[] = {pass(tensor), pass(Size(0))};
+  if (!call("aten::contiguous", "", stack)) return Tensor();
+  return Tensor(reinterpret_cast<AtenTensorHandle>(stack[0]));
+}
+inline Tensor take(StableIValue value) { return Tensor(reinterpret_cast<AtenTensorHandle>(value)); }
+
+// Hand back the results, or, when the operator declines, undefined tensors: the caller then runs the reference.
+template <int made_count>
+inline void finish(StableIValue* stack, bool done, Tensor (&made)[made_count]) {
+  for (int k = 0; k < made_count; ++k) {
+    AtenTensorHandle result = done ? made[k].release() : nullptr;
+    if (!result) aoti_torch_new_uninitialized_tensor(&result);
+    stack[k] = reinterpret_cast<StableIValue>(result);
+  }
+}
+
+// Registers an operator when the library is loaded. It is found for tensors of every kind and declines those it does
+// not know, so that nothing but the reference ever answers for them.
+struct Registration {
+  Registration(const char* schema, const char* name, void (*function)(StableIValue*, uint64_t, uint64_t)) {
+    TorchLibraryHandle declared = nullptr, implemented = nullptr;
+    aoti_torch_library_init_fragment("opwright_kernels", __FILE__, __LINE__, &declared);
+    aoti_torch_library_def(declared, schema);
+    aoti_torch_library_init_impl("opwright_kernels", "CompositeExplicitAutograd", __FILE__, __LINE__, &implemented);
+    torch_library_impl(implemented, name, function, torch_target);
+  }
+};
+
+}  // namespace opwright

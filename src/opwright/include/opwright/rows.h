@@ -1,0 +1,198 @@
+// Walks all points of a kernel's axes row by row: the innermost axis is a row, handed whole to a row function.
+//
+// Axes that are contiguous in every operand are merged first, so that rows are long. A row function reads and writes
+// with unit stride; a row whose elements lie further apart (transposed, every other one, one value repeated) is first
+// gathered into a small buffer.
+#pragma once
+
+#include "opwright/tensor.h"
+
+namespace opwright {
+
+// One tensor a kernel loads from or stores to: where its first element lies and how far a step along each axis goes.
+template <int axes>
+struct Operand {
+  char* data;
+  Size item_bytes;
+  bool whole_row;  // false: one value serves the whole row, and the row function reads only that
+  bool stored;
+  Size strides[axes];  // in bytes
+};
+
+template <class T>
+struct Mutable {
+  using type = T;
+};
+template <class T>
+struct Mutable<const T> {
+  using type = T;
+};
+
+template <int axes, class T>
+inline Operand<axes> load(T* data, const Size (&strides)[axes], bool whole_row = true) {
+  char* const first = reinterpret_cast<char*>(const_cast<typename Mutable<T>::type*>(data));
+  Operand<axes> operand{first, sizeof(T), whole_row, false, {}};
+  for (int axis = 0; axis < axes; ++axis) operand.strides[axis] = strides[axis] * Size(sizeof(T));
+  return operand;
+}
+
+template <int axes, class T>
+inline Operand<axes> store(T* data, const Size (&strides)[axes]) {
+  Operand<axes> operand = load<axes, T>(data, strides);
+  operand.stored = true;
+  return operand;
+}
+
+using RowFunction = void (*)(Size count, void* const* row);
+
+namespace detail {
+
+constexpr Size packed_count = 256;
+constexpr Size packed_bytes = packed_count * 8;
+
+template <class T>
+inline void gather(const char* from, Size stride, Size count, char* into) {
+  T* target = reinterpret_cast<T*>(into);
+  for (Size j = 0; j < count; ++j) target[j] = *reinterpret_cast<const T*>(from + j * stride);
+}
+
+template <class T>
+inline void scatter(const char* from, Size stride, Size count, char* into) {
+  const T* source = reinterpret_cast<const T*>(from);
+  for (Size j = 0; j < count; ++j) *reinterpret_cast<T*>(into + j * stride) = source[j];
+}
+
+inline void gather(Size item_bytes, const char* from, Size stride, Size count, char* into) {
+  if (item_bytes == 4) return gather<uint32_t>(from, stride, count, into);
+  if (item_bytes == 8) return gather<uint64_t>(from, stride, count, into);
+  gather<uint8_t>(from, stride, count, into);
+}
+
+inline void scatter(Size item_bytes, const char* from, Size stride, Size count, char* into) {
+  if (item_bytes == 4) return scatter<uint32_t>(from, stride, count, into);
+  if (item_bytes == 8) return scatter<uint64_t>(from, stride, count, into);
+  scatter<uint8_t>(from, stride, count, into);
+}
+
+template <int axes, int count>
+struct Walk {
+  Size extents[axes];
+  Operand<axes> operands[count];
+  int depth;  // axes left after merging; the last one is the row
+  bool packed[count];
+  bool any_packed;
+  RowFunction function;
+
+  void merge() {
+    depth = 0;
+    for (int axis = 0; axis < axes; ++axis) {
+      if (extents[axis] == 1 && axis != axes - 1) continue;
+      if (depth > 0 && contiguous(depth - 1, axis)) {
+        extents[depth - 1] *= extents[axis];
+        for (auto& operand : operands) operand.strides[depth - 1] = operand.strides[axis];
+        continue;
+      }
+      extents[depth] = extents[axis];
+      for (auto& operand : operands) operand.strides[depth] = operand.strides[axis];
+      ++depth;
+    }
+    any_packed = false;
+    for (int k = 0; k < count; ++k) {
+      packed[k] = operands[k].whole_row && operands[k].strides[depth - 1] != operands[k].item_bytes && row() > 1;
+      any_packed |= packed[k];
+    }
+  }
+
+  bool contiguous(int outer, int inner) const {
+    for (const auto& operand : operands)
+      if (operand.strides[outer] != operand.strides[inner] * extents[inner]) return false;
+    return true;
+  }
+
+  Size row() const { return extents[depth - 1]; }
+  Size total() const {
+    Size product = 1;
+    for (int axis = 0; axis < depth; ++axis) product *= extents[axis];
+    return product;
+  }
+
+  // All points from `begin` to `end`, counted in row-major order.
+  void run(Size begin, Size end) const {
+    const Size length = row();
+    Size offset = begin % length, rest = begin / length;
+    Size index[axes] = {};
+    char* first[count];
+    for (int k = 0; k < count; ++k) first[k] = operands[k].data;
+    for (int axis = depth - 2; axis >= 0; --axis) {
+      index[axis] = rest % extents[axis];
+      rest /= extents[axis];
+      for (int k = 0; k < count; ++k) first[k] += index[axis] * operands[k].strides[axis];
+    }
+    while (begin < end) {
+      const Size some = length - offset < end - begin ? length - offset : end - begin;
+      run_row(first, offset, some);
+      begin += some;
+      offset = 0;
+      for (int axis = depth - 2; axis >= 0; --axis) {
+        for (int k = 0; k < count; ++k) first[k] += operands[k].strides[axis];
+        if (++index[axis] < extents[axis]) break;
+        for (int k = 0; k < count; ++k) first[k] -= extents[axis] * operands[k].strides[axis];
+        index[axis] = 0;
+      }
+    }
+  }
+
+  void run_row(char* const* first, Size offset, Size some) const {
+    void* row[count];
+    if (!any_packed) {
+      for (int k = 0; k < count; ++k) row[k] = first[k] + offset * operands[k].strides[depth - 1];
+      return function(some, row);
+    }
+    run_packed(first, offset, some);
+  }
+
+  __attribute__((noinline)) void run_packed(char* const* first, Size offset, Size some) const {
+    alignas(64) char buffers[count][packed_bytes];
+    void* row[count];
+    for (Size done = 0; done < some; done += packed_count) {
+      const Size piece = some - done < packed_count ? some - done : packed_count;
+      for (int k = 0; k < count; ++k) {
+        const Operand<axes>& operand = operands[k];
+        const Size stride = operand.strides[depth - 1];
+        char* element = first[k] + (offset + done) * stride;
+        row[k] = packed[k] ? buffers[k] : element;
+        if (packed[k] && !operand.stored) gather(operand.item_bytes, element, stride, piece, buffers[k]);
+      }
+      function(piece, row);
+      for (int k = 0; k < count; ++k) {
+        const Operand<axes>& operand = operands[k];
+        if (!packed[k] || !operand.stored) continue;
+        const Size stride = operand.strides[depth - 1];
+        scatter(operand.item_bytes, buffers[k], stride, piece, first[k] + (offset + done) * stride);
+      }
+    }
+  }
+
+  static void range(Size begin, Size end, void* self) { static_cast<const Walk*>(self)->run(begin, end); }
+};
+
+}  // namespace detail
+
+// Run a row function over all rows. Fewer than `grain` elements are not worth a second thread.
+template <int axes, int count>
+inline void for_each_row(const Size (&extents)[axes], const Operand<axes> (&operands)[count], Size grain,
+                         RowFunction function) {
+  detail::Walk<axes, count> walk;
+  for (int axis = 0; axis < axes; ++axis) {
+    if (extents[axis] == 0) return;
+    walk.extents[axis] = extents[axis];
+  }
+  for (int k = 0; k < count; ++k) walk.operands[k] = operands[k];
+  walk.function = function;
+  walk.merge();
+  const Size total = walk.total();
+  if (total <= grain) return walk.run(0, total);
+  torch_parallel_for(0, total, grain, &detail::Walk<axes, count>::range, &walk);
+}
+
+}  // namespace opwright

@@ -1,0 +1,128 @@
+// A tensor as an operator sees it: owned handle, sizes, strides, data.
+#pragma once
+
+#include "opwright/shim.h"
+
+namespace opwright {
+
+using Size = int64_t;
+
+inline const int32_t float32 = aoti_torch_dtype_float32();
+inline const int32_t float64 = aoti_torch_dtype_float64();
+inline const int32_t int32 = aoti_torch_dtype_int32();
+inline const int32_t int64 = aoti_torch_dtype_int64();
+inline const int32_t boolean = aoti_torch_dtype_bool();
+inline const int32_t cpu = aoti_torch_device_type_cpu();
+inline const int32_t strided = aoti_torch_layout_strided();
+
+class Tensor {
+ public:
+  Tensor() = default;
+  explicit Tensor(AtenTensorHandle handle) : handle_(handle) {
+    if (!handle_) return;
+    aoti_torch_get_dim(handle_, &rank_);
+    aoti_torch_get_sizes(handle_, &sizes_);
+    aoti_torch_get_strides(handle_, &strides_);
+    aoti_torch_get_data_ptr(handle_, &data_);
+  }
+  Tensor(Tensor&& other) noexcept { *this = static_cast<Tensor&&>(other); }
+  Tensor& operator=(Tensor&& other) noexcept {
+    reset();
+    handle_ = other.handle_, data_ = other.data_;
+    rank_ = other.rank_, sizes_ = other.sizes_, strides_ = other.strides_;
+    other.handle_ = nullptr;
+    return *this;
+  }
+  ~Tensor() { reset(); }
+
+  explicit operator bool() const { return handle_ != nullptr; }
+  Size rank() const { return rank_; }
+  Size size(int dimension) const { return sizes_[dimension]; }
+  Size stride(int dimension) const { return strides_[dimension]; }
+
+  // The element at `offset` elements from the first.
+  template <class T>
+  T* at(Size offset) const {
+    return static_cast<T*>(data_) + offset;
+  }
+
+  // Whether this is a dense CPU tensor of the dtype and rank that a kernel was written for.
+  bool is(int32_t dtype, Size rank) const {
+    int32_t found = 0, device = 0, layout = 0;
+    aoti_torch_get_dtype(handle_, &found);
+    aoti_torch_get_device_type(handle_, &device);
+    aoti_torch_get_layout(handle_, &layout);
+    return rank_ == rank && found == dtype && device == cpu && layout == strided;
+  }
+
+  // A second handle to the same tensor, for a library operation to take.
+  AtenTensorHandle share() const {
+    AtenTensorHandle copy = nullptr;
+    aoti_torch_new_tensor_handle(handle_, &copy);
+    return copy;
+  }
+  AtenTensorHandle release() {
+    AtenTensorHandle handle = handle_;
+    handle_ = nullptr;
+    return handle;
+  }
+
+  // Another view of the same memory; `offset` in elements from this tensor's first.
+  template <Size rank>
+  Tensor view(const Size (&sizes)[rank], const Size (&strides)[rank], Size offset) const {
+    Size begin = 0;
+    AtenTensorHandle result = nullptr;
+    aoti_torch_get_storage_offset(handle_, &begin);
+    aoti_torch__reinterpret_tensor(handle_, rank, sizes, strides, begin + offset, &result);
+    return Tensor(result);
+  }
+  Tensor scalar_view(Size offset) const {
+    Size begin = 0;
+    AtenTensorHandle result = nullptr;
+    aoti_torch_get_storage_offset(handle_, &begin);
+    aoti_torch__reinterpret_tensor(handle_, 0, nullptr, nullptr, begin + offset, &result);
+    return Tensor(result);
+  }
+
+ private:
+  void reset() {
+    if (handle_) aoti_torch_delete_tensor_object(handle_);
+    handle_ = nullptr;
+  }
+
+  AtenTensorHandle handle_ = nullptr;
+  void* data_ = nullptr;
+  Size rank_ = 0;
+  Size* sizes_ = nullptr;
+  Size* strides_ = nullptr;
+};
+
+extern "C" int madvise(void* address, std::size_t length, int advice) noexcept;
+
+// Ask for huge pages behind a large new tensor: its first touch then costs one page fault for every 2 MiB, not 4 KiB.
+inline void expect_large(void* data, std::size_t bytes) {
+#ifdef __linux__
+  constexpr uintptr_t huge = 2u << 20;
+  constexpr int advise_huge_pages = 14;
+  const uintptr_t begin = (reinterpret_cast<uintptr_t>(data) + huge - 1) / huge * huge;
+  const uintptr_t end = (reinterpret_cast<uintptr_t>(data) + bytes) / huge * huge;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, advise_huge_pages);
+#endif
+}
+
+// A new row-major tensor; empty when torch could not allocate it.
+inline Tensor allocate(int32_t dtype, std::size_t item_bytes, const Size* sizes, int rank) {
+  Size strides[64];
+  Size count = 1;
+  for (int dimension = rank - 1; dimension >= 0; --dimension) {
+    strides[dimension] = count;
+    count *= sizes[dimension] > 1 ? sizes[dimension] : 1;
+  }
+  AtenTensorHandle handle = nullptr;
+  aoti_torch_empty_strided(rank, sizes, strides, dtype, cpu, 0, &handle);
+  Tensor tensor(handle);
+  if (tensor) expect_large(tensor.at<char>(0), count * item_bytes);
+  return tensor;
+}
+
+}  // namespace opwright

@@ -1,0 +1,178 @@
+"""Programs as text: compact and deterministic, for `explain()` and for goldens.
+
+    program scale(x: float32[x_size_0]) sizes () -> (y)
+      guard x_size_0 >= 2
+      view v: float32[x_size_0 - 1] = x[d0 + 1]
+      kernel y over i0 < x_size_0 - 1
+        new y: float32[x_size_0 - 1]
+        let half = v[i0] * 0.5
+        y[i0] = tanh(half)
+
+A `new` line is a buffer that the kernel declares. Whether a name is spoken is not shown.
+"""
+
+from __future__ import annotations
+
+from textwrap import indent
+from typing import assert_never
+
+from opwright.ir.dtype import DType
+from opwright.ir.expression import Apply, Cast, Expression, Literal, Load, Local
+from opwright.ir.functions import FUNCTIONS
+from opwright.ir.integer import Integer
+from opwright.ir.program import (
+    Buffer,
+    Call,
+    ConstantOperand,
+    Kernel,
+    Let,
+    ListOperand,
+    Operand,
+    OptionalOperand,
+    Program,
+    SizeOperand,
+    Step,
+    Store,
+    TensorOperand,
+    View,
+)
+
+_SUM, _PRODUCT, _PREFIX, _TIGHTEST = 2, 3, 4, 5
+_TRUTH = ("logical_and", "logical_or", "logical_xor")
+_COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
+
+# How tightly each template binds. Truth and comparison share a level, since Python and C++ order them differently.
+BINDING: dict[str, int] = {
+    "where": 0,
+    **dict.fromkeys((*_TRUTH, *_COMPARISONS), 1),
+    **dict.fromkeys(("add", "subtract"), _SUM),
+    **dict.fromkeys(("multiply", "divide", "reciprocal"), _PRODUCT),
+    **dict.fromkeys(("negate", "logical_not"), _PREFIX),
+}
+
+
+def print_program(program: Program) -> str:
+    """Write a Program, one line for each guard, step, let and store."""
+    inputs = ", ".join(map(print_buffer, program.inputs))
+    header = f"program {program.name}({inputs}) sizes ({', '.join(program.sizes)}) -> ({', '.join(program.outputs)})"
+    body = [*(f"guard {guard}" for guard in program.guards), *map(print_step, program.steps)]
+    return "\n".join([header, *(indent(part, "  ") for part in body)])
+
+
+def print_buffer(buffer: Buffer) -> str:
+    """Write a declaration, e.g. `gates: float32[gates_size_0, 4]`."""
+    return f"{buffer.name}: {buffer.dtype.value}{_bracket(buffer.shape)}"
+
+
+def print_step(step: Step) -> str:
+    """Write a step; a kernel takes several lines."""
+    match step:
+        case Kernel():
+            return _kernel(step)
+        case View(target, source, indices):
+            return f"view {print_buffer(target)} = {source}{_bracket(indices)}"
+        case Call(targets, function, overload, operands):
+            called = f"{function}.{overload}" if overload else function
+            results, given = ", ".join(map(print_buffer, targets)), ", ".join(map(_operand, operands))
+            return f"call {results} = {called}({given})"
+        case _:
+            assert_never(step)
+
+
+def print_statement(statement: Let | Store) -> str:
+    """Write one line of a kernel."""
+    match statement:
+        case Let(name, value):
+            return f"let {name} = {print_expression(value)}"
+        case Store(buffer, indices, value):
+            return f"{buffer}{_bracket(indices)} = {print_expression(value)}"
+        case _:
+            assert_never(statement)
+
+
+def print_expression(expression: Expression) -> str:
+    """Write a scalar expression, with no more parentheses than a reader needs."""
+    match expression:
+        case Literal(value, dtype):
+            return _literal(value, dtype)
+        case Load(buffer, indices):
+            return f"{buffer}{_bracket(indices)}"
+        case Local(name):
+            return name
+        case Apply():
+            return _apply(expression)
+        case Cast(operand, dtype):
+            return f"{dtype.value}({print_expression(operand)})"
+        case _:
+            assert_never(expression)
+
+
+def _kernel(kernel: Kernel) -> str:
+    axes = ", ".join(f"{axis.name} < {axis.extent}" for axis in kernel.axes)
+    header = f"kernel {kernel.name} over {axes}" if axes else f"kernel {kernel.name}"
+    declarations = [f"new {print_buffer(target)}" for target in kernel.targets]
+    lets, stores = map(print_statement, kernel.lets), map(print_statement, kernel.stores)
+    return "\n  ".join([header, *declarations, *lets, *stores])
+
+
+def _operand(operand: Operand) -> str:
+    match operand:
+        case TensorOperand(buffer):
+            return buffer
+        case SizeOperand(value):
+            return str(value)
+        case ListOperand(items):
+            return f"[{', '.join(map(_operand, items))}]"
+        case OptionalOperand(item):
+            return "None" if item is None else _operand(item)
+        case ConstantOperand(value):
+            return str(value)
+        case _:
+            assert_never(operand)
+
+
+def _literal(value: float | int | bool, dtype: DType) -> str:
+    if dtype is DType.BOOL:
+        return str(bool(value))
+    return repr(float(value)) if dtype.is_floating else str(int(value))
+
+
+def _apply(expression: Apply) -> str:
+    row = FUNCTIONS.get(expression.function)
+    template = row.template if row and row.arity == len(expression.operands) else None
+    if template is None:
+        return f"{expression.function}({', '.join(map(print_expression, expression.operands))})"
+    leads = template.startswith("{}")
+    parts = []
+    for position, operand in enumerate(expression.operands):
+        text = print_expression(operand)
+        bare = _binds_tighter(operand, expression) or (position == 0 and leads and _continues(operand, expression))
+        parts.append(text if bare else f"({text})")
+    return template.format(*parts)
+
+
+def _binds_tighter(operand: Expression, around: Apply) -> bool:
+    return _binding(operand) > BINDING[around.function]
+
+
+def _continues(operand: Expression, around: Apply) -> bool:
+    """Whether `operand` is the beginning of a chain such as a + b - c, read from the left."""
+    if not isinstance(operand, Apply) or _binding(operand) != BINDING[around.function]:
+        return False
+    if around.function in _TRUTH:
+        return operand.function == around.function
+    return BINDING[around.function] in (_SUM, _PRODUCT)
+
+
+def _binding(expression: Expression) -> int:
+    match expression:
+        case Apply(function):
+            return BINDING.get(function, _TIGHTEST)
+        case Literal(value, dtype) if _literal(value, dtype).startswith("-"):
+            return _PREFIX
+        case _:
+            return _TIGHTEST
+
+
+def _bracket(members: tuple[Integer, ...]) -> str:
+    return f"[{', '.join(map(str, members))}]"

@@ -1,0 +1,321 @@
+"""What every Program must satisfy: a list of named checks.
+
+A check takes a Program and returns one sentence per violation, with the line it is about. Checks do not rely on each
+other: what one of them finds, the others pass over.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+from opwright.errors import InternalError
+from opwright.ir.dtype import DType
+from opwright.ir.expression import Apply, Expression, Load, Local, children
+from opwright.ir.functions import FUNCTIONS
+from opwright.ir.integer import Integer, symbols_of
+from opwright.ir.printer import print_statement, print_step
+from opwright.ir.program import (
+    Call,
+    Kernel,
+    Let,
+    ListOperand,
+    Operand,
+    OptionalOperand,
+    Program,
+    SizeOperand,
+    Step,
+    Store,
+    View,
+    buffers_of,
+    operand_buffers,
+    size_symbol,
+    targets_of,
+    view_axes,
+)
+
+Check = Callable[[Program], Iterable[str]]
+
+
+def verify(program: Program) -> None:
+    """Run every check.
+
+    Raises:
+        InternalError: If one of them finds something; the message has all findings.
+    """
+    findings = [f"{check.__name__}: {finding}" for check in CHECKS for finding in check(program)]
+    if findings:
+        raise InternalError("\n".join([f"program {program.name} is malformed", *findings]))
+
+
+def buffers_are_declared_once(program: Program) -> Iterator[str]:
+    """No two inputs or targets share a name."""
+    declared = {buffer.name for buffer in program.inputs}
+    if len(declared) < len(program.inputs):
+        yield "two inputs have one name"
+    for step in program.steps:
+        for target in targets_of(step):
+            if target.name in declared:
+                yield _finding(f"{target.name} is declared twice", step)
+            declared.add(target.name)
+
+
+def buffers_are_declared_before_use(program: Program) -> Iterator[str]:
+    """A step reads what an input or an earlier step declares."""
+    declared = {buffer.name for buffer in program.inputs}
+    for step in program.steps:
+        if isinstance(step, Kernel):
+            declared.update(target.name for target in step.targets)
+        for name, statement in _reads(step):
+            if name not in declared:
+                yield _finding(f"{name} is read before it is declared", step, statement)
+        declared.update(target.name for target in targets_of(step))
+
+
+def stores_go_to_kernel_buffers(program: Program) -> Iterator[str]:
+    """A kernel stores into what it or an earlier kernel declares: never into an input, a view or a call's result."""
+    writable: set[str] = set()
+    for kernel in _kernels(program):
+        writable.update(target.name for target in kernel.targets)
+        for store in kernel.stores:
+            if store.buffer not in writable:
+                yield _finding(f"{store.buffer} is not declared by this or an earlier kernel", kernel, store)
+
+
+def targets_are_stored(program: Program) -> Iterator[str]:
+    """A kernel writes what it declares."""
+    for kernel in _kernels(program):
+        stored = {store.buffer for store in kernel.stores}
+        for target in kernel.targets:
+            if target.name not in stored:
+                yield _finding(f"{target.name} is declared and not stored", kernel)
+
+
+def outputs_exist(program: Program) -> Iterator[str]:
+    """Every output is a declared buffer."""
+    declared = buffers_of(program)
+    yield from (f"output {name} does not exist" for name in program.outputs if name not in declared)
+
+
+def indices_match_rank(program: Program) -> Iterator[str]:
+    """There is one index for each dimension of the buffer that is read, written or viewed."""
+    declared = buffers_of(program)
+    for step, statement, name, indices in _accesses(program):
+        if name in declared and len(indices) != len(declared[name].shape):
+            rank = len(declared[name].shape)
+            yield _finding(f"{name} has rank {rank} and gets {len(indices)} indices", step, statement)
+
+
+def indices_are_bound(program: Program) -> Iterator[str]:
+    """Indices use the axes of their kernel or view, and bound sizes."""
+    sizes = _bound_sizes(program)
+    for step, statement, _, indices in _accesses(program):
+        for name in _unbound(indices, sizes | _axes_of(step)):
+            yield _finding(f"{name} is neither an axis nor a bound size", step, statement)
+
+
+def sizes_are_bound(program: Program) -> Iterator[str]:
+    """Shapes, extents and integers given to calls use bound sizes."""
+    sizes = _bound_sizes(program)
+    for buffer in program.inputs:
+        yield from (f"{name}, in the shape of {buffer.name}, is not bound" for name in _unbound(buffer.shape, sizes))
+    for step in program.steps:
+        for name in _unbound(_sizes_in(step), sizes):
+            yield _finding(f"{name} is not a bound size", step)
+
+
+def guards_are_bound(program: Program) -> Iterator[str]:
+    """Guards use bound sizes."""
+    sizes = _bound_sizes(program)
+    for guard in program.guards:
+        yield from (f"{name}, in guard {guard}, is not bound" for name in _unbound((guard.left, guard.right), sizes))
+
+
+def axes_are_unique(program: Program) -> Iterator[str]:
+    """No two axes of a kernel share a name, and none is called like a size."""
+    sizes = _bound_sizes(program)
+    for kernel in _kernels(program):
+        for name, count in Counter(axis.name for axis in kernel.axes).items():
+            if count > 1 or name in sizes:
+                yield _finding(f"{name} names an axis and something else", kernel)
+
+
+def locals_are_bound_once_before_use(program: Program) -> Iterator[str]:
+    """A local is bound by one earlier let of its kernel, with its dtype."""
+    for kernel in _kernels(program):
+        bound: dict[str, DType] = {}
+        for statement in _statements(kernel):
+            for local in _nodes(statement.value):
+                if isinstance(local, Local) and bound.get(local.name) is not local.dtype:
+                    fact = f"{local.name} is not a {local.dtype.value} bound earlier"
+                    yield _finding(fact, kernel, statement)
+            if isinstance(statement, Let):
+                if statement.name in bound:
+                    yield _finding(f"{statement.name} is bound twice", kernel, statement)
+                bound[statement.name] = statement.value.dtype
+
+
+def functions_follow_the_table(program: Program) -> Iterator[str]:
+    """Functions get as many operands as their row says, of one dtype, and give the dtype it says."""
+    for kernel in _kernels(program):
+        for statement in _statements(kernel):
+            for node in _nodes(statement.value):
+                if isinstance(node, Apply) and (fact := _misapplied(node)):
+                    yield _finding(fact, kernel, statement)
+
+
+def loads_have_the_dtype_of_their_buffer(program: Program) -> Iterator[str]:
+    """A load converts nothing."""
+    declared = buffers_of(program)
+    for kernel in _kernels(program):
+        for load, statement in _loads(kernel):
+            if load.buffer in declared and declared[load.buffer].dtype is not load.dtype:
+                yield _finding(f"{load.buffer} does not hold {load.dtype.value}", kernel, statement)
+
+
+def stores_have_the_dtype_of_their_buffer(program: Program) -> Iterator[str]:
+    """A store converts nothing."""
+    declared = buffers_of(program)
+    for kernel in _kernels(program):
+        for store in kernel.stores:
+            if store.buffer in declared and declared[store.buffer].dtype is not store.value.dtype:
+                yield _finding(f"{store.buffer} does not hold {store.value.dtype.value}", kernel, store)
+
+
+def kernels_do_not_read_what_they_write(program: Program) -> Iterator[str]:
+    """A kernel uses what it has just computed through locals; its points are not ordered."""
+    sources = {step.target.name: step.source for step in program.steps if isinstance(step, View)}
+    for kernel in _kernels(program):
+        written = {store.buffer for store in kernel.stores}
+        for load, statement in _loads(kernel):
+            if written & _seen_through(load.buffer, sources):
+                yield _finding(f"{load.buffer} is read where it is written", kernel, statement)
+
+
+CHECKS: tuple[Check, ...] = (
+    buffers_are_declared_once,
+    buffers_are_declared_before_use,
+    stores_go_to_kernel_buffers,
+    targets_are_stored,
+    outputs_exist,
+    indices_match_rank,
+    indices_are_bound,
+    sizes_are_bound,
+    guards_are_bound,
+    axes_are_unique,
+    locals_are_bound_once_before_use,
+    functions_follow_the_table,
+    loads_have_the_dtype_of_their_buffer,
+    stores_have_the_dtype_of_their_buffer,
+    kernels_do_not_read_what_they_write,
+)
+
+
+def _finding(fact: str, step: Step, statement: Let | Store | None = None) -> str:
+    header = print_step(step).partition("\n")[0]
+    return "\n  ".join([fact, header] if statement is None else [fact, header, "  " + print_statement(statement)])
+
+
+def _kernels(program: Program) -> list[Kernel]:
+    return [step for step in program.steps if isinstance(step, Kernel)]
+
+
+def _statements(kernel: Kernel) -> tuple[Let | Store, ...]:
+    return (*kernel.lets, *kernel.stores)
+
+
+def _nodes(expression: Expression) -> Iterator[Expression]:
+    yield expression
+    for child in children(expression):
+        yield from _nodes(child)
+
+
+def _loads(kernel: Kernel) -> Iterator[tuple[Load, Let | Store]]:
+    for statement in _statements(kernel):
+        for node in _nodes(statement.value):
+            if isinstance(node, Load):
+                yield node, statement
+
+
+def _reads(step: Step) -> Iterator[tuple[str, Let | Store | None]]:
+    match step:
+        case Kernel():
+            yield from ((load.buffer, statement) for load, statement in _loads(step))
+        case View():
+            yield step.source, None
+        case Call():
+            yield from ((name, None) for operand in step.operands for name in operand_buffers(operand))
+
+
+def _accesses(program: Program) -> Iterator[tuple[Step, Let | Store | None, str, tuple[Integer, ...]]]:
+    """Everything that is indexed: the step, the statement, the buffer and the indices."""
+    for step in program.steps:
+        if isinstance(step, View):
+            yield step, None, step.source, step.indices
+        if isinstance(step, Kernel):
+            yield from ((step, statement, load.buffer, load.indices) for load, statement in _loads(step))
+            yield from ((step, store, store.buffer, store.indices) for store in step.stores)
+
+
+def _bound_sizes(program: Program) -> set[str]:
+    own = {str(size_symbol(buffer.name, d)) for buffer in program.inputs for d in range(len(buffer.shape))}
+    return own | set(program.sizes)
+
+
+def _axes_of(step: Step) -> set[str]:
+    match step:
+        case Kernel():
+            return {axis.name for axis in step.axes}
+        case View():
+            return set(view_axes(len(step.target.shape)))
+        case Call():
+            return set()
+
+
+def _sizes_in(step: Step) -> Iterator[Integer]:
+    for target in targets_of(step):
+        yield from target.shape
+    if isinstance(step, Kernel):
+        yield from (axis.extent for axis in step.axes)
+    if isinstance(step, Call):
+        for operand in step.operands:
+            yield from _operand_sizes(operand)
+
+
+def _operand_sizes(operand: Operand) -> Iterator[Integer]:
+    match operand:
+        case SizeOperand(value):
+            yield value
+        case ListOperand(items):
+            for item in items:
+                yield from _operand_sizes(item)
+        case OptionalOperand(item) if item is not None:
+            yield from _operand_sizes(item)
+
+
+def _unbound(expressions: Iterable[Integer], bound: set[str]) -> list[str]:
+    return sorted({name for expression in expressions for name in symbols_of(expression)} - bound)
+
+
+def _misapplied(node: Apply) -> str | None:
+    row = FUNCTIONS.get(node.function)
+    if row is None:
+        return f"{node.function} is not in the table of functions"
+    if len(node.operands) != row.arity:
+        return f"{node.function} takes {row.arity} operands and gets {len(node.operands)}"
+    given = [operand.dtype for operand in node.operands]
+    if node.function == "where" and given[0] is not DType.BOOL:
+        return f"where chooses by a {given[0].value}"
+    if len(set(given[1:] if node.function == "where" else given)) > 1:
+        return f"{node.function} gets {', '.join(dtype.value for dtype in given)}"
+    result = DType.BOOL if row.result == "bool" else given[-1]
+    return None if node.dtype is result else f"{node.function} gives {result.value}, not {node.dtype.value}"
+
+
+def _seen_through(name: str, sources: dict[str, str]) -> set[str]:
+    """A buffer and those that it is a view of."""
+    seen: set[str] = set()
+    while name not in seen:
+        seen.add(name)
+        name = sources.get(name, name)
+    return seen

@@ -1,0 +1,392 @@
+"""The public class, and the order of the stages on one page.
+
+    reference ─trace→ Graph ─derive→ Graphs ─lower→ Programs ─passes→ Programs ─emit→ Sources ─build→ Libraries ─bind→ calls
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+import torch
+from torch._ops import OpOverload
+
+from opwright.binding.autograd import Declined, apply, run_forward
+from opwright.binding.dispatcher import register, row_major
+from opwright.binding.environment import are_plain, is_quiet
+from opwright.binding.function_rung import FunctionRung
+from opwright.binding.rungs import RUNGS, Rung, RungName
+from opwright.binding.variant import Plan, SavePolicy, Variant
+from opwright.binding.variants import Key, Variants
+from opwright.derivation.backward import backward_reference, backward_signature
+from opwright.errors import (
+    NoKernel,
+    OpwrightError,
+    RungMissing,
+    SamplesMissing,
+    UnsupportedReturn,
+    UntraceableReference,
+)
+from opwright.samples import Sample, SampleFactory
+from opwright.settings import Settings
+from opwright.toolchain.compiler import find_compiler
+from opwright.tracing.fingerprint import fingerprint
+from opwright.tracing.signature import Kind, Signature, place_of, read_signature
+from opwright.tracing.specs import describe
+
+if TYPE_CHECKING:
+    from opwright.stages import Derivation
+
+DEFAULT_NAMESPACE = "opwright"
+_is_grad_enabled = torch.is_grad_enabled
+
+
+class Operator:
+    """A PyTorch function with kernels of its own.
+
+    Call it like the function it was made from. The first call with a new dtype, rank or broadcast pattern derives and
+    builds kernels; later ones, and later processes, find them. What has no kernel runs the reference.
+
+    Attributes:
+        name: Its name at the dispatcher, "namespace::name".
+        reference: The function as written: the rung "composed".
+        samples: Makes example arguments for a device and dtype; None if none were given.
+        last_rung: The rung that served the last call; None before the first.
+    """
+
+    def __init__(
+        self,
+        reference: Callable[..., Any],
+        *,
+        name: str | None = None,
+        samples: SampleFactory | None = None,
+        save: SavePolicy = "auto",
+        signature: Signature | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        short = name or reference.__name__
+        self.name = short if "::" in short else f"{DEFAULT_NAMESPACE}::{short}"
+        self.reference = reference
+        self.samples = samples
+        self.last_rung: RungName | None = None
+        self._save = save
+        self._signature = signature or read_signature(reference)
+        self._settings = settings or Settings.from_environment()
+        self._arity = len(self._signature.parameters)
+        self._names = [parameter.name for parameter in self._signature.parameters]
+        self._only_tensors = all(p.kind is Kind.TENSOR and not p.optional for p in self._signature.parameters)
+        identity = fingerprint(reference)
+        self._variants = Variants(identity and f"{identity} {self.name} {save}")
+        self._served = self._variants.by_call
+        self._function = FunctionRung(self._derive_readable)
+        self._backwards: dict[tuple[int, ...], Operator] = {}
+        self._said: set[str] = set()
+        self._overload: OpOverload | None = None
+        functools.update_wrapper(self, reference)
+        if self._signature.outputs is not None:
+            self._register(self._signature.outputs)
+
+    # -- calling ---------------------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the operator; see the reference for arguments, results and errors."""
+        if kwargs or len(args) != self._arity:
+            args = self._signature.bind(args, kwargs)
+        if self._only_tensors and is_quiet() and are_plain(args):
+            try:
+                return self._run(args, ())
+            except Declined:
+                pass
+        return self._run_slowly(args, pinned=False)
+
+    def _run(self, args: Sequence[Any], constants: Key) -> Any:
+        """Run kernels that are at hand; raises Declined if there are none for these arguments."""
+        if _is_grad_enabled():
+            mask = tuple([isinstance(a, torch.Tensor) and a.requires_grad for a in args])
+            if True in mask:
+                result = apply(self._served.get((mask, constants), ()), self._differentiable, *args)
+                self.last_rung = "cpp"
+                return result
+        return self._run_forward(args, constants)
+
+    def _run_forward(self, args: Sequence[Any], constants: Key) -> Any:
+        variant, made = run_forward(self._served.get(((), constants), ()), args)
+        self.last_rung = "cpp"
+        return made[0] if variant.plan.bare else made
+
+    def _run_slowly(self, args: Sequence[Any], *, pinned: bool, gradients: bool = True) -> Any:
+        """Find or make the variant for these arguments, or run the reference and say why."""
+        tensors = [a for a in args if isinstance(a, torch.Tensor)]
+        if not (is_quiet() and are_plain(tensors)) or any(tensor.numel() == 0 for tensor in tensors):
+            return self._run_reference(args)
+        constants = tuple((type(a), a) for a in args if not isinstance(a, torch.Tensor))
+        run = self._run if gradients else self._run_forward
+        try:
+            return run(args, constants)
+        except Declined:
+            pass
+        recording = gradients and torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+        mask = tuple(isinstance(a, torch.Tensor) and a.requires_grad for a in args) if recording else ()
+        try:
+            self._add_variant(args, (mask, constants), recording)
+            return run(args, constants)
+        except (UntraceableReference, UnsupportedReturn):
+            raise
+        except OpwrightError as refusal:
+            if pinned:
+                raise
+            self._say(refusal)
+        except Declined:
+            self._variants.refuse((mask, constants), args, "its kernel declines these arguments")
+        return self._run_reference(args)
+
+    def _add_variant(self, args: Sequence[Any], way: Key, recording: bool) -> Variant:
+        for tensor in args:
+            if isinstance(tensor, torch.Tensor) and (tensor.device.type != "cpu" or tensor.layout != torch.strided):
+                raise NoKernel(f"there are no kernels for {tensor.layout} tensors on {tensor.device.type} yet")
+
+        def derive_plan() -> Plan:
+            find_compiler(self._settings)  # before the work of tracing
+            return self._derive(args, recording).plan
+
+        return self._variants.add(way, args, self._settings, derive_plan)
+
+    def _derive(self, args: Sequence[Any], recording: bool, save: SavePolicy | None = None) -> Derivation:
+        from opwright.stages import derive  # imports sympy (0.3 s), which a process that only finds kernels never needs
+
+        specs = describe(self._names, args, gradients=recording)
+        try:
+            derivation = derive(self.reference, specs, self._short_name, save or self._save)
+        except OpwrightError:
+            raise
+        except Exception as error:
+            self.reference(*args)  # a wrong call: the reference says so, in its own words
+            raise NoKernel(f"tracing it failed with {type(error).__name__}: {error}") from error
+        self._check_outputs(derivation.plan.outputs)
+        return derivation
+
+    def _check_outputs(self, outputs: int) -> None:
+        declared = self._signature.outputs
+        if declared is not None and declared != outputs:
+            raise UnsupportedReturn(
+                f"{self.reference.__name__} is annotated to return {declared} tensors and returns {outputs}",
+                place=place_of(self.reference),
+                hint="correct the annotation",
+            )
+        if self._overload is None:
+            self._register(outputs)
+
+    def _run_reference(self, args: Sequence[Any]) -> Any:
+        self.last_rung = "composed"
+        return self.reference(*args)
+
+    def _say(self, refusal: OpwrightError) -> None:
+        """Tell once, in one sentence, why the reference serves."""
+        text = f"opwright: {self._short_name} runs its reference: {refusal.fact}"
+        if self._settings.notify and text not in self._said:
+            print(text + (f" (hint: {refusal.hint})" if refusal.hint else ""), file=sys.stderr)
+        self._said.add(text)
+
+    # -- differentiating again -------------------------------------------------------------------------------------
+
+    def _differentiable(self, arguments: Sequence[Any], incoming: Sequence[Any], variant: Variant) -> Sequence[Any]:
+        """The backward pass as an operator of its own: what runs under `create_graph=True`."""
+        found = self.backward_operator(variant.plan)(*arguments, *incoming)
+        return (found,) if isinstance(found, torch.Tensor) else found
+
+    def backward_operator(self, plan: Plan) -> Operator:
+        """The operator (arguments…, incoming gradients…) → gradients, derived like any other."""
+        if plan.gradients not in self._backwards:
+            reference = backward_reference(self.reference, self._arity, plan.gradients, plan.tangents)
+            signature = backward_signature(self._signature, plan.tangents, plan.outputs, len(plan.gradients))
+            suffix = "_".join(self._names[position] for position in plan.gradients)
+            self._backwards[plan.gradients] = Operator(
+                reference, name=f"{self.name}_backward_{suffix}", signature=signature, settings=self._settings
+            )
+        return self._backwards[plan.gradients]
+
+    # -- the dispatcher --------------------------------------------------------------------------------------------
+
+    @property
+    def _short_name(self) -> str:
+        return self.name.split("::")[1]
+
+    @property
+    def overload(self) -> OpOverload:
+        """The operator at torch's dispatcher; calling it is the same as calling this object."""
+        if self._overload is None:
+            self._derive(self._example().args, recording=False)
+        assert self._overload is not None
+        return self._overload
+
+    def _register(self, outputs: int) -> None:
+        self._overload = register(
+            self.name,
+            self._signature,
+            outputs,
+            below_autograd=self._run_below_autograd,
+            with_autograd=self.__call__,
+            reference=self.reference,
+        )
+
+    def _run_below_autograd(self, *args: Any, **kwargs: Any) -> Any:
+        args = self._signature.bind(args, kwargs)
+        result = self._run_slowly(args, pinned=False, gradients=False)
+        return row_major(result) if self.last_rung == "composed" else result
+
+    # -- rungs -----------------------------------------------------------------------------------------------------
+
+    def rungs(self) -> tuple[Rung, ...]:
+        """Which rungs exist here, and why one is missing."""
+        return tuple(self._rung(name) for name in RUNGS)
+
+    def _rung(self, name: RungName) -> Rung:
+        match name:
+            case "composed":
+                return Rung(name, True, "reference")
+            case "cuda":
+                return Rung(name, False, "derived", "CUDA kernels are not derived yet")
+            case _:
+                reason = self._why_missing(name)
+                variants = self._variants.count() if name == "cpp" else 0
+                return Rung(name, not reason, "derived", reason, variants)
+
+    def _why_missing(self, name: RungName) -> str:
+        try:
+            if name == "cpp":
+                find_compiler(self._settings)
+            if self.samples is not None:
+                self._derive_readable(self._example().args)
+        except OpwrightError as error:
+            return error.fact
+        return ""
+
+    def on(self, rung: RungName) -> Callable[..., Any]:
+        """The operator pinned to a rung.
+
+        A pinned call raises where the unpinned one would run the reference; only empty tensors, and calls under a
+        transform or mode, are always the reference's.
+
+        Raises:
+            RungMissing: If the rung does not exist here.
+        """
+        found = next((candidate for candidate in self.rungs() if candidate.name == rung), None)
+        if found is None:
+            raise RungMissing(f"there is no rung '{rung}'", hint=f"the rungs are {', '.join(RUNGS)}")
+        if not found.available:
+            raise RungMissing(f"{self._short_name} has no rung '{rung}' here: {found.reason}")
+        return functools.partial(self._run_on, rung)
+
+    def _run_on(self, rung: RungName, *args: Any, **kwargs: Any) -> Any:
+        args = self._signature.bind(args, kwargs)
+        if rung == "composed":
+            return self._run_reference(args)
+        if rung == "cpp":
+            return self._run_slowly(args, pinned=True)
+        tensors = [a for a in args if isinstance(a, torch.Tensor)]
+        if not (is_quiet() and are_plain(tensors)) or any(tensor.numel() == 0 for tensor in tensors):
+            return self._run_reference(args)
+        result = self._function(args)
+        self.last_rung = "function"
+        return result
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def _example(self) -> Sample:
+        if self.samples is None:
+            raise SamplesMissing(
+                f"{self._short_name} has no samples, so nothing is known of its arguments",
+                place=place_of(self.reference),
+                hint='give the decorator samples=opwright.shapes("B H", "B H"), one shape for each tensor',
+            )
+        for sample in self.samples("cpu", torch.float32):
+            return Sample(self._signature.bind(tuple(sample.args), dict(sample.kwargs)), {}, sample.name)
+        raise SamplesMissing(f"the samples of {self._short_name} are empty", place=place_of(self.reference))
+
+    def derivation(self) -> Derivation:
+        """What is derived for the first sample: graphs, programs and sources.
+
+        Raises:
+            SamplesMissing: If the operator has no samples.
+        """
+        return self._derive(_requiring_gradients(self._example().args), recording=True)
+
+    def _derive_readable(self, args: Sequence[Any]) -> Derivation:
+        """With a backward pass that starts from the inputs alone, as the function rung is written."""
+        return self._derive(_requiring_gradients(args), recording=True, save="inputs")
+
+    def source(self, rung: RungName = "cpp") -> str:
+        """The emitted source of a rung, for the first sample.
+
+        Raises:
+            SamplesMissing: If the operator has no samples.
+            RungMissing: If nothing is emitted for the rung.
+        """
+        from opwright.explain.source import source_text
+
+        return source_text(self, rung)
+
+    def explain(self) -> str:
+        """Graph, formulas, what is saved and which kernels there are, as text, for the first sample."""
+        from opwright.explain.explain import explanation
+
+        return explanation(self)
+
+    # -- judging ---------------------------------------------------------------------------------------------------
+
+    def check(self, **options: Any) -> Any:
+        """Judge every rung; see `opwright.checking.check`."""
+        from opwright.checking import check
+
+        return check(self, **options)
+
+    def bench(self, **options: Any) -> Any:
+        """Measure every rung; see `opwright.benchmark.bench`."""
+        from opwright.benchmark import bench
+
+        return bench(self, **options)
+
+    def __repr__(self) -> str:
+        return f"<opwright operator {self.name}>"
+
+
+def _requiring_gradients(args: Sequence[Any]) -> list[Any]:
+    """The same arguments, with every floating tensor asking for a gradient."""
+    return [
+        a.detach().requires_grad_() if isinstance(a, torch.Tensor) and a.is_floating_point() else a for a in args
+    ]
+
+
+@overload
+def operator(reference: Callable[..., Any], /) -> Operator: ...
+@overload
+def operator(
+    *, name: str | None = None, samples: SampleFactory | None = None, save: SavePolicy = "auto"
+) -> Callable[[Callable[..., Any]], Operator]: ...
+def operator(
+    reference: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    samples: SampleFactory | None = None,
+    save: SavePolicy = "auto",
+) -> Operator | Callable[[Callable[..., Any]], Operator]:
+    """Turn a PyTorch function into an operator.
+
+    Args:
+        reference: A function of annotated tensors and Python numbers that returns a tensor or a tuple of tensors.
+        name: "namespace::name" at torch's dispatcher; by default "opwright::" and the function's name.
+        samples: `(device, dtype) -> iterable of Sample`, or `opwright.shapes(...)`: example arguments for `check`,
+            `bench`, `source` and `explain`.
+        save: What the backward pass may keep: "auto" chooses, "inputs" recomputes everything, "all" nothing.
+
+    Raises:
+        UnannotatedParameter: If a parameter has no annotation.
+        UnsupportedParameter: If an annotation is not a tensor or a Python number.
+        UnsupportedReturn: If the return annotation is not a tensor or a tuple of tensors.
+    """
+    if reference is not None:
+        return Operator(reference)
+    return functools.partial(Operator, name=name, samples=samples, save=save)

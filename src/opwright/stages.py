@@ -1,0 +1,142 @@
+"""The stages between a reference and its sources, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch.fx import Node
+
+from opwright.binding.variant import Plan, SavePolicy, Saved
+from opwright.codegen.cpp_program import emit_program
+from opwright.derivation.joint import Joint, trace_joint
+from opwright.derivation.partition import Partition, inputs_behind, partition
+from opwright.ir.program import Program
+from opwright.lowering.lower import lower
+from opwright.passes.optimize import optimize
+from opwright.toolchain.source import Source
+from opwright.tracing.graph import Graph
+from opwright.tracing.specs import ArgumentSpec, TensorSpec
+from opwright.tracing.trace import trace
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """Everything derived from a reference for one kind of arguments.
+
+    Attributes:
+        specs: What the arguments are.
+        graph: What the reference does; with its derivative if one was asked for.
+        forward: Arguments in, outputs and intermediates out.
+        backward: Saved tensors and incoming gradients in, gradients out; None if none was asked for.
+        plan: The sources, and how to call them.
+    """
+
+    specs: tuple[ArgumentSpec, ...]
+    graph: Graph
+    forward: Program
+    backward: Program | None
+    plan: Plan
+
+
+def derive(
+    reference: Callable[..., Any], specs: Sequence[ArgumentSpec], name: str, save: SavePolicy = "auto"
+) -> Derivation:
+    """Derive kernels: trace, differentiate, choose what to save, lower, optimize, emit.
+
+    Args:
+        reference: The function as written.
+        specs: One for each parameter; a tensor that requires a gradient gets one.
+        name: A C identifier to call the kernels by.
+        save: What the backward pass may keep.
+
+    Raises:
+        UntraceableReference: If control flow or a shape depends on data.
+        NoKernel: If there is something in it that kernels do not do.
+    """
+    specs = tuple(specs)
+    if any(isinstance(spec, TensorSpec) and spec.requires_grad for spec in specs):
+        return _derive_with_gradients(trace_joint(reference, specs), specs, name, save)
+    graph, bare = trace(reference, specs)
+    forward = optimize(lower(graph, f"{name}_forward", _named_inputs(graph), _outputs(graph), graph.guards))
+    plan = Plan(
+        forward=_source(forward),
+        backward=None,
+        outputs=len(graph.outputs),
+        bare=bare,
+        tensors=_tensors(specs),
+        tangents=(),
+        gradients=(),
+        saved=Saved((), 0, (), ()),
+    )
+    return Derivation(specs, graph, forward, None, plan)
+
+
+def _derive_with_gradients(
+    joint: Joint, specs: tuple[ArgumentSpec, ...], name: str, save: SavePolicy
+) -> Derivation:
+    graph = joint.graph
+    kept = partition(joint, save)
+    tangents = [node for node in joint.tangents if node is not None]
+    arguments = [(given, node) for given, node in _named_inputs(graph) if node not in tangents]
+    intermediates = [(f"saved_{position}", node) for position, node in enumerate(kept.intermediates)]
+    forward = optimize(
+        lower(graph, f"{name}_forward", arguments, [*_outputs(graph), *intermediates], graph.guards)
+    )
+    names = {node: given for given, node in _named_inputs(graph)}
+    gradients = [(position, node) for position, node in enumerate(joint.gradients) if node is not None]
+    backward = optimize(
+        lower(
+            graph,
+            f"{name}_backward",
+            [(names[node], node) for node in kept.inputs] + intermediates + [(names[node], node) for node in tangents],
+            [(f"grad_{specs[position].name}", node) for position, node in gradients],
+        )
+    )
+    positions = {spec.name: position for position, spec in enumerate(specs)}
+    plan = Plan(
+        forward=_source(forward),
+        backward=_source(backward),
+        outputs=len(graph.outputs),
+        bare=joint.bare,
+        tensors=_tensors(specs),
+        tangents=tuple(position for position, node in enumerate(joint.tangents) if node is not None),
+        gradients=tuple(position for position, _ in gradients),
+        saved=_saved(joint, kept, backward, positions),
+    )
+    return Derivation(specs, graph, forward, backward, plan)
+
+
+def _saved(joint: Joint, kept: Partition, backward: Program, positions: dict[str, int]) -> Saved:
+    names = {given.node: given.name for given in joint.graph.inputs}
+    behind = {positions[names[node]] for node in inputs_behind(joint)} | {positions[names[n]] for n in kept.inputs}
+    return Saved(
+        arguments=tuple(positions[names[node]] for node in kept.inputs),
+        intermediates=len(kept.intermediates),
+        sizes=tuple(_argument_size(size, positions) for size in backward.sizes),
+        contributing=tuple(sorted(behind)),
+    )
+
+
+def _argument_size(symbol: str, positions: dict[str, int]) -> tuple[int, int]:
+    """Which argument's size a symbol such as `gates_size_1` stands for."""
+    name, _, dimension = symbol.rpartition("_size_")
+    return positions[name], int(dimension)
+
+
+def _named_inputs(graph: Graph) -> list[tuple[str, Node]]:
+    return [(given.name, given.node) for given in graph.inputs]
+
+
+def _outputs(graph: Graph) -> list[tuple[str, Node]]:
+    count = len(graph.outputs)
+    return [(f"output_{p}" if count > 1 else "output", node) for p, node in enumerate(graph.outputs)]
+
+
+def _tensors(specs: Sequence[ArgumentSpec]) -> tuple[int, ...]:
+    return tuple(position for position, spec in enumerate(specs) if isinstance(spec, TensorSpec))
+
+
+def _source(program: Program) -> Source:
+    emitted = emit_program(program)
+    return Source(emitted.name, emitted.text)

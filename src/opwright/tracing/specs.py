@@ -1,0 +1,41 @@
+"""What tracing needs to know of the arguments of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """A tensor argument, as tracing needs to know it."""
+
+    name: str
+    dtype: torch.dtype
+    sizes: tuple[int, ...]
+    requires_grad: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantSpec:
+    """An argument that the graph is specialised to: a Python number, a string or None."""
+
+    name: str
+    value: float | int | bool | str | None
+
+
+ArgumentSpec = TensorSpec | ConstantSpec
+
+
+def describe(names: Sequence[str], arguments: Sequence[Any], *, gradients: bool) -> tuple[ArgumentSpec, ...]:
+    """Describe real arguments; `gradients` keeps which of them require gradients."""
+    return tuple(_describe(name, value, gradients) for name, value in zip(names, arguments, strict=True))
+
+
+def _describe(name: str, value: Any, gradients: bool) -> ArgumentSpec:
+    if not isinstance(value, torch.Tensor):
+        return ConstantSpec(name, value)
+    return TensorSpec(name, value.dtype, tuple(value.shape), gradients and value.requires_grad)

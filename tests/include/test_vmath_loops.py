@@ -1,0 +1,48 @@
+"""GCC vectorises a loop over every float function of opwright/vmath.h, and loops that combine them as kernels do."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.include.vmath_functions import BINARY, INLINE_DOUBLE, UNARY, compile_with_gcc
+
+
+def _loop(expression: str, dtype: str) -> str:
+    return (
+        f"void loop(const {dtype}* x, [[maybe_unused]] const {dtype}* y, {dtype}* out, long count) {{ "
+        f'_Pragma("omp simd") for (long i = 0; i < count; ++i) out[i] = {expression}; }}'
+    )
+
+
+LOOPS = {
+    **{f"{name} float": _loop(f"{name}(x[i])", "float") for name in UNARY},
+    **{f"{name} float": _loop(f"{name}(x[i], y[i])", "float") for name in BINARY},
+    **{f"{name} double": _loop(f"{name}(x[i])", "double") for name in INLINE_DOUBLE},
+    "lltm cell": _loop("tanh(y[i] + (x[i] > 0 ? x[i] : expm1(x[i])) * sigmoid(y[i])) * sigmoid(x[i])", "float"),
+    "gelu": _loop("0.5f * x[i] * (1 + erf(x[i] * 0.70710678f))", "float"),
+    "softplus": _loop("x[i] > 20 ? x[i] : log1p(exp(x[i]))", "float"),
+    "silu gradient": _loop("y[i] * sigmoid(x[i]) * (1 + x[i] * (1 - sigmoid(x[i])))", "float"),
+}
+
+
+def _vectorised(loops: dict[str, str], directory: Path) -> set[str]:
+    """Give the loops that GCC says it vectorises.."""
+    source = directory / "loops.cpp"
+    namespaces = [f"namespace opwright::loop_{n} {{ {text} }}" for n, text in enumerate(loops.values())]
+    source.write_text("\n".join(['#include "opwright/vmath.h"', *namespaces, ""]))
+    report = directory / "report.txt"
+    arguments = (f"-fopt-info-vec-optimized={report}", "-c", str(source), "-o", str(directory / "loops.o"))
+    compile_with_gcc("native", *arguments)
+    pattern = re.compile(rf"{re.escape(str(source))}:(\d+):.*loop vectorized using")
+    lines = {int(found[1]) for line in report.read_text().splitlines() if (found := pattern.match(line))}
+    return {name for line, name in enumerate(loops, start=2) if line in lines}
+
+
+def test_gcc_vectorises_every_loop(tmp_path: Path) -> None:
+    assert set(LOOPS) - _vectorised(LOOPS, tmp_path) == set()
+
+
+def test_report_misses_a_loop_with_a_library_call(tmp_path: Path) -> None:
+    loops = {"call": _loop("std::lgamma(x[i])", "float"), "tanh": LOOPS["tanh float"]}
+    assert _vectorised(loops, tmp_path) == {"tanh"}

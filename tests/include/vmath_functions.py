@@ -1,0 +1,69 @@
+"""The functions of opwright/vmath.h, what they must equal in torch, and how the tests compile them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+import opwright
+
+INCLUDE = Path(opwright.__file__).parent / "include"
+FLAGS = [
+    *("-std=c++17", "-O3", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"),
+    *("-mprefer-vector-width=512", "-Wall", "-Wextra", "-Werror"),
+]
+TARGETS = {"native": ["-march=native"], "baseline": []}  # the second has no FMA on x86
+
+UNARY: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "abs": torch.abs,
+    "acos": torch.acos,
+    "acosh": torch.acosh,
+    "asin": torch.asin,
+    "asinh": torch.asinh,
+    "atan": torch.atan,
+    "atanh": torch.atanh,
+    "ceil": torch.ceil,
+    "cos": torch.cos,
+    "cosh": torch.cosh,
+    "erf": torch.erf,
+    "erfc": torch.erfc,
+    "exp": torch.exp,
+    "exp2": torch.exp2,
+    "expm1": torch.expm1,
+    "floor": torch.floor,
+    "log": torch.log,
+    "log10": torch.log10,
+    "log1p": torch.log1p,
+    "log2": torch.log2,
+    "round": torch.round,
+    "rsqrt": torch.rsqrt,
+    "sigmoid": torch.sigmoid,
+    "sign": torch.sign,
+    "sin": torch.sin,
+    "sinh": torch.sinh,
+    "sqrt": torch.sqrt,
+    "tan": torch.tan,
+    "tanh": torch.tanh,
+    "trunc": torch.trunc,
+}
+BINARY: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "atan2": torch.atan2,
+    "fmod": torch.fmod,
+    "max": torch.maximum,
+    "min": torch.minimum,
+    "pow": torch.pow,
+    "remainder": torch.remainder,
+}
+INLINE_DOUBLE = ["exp", "expm1", "log", "log1p", "sigmoid", "tanh"]
+EXACT = {"abs", "ceil", "floor", "fmod", "max", "min", "round", "sign", "trunc"}
+
+
+def compile_with_gcc(target: str, *arguments: str) -> None:
+    """Compile as emitted kernels are, warnings being errors."""
+    compiler = shutil.which("g++") or pytest.skip("no g++ on this machine")
+    subprocess.run([compiler, *FLAGS, *TARGETS[target], "-I", str(INCLUDE), *arguments], check=True)
