@@ -1,6 +1,6 @@
 """The public class, and the order of the stages on one page.
 
-    reference ─trace→ Graph ─derive→ Graphs ─lower→ Programs ─passes→ Programs ─emit→ Sources ─build→ Libraries ─bind→ calls
+reference ─trace→ Graph ─derive→ Graphs ─lower→ Programs ─passes→ Programs ─emit→ Sources ─build→ Libraries ─bind→ calls
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Operator:
         self._names = [parameter.name for parameter in self._signature.parameters]
         self._only_tensors = all(p.kind is Kind.TENSOR and not p.optional for p in self._signature.parameters)
         identity = fingerprint(reference)
-        self._variants = Variants(identity and f"{identity} {self.name} {save}")
+        self._variants = Variants(identity and f"{identity} {self.name} {save}", self._arity, self._differentiate)
         self._served = self._variants.by_call
         self._function = FunctionRung(self._derive_readable)
         self._backwards: dict[tuple[int, ...], Operator] = {}
@@ -92,6 +92,9 @@ class Operator:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the operator; see the reference for arguments, results and errors."""
+        return self._serve(args, kwargs, pinned=False)
+
+    def _serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool) -> Any:
         if kwargs or len(args) != self._arity:
             args = self._signature.bind(args, kwargs)
         if self._only_tensors and is_quiet() and are_plain(args):
@@ -99,14 +102,14 @@ class Operator:
                 return self._run(args, ())
             except Declined:
                 pass
-        return self._run_slowly(args, pinned=False)
+        return self._run_slowly(args, pinned=pinned)
 
     def _run(self, args: Sequence[Any], constants: Key) -> Any:
         """Run kernels that are at hand; raises Declined if there are none for these arguments."""
         if _is_grad_enabled():
-            mask = tuple([isinstance(a, torch.Tensor) and a.requires_grad for a in args])
+            mask = self._mask(args)
             if True in mask:
-                result = apply(self._served.get((mask, constants), ()), self._differentiable, *args)
+                result = apply(self._served.get((mask, constants), ()), *args)
                 self.last_rung = "cpp"
                 return result
         return self._run_forward(args, constants)
@@ -115,6 +118,12 @@ class Operator:
         variant, made = run_forward(self._served.get(((), constants), ()), args)
         self.last_rung = "cpp"
         return made[0] if variant.plan.bare else made
+
+    def _mask(self, args: Sequence[Any]) -> tuple[bool, ...]:
+        """Which arguments require gradients."""
+        if self._only_tensors:
+            return tuple([tensor.requires_grad for tensor in args])
+        return tuple([isinstance(a, torch.Tensor) and a.requires_grad for a in args])
 
     def _run_slowly(self, args: Sequence[Any], *, pinned: bool, gradients: bool = True) -> Any:
         """Find or make the variant for these arguments, or run the reference and say why."""
@@ -127,8 +136,8 @@ class Operator:
             return run(args, constants)
         except Declined:
             pass
-        recording = gradients and torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-        mask = tuple(isinstance(a, torch.Tensor) and a.requires_grad for a in args) if recording else ()
+        recording = gradients and torch.is_grad_enabled() and True in self._mask(args)
+        mask = self._mask(args) if recording else ()
         try:
             self._add_variant(args, (mask, constants), recording)
             return run(args, constants)
@@ -191,9 +200,9 @@ class Operator:
 
     # -- differentiating again -------------------------------------------------------------------------------------
 
-    def _differentiable(self, arguments: Sequence[Any], incoming: Sequence[Any], variant: Variant) -> Sequence[Any]:
+    def _differentiate(self, arguments: Sequence[Any], incoming: Sequence[Any], plan: Plan) -> Sequence[Any]:
         """The backward pass as an operator of its own: what runs under `create_graph=True`."""
-        found = self.backward_operator(variant.plan)(*arguments, *incoming)
+        found = self.backward_operator(plan)(*arguments, *incoming)
         return (found,) if isinstance(found, torch.Tensor) else found
 
     def backward_operator(self, plan: Plan) -> Operator:
@@ -277,14 +286,18 @@ class Operator:
             raise RungMissing(f"there is no rung '{rung}'", hint=f"the rungs are {', '.join(RUNGS)}")
         if not found.available:
             raise RungMissing(f"{self._short_name} has no rung '{rung}' here: {found.reason}")
-        return functools.partial(self._run_on, rung)
+        serve = {"composed": self._serve_reference, "function": self._serve_function, "cpp": self._serve_cpp}
+        return serve[rung]
 
-    def _run_on(self, rung: RungName, *args: Any, **kwargs: Any) -> Any:
+    def _serve_reference(self, *args: Any, **kwargs: Any) -> Any:
+        self.last_rung = "composed"
+        return self.reference(*args, **kwargs)
+
+    def _serve_cpp(self, *args: Any, **kwargs: Any) -> Any:
+        return self._serve(args, kwargs, pinned=True)
+
+    def _serve_function(self, *args: Any, **kwargs: Any) -> Any:
         args = self._signature.bind(args, kwargs)
-        if rung == "composed":
-            return self._run_reference(args)
-        if rung == "cpp":
-            return self._run_slowly(args, pinned=True)
         tensors = [a for a in args if isinstance(a, torch.Tensor)]
         if not (is_quiet() and are_plain(tensors)) or any(tensor.numel() == 0 for tensor in tensors):
             return self._run_reference(args)
@@ -354,9 +367,7 @@ class Operator:
 
 def _requiring_gradients(args: Sequence[Any]) -> list[Any]:
     """The same arguments, with every floating tensor asking for a gradient."""
-    return [
-        a.detach().requires_grad_() if isinstance(a, torch.Tensor) and a.is_floating_point() else a for a in args
-    ]
+    return [a.detach().requires_grad_() if isinstance(a, torch.Tensor) and a.is_floating_point() else a for a in args]
 
 
 @overload

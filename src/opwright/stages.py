@@ -8,7 +8,7 @@ from typing import Any
 
 from torch.fx import Node
 
-from opwright.binding.variant import Plan, SavePolicy, Saved
+from opwright.binding.variant import Plan, Saved, SavePolicy
 from opwright.codegen.cpp_program import emit_program
 from opwright.derivation.joint import Joint, trace_joint
 from opwright.derivation.partition import Partition, inputs_behind, partition
@@ -19,6 +19,7 @@ from opwright.toolchain.source import Source
 from opwright.tracing.graph import Graph
 from opwright.tracing.specs import ArgumentSpec, TensorSpec
 from opwright.tracing.trace import trace
+
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
@@ -72,17 +73,13 @@ def derive(
     return Derivation(specs, graph, forward, None, plan)
 
 
-def _derive_with_gradients(
-    joint: Joint, specs: tuple[ArgumentSpec, ...], name: str, save: SavePolicy
-) -> Derivation:
+def _derive_with_gradients(joint: Joint, specs: tuple[ArgumentSpec, ...], name: str, save: SavePolicy) -> Derivation:
     graph = joint.graph
     kept = partition(joint, save)
     tangents = [node for node in joint.tangents if node is not None]
     arguments = [(given, node) for given, node in _named_inputs(graph) if node not in tangents]
     intermediates = [(f"saved_{position}", node) for position, node in enumerate(kept.intermediates)]
-    forward = optimize(
-        lower(graph, f"{name}_forward", arguments, [*_outputs(graph), *intermediates], graph.guards)
-    )
+    forward = optimize(lower(graph, f"{name}_forward", arguments, [*_outputs(graph), *intermediates], graph.guards))
     names = {node: given for given, node in _named_inputs(graph)}
     gradients = [(position, node) for position, node in enumerate(joint.gradients) if node is not None]
     backward = optimize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -16,53 +16,48 @@ class Declined(Exception):
 
 
 class OperatorFunction(Function):
-    """Runs the first variant that takes the arguments.
-
-    `apply(variants, differentiable, *arguments)`, where `differentiable` is called as
-    `differentiable(arguments, incoming, variant)` for the backward pass under `create_graph=True`.
-    """
+    """Runs the first variant that takes the arguments: `apply(variants, *arguments)`."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
-        ctx: Any, variants: Sequence[Variant], differentiable: Callable[..., Any], *arguments: Any
-    ) -> Any:
+    def forward(ctx: Any, variants: Sequence[Variant], *arguments: Any) -> Any:  # type: ignore[override]
         variant, made = run_forward(variants, arguments)
         plan = variant.plan
-        ctx.variant, ctx.differentiable = variant, differentiable
+        ctx.variant = variant
         ctx.set_materialize_grads(False)
-        outputs = made[: plan.outputs]
-        ctx.save_for_backward(
-            *[arguments[position] for position in plan.saved.contributing],
-            *made[plan.outputs :],
-        )
-        ctx.arguments = [
-            _shape_of(argument) if isinstance(argument, torch.Tensor) else argument for argument in arguments
-        ]
-        ctx.shapes = [_shape_of(output) for output in outputs]
-        if len(plan.tangents) != plan.outputs:
-            flat = [output for position, output in enumerate(outputs) if position not in plan.tangents]
-            ctx.mark_non_differentiable(*flat)
-        return outputs[0] if plan.bare else outputs
+        if variant.keeps_all_arguments:
+            ctx.save_for_backward(*arguments, *made[plan.outputs :])
+        else:
+            ctx.rest = [_describe(argument) for argument in arguments]
+            kept = [arguments[position] for position in plan.saved.contributing]
+            ctx.save_for_backward(*kept, *made[plan.outputs :])
+        if not variant.all_outputs_differentiable:
+            ctx.mark_non_differentiable(*[made[p] for p in range(plan.outputs) if p not in plan.tangents])
+        if plan.bare:
+            return made[0]
+        return made[: plan.outputs] if plan.saved.intermediates else made
 
     @staticmethod
     def backward(ctx: Any, *incoming: torch.Tensor | None) -> Any:
         variant: Variant = ctx.variant
-        plan = variant.plan
-        gradients: list[torch.Tensor | None] = [None] * (2 + len(ctx.arguments))
-        if all(incoming[position] is None for position in plan.tangents):
-            return tuple(gradients)
-        tangents = [
-            _zeros(*ctx.shapes[position]) if incoming[position] is None else incoming[position]
-            for position in plan.tangents
-        ]
-        saved = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            found = _differentiable_backward(ctx, saved, tangents, variant)
-        else:
-            found = _backward(ctx, saved, tangents, variant)
-        for position, gradient in zip(plan.gradients, found, strict=True):
-            gradients[2 + position] = gradient
+        if not variant.all_outputs_differentiable or any([gradient is None for gradient in incoming]):
+            incoming = _tangents(ctx, incoming, variant)
+            if not incoming:
+                return (None,) * len(ctx.needs_input_grad)
+        found = None
+        if not torch.is_grad_enabled():
+            found = _run_backward(ctx, incoming, variant)
+        if found is None:
+            found = variant.differentiate(_arguments(ctx, variant), incoming, variant.plan)
+        if variant.wants_all_gradients:
+            return (None, *found)
+        gradients: list[torch.Tensor | None] = [None] * len(ctx.needs_input_grad)
+        for position, gradient in zip(variant.plan.gradients, found, strict=True):
+            gradients[1 + position] = gradient
         return tuple(gradients)
+
+
+# `Function.apply` without its questions about function transforms, which the caller has asked already.
+apply = super(Function, OperatorFunction).apply
 
 
 def run_forward(variants: Sequence[Variant], arguments: Sequence[Any]) -> tuple[Variant, Sequence[torch.Tensor]]:
@@ -72,53 +67,67 @@ def run_forward(variants: Sequence[Variant], arguments: Sequence[Any]) -> tuple[
         Declined: If none does.
     """
     for variant in variants:
-        tensors = variant.plan.tensors
-        if len(tensors) == len(arguments):
+        if variant.only_tensors:
             made = variant.forward(*arguments)
         else:
-            made = variant.forward(*[arguments[position] for position in tensors])
+            made = variant.forward(*[arguments[position] for position in variant.plan.tensors])
         if variant.forward_single:
-            made = (made,)
-        if made[0] is not None:
+            if made is not None:
+                return variant, (made,)
+        elif made[0] is not None:
             return variant, made
     raise Declined
 
 
-def _backward(ctx: Any, saved: Sequence[torch.Tensor], tangents: Sequence[Any], variant: Variant) -> Sequence[Any]:
-    plan = variant.plan
-    contributing = plan.saved.contributing
-    tensors = [saved[contributing.index(position)] for position in plan.saved.arguments]
-    sizes = [ctx.arguments[argument][0][dimension] for argument, dimension in plan.saved.sizes]
+def _run_backward(ctx: Any, incoming: Sequence[Any], variant: Variant) -> Sequence[Any] | None:
+    """Run the backward kernel; None if it declines, because torch refused it an allocation."""
+    saved = ctx.saved_tensors
     assert variant.backward is not None
-    found = variant.backward(*tensors, *saved[len(contributing) :], *tangents, *sizes)
+    if variant.backward_reads_all_saved:
+        found = variant.backward(*saved, *incoming)
+    else:
+        plan = variant.plan.saved
+        kept = dict(zip(plan.contributing, saved, strict=False))
+        arguments = [kept[position] for position in plan.arguments]
+        sizes = [_size(ctx, kept, position, dimension) for position, dimension in plan.sizes]
+        found = variant.backward(*arguments, *saved[len(kept) :], *incoming, *sizes)
     if variant.backward_single:
-        found = (found,)
-    if found[0] is None:  # declined: the tensors are no longer what the forward pass saw, or torch refused an allocation
-        return _differentiable_backward(ctx, saved, tangents, variant)
-    return found  # type: ignore[no-any-return]
+        return None if found is None else (found,)
+    return None if found[0] is None else found  # type: ignore[no-any-return]
 
 
-def _differentiable_backward(
-    ctx: Any, saved: Sequence[torch.Tensor], tangents: Sequence[Any], variant: Variant
-) -> Sequence[Any]:
-    contributing = variant.plan.saved.contributing
-    arguments = [
-        saved[contributing.index(position)]
-        if position in contributing
-        else (_zeros(*argument) if position in variant.plan.tensors else argument)
-        for position, argument in enumerate(ctx.arguments)
+def _size(ctx: Any, kept: dict[int, torch.Tensor], position: int, dimension: int) -> int:
+    return (kept[position].shape if position in kept else ctx.rest[position][0])[dimension]  # type: ignore[no-any-return]
+
+
+def _arguments(ctx: Any, variant: Variant) -> list[Any]:
+    """The arguments of the forward pass; one whose values no gradient depends on comes back as zeros."""
+    saved = ctx.saved_tensors
+    if variant.keeps_all_arguments:
+        return list(saved[: len(variant.plan.tensors)])
+    kept = dict(zip(variant.plan.saved.contributing, saved, strict=False))
+    return [
+        kept[position] if position in kept else (_zeros(*described) if position in variant.plan.tensors else described)
+        for position, described in enumerate(ctx.rest)
     ]
-    return ctx.differentiable(arguments, tangents, variant)  # type: ignore[no-any-return]
 
 
-def _shape_of(tensor: torch.Tensor) -> tuple[torch.Size, torch.dtype]:
-    return tensor.shape, tensor.dtype
+def _tangents(ctx: Any, incoming: Sequence[torch.Tensor | None], variant: Variant) -> tuple[torch.Tensor, ...]:
+    """Incoming gradients of the differentiable outputs, zeros for those that got none; empty if none got any."""
+    positions = variant.plan.tangents
+    if all(incoming[position] is None for position in positions):
+        return ()
+    outputs = ctx._input_metadata
+    return tuple(
+        _zeros(tuple(outputs[position].shape), outputs[position].dtype) if gradient is None else gradient
+        for position, gradient in ((position, incoming[position]) for position in positions)
+    )
 
 
-def _zeros(shape: torch.Size, dtype: torch.dtype) -> torch.Tensor:
+def _describe(argument: Any) -> Any:
+    return (tuple(argument.shape), argument.dtype) if isinstance(argument, torch.Tensor) else argument
+
+
+def _zeros(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
     """Zeros that take one element of memory."""
     return torch.zeros((), dtype=dtype).expand(shape)
-
-
-# `Function.apply` without its questions about function transforms, which the caller has asked already.
-apply = super(Function, OperatorFunction).apply

@@ -1,12 +1,12 @@
 """A variant: the kernels of one operator for one dtype, rank and broadcast pattern.
 
-    plan    = what lowering decided, as plain data: it can be written down and found again in another process
-    variant = the plan with its libraries loaded
+plan    = what lowering decided, as plain data: it can be written down and found again in another process
+variant = the plan with its libraries loaded
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +15,7 @@ from opwright.binding.kernel import Kernel, load_kernel
 from opwright.toolchain.source import Source
 
 SavePolicy = Literal["auto", "inputs", "all"]
+Differentiate = Callable[[Sequence[Any], Sequence[Any], "Plan"], Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,30 +91,49 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Variant:
-    """A plan with its kernels loaded.
+    """A plan with its kernels loaded, and what the hot path would otherwise ask of the plan at every call.
 
     Attributes:
         plan: What was decided.
+        differentiate: `(arguments, incoming gradients, plan) -> gradients`, differentiable in both.
         forward: Tensors in, outputs and intermediates out.
-        backward: Saved tensors, sizes and incoming gradients in, gradients out.
+        backward: Saved tensors, incoming gradients and sizes in, gradients out.
+        only_tensors: Whether every argument is a tensor.
         forward_single: Whether `forward` returns one bare tensor.
         backward_single: Whether `backward` does.
+        keeps_all_arguments: Whether all arguments are tensors and all are saved, in order.
+        backward_reads_all_saved: Whether `backward` takes what is saved as it is, and no sizes.
+        wants_all_gradients: Whether every argument gets a gradient.
+        all_outputs_differentiable: Whether every output has an incoming gradient.
     """
 
     plan: Plan
+    differentiate: Differentiate
     forward: Kernel
     backward: Kernel | None
+    only_tensors: bool
     forward_single: bool
     backward_single: bool
+    keeps_all_arguments: bool
+    backward_reads_all_saved: bool
+    wants_all_gradients: bool
+    all_outputs_differentiable: bool
 
 
-def load_variant(plan: Plan, libraries: Sequence[Path]) -> Variant:
+def load_variant(plan: Plan, libraries: Sequence[Path], arity: int, differentiate: Differentiate) -> Variant:
     """Load the built libraries of a plan."""
     kernels = [load_kernel(path, source.name) for path, source in zip(libraries, plan.sources, strict=True)]
+    every = tuple(range(arity))
     return Variant(
         plan=plan,
+        differentiate=differentiate,
         forward=kernels[0],
         backward=kernels[1] if plan.backward else None,
+        only_tensors=plan.tensors == every,
         forward_single=plan.outputs + plan.saved.intermediates == 1,
         backward_single=len(plan.gradients) == 1,
+        keeps_all_arguments=plan.saved.contributing == every,
+        backward_reads_all_saved=plan.saved.contributing == plan.saved.arguments and not plan.saved.sizes,
+        wants_all_gradients=plan.gradients == every,
+        all_outputs_differentiable=len(plan.tangents) == plan.outputs,
     )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import threading
 from collections.abc import Callable, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from opwright.binding.variant import Plan, Variant, load_variant
+from opwright.binding.variant import Differentiate, Plan, Variant, load_variant
 from opwright.errors import NoKernel, OpwrightError
 from opwright.settings import Settings
 from opwright.toolchain.build import build
@@ -39,8 +39,9 @@ class Variants:
     A way of calling is which arguments require gradients, and the values of those that are not tensors.
     """
 
-    def __init__(self, identity: str | None) -> None:
+    def __init__(self, identity: str | None, arity: int, differentiate: Differentiate) -> None:
         self._identity = identity
+        self._load = functools.partial(load_variant, arity=arity, differentiate=differentiate)
         self._lock = threading.RLock()
         self._refusals: dict[Key, OpwrightError] = {}
         self.by_call: dict[Key, list[Variant]] = {}
@@ -73,7 +74,7 @@ class Variants:
 
     def _derived(self, kind: Key, settings: Settings, derive: Callable[[], Plan]) -> Variant:
         plan = derive()
-        variant = load_variant(plan, build(plan.sources, settings))
+        variant = self._load(plan, build(plan.sources, settings))
         self._record(kind, plan, settings)
         return variant
 
@@ -100,7 +101,7 @@ class Variants:
                 return None
             plan = Plan.from_record(record)
             if all(variant.plan.forward.name != plan.forward.name for variant in known):
-                return load_variant(plan, build(plan.sources, settings))
+                return self._load(plan, build(plan.sources, settings))
         return None
 
     def _record(self, kind: Key, plan: Plan, settings: Settings) -> None:
@@ -118,7 +119,7 @@ class Variants:
         return hashlib.sha256(facts.encode()).hexdigest()
 
 
-@cache
+@functools.cache
 def _own_version() -> str:
     """Changes whenever a file of this package does."""
     package = Path(__file__).parent.parent

@@ -47,10 +47,14 @@ CPP_OPERATORS: dict[str, tuple[str, int]] = {
     "logical_xor": ("{} ^ {}", _XOR),
     "logical_not": ("!{}", _PREFIX),
     "where": ("{} ? {} : {}", _CONDITIONAL),
+    "minimum": ("min({}, {})", _CALL),
+    "maximum": ("max({}, {})", _CALL),
+    "is_nan": ("__builtin_isnan({})", _CALL),
+    "is_infinite": ("__builtin_isinf({})", _CALL),
 }
 VMATH_FUNCTIONS = {
     "abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "cos", "cosh", "erf", "erfc", "exp", "exp2",
-    "expm1", "floor", "fmod", "is_infinite", "is_nan", "log", "log10", "log1p", "log2", "maximum", "minimum", "pow",
+    "expm1", "floor", "fmod", "log", "log10", "log1p", "log2", "pow",
     "remainder", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 }  # fmt: skip
 
@@ -79,7 +83,8 @@ def _spell_bare(expression: Expression) -> tuple[str, int]:
         case Apply(function, operands, _) if function in CPP_OPERATORS:
             template, binding = CPP_OPERATORS[function]
             # Arithmetic is not associative in floating point: the right operand keeps its parentheses.
-            needs = [binding + (position > 0 or binding == _CONDITIONAL) for position in range(len(operands))]
+            inner = _CONDITIONAL - 1 if binding == _CALL else binding
+            needs = [inner + (position > 0 or inner <= _CONDITIONAL) for position in range(len(operands))]
             return template.format(*map(_spell, operands, needs)), binding
         case Apply(function, operands, _):
             if function not in VMATH_FUNCTIONS:

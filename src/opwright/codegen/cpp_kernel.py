@@ -16,7 +16,7 @@ from opwright.ir.program import Buffer, Kernel
 # Work, in units of about 0.04 ns for each element, below which a second thread costs more than it brings (10 µs).
 _WORK_OF_ONE_THREAD = 280_000
 _LEAST_GRAIN, _MOST_GRAIN = 1024, 262_144
-_TRANSCENDENTAL = VMATH_FUNCTIONS - {"abs", "ceil", "floor", "is_infinite", "is_nan", "maximum", "minimum", "sign", "trunc"}
+_TRANSCENDENTAL = VMATH_FUNCTIONS - {"abs", "ceil", "floor", "round", "sign", "sqrt", "trunc"}
 _TRANSCENDENTAL_COST = 8
 
 

@@ -1,4 +1,4 @@
-"""Text with operators: a Template says how tightly it binds and how tightly each operand must, for brackets to be left out."""
+"""Text with operators: how tightly each binds says where parentheses are needed."""
 
 from __future__ import annotations
 

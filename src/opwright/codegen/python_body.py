@@ -1,6 +1,6 @@
 """A Program as assignments of whole tensors, in torch operations.
 
-    cell[i0, i1] = old_cell[i0, i1] + g * sigmoid(i)      becomes      cell = old_cell + g * torch.sigmoid(i)
+cell[i0, i1] = old_cell[i0, i1] + g * sigmoid(i)      becomes      cell = old_cell + g * torch.sigmoid(i)
 """
 
 from __future__ import annotations
@@ -212,7 +212,8 @@ def _count_reads(program: Program) -> Counter[str]:
     for step in program.steps:
         match step:
             case Kernel(lets=lets, stores=stores):
-                found = [leaf for part in (*lets, *stores) for leaf in leaves(part.value)]
+                values = [let.value for let in lets] + [store.value for store in stores]
+                found = [leaf for value in values for leaf in leaves(value)]
                 counts.update(leaf.buffer for leaf in found if isinstance(leaf, Load))
             case View(source=source):
                 counts[source] += 1

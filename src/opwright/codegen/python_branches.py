@@ -26,8 +26,9 @@ def shelter(expression: Expression) -> Expression:
     match expression:
         case Apply("where", (Apply(relation, (x, Literal() as bound)) as condition, a, b), dtype) if relation in _KEPT:
             holds, fails = _KEPT[relation]
-            branches = (_bounded(a, x, Apply(holds, (x, bound), x.dtype)), _bounded(b, x, Apply(fails, (x, bound), x.dtype)))
-            return Apply("where", (shelter(condition), *map(shelter, branches)), dtype)
+            a = _bounded(a, x, Apply(holds, (x, bound), x.dtype))
+            b = _bounded(b, x, Apply(fails, (x, bound), x.dtype))
+            return Apply("where", (shelter(condition), shelter(a), shelter(b)), dtype)
         case _:
             return rewrite_children(expression, shelter)
 

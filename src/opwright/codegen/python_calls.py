@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from opwright.errors import NoKernel
 from opwright.ir.integer import Integer
-from opwright.ir.program import Call, ConstantOperand, ListOperand, Operand, SizeOperand, TensorOperand
+from opwright.ir.program import Call, ConstantOperand, ListOperand, Operand, OptionalOperand, SizeOperand, TensorOperand
 
 _SCALED = ("beta", "alpha")
 _FACTORY = ("dtype", "layout", "device", "pin_memory")
@@ -43,6 +44,7 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
     "aten::new_zeros": _FACTORY,
     "aten::ones": _FACTORY,
     "aten::repeat_interleave.self_int": ("output_size",),
+    "aten::scalar_tensor": _FACTORY,
     "aten::scatter.reduce": ("reduce",),
     "aten::scatter_reduce.two": ("include_self",),
     "aten::searchsorted.Tensor": ("out_int32", "right", "side", "sorter"),
@@ -81,11 +83,16 @@ def _positional(step: Call, given: Sequence[str]) -> list[str]:
     while texts and texts[-1] == "None":
         texts.pop()
     for position, operand in enumerate(step.operands[: len(texts)]):
-        if isinstance(operand, ConstantOperand) and operand.kind == "ScalarType" and operand.value is not None:
+        if _is_dtype(operand) and texts[position] != "None":
             if position < len(texts) - 1:
-                raise NoKernel(f"{step.function} takes a dtype before other operands; the function rung cannot name those")
+                raise NoKernel(f"{step.function} takes operands after a dtype, and the function rung cannot name those")
             texts[position] = f"dtype={texts[position]}"
     return texts
+
+
+def _is_dtype(operand: Operand) -> bool:
+    given = operand.item if isinstance(operand, OptionalOperand) else operand
+    return isinstance(given, ConstantOperand) and given.kind == "ScalarType"
 
 
 def _operand(operand: Operand, buffer: Callable[[str], str], size: Callable[[Integer], str]) -> str:
@@ -98,6 +105,8 @@ def _operand(operand: Operand, buffer: Callable[[str], str], size: Callable[[Int
             return f"[{', '.join(_operand(item, buffer, size) for item in items)}]"
         case ConstantOperand(value, kind):
             return spell_constant(value, kind)
+        case OptionalOperand(item):
+            return "None" if item is None else _operand(item, buffer, size)
         case _:
             assert_never(operand)
 
@@ -105,7 +114,7 @@ def _operand(operand: Operand, buffer: Callable[[str], str], size: Callable[[Int
 def spell_constant(value: float | int | bool | str | None, kind: str = "") -> str:
     """Write a constant; `kind` tells a dtype from a string."""
     if isinstance(value, str):
-        return f"torch.{value}" if kind in ("ScalarType", "Layout") else f'"{value}"'
+        return f"torch.{value}" if kind in ("ScalarType", "Layout") else json.dumps(value)
     if isinstance(value, float):
         return spell_number(value)
     return repr(value)

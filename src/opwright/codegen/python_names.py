@@ -17,8 +17,9 @@ class PythonNames:
 
     def fresh(self, wished: str) -> str:
         """A name nobody has yet, as close to the wish as can be."""
-        name, number = wished, 1
-        while name in self._taken or name in RESERVED:
+        name = wished = f"{wished}_" if wished in RESERVED else wished
+        number = 1
+        while name in self._taken:
             name, number = f"{wished}_{number}", number + 1
         self._taken.add(name)
         return name

@@ -117,11 +117,11 @@ def _split(steps: dict[int, Integer], axes: Sequence[Axis], sizes: Sizes) -> tup
     order: list[int] = []
     step = ONE
     for _ in steps:
-        inner = next((axis for axis in sorted(steps, reverse=True) if axis not in order and sizes.same(steps[axis], step)), None)
-        if inner is None:
+        following = [axis for axis in steps if axis not in order and sizes.same(steps[axis], step)]
+        if not following:
             return None
-        order.insert(0, inner)
-        step = step * axes[inner].extent
+        order.insert(0, max(following))
+        step = step * axes[order[0]].extent
     return tuple(order)
 
 
@@ -139,7 +139,9 @@ def _slice(start: Integer, step: Integer, extent: Integer, size: Integer, sizes:
 
 def _from_end(index: Integer, size: Integer, sizes: Sizes) -> str:
     before_end = (index - size).constant
-    return str(before_end) if before_end is not None and before_end < 0 and index.constant is None else sizes.spell(index)
+    if index.constant is None and before_end is not None and before_end < 0:
+        return str(before_end)
+    return sizes.spell(index)
 
 
 def _in_order(source: str, read: Sequence[_Dimension], rank: int) -> Aligned:

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from opwright.errors import NoKernel
 from opwright.derivation.tangents import tangent_names
+from opwright.errors import NoKernel
 from opwright.tracing.graph import Graph
 from opwright.tracing.lean_torch import without_compiler
 from opwright.tracing.specs import ArgumentSpec, TensorSpec
@@ -35,7 +35,6 @@ class Joint:
     tangents: tuple[Node | None, ...]
     gradients: tuple[Node | None, ...]
     bare: bool
-
 
 
 def trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> Joint:
@@ -63,9 +62,7 @@ def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -
         if output.requires_grad
     }
     with session.recording():
-        found = torch.autograd.grad(
-            flowing, wanted, [incoming[id(output)] for output in flowing], allow_unused=True
-        )
+        found = torch.autograd.grad(flowing, wanted, [incoming[id(output)] for output in flowing], allow_unused=True)
     gradients = {id(argument): gradient for argument, gradient in zip(wanted, found, strict=True)}
     return Joint(
         graph=session.graph(outputs),

@@ -1,10 +1,10 @@
 """Scalar expressions: what a kernel computes for one element.
 
-    expression = Literal(value, dtype)              a number
-               | Load(buffer, indices, dtype)       one element of a buffer
-               | Local(name, dtype)                 a value bound earlier in the same kernel
-               | Apply(function, operands, dtype)   a row of ir/functions.py
-               | Cast(operand, dtype)               conversion, as torch converts
+expression = Literal(value, dtype)              a number
+           | Load(buffer, indices, dtype)       one element of a buffer
+           | Local(name, dtype)                 a value bound earlier in the same kernel
+           | Apply(function, operands, dtype)   a row of ir/functions.py
+           | Cast(operand, dtype)               conversion, as torch converts
 """
 
 from __future__ import annotations

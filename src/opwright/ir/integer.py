@@ -68,9 +68,7 @@ class Integer:
         return self + -integer(other)
 
     def __mul__(self, other: Integer | int) -> Integer:
-        return _collect(
-            (_product(left, right), a * b) for left, a in self.terms for right, b in integer(other).terms
-        )
+        return _collect((_product(left, right), a * b) for left, a in self.terms for right, b in integer(other).terms)
 
     __rmul__ = __mul__
 

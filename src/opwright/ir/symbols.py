@@ -82,9 +82,7 @@ def _step(step: Step, rewrite: Rewrite) -> Step:
                 ),
             )
         case View():
-            return replace(
-                step, target=_buffer(step.target, rewrite), indices=tuple(map(rewrite, step.indices))
-            )
+            return replace(step, target=_buffer(step.target, rewrite), indices=tuple(map(rewrite, step.indices)))
         case Call():
             return replace(
                 step,

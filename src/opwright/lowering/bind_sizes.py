@@ -47,4 +47,3 @@ def _symbol_name(size: Integer) -> str | None:
 def _with_own_sizes(buffer: Buffer) -> Buffer:
     shape = tuple(ONE if size == ONE else size_symbol(buffer.name, d) for d, size in enumerate(buffer.shape))
     return replace(buffer, shape=shape)
-

@@ -11,7 +11,15 @@ from torch.fx import Node
 
 from opwright.errors import NoKernel
 from opwright.ir.integer import Integer, integer
-from opwright.ir.program import Buffer, ConstantOperand, ListOperand, Operand, OptionalOperand, SizeOperand, TensorOperand
+from opwright.ir.program import (
+    Buffer,
+    ConstantOperand,
+    ListOperand,
+    Operand,
+    OptionalOperand,
+    SizeOperand,
+    TensorOperand,
+)
 
 
 def named_arguments(func: OpOverload, node: Node) -> dict[str, Any]:

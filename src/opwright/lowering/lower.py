@@ -75,7 +75,9 @@ class _Lowering:
         for name, node in self.outputs:
             results.append(self._result(name, node, taken=results))
         given = tuple(self.buffers[node] for node in self.inputs)
-        return bind_sizes(Program(self.name, given, (), tuple(self.steps), tuple(results), self.equal.guards(self.guards)))
+        return bind_sizes(
+            Program(self.name, given, (), tuple(self.steps), tuple(results), self.equal.guards(self.guards))
+        )
 
     def _shape(self, node: Node) -> tuple[Integer, ...]:
         return tuple(self._size(size) for size in value_of(node).shape)
@@ -99,9 +101,9 @@ class _Lowering:
             self._split(node, arguments)
         elif packet is aten.cat:
             self._cat(node, arguments)
-        elif packet in VIEWS and self._view(node, arguments):
-            return
-        elif packet in POINTWISE and self._pointwise(node, POINTWISE[packet], arguments):
+        elif (packet in VIEWS and self._view(node, arguments)) or (
+            packet in POINTWISE and self._pointwise(node, POINTWISE[packet], arguments)
+        ):
             return
         elif packet in VIEWS:
             self._call(node, aten.reshape.default)
@@ -182,7 +184,9 @@ class _Lowering:
             offset = offset + piece.shape[dimension]
 
     def _call(self, node: Node, func: OpOverload) -> None:
-        members = sorted(node.users, key=lambda user: user.args[1]) if isinstance(node.meta["val"], (tuple, list)) else []
+        members = (
+            sorted(node.users, key=lambda user: user.args[1]) if isinstance(node.meta["val"], (tuple, list)) else []
+        )
         targets = tuple(self._declare(member) for member in members) if members else (self._declare(node),)
         if any(returned.alias_info is not None for returned in func._schema.returns):
             self.aliases.update(target.name for target in targets)

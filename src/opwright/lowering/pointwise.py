@@ -88,7 +88,7 @@ def _divide(x: Expression, y: Expression, rounding_mode: str | None = None) -> E
 
 
 def _floor_divide(x: Expression, y: Expression) -> Expression:
-    """torch's float floor division: exact where x/y rounds up to the next integer (c10/util/generic_math.h)."""
+    """Torch's float floor division: exact where x/y rounds up to the next integer (c10/util/generic_math.h)."""
     modulus = apply("fmod", x, y)
     quotient = apply("divide", apply("subtract", x, modulus), y)
     zero, one = _like(x, 0), _like(x, 1)
@@ -125,7 +125,7 @@ def _relu(x: Expression) -> Expression:
     return _clamp(x, min=0)
 
 
-def _clamp(x: Expression, min: Any = None, max: Any = None) -> Expression:  # noqa: A002
+def _clamp(x: Expression, min: Any = None, max: Any = None) -> Expression:
     if min is not None:
         x = apply("maximum", x, _like(x, min))
     return x if max is None else apply("minimum", x, _like(x, max))

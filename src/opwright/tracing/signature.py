@@ -1,6 +1,6 @@
 """What a reference takes: its parameters, read from its annotations.
 
-    parameter = Parameter(name, kind, optional, default)      kind: tensor | float | int | bool | str
+parameter = Parameter(name, kind, optional, default)      kind: tensor | float | int | bool | str
 """
 
 from __future__ import annotations
@@ -97,9 +97,7 @@ def read_signature(reference: Callable[..., Any]) -> Signature:
     return Signature(parameters, _read_return(reference, hints.get("return")))
 
 
-def _read_parameter(
-    reference: Callable[..., Any], parameter: inspect.Parameter, hints: dict[str, Any]
-) -> Parameter:
+def _read_parameter(reference: Callable[..., Any], parameter: inspect.Parameter, hints: dict[str, Any]) -> Parameter:
     name = parameter.name
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
         raise UnsupportedParameter(

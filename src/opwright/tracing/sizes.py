@@ -118,4 +118,3 @@ _RELATIONS = {
     "StrictGreaterThan": ">",
     "GreaterThan": ">=",
 }
-

@@ -167,5 +167,3 @@ def trace(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> tuple
         return session.graph(outputs), bare
 
     return without_compiler(work)
-
-

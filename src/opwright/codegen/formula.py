@@ -1,0 +1,152 @@
+"""Programs as formulas, for comments above kernels and for `explain()`: `cell = old_cell + elu(g)·σ(i)`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from opwright.codegen.infix import TIGHTEST, Spelled, Template, call, comparison, infix, prefix
+from opwright.ir.expression import Apply, Cast, Expression, Literal, Load, Local
+from opwright.ir.functions import FUNCTIONS
+from opwright.ir.program import (
+    Call,
+    ConstantOperand,
+    Kernel,
+    Let,
+    ListOperand,
+    Operand,
+    OptionalOperand,
+    Program,
+    SizeOperand,
+    Step,
+    Store,
+    TensorOperand,
+    View,
+)
+
+_CHOICE, _TRUTH, _COMPARE, _SUM, _PRODUCT, _PREFIX, _POWER = range(7)
+
+# What mathematics writes otherwise than `name(operands)`.
+TEMPLATES: dict[str, Template] = {
+    "add": infix("+", _SUM),
+    "subtract": infix("-", _SUM),
+    "multiply": Template("{}·{}", _PRODUCT, (_PRODUCT, _PRODUCT + 1)),
+    "divide": Template("{}/{}", _PRODUCT, (_PRODUCT, _PRODUCT + 1)),
+    "reciprocal": Template("1/{}", _PRODUCT, (_PRODUCT + 1,)),
+    "negate": prefix("-", _PREFIX),
+    "pow": Template("{}^{}", _POWER, (TIGHTEST, TIGHTEST)),
+    "abs": Template("|{}|", TIGHTEST, (0,)),
+    "sqrt": Template("√{}", _POWER, (TIGHTEST,)),
+    "rsqrt": Template("1/√{}", _PRODUCT, (TIGHTEST,)),
+    "maximum": call("max", 2),
+    "minimum": call("min", 2),
+    "exp2": Template("2^{}", _POWER, (TIGHTEST,)),
+    "sigmoid": call("σ", 1),
+    "less": comparison("<", _COMPARE),
+    "less_equal": comparison("≤", _COMPARE),
+    "greater": comparison(">", _COMPARE),
+    "greater_equal": comparison("≥", _COMPARE),
+    "equal": comparison("=", _COMPARE),
+    "not_equal": comparison("≠", _COMPARE),
+    "logical_and": comparison("∧", _TRUTH),
+    "logical_or": comparison("∨", _TRUTH),
+    "logical_xor": comparison("⊕", _TRUTH),
+    "logical_not": prefix("¬", _PREFIX),
+    "where": Template("{} ? {} : {}", _CHOICE, (_TRUTH, _TRUTH, _TRUTH)),
+}
+
+
+def emit_formulas(program: Program) -> list[str]:
+    """Write one line for each value that a Program names; what the reference itself names so, its reader knows."""
+    return [line for step in program.steps for line in step_formulas(step)]
+
+
+def step_formulas(step: Step) -> list[str]:
+    """Write the formulas of one step."""
+    match step:
+        case Kernel(lets=lets, stores=stores):
+            named = [f"{let.name} = {_value(let)}" for let in lets if not _is_known(let)]
+            kept = [f"{_place(store)} = {_spell(store.value).text}" for store in stores if not _repeats(store)]
+            return [*named, *kept]
+        case View(target, source, indices):
+            return [f"{target.name} = {source}[{', '.join(map(str, indices))}]"]
+        case Call(targets, function, _, operands):
+            results = ", ".join(target.name for target in targets)
+            return [f"{results} = {function.rpartition('::')[2].strip('_')}({', '.join(_operands(operands))})"]
+        case _:
+            assert_never(step)
+
+
+def _is_known(let: Let) -> bool:
+    return isinstance(let.value, Load) and (let.spoken or let.name == let.value.buffer)
+
+
+def _value(let: Let) -> str:
+    """A value; where a load is all there is, the formula says of which element."""
+    if isinstance(let.value, Load):
+        return f"{let.value.buffer}[{', '.join(map(str, let.value.indices))}]"
+    return _spell(let.value).text
+
+
+def _repeats(store: Store) -> bool:
+    """Whether a store only writes the value that has its name."""
+    return isinstance(store.value, Local) and store.value.name == store.buffer
+
+
+def _place(store: Store) -> str:
+    """A piece of a buffer is told apart by where it begins."""
+    shifted = any(len(index.terms) > 1 for index in store.indices)
+    return f"{store.buffer}[{', '.join(map(str, store.indices))}]" if shifted else store.buffer
+
+
+def _spell(expression: Expression) -> Spelled:
+    match expression:
+        case Literal(value):
+            text = f"{value:.6g}" if isinstance(value, float) else str(value)
+            return Spelled(text.replace("inf", "∞"), _SUM if text.startswith("-") else TIGHTEST)
+        case Load(buffer):
+            return Spelled(buffer)
+        case Local(name):
+            return Spelled(name)
+        case Cast(operand, dtype):
+            return Spelled(f"{dtype.value}({_spell(operand).text})")
+        case Apply():
+            return _apply(expression)
+        case _:
+            assert_never(expression)
+
+
+def _apply(expression: Apply) -> Spelled:
+    match expression:
+        case Apply("where", (Apply("greater", (x, Literal(0))), y, Apply("expm1", (z,)))) if x == y == z:
+            return call("elu", 1).fill([_spell(x)])
+        case Apply("multiply", (Apply("multiply", (x, y)), z)) if x == y == z:
+            return Template("{}³", _POWER, (TIGHTEST,)).fill([_spell(x)])
+        case Apply("multiply", (x, y)) if x == y:
+            return Template("{}²", _POWER, (TIGHTEST,)).fill([_spell(x)])
+        case Apply(function, operands):
+            template = TEMPLATES.get(function) or call(function, FUNCTIONS[function].arity)
+            return template.fill([_spell(operand) for operand in operands])
+
+
+def _operands(operands: Sequence[Operand]) -> list[str]:
+    texts = [_operand(operand) for operand in operands]
+    while texts and texts[-1] == "None":
+        texts.pop()
+    return texts
+
+
+def _operand(operand: Operand) -> str:
+    match operand:
+        case TensorOperand(buffer):
+            return buffer
+        case SizeOperand(value):
+            return str(value)
+        case ListOperand(items):
+            return f"[{', '.join(_operand(item) for item in items)}]"
+        case ConstantOperand(value):
+            return str(value)
+        case OptionalOperand(item):
+            return "None" if item is None else _operand(item)
+        case _:
+            assert_never(operand)

@@ -1,1 +1,0 @@
-"""Checks of sizes at the head of emitted Python."""
