@@ -2,6 +2,7 @@
 
 from opwright.operator import Operator, operator
 from opwright.samples import Sample, shapes
+from opwright.version import VERSION
 
 __all__ = ["Operator", "Sample", "operator", "shapes"]
-__version__ = "0.1.0"
+__version__ = VERSION

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import torch
 from torch._ops import OpOverload
@@ -17,9 +17,10 @@ from opwright.binding.autograd import Declined, apply, run_forward
 from opwright.binding.dispatcher import register, row_major
 from opwright.binding.environment import are_plain, is_quiet
 from opwright.binding.function_rung import FunctionRung
+from opwright.binding.kinds import Key, are_constants, constant_key
 from opwright.binding.rungs import RUNGS, Rung, RungName
 from opwright.binding.variant import Plan, SavePolicy, Variant
-from opwright.binding.variants import Key, Variants
+from opwright.binding.variants import Variants
 from opwright.derivation.backward import backward_reference, backward_signature
 from opwright.errors import (
     NoKernel,
@@ -37,9 +38,11 @@ from opwright.tracing.signature import Kind, Signature, place_of, read_signature
 from opwright.tracing.specs import describe
 
 if TYPE_CHECKING:
+    from opwright.ir.integer import Condition
     from opwright.stages import Derivation
 
 DEFAULT_NAMESPACE = "opwright"
+Result = TypeVar("Result")
 _is_grad_enabled = torch.is_grad_enabled
 
 
@@ -77,11 +80,10 @@ class Operator:
         self._arity = len(self._signature.parameters)
         self._names = [parameter.name for parameter in self._signature.parameters]
         self._only_tensors = all(p.kind is Kind.TENSOR and not p.optional for p in self._signature.parameters)
-        identity = fingerprint(reference)
-        self._variants = Variants(identity and f"{identity} {self.name} {save}", self._arity, self._differentiate)
+        self._variants = Variants(self._identity, self._arity, self._differentiate)
         self._served = self._variants.by_call
-        self._function = FunctionRung(self._derive_readable)
-        self._backwards: dict[tuple[int, ...], Operator] = {}
+        self._function = FunctionRung(self._short_name, self._names, self._derive_function)
+        self._backwards: dict[tuple[tuple[int, ...], tuple[int, ...]], Operator] = {}
         self._said: set[str] = set()
         self._overload: OpOverload | None = None
         functools.update_wrapper(self, reference)
@@ -100,7 +102,7 @@ class Operator:
         if self._only_tensors and is_quiet() and are_plain(args):
             try:
                 return self._run(args, ())
-            except Declined:
+            except (Declined, NotImplementedError):  # torch finds no kernel for a nested tensor
                 pass
         return self._run_slowly(args, pinned=pinned)
 
@@ -127,20 +129,13 @@ class Operator:
 
     def _run_slowly(self, args: Sequence[Any], *, pinned: bool, gradients: bool = True) -> Any:
         """Find or make the variant for these arguments, or run the reference and say why."""
-        tensors = [a for a in args if isinstance(a, torch.Tensor)]
-        if not (is_quiet() and are_plain(tensors)) or any(tensor.numel() == 0 for tensor in tensors):
+        if not self._is_ordinary(args):
             return self._run_reference(args)
-        constants = tuple((type(a), a) for a in args if not isinstance(a, torch.Tensor))
-        run = self._run if gradients else self._run_forward
-        try:
-            return run(args, constants)
-        except Declined:
-            pass
+        constants = tuple([constant_key(a) for a in args if not isinstance(a, torch.Tensor)])
         recording = gradients and torch.is_grad_enabled() and True in self._mask(args)
-        mask = self._mask(args) if recording else ()
+        way = (self._mask(args) if recording else (), constants)
         try:
-            self._add_variant(args, (mask, constants), recording)
-            return run(args, constants)
+            return self._run_added(args, way, recording)
         except (UntraceableReference, UnsupportedReturn):
             raise
         except OpwrightError as refusal:
@@ -148,10 +143,36 @@ class Operator:
                 raise
             self._say(refusal)
         except Declined:
-            self._variants.refuse((mask, constants), args, "its kernel declines these arguments")
+            self._variants.refuse(way, args, "its kernel declines these arguments")
         return self._run_reference(args)
 
-    def _add_variant(self, args: Sequence[Any], way: Key, recording: bool) -> Variant:
+    def _run_added(self, args: Sequence[Any], way: Key, recording: bool) -> Any:
+        """Run kernels, found on disk or derived if need be; raises Declined if what was derived declines."""
+        run = self._run if recording else self._run_forward
+        derived = False
+        while True:
+            tried = self._served.get(way, ())
+            try:
+                return run(args, way[1])
+            except Declined:
+                if derived:
+                    raise
+            derived = self._add_variant(args, way, tried, recording)
+
+    def _identity(self) -> str | None:
+        """What variants are recorded under; asked late, when what the reference calls has been defined too."""
+        digest = fingerprint(self.reference)
+        return digest and f"{digest} {self.name} {self._save}"
+
+    def _is_ordinary(self, args: Sequence[Any]) -> bool:
+        """Whether kernels may be asked: nobody listens in, tensors are plain and not empty, the rest are constants."""
+        tensors = [a for a in args if isinstance(a, torch.Tensor)]
+        if not (is_quiet() and are_plain(tensors)) or any(t.is_nested or t.numel() == 0 for t in tensors):
+            return False
+        rest = [a for a in args if not isinstance(a, torch.Tensor)]
+        return not rest or (not self._only_tensors and are_constants(rest))
+
+    def _add_variant(self, args: Sequence[Any], way: Key, tried: Sequence[Variant], recording: bool) -> bool:
         for tensor in args:
             if isinstance(tensor, torch.Tensor) and (tensor.device.type != "cpu" or tensor.layout != torch.strided):
                 raise NoKernel(f"there are no kernels for {tensor.layout} tensors on {tensor.device.type} yet")
@@ -160,21 +181,25 @@ class Operator:
             find_compiler(self._settings)  # before the work of tracing
             return self._derive(args, recording).plan
 
-        return self._variants.add(way, args, self._settings, derive_plan)
+        return self._variants.add(way, args, tried, self._settings, derive_plan)
 
-    def _derive(self, args: Sequence[Any], recording: bool, save: SavePolicy | None = None) -> Derivation:
+    def _derive(self, args: Sequence[Any], recording: bool) -> Derivation:
         from opwright.stages import derive  # imports sympy (0.3 s), which a process that only finds kernels never needs
 
         specs = describe(self._names, args, gradients=recording)
+        derivation = self._guarded(args, lambda: derive(self.reference, specs, self._short_name, self._save))
+        self._check_outputs(derivation.plan.outputs)
+        return derivation
+
+    def _guarded(self, args: Sequence[Any], derive: Callable[[], Result]) -> Result:
+        """Derive; for a wrong call the reference says so, in its own words."""
         try:
-            derivation = derive(self.reference, specs, self._short_name, save or self._save)
+            return derive()
         except OpwrightError:
             raise
         except Exception as error:
-            self.reference(*args)  # a wrong call: the reference says so, in its own words
+            self.reference(*args)
             raise NoKernel(f"tracing it failed with {type(error).__name__}: {error}") from error
-        self._check_outputs(derivation.plan.outputs)
-        return derivation
 
     def _check_outputs(self, outputs: int) -> None:
         declared = self._signature.outputs
@@ -207,14 +232,17 @@ class Operator:
 
     def backward_operator(self, plan: Plan) -> Operator:
         """The operator (arguments…, incoming gradients…) → gradients, derived like any other."""
-        if plan.gradients not in self._backwards:
+        wanted = (plan.gradients, plan.tangents)
+        if wanted not in self._backwards:
             reference = backward_reference(self.reference, self._arity, plan.gradients, plan.tangents)
             signature = backward_signature(self._signature, plan.tangents, plan.outputs, len(plan.gradients))
             suffix = "_".join(self._names[position] for position in plan.gradients)
-            self._backwards[plan.gradients] = Operator(
+            if len(plan.tangents) < plan.outputs:
+                suffix += "".join(f"_of_{position}" for position in plan.tangents)
+            self._backwards[wanted] = Operator(
                 reference, name=f"{self.name}_backward_{suffix}", signature=signature, settings=self._settings
             )
-        return self._backwards[plan.gradients]
+        return self._backwards[wanted]
 
     # -- the dispatcher --------------------------------------------------------------------------------------------
 
@@ -267,7 +295,7 @@ class Operator:
             if name == "cpp":
                 find_compiler(self._settings)
             if self.samples is not None:
-                self._derive_readable(self._example().args)
+                self._derive_function(self._example().args) if name == "function" else self.derivation()
         except OpwrightError as error:
             return error.fact
         return ""
@@ -298,8 +326,7 @@ class Operator:
 
     def _serve_function(self, *args: Any, **kwargs: Any) -> Any:
         args = self._signature.bind(args, kwargs)
-        tensors = [a for a in args if isinstance(a, torch.Tensor)]
-        if not (is_quiet() and are_plain(tensors)) or any(tensor.numel() == 0 for tensor in tensors):
+        if not self._is_ordinary(args):
             return self._run_reference(args)
         result = self._function(args)
         self.last_rung = "function"
@@ -326,9 +353,17 @@ class Operator:
         """
         return self._derive(_requiring_gradients(self._example().args), recording=True)
 
-    def _derive_readable(self, args: Sequence[Any]) -> Derivation:
-        """With a backward pass that starts from the inputs alone, as the function rung is written."""
-        return self._derive(_requiring_gradients(args), recording=True, save="inputs")
+    def _derive_function(self, args: Sequence[Any]) -> tuple[str, tuple[Condition, ...]]:
+        from opwright.stages import derive_function
+
+        specs = describe(self._names, _requiring_gradients(args), gradients=True)
+        place = str(place_of(self.reference))
+        module = self._guarded(args, lambda: derive_function(self.reference, specs, self._short_name, place))
+        return module.text, module.guards
+
+    def function_source(self) -> str:
+        """The emitted text of the rung "function", for the first sample."""
+        return self._derive_function(self._example().args)[0]
 
     def source(self, rung: RungName = "cpp") -> str:
         """The emitted source of a rung, for the first sample.
@@ -360,6 +395,10 @@ class Operator:
         from opwright.benchmark import bench
 
         return bench(self, **options)
+
+    def __reduce__(self) -> str:
+        """An operator is copied and pickled as a function is: by its name."""
+        return self.__qualname__  # type: ignore[no-any-return, attr-defined]  # set by update_wrapper
 
     def __repr__(self) -> str:
         return f"<opwright operator {self.name}>"

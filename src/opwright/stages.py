@@ -10,8 +10,12 @@ from torch.fx import Node
 
 from opwright.binding.variant import Plan, Saved, SavePolicy
 from opwright.codegen.cpp_program import emit_program
+from opwright.codegen.python_function import emit_function
+from opwright.codegen.python_layout import ConstantParameter, FunctionLayout, TensorParameter
 from opwright.derivation.joint import Joint, trace_joint
 from opwright.derivation.partition import Partition, inputs_behind, partition
+from opwright.errors import NoKernel
+from opwright.ir.integer import Condition
 from opwright.ir.program import Program
 from opwright.lowering.lower import lower
 from opwright.passes.optimize import optimize
@@ -19,6 +23,7 @@ from opwright.toolchain.source import Source
 from opwright.tracing.graph import Graph
 from opwright.tracing.specs import ArgumentSpec, TensorSpec
 from opwright.tracing.trace import trace
+from opwright.version import VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,14 @@ class Derivation:
     plan: Plan
 
 
+@dataclass(frozen=True, slots=True)
+class FunctionModule:
+    """The rung "function" for one kind of arguments: a Python module, and for which sizes it is valid."""
+
+    text: str
+    guards: tuple[Condition, ...]
+
+
 def derive(
     reference: Callable[..., Any], specs: Sequence[ArgumentSpec], name: str, save: SavePolicy = "auto"
 ) -> Derivation:
@@ -57,7 +70,9 @@ def derive(
     """
     specs = tuple(specs)
     if any(isinstance(spec, TensorSpec) and spec.requires_grad for spec in specs):
-        return _derive_with_gradients(trace_joint(reference, specs), specs, name, save)
+        joint = trace_joint(reference, specs)
+        if any(gradient is not None for gradient in joint.gradients):
+            return _derive_with_gradients(joint, specs, name, save)
     graph, bare = trace(reference, specs)
     forward = optimize(lower(graph, f"{name}_forward", _named_inputs(graph), _outputs(graph), graph.guards))
     plan = Plan(
@@ -71,6 +86,42 @@ def derive(
         saved=Saved((), 0, (), ()),
     )
     return Derivation(specs, graph, forward, None, plan)
+
+
+def derive_function(
+    reference: Callable[..., Any], specs: Sequence[ArgumentSpec], name: str, place: str
+) -> FunctionModule:
+    """Derive the rung "function": an `autograd.Function` in torch operations that starts from the inputs alone.
+
+    Args:
+        reference: The function as written.
+        specs: One for each parameter; a floating tensor requires a gradient.
+        name: What the emitted function is called.
+        place: Where the reference is defined, for the header.
+
+    Raises:
+        UntraceableReference, NoKernel: As `derive`; also if the reference hides operations from autograd, because the
+            emitted backward would then be differentiated differently.
+    """
+    joint = trace_joint(reference, specs)
+    graph = joint.graph
+    if graph.hides_from_autograd:
+        raise NoKernel("it uses detach or no_grad, which an emitted autograd.Function cannot pass on to higher orders")
+    tangents = [node for node in joint.tangents if node is not None]
+    arguments = [(given, node) for given, node in _named_inputs(graph) if node not in tangents]
+    forward = optimize(lower(graph, name, arguments, _outputs(graph), graph.guards))
+    gradients = {position: node for position, node in enumerate(joint.gradients) if node is not None}
+    wanted = [(f"grad_{specs[position].name}", node) for position, node in gradients.items()]
+    backward = optimize(lower(graph, f"{name}_backward", _named_inputs(graph), wanted)) if wanted else None
+    parameters: list[TensorParameter | ConstantParameter] = []
+    results = dict(zip(gradients, backward.outputs if backward else (), strict=True))
+    for position, spec in enumerate(specs):
+        if isinstance(spec, TensorSpec):
+            parameters.append(TensorParameter(spec.name, results.get(position)))
+        else:
+            parameters.append(ConstantParameter(spec.name, spec.value))
+    layout = FunctionLayout(tuple(parameters), joint.bare, name, place, VERSION)
+    return FunctionModule(emit_function(name, forward, backward, layout), forward.guards)
 
 
 def _derive_with_gradients(joint: Joint, specs: tuple[ArgumentSpec, ...], name: str, save: SavePolicy) -> Derivation:

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from opwright.binding.kinds import Key, kind_of
 from opwright.binding.variant import Differentiate, Plan, Variant, load_variant
 from opwright.errors import NoKernel, OpwrightError
 from opwright.settings import Settings
@@ -20,18 +21,6 @@ from opwright.toolchain.records import RecordStore
 
 _MOST_VARIANTS = 32
 
-Key = tuple[Any, ...]
-
-
-def kind_of(arguments: Sequence[Any]) -> Key:
-    """What a variant depends on: dtype, device, layout and which sizes are one, of every tensor; values of the rest."""
-    return tuple(
-        (str(a.dtype), a.device.type, str(a.layout), a.requires_grad, tuple(size == 1 for size in a.shape))
-        if isinstance(a, torch.Tensor)
-        else (type(a).__name__, repr(a))
-        for a in arguments
-    )
-
 
 class Variants:
     """All variants of an operator, the latest used first for each way of calling it.
@@ -39,21 +28,32 @@ class Variants:
     A way of calling is which arguments require gradients, and the values of those that are not tensors.
     """
 
-    def __init__(self, identity: str | None, arity: int, differentiate: Differentiate) -> None:
+    def __init__(self, identity: Callable[[], str | None], arity: int, differentiate: Differentiate) -> None:
         self._identity = identity
         self._load = functools.partial(load_variant, arity=arity, differentiate=differentiate)
         self._lock = threading.RLock()
         self._refusals: dict[Key, OpwrightError] = {}
         self.by_call: dict[Key, list[Variant]] = {}
 
-    def add(self, way: Key, arguments: Sequence[Any], settings: Settings, derive: Callable[[], Plan]) -> Variant:
-        """Make the variant for arguments that no variant at hand takes.
+    def add(
+        self,
+        way: Key,
+        arguments: Sequence[Any],
+        tried: Sequence[Variant],
+        settings: Settings,
+        derive: Callable[[], Plan],
+    ) -> bool:
+        """Find or make a variant for arguments that no variant at hand takes.
 
         Args:
             way: The way of calling.
             arguments: The arguments of the call.
+            tried: The variants that declined; if there are others by now, none is added.
             settings: Where to build and keep it.
             derive: Traces the reference for these arguments.
+
+        Returns:
+            Whether it was derived for these arguments, so that nothing is left to be found if it declines them.
 
         Raises:
             OpwrightError: If it cannot be derived, or not built here; the same again at every later attempt.
@@ -61,16 +61,19 @@ class Variants:
         kind = (way, kind_of(arguments))
         with self._lock:
             if kind in self._refusals:
-                raise self._refusals[kind]
-            known = self.by_call.get(way, [])
+                raise _again(self._refusals[kind])
+            known = self.by_call.get(way, ())
+            if known is not tried:
+                return False
             if len(known) >= _MOST_VARIANTS:
                 raise self._refuse(kind, NoKernel(f"it was traced for {_MOST_VARIANTS} kinds of sizes already"))
             try:
-                variant = self._recorded(kind, known, settings) or self._derived(kind, settings, derive)
+                recorded = self._recorded(kind, known, settings)
+                variant = recorded or self._derived(kind, settings, derive)
             except OpwrightError as refusal:
                 raise self._refuse(kind, refusal) from None
             self.by_call[way] = [variant, *known]
-            return variant
+            return recorded is None
 
     def _derived(self, kind: Key, settings: Settings, derive: Callable[[], Plan]) -> Variant:
         plan = derive()
@@ -87,16 +90,17 @@ class Variants:
         return sum(len(variants) for variants in self.by_call.values())
 
     def _refuse(self, kind: Key, refusal: OpwrightError) -> OpwrightError:
-        self._refusals[kind] = refusal
+        self._refusals[kind] = _again(refusal)
         return refusal
 
     def _recorded(self, kind: Key, known: Sequence[Variant], settings: Settings) -> Variant | None:
         """A variant that another process derived; those loaded already have declined the call."""
-        if self._identity is None:
+        identity = self._identity()
+        if identity is None:
             return None
         store = RecordStore(settings)
         for position in range(_MOST_VARIANTS):
-            record = store.read("plans", self._record_key(kind, position))
+            record = store.read("plans", _record_key(identity, kind, position))
             if record is None:
                 return None
             plan = Plan.from_record(record)
@@ -105,18 +109,25 @@ class Variants:
         return None
 
     def _record(self, kind: Key, plan: Plan, settings: Settings) -> None:
-        if self._identity is None:
+        identity = self._identity()
+        if identity is None:
             return
         store = RecordStore(settings)
         for position in range(_MOST_VARIANTS):
-            key = self._record_key(kind, position)
+            key = _record_key(identity, kind, position)
             if store.read("plans", key) is None:
                 store.write("plans", key, plan.to_record())
                 return
 
-    def _record_key(self, kind: Key, position: int) -> str:
-        facts = json.dumps([self._identity, torch.__version__, _own_version(), repr(kind), position])
-        return hashlib.sha256(facts.encode()).hexdigest()
+
+def _record_key(identity: str, kind: Key, position: int) -> str:
+    facts = json.dumps([identity, torch.__version__, _own_version(), repr(kind), position])
+    return hashlib.sha256(facts.encode()).hexdigest()
+
+
+def _again(refusal: OpwrightError) -> OpwrightError:
+    """The same refusal without its traceback, which would keep the arguments of a call alive."""
+    return type(refusal)(refusal.fact, place=refusal.place, hint=refusal.hint)
 
 
 @functools.cache

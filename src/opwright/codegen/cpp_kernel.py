@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from opwright.codegen.cpp_expression import CPP_TYPES, VMATH_FUNCTIONS, spell_value
@@ -11,7 +11,7 @@ from opwright.errors import NoKernel
 from opwright.ir.dtype import DType
 from opwright.ir.expression import Apply, Expression, Load, children
 from opwright.ir.integer import ZERO, Integer, linear_coefficients
-from opwright.ir.program import Buffer, Kernel
+from opwright.ir.program import Kernel
 
 # Work, in units of about 0.04 ns for each element, below which a second thread costs more than it brings (10 µs).
 _WORK_OF_ONE_THREAD = 280_000
@@ -77,14 +77,16 @@ def emit_row_function(kernel: Kernel, name: str, formulas: Sequence[str]) -> str
     return "\n".join(lines)
 
 
-def emit_launch(kernel: Kernel, function: str, buffers: Mapping[str, Buffer]) -> list[str]:
-    """The lines of the launcher that run a row function over all rows."""
+def emit_launch(kernel: Kernel, function: str, numbers: Set[str]) -> list[str]:
+    """The lines of the launcher that run a row function over all rows; `numbers` are buffers that are plain variables."""
     axes = max(len(kernel.axes), 1)
     extents = ", ".join(spell_size(axis.extent) for axis in kernel.axes) or "1"
     lines = ["{", f"  const Size extents[] = {{{extents}}};", f"  const Operand<{axes}> operands[] = {{"]
     for access in accesses_of(kernel):
         qualifier = "" if access.stored else "const "
         place = f"{access.buffer}.at<{qualifier}{CPP_TYPES[access.dtype]}>({access.offset})"
+        if access.buffer in numbers:
+            place = f"&{access.buffer}"
         strides = f"{{{', '.join(access.strides)}}}"
         if access.stored:
             lines.append(f"      store<{axes}>({place}, {strides}),")
@@ -147,7 +149,8 @@ def _times(factor: Integer, stride: str) -> str:
 
 def grain(kernel: Kernel) -> int:
     """How many elements one thread should have at least."""
-    cost = sum(_cost(part.value) for part in (*kernel.lets, *kernel.stores))
+    values = [let.value for let in kernel.lets] + [store.value for store in kernel.stores]
+    cost = sum(map(_cost, values))
     return max(_LEAST_GRAIN, min(_MOST_GRAIN, _WORK_OF_ONE_THREAD // max(cost, 1)))
 
 

@@ -23,13 +23,13 @@ from opwright.ir.program import (
     ConstantOperand,
     Kernel,
     ListOperand,
+    Number,
     Operand,
     OptionalOperand,
     Program,
     SizeOperand,
     TensorOperand,
     View,
-    buffers_of,
     view_axes,
 )
 
@@ -70,7 +70,7 @@ class _Emitter:
     def __init__(self, program: Program, formulas: Mapping[str, Sequence[str]]) -> None:
         self.program = program
         self.formulas = formulas
-        self.buffers = buffers_of(program)
+        self.numbers = {step.target.name for step in program.steps if isinstance(step, Number)}
         self.call_results = {t.name for step in program.steps if isinstance(step, Call) for t in step.targets}
 
     def body(self) -> str:
@@ -91,9 +91,11 @@ class _Emitter:
             match step:
                 case Kernel():
                     lines += [line for target in step.targets for line in _allocation(target)]
-                    lines += emit_launch(step, names[id(step)], self.buffers)
+                    lines += emit_launch(step, names[id(step)], self.numbers)
                 case View():
                     lines += _view(step)
+                case Number(target, value):
+                    lines.append(f"const Size {target.name} = {spell_size(value)};")
                 case Call():
                     lines += _call(step)
                 case _:

@@ -14,6 +14,7 @@ from opwright.ir.program import (
     Kernel,
     Let,
     ListOperand,
+    Number,
     Operand,
     OptionalOperand,
     Program,
@@ -70,6 +71,8 @@ def step_formulas(step: Step) -> list[str]:
             return [*named, *kept]
         case View(target, source, indices):
             return [f"{target.name} = {source}[{', '.join(map(str, indices))}]"]
+        case Number(target, value):
+            return [f"{target.name} = {value}"]
         case Call(targets, function, _, operands):
             results = ", ".join(target.name for target in targets)
             return [f"{results} = {function.rpartition('::')[2].strip('_')}({', '.join(_operands(operands))})"]

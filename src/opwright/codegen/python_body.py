@@ -26,6 +26,7 @@ from opwright.ir.program import (
     Call,
     Kernel,
     Let,
+    Number,
     Program,
     Store,
     View,
@@ -91,6 +92,8 @@ class _Writer:
                     self._kernel(step)
                 case View():
                     self._view(step)
+                case Number(target, value):
+                    self.buffers[target.name] = self._named(target.name, f"torch.tensor({self.sizes.spell(value)})")
                 case Call():
                     self._call(step)
         return tuple(self._buffer(output) for output in self.program.outputs)

@@ -32,8 +32,13 @@ def backward_reference(
         create_graph = torch.is_grad_enabled()
         with torch.enable_grad():
             for position in wanted:
-                if not arguments[position].requires_grad:
-                    arguments[position] = arguments[position].detach().requires_grad_()
+                given_here = arguments[position]
+                # An alias: what this argument does through another, or given twice, is the caller's to add up.
+                arguments[position] = (
+                    torch.ops.aten.alias(given_here)
+                    if given_here.requires_grad
+                    else given_here.detach().requires_grad_()
+                )
             returned = reference(*arguments)
             outputs = (returned,) if isinstance(returned, torch.Tensor) else returned
             sources = [arguments[position] for position in wanted]

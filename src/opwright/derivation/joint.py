@@ -50,7 +50,9 @@ def trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) ->
 def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> Joint:
     session = Session()
     arguments = [session.argument(spec) for spec in specs]
-    outputs, bare = session.call(reference, arguments)
+    returned, bare = session.call(reference, arguments)
+    with session.recording():
+        outputs = _distinct(returned)
     wanted = [argument for argument, spec in zip(arguments, specs, strict=True) if _requires_grad(spec)]
     flowing = [output for output in outputs if output.requires_grad]
     if any(output is argument for output in outputs for argument in arguments):
@@ -69,6 +71,15 @@ def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -
         tangents=tuple(session.node(incoming[id(o)]) if id(o) in incoming else None for o in outputs),
         gradients=tuple(_node(session, gradients.get(id(argument))) for argument in arguments),
         bare=bare,
+    )
+
+
+def _distinct(outputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """The same outputs; a tensor that is returned again comes as an alias, which has an incoming gradient of its own."""
+    found: dict[int, torch.Tensor] = {}
+    return tuple(
+        torch.ops.aten.alias(output) if id(output) in found else found.setdefault(id(output), output)
+        for output in outputs
     )
 
 

@@ -2,7 +2,7 @@
 
 Recomputing an element-wise value inside a fused kernel costs a few instructions; saving it costs memory traffic. So
 inputs are saved (they are alive anyway), element-wise values and views are computed again, and only where a library
-operation (a matrix product) would have to run twice does a minimum cut choose what to keep.
+operation (a matrix product) or a copy (`cat`) would have to run twice does a minimum cut choose what to keep.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _is_cheap(node: Node) -> bool:
     if node.target is operator.getitem:
         return isinstance(node.args[0], Node) and _is_cheap(node.args[0])
     packet = node.target.overloadpacket if isinstance(node.target, OpOverload) else None
-    return packet in POINTWISE or packet in VIEWS or packet in _SPLITS or packet is aten.cat
+    return packet in POINTWISE or packet in VIEWS or packet in _SPLITS
 
 
 def _cut(joint: Joint, border: Sequence[Node], arguments: Sequence[Node]) -> list[Node]:

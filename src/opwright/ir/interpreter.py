@@ -26,6 +26,7 @@ from opwright.ir.program import (
     ConstantOperand,
     Kernel,
     ListOperand,
+    Number,
     Operand,
     OptionalOperand,
     Program,
@@ -77,6 +78,8 @@ def interpret(
                     _run_kernel(step, buffers, numbers)
                 case View():
                     buffers[step.target.name] = _view(step, buffers, numbers)
+                case Number(target, value):
+                    buffers[target.name] = np.asarray(evaluate(value, numbers), _dtype(target))
                 case Call():
                     buffers.update(_call(step, buffers, numbers, meanings))
                 case _:

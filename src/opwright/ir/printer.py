@@ -27,6 +27,7 @@ from opwright.ir.program import (
     Kernel,
     Let,
     ListOperand,
+    Number,
     Operand,
     OptionalOperand,
     Program,
@@ -71,6 +72,8 @@ def print_step(step: Step) -> str:
             return _kernel(step)
         case View(target, source, indices):
             return f"view {print_buffer(target)} = {source}{_bracket(indices)}"
+        case Number(target, value):
+            return f"number {print_buffer(target)} = {value}"
         case Call(targets, function, overload, operands):
             called = f"{function}.{overload}" if overload else function
             results, given = ", ".join(map(print_buffer, targets)), ", ".join(map(_operand, operands))

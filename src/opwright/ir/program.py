@@ -3,6 +3,7 @@
     program = Program(name, inputs, sizes, steps, outputs, guards)
     step    = Kernel(name, axes, lets, stores)        a fused loop nest: for every point of the axes, lets then stores
             | View(target, source, indices)           target[axes] is source[indices(axes)]; no data moves
+            | Number(target, value)                   a size as a tensor without dimensions
             | Call(targets, function, operands)       a library operation of torch, by name
     let     = Let(name, value)                        binds a scalar inside a kernel
     store   = Store(buffer, indices, value)           writes one element of a buffer
@@ -79,6 +80,14 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
+class Number:
+    """A size that takes part in arithmetic, such as the count a mean divides by."""
+
+    target: Buffer
+    value: Integer
+
+
+@dataclass(frozen=True, slots=True)
 class TensorOperand:
     """A buffer given to a library operation."""
 
@@ -130,7 +139,7 @@ class Call:
     operands: tuple[Operand, ...]
 
 
-Step = Kernel | View | Call
+Step = Kernel | View | Number | Call
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +166,7 @@ def view_axes(rank: int) -> tuple[str, ...]:
 
 def targets_of(step: Step) -> tuple[Buffer, ...]:
     """The buffers a step declares."""
-    return (step.target,) if isinstance(step, View) else step.targets
+    return (step.target,) if isinstance(step, View | Number) else step.targets
 
 
 def buffers_of(program: Program) -> dict[str, Buffer]:

@@ -15,6 +15,7 @@ from opwright.ir.program import (
     Kernel,
     Let,
     ListOperand,
+    Number,
     Operand,
     OptionalOperand,
     Program,
@@ -83,6 +84,8 @@ def _step(step: Step, rewrite: Rewrite) -> Step:
             )
         case View():
             return replace(step, target=_buffer(step.target, rewrite), indices=tuple(map(rewrite, step.indices)))
+        case Number():
+            return replace(step, value=rewrite(step.value))
         case Call():
             return replace(
                 step,

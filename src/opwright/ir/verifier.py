@@ -20,6 +20,7 @@ from opwright.ir.program import (
     Kernel,
     Let,
     ListOperand,
+    Number,
     Operand,
     OptionalOperand,
     Program,
@@ -243,6 +244,8 @@ def _reads(step: Step) -> Iterator[tuple[str, Let | Store | None]]:
             yield from ((load.buffer, statement) for load, statement in _loads(step))
         case View():
             yield step.source, None
+        case Number():
+            return
         case Call():
             yield from ((name, None) for operand in step.operands for name in operand_buffers(operand))
 
@@ -268,7 +271,7 @@ def _axes_of(step: Step) -> set[str]:
             return {axis.name for axis in step.axes}
         case View():
             return set(view_axes(len(step.target.shape)))
-        case Call():
+        case Number() | Call():
             return set()
 
 
@@ -277,6 +280,8 @@ def _sizes_in(step: Step) -> Iterator[Integer]:
         yield from target.shape
     if isinstance(step, Kernel):
         yield from (axis.extent for axis in step.axes)
+    if isinstance(step, Number):
+        yield step.value
     if isinstance(step, Call):
         for operand in step.operands:
             yield from _operand_sizes(operand)

@@ -15,17 +15,18 @@ import torch
 from torch._ops import OpOverload
 from torch.fx import Node
 
+from opwright.errors import NoKernel
 from opwright.ir.dtype import DType
 from opwright.ir.expression import Expression, Literal, Load, cast
-from opwright.ir.integer import ONE, ZERO, Condition, Integer, symbol
-from opwright.ir.program import Axis, Buffer, Call, Kernel, Program, Step, Store, View
+from opwright.ir.integer import ONE, ZERO, Condition, Integer, linear_coefficients, substitute, symbol
+from opwright.ir.program import Axis, Buffer, Call, Kernel, Number, Program, Step, Store, View, view_axes
 from opwright.lowering.bind_sizes import bind_sizes
 from opwright.lowering.calls import named_arguments, operands_of
 from opwright.lowering.equal_sizes import EqualSizes
 from opwright.lowering.names import Names
 from opwright.lowering.pointwise import POINTWISE, Pointwise
 from opwright.lowering.promotion import program_dtype, promoted
-from opwright.lowering.views import VIEWS, split_indices
+from opwright.lowering.views import VIEWS, Indices, split_indices
 from opwright.tracing.graph import Graph, value_of
 
 aten = torch.ops.aten
@@ -62,6 +63,8 @@ class _Lowering:
     guards: tuple[Condition, ...]
     steps: list[Step] = field(default_factory=list)
     buffers: dict[Node, Buffer] = field(default_factory=dict)
+    numbers: dict[Integer, Buffer] = field(default_factory=dict)
+    views: dict[str, tuple[Buffer, Indices]] = field(default_factory=dict)
     aliases: set[str] = field(default_factory=set)
 
     def program(self) -> Program:
@@ -118,7 +121,7 @@ class _Lowering:
         values = [arguments[name] for name in row.operands]
         compute = program_dtype(value_of(node).dtype)
         if row.compares:
-            compute = promoted([value_of(v) if isinstance(v, Node) else v for v in values])
+            compute = promoted([_promotable(value) for value in values])
         if not row.computes_in(compute) or _has_tensor_bounds(arguments):
             return False
         target = self._declare(node)
@@ -135,6 +138,8 @@ class _Lowering:
         return True
 
     def _operand(self, value: Any, axes: Sequence[Axis]) -> Expression:
+        if isinstance(value, Integer) and value.constant is None:
+            return self._number(value)
         if not isinstance(value, Node):
             return _literal(value)
         buffer = self.buffers[value]
@@ -144,26 +149,46 @@ class _Lowering:
         )
         return Load(buffer.name, indices, buffer.dtype)
 
+    def _number(self, value: Integer) -> Expression:
+        if value not in self.numbers:
+            self.numbers[value] = Buffer(self.names.fresh("size"), DType.INT64, ())
+            self.steps.append(Number(self.numbers[value], value))
+        return Load(self.numbers[value].name, (), DType.INT64)
+
     def _view(self, node: Node, arguments: Mapping[str, Any]) -> bool:
         assert isinstance(node.target, OpOverload)
         source = self.buffers[arguments["self"]]
         indices = VIEWS[node.target.overloadpacket](source.shape, self._shape(node), arguments)
-        if indices is None:
+        axes = view_axes(len(self._shape(node)))
+        if indices is None or any(linear_coefficients(index, axes) is None for index in indices):
             return False
-        self.steps.append(View(self._declare(node), source.name, indices))
+        self._see(node, source, indices)
         return True
+
+    def _see(self, node: Node, source: Buffer, indices: Indices) -> None:
+        """Declare a view, of what lies in memory rather than of another view; one that changes nothing is its base."""
+        base, through = self.views.get(source.name, (source, None))
+        if through is not None:
+            at = dict(zip(view_axes(len(indices)), indices, strict=True))
+            indices = tuple(substitute(index, at) for index in through)
+        shape = self._shape(node)
+        if shape == base.shape and indices == tuple(symbol(axis) for axis in view_axes(len(shape))):
+            self.buffers[node] = base
+            return
+        target = self._declare(node)
+        self.views[target.name] = (base, indices)
+        self.steps.append(View(target, base.name, indices))
 
     def _split(self, node: Node, arguments: Mapping[str, Any]) -> None:
         source = self.buffers[arguments["self"]]
         dimension = arguments.get("dim", 0) % len(source.shape)
         offset = ZERO
-        for piece in sorted(node.users, key=lambda user: user.args[1]):
+        for piece in sorted(node.users, key=_position):
             offset = self._offset(node, piece, dimension)
-            indices = split_indices(source.shape, self._shape(piece), dimension, offset)
-            self.steps.append(View(self._declare(piece), source.name, indices))
+            self._see(piece, source, split_indices(source.shape, self._shape(piece), dimension, offset))
 
     def _offset(self, node: Node, piece: Node, dimension: int) -> Integer:
-        before = node.meta["val"][: piece.args[1]]
+        before = node.meta["val"][: _position(piece)]
         return sum((self._size(member.shape[dimension]) for member in before), ZERO)
 
     def _cat(self, node: Node, arguments: Mapping[str, Any]) -> None:
@@ -184,10 +209,7 @@ class _Lowering:
             offset = offset + piece.shape[dimension]
 
     def _call(self, node: Node, func: OpOverload) -> None:
-        members = (
-            sorted(node.users, key=lambda user: user.args[1]) if isinstance(node.meta["val"], (tuple, list)) else []
-        )
-        targets = tuple(self._declare(member) for member in members) if members else (self._declare(node),)
+        targets = tuple(self._declare(member) for member in _members(func, node))
         if any(returned.alias_info is not None for returned in func._schema.returns):
             self.aliases.update(target.name for target in targets)
         operands = operands_of(func, node, self.buffers)
@@ -196,7 +218,7 @@ class _Lowering:
     def _result(self, name: str, node: Node, taken: Sequence[str]) -> str:
         """An output is a buffer of its own: copy what is an input, a view, or returned already."""
         buffer = self.buffers[node]
-        own = {target.name for step in self.steps if not isinstance(step, View) for target in step.targets}
+        own = {target.name for step in self.steps if isinstance(step, Kernel | Call) for target in step.targets}
         if buffer.name in own - self.aliases and buffer.name not in taken:
             return buffer.name
         copy = Buffer(self.names.fresh(name), buffer.dtype, buffer.shape)
@@ -215,7 +237,32 @@ _PARAMETERS = {
 def _literal(value: Any) -> Expression:
     if isinstance(value, bool):
         return Literal(value, DType.BOOL)
+    if isinstance(value, Integer):
+        value = value.constant
     return Literal(value, DType.INT64 if isinstance(value, int) else DType.FLOAT64)
+
+
+def _promotable(value: Any) -> Any:
+    """A tensor, or a number of the same type, for torch's promotion rules."""
+    if isinstance(value, Integer):
+        return 1
+    return value_of(value) if isinstance(value, Node) else value
+
+
+def _position(member: Node) -> int:
+    position = member.args[1]
+    assert isinstance(position, int)
+    return position
+
+
+def _members(func: OpOverload, node: Node) -> list[Node]:
+    """The results of a library operation, all of them, in order."""
+    if not isinstance(node.meta["val"], (tuple, list)):
+        return [node]
+    members = sorted(node.users, key=_position)
+    if [_position(member) for member in members] != list(range(len(func._schema.returns))):
+        raise NoKernel(f"{func.name()} leaves out some of its results")
+    return members
 
 
 def _has_tensor_bounds(arguments: Mapping[str, Any]) -> bool:

@@ -253,6 +253,9 @@ POINTWISE: dict[Any, Pointwise] = {
     aten.conj_physical: Pointwise(_ONE, _identity, integral=True, truth=True),
     aten.positive: Pointwise(_ONE, _identity, integral=True, truth=True),
     # one value everywhere
+    aten.scalar_tensor: Pointwise(("s",), _fill, integral=True, truth=True),
+    aten.fill: Pointwise(("value",), _fill, integral=True, truth=True),
+    aten.copy: Pointwise(("src",), _identity, integral=True, truth=True),
     aten.full: Pointwise(("fill_value",), _fill, integral=True, truth=True),
     aten.full_like: Pointwise(("fill_value",), _fill, integral=True, truth=True),
 }

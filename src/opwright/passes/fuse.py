@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from opwright.ir.expression import Cast, Expression, Literal, Load, Local, rewrite_children
+from opwright.ir.expression import Cast, Expression, Literal, Load, Local, children, rewrite_children
 from opwright.ir.integer import Integer, substitute, symbol
 from opwright.ir.program import (
     Axis,
@@ -13,6 +13,7 @@ from opwright.ir.program import (
     Call,
     Kernel,
     Let,
+    Number,
     Program,
     Step,
     Store,
@@ -48,8 +49,8 @@ class _Group:
     values: dict[tuple[str, Indices], Expression] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
 
-    def kernel(self) -> Kernel:
-        return Kernel(self.stores[0].buffer, tuple(self.targets), self.axes, tuple(self.lets), tuple(self.stores))
+    def kernel(self, name: str) -> Kernel:
+        return Kernel(name, tuple(self.targets), self.axes, tuple(self.lets), tuple(self.stores))
 
 
 class _Fusion:
@@ -57,10 +58,14 @@ class _Fusion:
         self.program = program
         self.buffers = buffers_of(program)
         self.views = {step.target.name: step for step in program.steps if isinstance(step, View)}
-        self.kernels = {step.targets[0].name: step for step in program.steps if _is_plain(step)}
+        self.kernels = {
+            step.targets[0].name: step for step in program.steps if isinstance(step, Kernel) and _is_plain(step)
+        }
         self.in_memory = self._find_in_memory()
         self.position: dict[str, int] = {buffer.name: -1 for buffer in program.inputs}
-        self.plan: list[_Group | View | Call] = []
+        numbers = [step for step in program.steps if isinstance(step, Number)]
+        self.position.update((number.target.name, -1) for number in numbers)
+        self.plan: list[_Group | View | Number | Call] = [*numbers]
 
     def run(self) -> Program:
         for step in self.program.steps:
@@ -73,7 +78,15 @@ class _Fusion:
                     self._place(step, [name for operand in operands for name in operand_buffers(operand)], targets)
                 case _:
                     pass
-        steps: list[Step] = [entry.kernel() if isinstance(entry, _Group) else entry for entry in self.plan]
+        names: set[str] = set()
+        steps: list[Step] = []
+        for entry in self.plan:
+            if isinstance(entry, _Group):
+                name = _fresh(entry.stores[0].buffer, names)
+                names.add(name)
+                steps.append(entry.kernel(name))
+            else:
+                steps.append(entry)
         return replace(self.program, steps=tuple(steps))
 
     def _find_in_memory(self) -> set[str]:
@@ -84,6 +97,8 @@ class _Fusion:
                 case Call(targets=targets, operands=operands):
                     found.update(target.name for target in targets)
                     found.update(name for operand in operands for name in operand_buffers(operand))
+                case Number(target=target):
+                    found.add(target.name)
                 case Kernel(stores=stores) if not _is_plain(step):
                     found.update(store.buffer for store in stores)
                 case _:
@@ -132,7 +147,8 @@ class _Fusion:
     ) -> None:
         """Collect the buffers a value would be loaded from, were it computed in `group`."""
         if not isinstance(value, Load):
-            rewrite_children(value, lambda child: self._needs(child, group, at, needed, seen) or child)
+            for child in children(value):
+                self._needs(child, group, at, needed, seen)
             return
         indices = tuple(substitute(index, at) for index in value.indices)
         if (value.buffer, indices) in seen or (value.buffer, indices) in group.values:

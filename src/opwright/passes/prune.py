@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import assert_never
 
 from opwright.ir.expression import Expression, Load, Local, children
-from opwright.ir.program import Call, Kernel, Let, Program, Step, View, operand_buffers, targets_of
+from opwright.ir.program import Call, Kernel, Let, Number, Program, Step, View, operand_buffers, targets_of
 from opwright.passes.rewrite import map_kernels
 
 
@@ -58,8 +59,13 @@ def _writes(step: Step) -> set[str]:
 def _reads(step: Step) -> set[str]:
     match step:
         case Kernel(lets=lets, stores=stores):
-            return {name for part in (*lets, *stores) for name in _loads(part.value)}
+            values = [let.value for let in lets] + [store.value for store in stores]
+            return {name for value in values for name in _loads(value)}
         case View(source=source):
             return {source}
+        case Number():
+            return set()
         case Call(operands=operands):
             return {name for operand in operands for name in operand_buffers(operand)}
+        case _:
+            assert_never(step)

@@ -15,8 +15,12 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy
 import torch
+from torch._ops import OpOverload, OpOverloadPacket
 
+# Objects of torch and NumPy that are what their names say, and hold nothing else.
+_NAMED = (OpOverload, OpOverloadPacket, numpy.ufunc, types.MethodDescriptorType, types.WrapperDescriptorType)
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), type(...), torch.dtype, torch.device)
 
 
@@ -48,10 +52,12 @@ def _parts(value: Any, seen: set[int]) -> Iterator[str]:
         yield from _code_parts(value, seen)
     elif isinstance(value, types.ModuleType) and _is_installed(value.__name__):
         yield f"module {value.__name__}"
-    elif isinstance(value, (types.BuiltinFunctionType, type)) and _is_installed(value.__module__):
-        yield f"{value.__module__}.{value.__qualname__}"
-    elif callable(value) and _is_installed(getattr(value, "__module__", "") or type(value).__module__):
-        yield f"{type(value).__name__} {getattr(value, '__module__', '')}.{getattr(value, '__name__', '')}"
+    elif isinstance(value, types.BuiltinFunctionType) and not _holds_an_object(value):
+        yield f"builtin {value.__module__}.{value.__qualname__}"
+    elif isinstance(value, type) and _is_installed(value.__module__):
+        yield f"type {value.__module__}.{value.__qualname__}"
+    elif isinstance(value, _NAMED):
+        yield f"{type(value).__name__} {value}"
     else:
         raise _Unknown
 
@@ -59,6 +65,8 @@ def _parts(value: Any, seen: set[int]) -> Iterator[str]:
 def _function_parts(function: types.FunctionType, seen: set[int]) -> Iterator[str]:
     if _is_installed(function.__module__):
         yield f"{function.__module__}.{function.__qualname__}"
+        for cell in function.__closure__ or ():  # what torch.vmap and the like were made from
+            yield from _cell_parts(cell, seen)
         return
     if id(function) in seen:
         yield f"again {function.__qualname__}"
@@ -70,11 +78,19 @@ def _function_parts(function: types.FunctionType, seen: set[int]) -> Iterator[st
         yield name
         yield from _parts(default, seen)
     for cell in function.__closure__ or ():
-        yield from _parts(cell.cell_contents, seen)
+        yield from _cell_parts(cell, seen)
     for name in sorted(_names(function.__code__)):
         if name in function.__globals__:
             yield name
             yield from _global_parts(function.__globals__[name], function.__code__, seen)
+
+
+def _cell_parts(cell: types.CellType, seen: set[int]) -> Iterator[str]:
+    try:
+        value = cell.cell_contents
+    except ValueError:  # not assigned yet
+        raise _Unknown from None
+    yield from _parts(value, seen)
 
 
 def _global_parts(value: Any, code: types.CodeType, seen: set[int]) -> Iterator[str]:
@@ -94,6 +110,11 @@ def _code_parts(code: types.CodeType, seen: set[int]) -> Iterator[str]:
     yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_flags, code.co_argcount))
     for constant in code.co_consts:
         yield from _parts(constant, seen)
+
+
+def _holds_an_object(function: types.BuiltinFunctionType) -> bool:
+    """Whether a built-in is a method bound to a value, such as `scales.get`."""
+    return not isinstance(function.__self__, (types.ModuleType, type, type(None)))
 
 
 def _names(code: types.CodeType) -> set[str]:

@@ -31,6 +31,7 @@ class Graph:
         sizes: What the size symbols stand for.
         guards: For which sizes the Graph is valid.
         names: Names of the reference's own variables, by node.
+        hides_from_autograd: Whether the reference detaches a value or computes under no_grad.
     """
 
     fx: FxGraph
@@ -39,6 +40,7 @@ class Graph:
     sizes: SizeTable
     guards: tuple[Condition, ...]
     names: dict[Node, str]
+    hides_from_autograd: bool
 
 
 def value_of(node: Node) -> torch.Tensor:

@@ -20,10 +20,11 @@ from typing import Any, TypeVar
 
 import torch
 import torch._decomp
+from torch._guards import SLoc
 from torch._logging import _internal
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import ShapeEnv, SLoc
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from opwright.errors import OpwrightError
 

@@ -7,6 +7,8 @@ PyTorch's own derivative formulas.
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -17,6 +19,7 @@ from torch.fx import Node
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from opwright.errors import NoKernel
+from opwright.tracing.decompositions import OWN_DECOMPOSITIONS
 from opwright.tracing.lean_torch import core_decompositions
 from opwright.tracing.sizes import SizeTable
 
@@ -34,8 +37,17 @@ class Recorder(TorchDispatchMode):
         super().__init__()
         self._sizes = sizes
         self.fx = FxGraph()
+        self.hides_from_autograd = False
+        self._watching = False
         self._nodes: dict[int, Node] = {}
         self._kept: list[Any] = []  # keeps every fake tensor alive, so that its id stays its own
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Note whether anything is hidden from autograd until the end of the block."""
+        self._watching = torch.is_grad_enabled()
+        yield
+        self._watching = False
 
     def placeholder(self, name: str, tensor: torch.Tensor) -> Node:
         """Declare an input."""
@@ -70,11 +82,15 @@ class Recorder(TorchDispatchMode):
             return func(*args, **kwargs)
         if func is aten._local_scalar_dense.default:
             raise DataDependentOutputException(func)
-        if (rule := core_decompositions().get(func)) is not None:
+        if (rule := OWN_DECOMPOSITIONS.get(func) or core_decompositions().get(func)) is not None:
             with self:
                 result = rule(*args, **kwargs)
             if result is not NotImplemented:
                 return result
+        if self._watching and (func is aten.detach.default or not torch.is_grad_enabled()):
+            self.hides_from_autograd = True
+        if func._schema.is_mutable:
+            return self._record_in_place(func, args, kwargs)
         result = func(*args, **kwargs)
         if func in _FORWARDING and self.has(args[0]):
             self._bind(result, self._nodes[id(args[0])])
@@ -83,8 +99,6 @@ class Recorder(TorchDispatchMode):
         return result
 
     def _record(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        if func._schema.is_mutable:
-            raise NoKernel(f"the function modifies a tensor in place ({func.name()})")
         if torch.Tag.nondeterministic_seeded in func.tags:
             raise NoKernel(f"the function draws random numbers ({func.name()})")
         node = self.fx.call_function(func, tuple(self._replace(args)), self._replace(kwargs))
@@ -99,11 +113,37 @@ class Recorder(TorchDispatchMode):
                 item = self.fx.call_function(operator.getitem, (node, position))
                 self._bind(member, item)
 
+    def _record_in_place(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Record a modification of a temporary as the operation that gives the modified value.
+
+        Raises:
+            NoKernel: If the tensor is an input, or seen through a view: then others would have to see the change.
+        """
+        target = args[0] if args else None
+        name = func._schema.name.removeprefix("aten::")
+        functional = getattr(getattr(aten, name.removesuffix("_"), None), func._overloadname, None)
+        if not name.endswith("_") or functional is None or not self._is_own(target):
+            raise NoKernel(f"the function modifies a tensor in place ({func.name()})")
+        result = functional(*args, **kwargs)
+        self._record(functional, args, kwargs, result)
+        func(*args, **kwargs)
+        self._nodes[id(target)] = self._nodes[id(result)]
+        return target
+
+    def _is_own(self, tensor: Any) -> bool:
+        """Whether a tensor is a temporary whose memory no other recorded tensor shares."""
+        if not isinstance(tensor, torch.Tensor) or not self.has(tensor) or self._nodes[id(tensor)].op == "placeholder":
+            return False
+        storage = tensor.untyped_storage()._cdata
+        return [kept.untyped_storage()._cdata for kept in self._kept].count(storage) == 1
+
     def _replace(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             return self.node_of(value)
         if isinstance(value, torch.SymInt):
             return self._sizes.integer(value)
+        if isinstance(value, (torch.SymFloat, torch.SymBool)):
+            raise NoKernel(f"the function computes with {value}, a number made from sizes")
         if isinstance(value, (tuple, list)):
             return [self._replace(member) for member in value]
         if isinstance(value, dict):

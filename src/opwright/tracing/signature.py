@@ -105,6 +105,12 @@ def _read_parameter(reference: Callable[..., Any], parameter: inspect.Parameter,
             place=place_of(reference),
             hint="give every tensor a parameter of its own",
         )
+    if parameter.kind is parameter.KEYWORD_ONLY:
+        raise UnsupportedParameter(
+            f"parameter '{name}' of {reference.__name__} can be given by keyword only",
+            place=place_of(reference),
+            hint="drop the '*' before it; it may still be given by keyword",
+        )
     if name not in hints:
         raise UnannotatedParameter(
             f"parameter '{name}' of {reference.__name__} has no annotation",

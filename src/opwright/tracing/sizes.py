@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy
 import torch
-from torch._guards import Source
+from torch._guards import GuardSource, Source
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
 from opwright.errors import NoKernel
@@ -28,8 +28,9 @@ class _InputSize(Source):
     def _name_template(self) -> str:
         return self.text
 
-    def guard_source(self) -> Any:
-        return None
+    @property
+    def guard_source(self) -> GuardSource:
+        return GuardSource.CONSTANT
 
 
 @dataclass(frozen=True, slots=True)

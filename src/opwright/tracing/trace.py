@@ -69,7 +69,7 @@ class Session:
             UnsupportedReturn: If it returns something other than tensors.
         """
         try:
-            with self.recording(), _locals_of(reference) as variables:
+            with self.recording(), self._recorder.watching(), _locals_of(reference) as variables:
                 returned = reference(*arguments)
         except _DATA_DEPENDENT as error:
             raise UntraceableReference(
@@ -102,6 +102,7 @@ class Session:
             sizes=self._sizes,
             guards=self._sizes.guards(),
             names=self._names,
+            hides_from_autograd=self._recorder.hides_from_autograd,
         )
 
 

@@ -35,6 +35,10 @@ int32_t aoti_torch_get_layout(AtenTensorHandle tensor, int32_t* result);
 int32_t aoti_torch_get_storage_offset(AtenTensorHandle tensor, int64_t* result);
 int32_t aoti_torch_empty_strided(int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype,
                                  int32_t device_type, int32_t device_index, AtenTensorHandle* result);
+int32_t torch_from_blob(void* data, int64_t rank, const int64_t* sizes, const int64_t* strides, int64_t storage_offset,
+                        int32_t dtype, int32_t device_type, int32_t device_index, AtenTensorHandle* result,
+                        int32_t layout, const uint8_t* metadata, int64_t metadata_size,
+                        void (*deleter)(void* data, void* context), void* context);
 int32_t aoti_torch__reinterpret_tensor(AtenTensorHandle tensor, int64_t rank, const int64_t* sizes,
                                        const int64_t* strides, int64_t storage_offset, AtenTensorHandle* result);
 

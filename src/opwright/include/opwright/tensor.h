@@ -1,6 +1,7 @@
 // A tensor as an operator sees it: owned handle, sizes, strides, data.
 #pragma once
 
+#include "opwright/pool.h"
 #include "opwright/shim.h"
 
 namespace opwright {
@@ -97,20 +98,30 @@ class Tensor {
   Size* strides_ = nullptr;
 };
 
-extern "C" int madvise(void* address, std::size_t length, int advice) noexcept;
-
-// Ask for huge pages behind a large new tensor: its first touch then costs one page fault for every 2 MiB, not 4 KiB.
-inline void expect_large(void* data, std::size_t bytes) {
 #ifdef __linux__
-  constexpr uintptr_t huge = 2u << 20;
-  constexpr int advise_huge_pages = 14;
-  const uintptr_t begin = (reinterpret_cast<uintptr_t>(data) + huge - 1) / huge * huge;
-  const uintptr_t end = (reinterpret_cast<uintptr_t>(data) + bytes) / huge * huge;
-  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, advise_huge_pages);
-#endif
+inline Pool& pool() {
+  static Pool* const kept = new Pool;  // never destroyed: tensors may outlive everything else
+  return *kept;
 }
 
-// A new row-major tensor; empty when torch could not allocate it.
+// A large tensor in pooled memory.
+inline AtenTensorHandle allocate_pooled(int32_t dtype, std::size_t bytes, const Size* sizes, const Size* strides,
+                                        int rank) {
+  const Pool::Block block = pool().take(bytes);
+  if (!block.data) return nullptr;
+  const auto free = [](void*, void* context) {
+    Pool::Block* const owned = static_cast<Pool::Block*>(context);
+    pool().give(*owned);
+    delete owned;
+  };
+  AtenTensorHandle handle = nullptr;
+  torch_from_blob(block.data, rank, sizes, strides, 0, dtype, cpu, -1, &handle, strided, nullptr, 0, free,
+                  new Pool::Block(block));
+  return handle;
+}
+#endif
+
+// A new row-major tensor; empty when there is no memory for it.
 inline Tensor allocate(int32_t dtype, std::size_t item_bytes, const Size* sizes, int rank) {
   Size strides[64];
   Size count = 1;
@@ -118,11 +129,13 @@ inline Tensor allocate(int32_t dtype, std::size_t item_bytes, const Size* sizes,
     strides[dimension] = count;
     count *= sizes[dimension] > 1 ? sizes[dimension] : 1;
   }
+#ifdef __linux__
+  if (count * item_bytes >= Pool::least_bytes)
+    return Tensor(allocate_pooled(dtype, count * item_bytes, sizes, strides, rank));
+#endif
   AtenTensorHandle handle = nullptr;
   aoti_torch_empty_strided(rank, sizes, strides, dtype, cpu, 0, &handle);
-  Tensor tensor(handle);
-  if (tensor) expect_large(tensor.at<char>(0), count * item_bytes);
-  return tensor;
+  return Tensor(handle);
 }
 
 }  // namespace opwright

@@ -1,0 +1,104 @@
+"""explain: everything that was made of an operator, as text of at most 100 columns."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from opwright.binding.rungs import RUNGS, Rung
+from opwright.errors import OpwrightError
+from opwright.explain.layout import MARGIN, labelled, wrapped
+from opwright.explain.operations import operation_lines
+from opwright.explain.origin import place_from_here
+from opwright.explain.programs import program_lines
+from opwright.explain.saved import saved_lines, shape_of
+from opwright.explain.validity import LEAST_SIZE, validity
+from opwright.ir.integer import substitute
+from opwright.ir.program import Buffer, Program
+from opwright.stages import Derivation
+from opwright.tracing.specs import ArgumentSpec, TensorSpec
+
+if TYPE_CHECKING:
+    from opwright.operator import Operator
+
+
+def explanation(operator: Operator) -> str:
+    """Explain an operator for its first sample; one without samples, or without kernels, as far as that goes."""
+    try:
+        sections = _derived(operator.derivation())
+    except OpwrightError as refusal:
+        sections = {
+            "Kernels": [*labelled("none", refusal.fact), *(labelled("hint", refusal.hint) if refusal.hint else [])]
+        }
+    rungs = operator.rungs()
+    sections["Rungs"] = [line for rung in rungs for line in _rung(rung)]
+    sections["Last call"] = wrapped(_last_call(operator, rungs))
+    title = f"{operator.name}, from {operator.reference.__name__} at {place_from_here(operator)}"
+    head = "\n".join([title, *wrapped(_schema(operator), "", "    ")])
+    return "\n\n".join([head, *(_section(title, lines) for title, lines in sections.items())])
+
+
+def _section(title: str, lines: Sequence[str]) -> str:
+    return "\n".join([title, *(MARGIN + line for line in lines)])
+
+
+def _derived(derivation: Derivation) -> dict[str, list[str]]:
+    sections = {
+        "Traced for": [_argument(spec) for spec in derivation.specs],
+        "Valid for": _validity(derivation.forward),
+        "Graph": operation_lines(derivation.graph),
+        "Forward": program_lines(derivation.forward),
+    }
+    if derivation.backward is None:
+        return sections | {"Backward": ["none: no argument can have a gradient"]}
+    return sections | {"Backward": program_lines(derivation.backward), "Saved for backward": saved_lines(derivation)}
+
+
+def _argument(spec: ArgumentSpec) -> str:
+    return f"{spec.name}: {shape_of(spec)}" if isinstance(spec, TensorSpec) else f"{spec.name} = {spec.value!r}"
+
+
+def _validity(program: Program) -> list[str]:
+    found = validity(program.guards)
+
+    def shape(buffer: Buffer) -> str:
+        sizes = ", ".join(str(substitute(size, found.equal)) for size in buffer.shape)
+        return f"{buffer.name}: {buffer.dtype.value}[{sizes}]"
+
+    return [
+        *map(shape, program.inputs),
+        f"on the CPU, with any strides; every named size at least {LEAST_SIZE}",
+        *map(str, found.conditions),
+    ]
+
+
+def _schema(operator: Operator) -> str:
+    try:
+        return str(operator.overload._schema)
+    except OpwrightError:
+        return f"{operator.name}{inspect.signature(operator.reference)}"
+
+
+def _rung(rung: Rung) -> list[str]:
+    if not rung.available:
+        return labelled(rung.name, f"missing: {rung.reason}")
+    origin = {"reference": "the function as written", "derived": "derived", "written": "written by hand"}[rung.origin]
+    loaded = f"; variants loaded in this process: {rung.variants}" if rung.name == "cpp" else ""
+    return labelled(rung.name, origin + loaded)
+
+
+def _last_call(operator: Operator, rungs: Sequence[Rung]) -> str:
+    served = operator.last_rung
+    if served is None:
+        return "none in this process"
+    faster = [rung.name for rung in rungs if rung.available and RUNGS.index(rung.name) > RUNGS.index(served)]
+    if not faster:
+        return f"served by {served}, the fastest rung here"
+    if served != "composed":
+        return f"served by {served}, to which it was pinned"
+    return (
+        f"served by composed: it was pinned to it, or {faster[-1]} does not take such calls. Empty tensors, tensor "
+        "subclasses, and calls under a transform, a mode, autocast or the compiler are always the reference's; for "
+        f'other calls, {operator.reference.__name__}.on("{faster[-1]}") raises the reason'
+    )

@@ -1,0 +1,27 @@
+"""Where an operator comes from, in words that a person can follow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opwright.errors import Place
+from opwright.tracing.signature import place_of
+
+if TYPE_CHECKING:
+    from opwright.operator import Operator
+
+
+def place_from_here(operator: Operator) -> Place:
+    """The line of the reference; its file relative to the working directory where that is above it."""
+    place = place_of(operator.reference)
+    file, here = Path(place.file), Path.cwd()
+    return Place(str(file.relative_to(here)), place.line) if file.is_relative_to(here) else place
+
+
+def source_command(operator: Operator, rung: str) -> str | None:
+    """The command that shows a source again; None if the command line cannot find the operator."""
+    file, name = place_from_here(operator).file, operator.reference.__qualname__
+    if not Path(file).is_file() or not name.isidentifier():
+        return None
+    return f"opwright source {file}:{name} --rung {rung}"

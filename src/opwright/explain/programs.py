@@ -1,0 +1,50 @@
+"""Programs as text for people: each step with what it reads and writes, and its formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from opwright.codegen.formula import step_formulas
+from opwright.explain.layout import counted, labelled, wrapped
+from opwright.ir.expression import Apply, Cast, Expression, Load, children
+from opwright.ir.program import Call, Kernel, Number, Program, Step, View
+
+
+def program_lines(program: Program) -> list[str]:
+    """Write the steps of a Program in their order."""
+    return [line for step in program.steps for line in _step_lines(step)]
+
+
+def _step_lines(step: Step) -> list[str]:
+    formulas = step_formulas(step)
+    match step:
+        case Kernel():
+            own = [line for formula in formulas for line in wrapped(formula, " " * 12, " " * 16)]
+            return [*_kernel_lines(step), *own]
+        case View():
+            return [line for formula in formulas for line in labelled("view", formula)]
+        case Call():
+            return [line for formula in formulas for line in labelled("library", formula)]
+        case Number():
+            return [line for formula in formulas for line in labelled("number", formula)]
+        case _:
+            assert_never(step)
+
+
+def _kernel_lines(kernel: Kernel) -> list[str]:
+    extents = " × ".join(str(axis.extent) for axis in kernel.axes) or "one element"
+    values = [*(let.value for let in kernel.lets), *(store.value for store in kernel.stores)]
+    nodes = [node for value in values for node in _nodes(value)]
+    operations = sum(isinstance(node, (Apply, Cast)) for node in nodes)
+    loads = counted(node.buffer for node in nodes if isinstance(node, Load))
+    stores = counted(store.buffer for store in kernel.stores)
+    work = {0: "a copy", 1: "one operation"}.get(operations, f"{operations} operations, fused")
+    return [
+        *labelled("kernel", f"{kernel.name} over {extents}: {work}"),
+        *labelled("", f"reads {loads}; writes {stores}"),
+    ]
+
+
+def _nodes(expression: Expression) -> Sequence[Expression]:
+    return [expression, *(node for child in children(expression) for node in _nodes(child))]

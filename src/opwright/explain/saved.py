@@ -1,0 +1,77 @@
+"""What is kept between forward and backward, and how much memory that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from opwright.binding.variant import Saved
+from opwright.ir.integer import evaluate
+from opwright.ir.program import Buffer, buffers_of
+from opwright.stages import Derivation
+from opwright.tracing.specs import TensorSpec
+
+_KILO = 1000
+_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
+
+def saved_lines(derivation: Derivation) -> list[str]:
+    """List what is saved, with its bytes for the sample, beside the bytes of arguments and outputs."""
+    plan, program = derivation.plan, derivation.forward
+    buffers = buffers_of(program)
+    arguments = [spec for spec in derivation.specs if isinstance(spec, TensorSpec)]
+    outputs = [_size(derivation, buffers[name]) for name in program.outputs[: plan.outputs]]
+    intermediates = [buffers[name] for name in program.outputs[plan.outputs :]]
+    rows = [
+        (spec.name, shape_of(spec), _argument_size(spec), "an argument" + _reason(plan.saved, position))
+        for position, spec in enumerate(derivation.specs)
+        if isinstance(spec, TensorSpec) and position in plan.saved.contributing
+    ]
+    rows += [
+        (buffer.name, _shape(derivation, buffer), _size(derivation, buffer), "an intermediate, written by forward")
+        for buffer in intermediates
+    ]
+    total, given, made = sum(row[2] for row in rows), sum(map(_argument_size, arguments)), sum(outputs)
+    return [
+        *_table(rows),
+        f"together {in_units(total)}; the arguments are {in_units(given)}, the outputs {in_units(made)}",
+    ]
+
+
+def _reason(saved: Saved, position: int) -> str:
+    return "" if position in saved.arguments else ", kept for derivatives of the gradients"
+
+
+def shape_of(spec: TensorSpec) -> str:
+    """Write dtype and shape: "float32[16, 384]"."""
+    return f"{str(spec.dtype).removeprefix('torch.')}{list(spec.sizes)}"
+
+
+def in_units(size_bytes: int) -> str:
+    """Write a number of bytes with three figures that matter."""
+    size, unit = float(size_bytes), 0
+    while size >= _KILO and unit < len(_UNITS) - 1:
+        size, unit = size / _KILO, unit + 1
+    return f"{size:.3g} {_UNITS[unit]}"
+
+
+def _table(rows: Sequence[tuple[str, str, int, str]]) -> list[str]:
+    cells = [(name, shape, in_units(size_bytes), what) for name, shape, size_bytes, what in rows]
+    widths = [max((len(row[column]) for row in cells), default=0) for column in range(3)]
+    return [f"{n:<{widths[0]}}  {s:<{widths[1]}}  {b:>{widths[2]}}  {what}" for n, s, b, what in cells]
+
+
+def _argument_size(spec: TensorSpec) -> int:
+    return prod(spec.sizes) * spec.dtype.itemsize
+
+
+def _sizes(derivation: Derivation, buffer: Buffer) -> list[int]:
+    return [evaluate(size, derivation.graph.sizes.hints) for size in buffer.shape]
+
+
+def _size(derivation: Derivation, buffer: Buffer) -> int:
+    return prod(_sizes(derivation, buffer)) * buffer.dtype.bytes
+
+
+def _shape(derivation: Derivation, buffer: Buffer) -> str:
+    return f"{buffer.dtype.value}{_sizes(derivation, buffer)}"

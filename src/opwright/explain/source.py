@@ -1,0 +1,88 @@
+"""The emitted sources of an operator, as a person wants to read them."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from typing import TYPE_CHECKING
+
+from opwright.binding.rungs import RUNGS, RungName
+from opwright.codegen.cpp_program import emit_program
+from opwright.codegen.formula import step_formulas
+from opwright.errors import RungMissing
+from opwright.explain.format_cpp import format_cpp
+from opwright.explain.origin import place_from_here, source_command
+from opwright.ir.program import Kernel, Program
+from opwright.version import VERSION
+
+if TYPE_CHECKING:
+    from opwright.operator import Operator
+
+_FORMULA_WIDTH = 110
+
+
+def source_text(operator: Operator, rung: RungName) -> str:
+    """Return what is written for a rung, for the first sample.
+
+    Args:
+        operator: An operator with samples; the rung "composed" needs none.
+        rung: "composed", "function" or "cpp".
+
+    Raises:
+        SamplesMissing: If the operator has no samples.
+        NoKernel: If nothing can be derived for the first sample.
+        RungMissing: If nothing is written for the rung.
+    """
+    match rung:
+        case "composed":
+            return _own_source(operator)
+        case "function":
+            return operator.function_source()
+        case "cpp":
+            return _cpp(operator)
+        case "cuda":
+            raise RungMissing("CUDA sources are not written yet", hint='ask for the rung "cpp"')
+        case _:
+            raise RungMissing(f"there is no rung '{rung}'", hint=f"the rungs are {', '.join(RUNGS)}")
+
+
+def _own_source(operator: Operator) -> str:
+    try:
+        return inspect.getsource(inspect.unwrap(operator.reference))
+    except (OSError, TypeError) as error:
+        name = operator.reference.__name__
+        raise RungMissing(f"the source of {name} cannot be read: {error}", hint="define it in a file") from error
+
+
+def _cpp(operator: Operator) -> str:
+    derivation = operator.derivation()
+    passages = {"forward": (derivation.forward, derivation.plan.forward)}
+    if derivation.backward is not None and derivation.plan.backward is not None:
+        passages["backward"] = (derivation.backward, derivation.plan.backward)
+    return "\n".join(
+        _header(operator, passage) + format_cpp(_with_formulas(program, source.name))
+        for passage, (program, source) in passages.items()
+    )
+
+
+def _header(operator: Operator, passage: str) -> str:
+    name = operator.name.partition("::")[2]
+    origin = f"{operator.reference.__qualname__} at {place_from_here(operator)}"
+    line = f"// {name}, {passage}. Written by opwright {VERSION} from {origin}"
+    command = source_command(operator, "cpp")
+    return f"{line}; see it again with\n//   {command}\n" if command else f"{line}.\n"
+
+
+def _with_formulas(program: Program, built_as: str) -> str:
+    """The source with formulas above its kernels, under the name of the one that is built, which has none."""
+    formulas = {step.name: _comment(step) for step in program.steps if isinstance(step, Kernel)}
+    shown = emit_program(program, formulas)
+    return shown.text.replace(shown.name, built_as)
+
+
+def _comment(kernel: Kernel) -> list[str]:
+    return [
+        f"  {line}"
+        for formula in step_formulas(kernel)
+        for line in textwrap.wrap(formula, _FORMULA_WIDTH, subsequent_indent="    ", break_long_words=False)
+    ]

@@ -1,0 +1,113 @@
+"""explain() on operators with and without kernels."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+import opwright
+from opwright.explain.explain import explanation
+from opwright.explain.saved import in_units
+from tests.explain.operators import CELL_SAMPLES, affine, cast, cell, make
+
+CELL = make(cell, CELL_SAMPLES)
+AFFINE = make(affine, opwright.shapes("B F", "F S", B=3, F=5, S=7))
+CAST = make(cast, opwright.shapes("B", B=4))
+UNKNOWN = make(cell)
+
+
+def sections(text):
+    """The lines of each section, without their margin; the head is under the empty title."""
+    head, *rest = text.split("\n\n")
+    found = {"": head.splitlines()}
+    for part in rest:
+        title, *lines = part.splitlines()
+        assert all(line.startswith("  ") for line in lines)
+        found[title] = [line[2:] for line in lines]
+    return found
+
+
+@pytest.fixture(scope="module")
+def explained():
+    return {name: sections(explanation(op)) for name, op in [("cell", CELL), ("affine", AFFINE), ("cast", CAST)]}
+
+
+@pytest.mark.parametrize(
+    ("name", "section", "lines"),
+    [
+        ("cell", "", ["explain_tests::cell(Tensor gates, Tensor old_cell) -> (Tensor, Tensor)"]),
+        ("cell", "Traced for", ["gates: float32[16, 384]", "old_cell: float32[16, 128]"]),
+        ("cell", "Valid for", ["gates: float32[old_cell_size_0, 3*old_cell_size_1]"]),
+        ("cell", "Graph", ["forward   8 operations: split_with_sizes, elu, sigmoid ×2, mul ×2, add, tanh"]),
+        ("cell", "Forward", ["            new_cell = old_cell + elu(g)·σ(i)"]),
+        ("cell", "Forward", ["kernel    new_cell over gates_size_0 × old_cell_size_1: 9 operations, fused"]),
+        (
+            "cell",
+            "Saved for backward",
+            [
+                "gates     float32[16, 384]  24.6 kB  an argument",
+                "old_cell  float32[16, 128]  8.19 kB  an argument",
+                "together 32.8 kB; the arguments are 32.8 kB, the outputs 16.4 kB",
+            ],
+        ),
+        ("cell", "Rungs", ["composed  the function as written"]),
+        ("cell", "Rungs", ["cuda      missing: CUDA kernels are not derived yet"]),
+        ("affine", "Traced for", ["slope = 0.5"]),
+        ("affine", "Forward", ["library   mm = mm(x, weight)"]),
+        ("affine", "Valid for", ["weight: float32[x_size_1, weight_size_1]"]),
+        ("cast", "Last call", ["none in this process"]),
+    ],
+)
+def test_sections_say(explained, name, section, lines):
+    found = explained[name][section]
+    start = found.index(lines[0])
+    assert found[start : start + len(lines)] == lines
+
+
+def test_an_intermediate_is_saved_only_with_library_calls(explained):
+    rows = {name: "\n".join(explained[name]["Saved for backward"]) for name in ("cell", "affine")}
+    assert "an intermediate, written by forward" in rows["affine"]
+    assert "an intermediate" not in rows["cell"]
+
+
+def test_the_place_is_a_line_of_the_file(explained, monkeypatch):
+    monkeypatch.chdir(Path(__file__).parents[2])
+    assert re.fullmatch(
+        r"explain_tests::cell, from cell at tests/explain/operators\.py:\d+", explanation(CELL).splitlines()[0]
+    )
+
+
+@pytest.mark.parametrize(("operator", "words"), [(CAST, "complex64"), (UNKNOWN, "cell has no samples")])
+def test_without_kernels_it_says_why_and_what_is_known(operator, words):
+    found = sections(explanation(operator))
+    assert words in " ".join(found["Kernels"])
+    assert list(found) == ["", "Kernels", "Rungs", "Last call"]
+
+
+@pytest.mark.parametrize("operator", [CELL, AFFINE, CAST, UNKNOWN], ids=["cell", "affine", "cast", "unknown"])
+def test_it_fits_on_a_terminal(operator):
+    after_the_path = explanation(operator).splitlines()[1:]
+    assert max(map(len, after_the_path)) <= 100
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda operator: operator.reference, "none in this process"),
+        (lambda operator: operator.on("composed"), "served by composed: it was pinned to it, or cpp does not take"),
+        (lambda operator: operator.on("function"), "served by function, to which it was pinned"),
+        (lambda operator: operator, "served by cpp, the fastest rung here"),
+    ],
+)
+def test_the_last_call_is_told(call, words):
+    operator = make(cell, CELL_SAMPLES)
+    call(operator)(torch.ones(2, 6), torch.ones(2, 2))
+    assert " ".join(sections(explanation(operator))["Last call"]).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"), [(0, "0 bytes"), (999, "999 bytes"), (8192, "8.19 kB"), (12_345_678, "12.3 MB")]
+)
+def test_bytes_have_three_figures(size_bytes, text):
+    assert in_units(size_bytes) == text
