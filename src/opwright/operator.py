@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -30,6 +31,7 @@ from opwright.errors import (
     UnsupportedReturn,
     UntraceableReference,
 )
+from opwright.ir.identifiers import identifiers
 from opwright.samples import Sample, SampleFactory
 from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
@@ -78,12 +80,13 @@ class Operator:
         self._signature = signature or read_signature(reference)
         self._settings = settings or Settings.from_environment()
         self._arity = len(self._signature.parameters)
-        self._names = [parameter.name for parameter in self._signature.parameters]
+        self._names = identifiers([parameter.name for parameter in self._signature.parameters])
         self._only_tensors = all(p.kind is Kind.TENSOR and not p.optional for p in self._signature.parameters)
         self._variants = Variants(self._identity, self._arity, self._differentiate)
         self._served = self._variants.by_call
         self._function = FunctionRung(self._short_name, self._names, self._derive_function)
         self._backwards: dict[tuple[tuple[int, ...], tuple[int, ...]], Operator] = {}
+        self._lock = threading.Lock()
         self._said: set[str] = set()
         self._overload: OpOverload | None = None
         functools.update_wrapper(self, reference)
@@ -233,16 +236,18 @@ class Operator:
     def backward_operator(self, plan: Plan) -> Operator:
         """The operator (arguments…, incoming gradients…) → gradients, derived like any other."""
         wanted = (plan.gradients, plan.tangents)
-        if wanted not in self._backwards:
-            reference = backward_reference(self.reference, self._arity, plan.gradients, plan.tangents)
-            signature = backward_signature(self._signature, plan.tangents, plan.outputs, len(plan.gradients))
-            suffix = "_".join(self._names[position] for position in plan.gradients)
-            if len(plan.tangents) < plan.outputs:
-                suffix += "".join(f"_of_{position}" for position in plan.tangents)
-            self._backwards[wanted] = Operator(
-                reference, name=f"{self.name}_backward_{suffix}", signature=signature, settings=self._settings
-            )
-        return self._backwards[wanted]
+        with self._lock:
+            if wanted not in self._backwards:
+                self._backwards[wanted] = self._make_backward(plan)
+            return self._backwards[wanted]
+
+    def _make_backward(self, plan: Plan) -> Operator:
+        reference = backward_reference(self.reference, self._arity, plan.gradients, plan.tangents)
+        signature = backward_signature(self._signature, plan.tangents, plan.outputs, len(plan.gradients))
+        suffix = "_".join(self._names[position] for position in plan.gradients)
+        if len(plan.tangents) < plan.outputs:
+            suffix += "".join(f"_of_{position}" for position in plan.tangents)
+        return Operator(reference, name=f"{self.name}_backward_{suffix}", signature=signature, settings=self._settings)
 
     # -- the dispatcher --------------------------------------------------------------------------------------------
 

@@ -13,14 +13,14 @@ ROOT = "opwright"
 
 # A module imports only from rows above its own in this table. The last row is the roof.
 FLOORS = (
-    ("errors", "settings"),
+    ("errors", "settings", "version"),
     ("ir",),
     ("passes",),
     ("codegen",),
     ("toolchain",),
     ("tracing", "derivation", "lowering", "samples"),
     ("binding",),
-    ("operator",),
+    ("operator", "stages"),
     ("checking", "benchmark", "explain", "deployment", "distribution", "sharding"),
     ("nn", "optim", "tensors", "library"),
     ("cli", "report"),
@@ -32,10 +32,19 @@ TORCH_FREE_FLOORS = range(1, 4)
 TORCH = frozenset({"torch", "functorch"})
 
 # Imports between two components of one floor: importer, imported.
-SIDEWAYS = frozenset({("derivation", "tracing"), ("lowering", "tracing"), ("lowering", "derivation")})
+SIDEWAYS = frozenset(
+    {
+        ("derivation", "tracing"),
+        ("derivation", "lowering"),  # what is an element-wise operation, and so cheap to compute again
+        ("lowering", "tracing"),
+        ("operator", "stages"),
+        ("benchmark", "checking"),
+        ("cli", "report"),
+    }
+)
 
 # Upward imports inside a function: `op.check()` and `op.bench()` are methods for the user's convenience.
-LATE = frozenset({("operator", "checking"), ("operator", "benchmark")})
+LATE = frozenset({("operator", "checking"), ("operator", "benchmark"), ("operator", "explain")})
 
 
 def every_module_has_a_floor(modules: Modules) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -59,7 +59,7 @@ class OperatorFunction(Function):
 
 
 # `Function.apply` without its questions about function transforms, which the caller has asked already.
-apply = super(Function, OperatorFunction).apply
+apply: Callable[..., Any] = super(Function, OperatorFunction).apply
 
 
 def run_forward(variants: Sequence[Variant], arguments: Sequence[Any]) -> tuple[Variant, Sequence[torch.Tensor]]:

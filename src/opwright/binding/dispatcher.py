@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch._ops import OpOverload
 from opwright.tracing.signature import Signature
 
 _libraries: dict[str, torch.library.Library] = {}
+_lock = threading.Lock()
 
 
 def register(
@@ -33,17 +35,18 @@ def register(
         reference: Gives the shapes and dtypes of the results, on fake tensors.
     """
     namespace, name = qualified_name.split("::")
-    if qualified_name in _libraries:
-        _libraries.pop(qualified_name)._destroy()
-    library = torch.library.Library(namespace, "FRAGMENT")
     returns = "Tensor" if outputs == 1 else f"({', '.join(['Tensor'] * outputs)})"
     parameters = ", ".join(parameter.schema for parameter in signature.parameters)
-    library.define(f"{name}({parameters}) -> {returns}", tags=(torch.Tag.pt2_compliant_tag,))
-    library.impl(name, below_autograd, "CompositeExplicitAutograd")
-    library.impl(name, with_autograd, "Autograd")
-    torch.library.register_fake(qualified_name, _fake(reference), lib=library)
-    _libraries[qualified_name] = library
-    overload = getattr(getattr(torch.ops, namespace), name).default
+    with _lock:
+        if qualified_name in _libraries:
+            _libraries.pop(qualified_name)._destroy()
+        library = torch.library.Library(namespace, "FRAGMENT")
+        library.define(f"{name}({parameters}) -> {returns}", tags=(torch.Tag.pt2_compliant_tag,))
+        library.impl(name, below_autograd, "CompositeExplicitAutograd")
+        library.impl(name, with_autograd, "Autograd")
+        torch.library.register_fake(qualified_name, _fake(reference), lib=library)
+        _libraries[qualified_name] = library
+        overload = getattr(getattr(torch.ops, namespace), name).default
     assert isinstance(overload, OpOverload)
     return overload
 

@@ -82,9 +82,10 @@ def _spell_bare(expression: Expression) -> tuple[str, int]:
             return f"static_cast<{CPP_TYPES[dtype]}>({_spell(operand, _CONDITIONAL)})", _CALL
         case Apply(function, operands, _) if function in CPP_OPERATORS:
             template, binding = CPP_OPERATORS[function]
-            # Arithmetic is not associative in floating point: the right operand keeps its parentheses.
+            # Arithmetic is not associative in floating point: an operand that does not come first keeps its parentheses.
             inner = _CONDITIONAL - 1 if binding == _CALL else binding
-            needs = [inner + (position > 0 or inner <= _CONDITIONAL) for position in range(len(operands))]
+            leads = template.startswith("{}") and inner > _CONDITIONAL
+            needs = [inner + (position > 0 or not leads) for position in range(len(operands))]
             return template.format(*map(_spell, operands, needs)), binding
         case Apply(function, operands, _):
             if function not in VMATH_FUNCTIONS:
@@ -107,7 +108,7 @@ def spell_literal(value: float | int | bool, dtype: DType) -> str:
     suffix = "f" if dtype is DType.FLOAT32 else ""
     if math.isnan(value):
         return f'__builtin_nan{suffix}("")'
-    number = _round_to_float32(value) if dtype is DType.FLOAT32 else value
+    number = _round_to_float32(value) if dtype is DType.FLOAT32 else float(value)
     if math.isinf(number):
         return f"{'-' if number < 0 else ''}__builtin_inf{suffix}()"
     return f"{number!r}{suffix}" if dtype is DType.FLOAT64 else f"{_shortest_float32(number)}f"

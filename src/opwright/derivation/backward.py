@@ -32,24 +32,19 @@ def backward_reference(
         create_graph = torch.is_grad_enabled()
         with torch.enable_grad():
             for position in wanted:
-                given_here = arguments[position]
-                # An alias: what this argument does through another, or given twice, is the caller's to add up.
-                arguments[position] = (
-                    torch.ops.aten.alias(given_here)
-                    if given_here.requires_grad
-                    else given_here.detach().requires_grad_()
-                )
+                # An alias: what an argument does through another one, or given twice, is the caller's to add up.
+                alias = torch.ops.aten.alias(arguments[position])
+                arguments[position] = alias if alias.requires_grad else alias.detach().requires_grad_()
             returned = reference(*arguments)
             outputs = (returned,) if isinstance(returned, torch.Tensor) else returned
             sources = [arguments[position] for position in wanted]
-            found = torch.autograd.grad(
+            return torch.autograd.grad(
                 [outputs[position] for position in tangents],
                 sources,
                 incoming,
                 create_graph=create_graph,
                 materialize_grads=True,
             )
-        return found
 
     backward.__name__ = f"{reference.__name__}_backward"
     return backward

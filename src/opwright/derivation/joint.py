@@ -15,6 +15,7 @@ from torch.fx import Node
 from opwright.derivation.tangents import tangent_names
 from opwright.errors import NoKernel
 from opwright.tracing.graph import Graph
+from opwright.tracing.isolation import in_fresh_thread
 from opwright.tracing.lean_torch import without_compiler
 from opwright.tracing.specs import ArgumentSpec, TensorSpec
 from opwright.tracing.trace import Session
@@ -44,7 +45,7 @@ def trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) ->
         UntraceableReference: If its control flow or a shape depends on data.
         NoKernel: If it, or its derivative, does something no kernel can stand for.
     """
-    return without_compiler(lambda: _trace_joint(reference, specs))
+    return in_fresh_thread(lambda: without_compiler(lambda: _trace_joint(reference, specs)))
 
 
 def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> Joint:
@@ -75,7 +76,7 @@ def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -
 
 
 def _distinct(outputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    """The same outputs; a tensor that is returned again comes as an alias, which has an incoming gradient of its own."""
+    """The same outputs; one that is returned again comes as an alias, which has an incoming gradient of its own."""
     found: dict[int, torch.Tensor] = {}
     return tuple(
         torch.ops.aten.alias(output) if id(output) in found else found.setdefault(id(output), output)

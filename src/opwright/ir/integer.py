@@ -135,6 +135,28 @@ def product(factors: Iterable[Integer]) -> Integer:
     return result
 
 
+def is_never_negative(expression: Integer) -> bool:
+    """Whether an expression is at least zero whatever the sizes are; false also where that is not plain to see."""
+    return all(
+        coefficient >= 0 and all(_is_atom_never_negative(atom) for atom in monomial)
+        for monomial, coefficient in expression.terms
+    )
+
+
+def _is_atom_never_negative(atom: Atom) -> bool:
+    match atom:
+        case Symbol():
+            return True
+        case Quotient(dividend, divisor):
+            return is_never_negative(dividend) and is_never_negative(divisor)
+        case Remainder(_, divisor):
+            return is_never_negative(divisor)
+        case Greatest(left, right):
+            return is_never_negative(left) or is_never_negative(right)
+        case _:
+            assert_never(atom)
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """A relation between two integer expressions."""

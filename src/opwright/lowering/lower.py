@@ -108,8 +108,8 @@ class _Lowering:
             packet in POINTWISE and self._pointwise(node, POINTWISE[packet], arguments)
         ):
             return
-        elif packet in VIEWS:
-            self._call(node, aten.reshape.default)
+        elif packet in _RESHAPES:
+            self._call(node, aten.reshape.default)  # whatever the strides, which may be others than in the trace
         else:
             self._call(node, func)
 
@@ -122,7 +122,8 @@ class _Lowering:
         compute = program_dtype(value_of(node).dtype)
         if row.compares:
             compute = promoted([_promotable(value) for value in values])
-        if not row.computes_in(compute) or _has_tensor_bounds(arguments):
+        parameters = {key: value for key, value in arguments.items() if key in _PARAMETERS}
+        if not row.computes_in(compute) or any(isinstance(value, Node | Integer) for value in parameters.values()):
             return False
         target = self._declare(node)
         axes = tuple(Axis(f"i{dimension}", size) for dimension, size in enumerate(target.shape))
@@ -131,7 +132,6 @@ class _Lowering:
             operand if row.selects and position == 0 else cast(operand, compute)
             for position, operand in enumerate(operands)
         ]
-        parameters = {key: value for key, value in arguments.items() if key in _PARAMETERS}
         result = cast(row.rule(*converted, **parameters), target.dtype)
         indices = tuple(symbol(axis.name) for axis in axes)
         self.steps.append(Kernel(target.name, (target,), axes, (), (Store(target.name, indices, result),)))
@@ -229,6 +229,7 @@ class _Lowering:
         return copy.name
 
 
+_RESHAPES = {aten.view, aten._unsafe_view, aten.reshape}
 _PARAMETERS = {
     "alpha", "scale", "input_scale", "negative_slope", "approximate", "min", "max", "min_val", "max_val", "rounding_mode",
 }  # fmt: skip
@@ -263,10 +264,6 @@ def _members(func: OpOverload, node: Node) -> list[Node]:
     if [_position(member) for member in members] != list(range(len(func._schema.returns))):
         raise NoKernel(f"{func.name()} leaves out some of its results")
     return members
-
-
-def _has_tensor_bounds(arguments: Mapping[str, Any]) -> bool:
-    return any(isinstance(arguments.get(bound), Node) for bound in ("min", "max"))
 
 
 def _needed(graph: Graph, inputs: Mapping[Node, str], outputs: Sequence[Node]) -> list[Node]:

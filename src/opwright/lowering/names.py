@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import keyword
 import operator
 from collections.abc import Mapping, Sequence
 
 from torch._ops import OpOverload
 from torch.fx import Node
 
-from opwright.ir.functions import FUNCTIONS
+from opwright.ir.identifiers import is_free
 from opwright.tracing.graph import Graph
-
-# Words that C++ or the kernels' header would take for something else.
-_RESERVED = {
-    *FUNCTIONS, *keyword.kwlist, "alignas", "asm", "auto", "bool", "case", "catch", "char", "const", "default", "delete",
-    "do", "double", "enum", "explicit", "extern", "false", "float", "for", "friend", "goto", "inline", "int", "long",
-    "mutable", "namespace", "new", "operator", "private", "protected", "public", "register", "short", "signed", "sizeof",
-    "static", "struct", "switch", "template", "this", "throw", "true", "typedef", "typename", "union", "unsigned", "using",
-    "virtual", "void", "volatile", "j", "count", "rows", "stack", "main", "opwright", "torch", "std",
-}  # fmt: skip
 
 
 class Names:
@@ -28,7 +18,7 @@ class Names:
     def __init__(self, graph: Graph, inputs: Mapping[Node, str], outputs: Sequence[tuple[str, Node]]) -> None:
         self._wished = graph.names | {node: name for name, node in outputs if node not in graph.names}
         self._given: dict[Node, str] = dict(inputs)
-        self._taken = {*_RESERVED, *inputs.values()}
+        self._taken = set(inputs.values())
 
     def of(self, node: Node) -> str:
         """The name of a node."""
@@ -38,9 +28,9 @@ class Names:
 
     def fresh(self, wished: str) -> str:
         """A name nobody has yet, as close to the wish as can be."""
-        name, number = wished, 1
-        while name in self._taken or name.startswith("_"):
-            name, number = f"{wished.lstrip('_')}_{number}", number + 1
+        name, number, stem = wished, 1, wished.lstrip("_").replace("M_", "m_")
+        while name in self._taken or not is_free(name):
+            name, number = f"{stem}_{number}", number + 1
         self._taken.add(name)
         return name
 

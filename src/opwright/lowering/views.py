@@ -7,10 +7,11 @@ from typing import Any
 
 import torch
 
-from opwright.ir.integer import ONE, ZERO, Integer, integer, product, symbol
+from opwright.ir.integer import ONE, ZERO, Integer, greatest, integer, is_never_negative, product, symbol
 from opwright.ir.program import view_axes
 
 aten = torch.ops.aten
+_LAST = 2**63 - 1  # the end of a slice that goes to the end
 Shape = Sequence[Integer]
 Indices = tuple[Integer, ...]
 Arguments = Mapping[str, Any]
@@ -63,11 +64,22 @@ def _slice(base: Shape, view: Shape, arguments: Arguments) -> Indices | None:
     indices = _axes(view)
     dimension = _dimension(arguments, len(base))
     step = integer(arguments.get("step") or 1)
-    start = _from_end(arguments.get("start"), base[dimension])
+    start = _slice_start(arguments, step, base[dimension], view[dimension])
     if start is None:
         return None
     indices[dimension] = indices[dimension] * step + start
     return tuple(indices)
+
+
+def _slice_start(arguments: Arguments, step: Integer, size: Integer, extent: Integer) -> Integer | None:
+    """Where a slice begins; a start before the first element is the first, as in Python."""
+    start = integer(arguments.get("start") or 0)
+    end = arguments.get("end")
+    if is_never_negative(start):
+        return start
+    if step == ONE and (end is None or end == _LAST):
+        return size - extent
+    return None if start.constant is None else greatest(size + start, ZERO)
 
 
 def _select(base: Shape, view: Shape, arguments: Arguments) -> Indices | None:
@@ -81,13 +93,11 @@ def _select(base: Shape, view: Shape, arguments: Arguments) -> Indices | None:
 
 
 def _from_end(start: Any, size: Integer) -> Integer | None:
-    """An index counted from the front; None when its sign or range is not known before the sizes are."""
-    if start is None:
-        return ZERO
-    value = integer(start).constant
-    if value is None:
-        return integer(start)
-    return size + value if value < 0 else integer(value)
+    """An index counted from the front; None when its sign is not known before the sizes are."""
+    index = integer(start)
+    if is_never_negative(index):
+        return index
+    return None if index.constant is None else size + index
 
 
 def _reshape(base: Shape, view: Shape, arguments: Arguments) -> Indices | None:

@@ -26,7 +26,34 @@ def _add_product(product: Callable[..., torch.Tensor]) -> Callable[..., torch.Te
     return rule
 
 
+def _slice_backward(
+    gradient: torch.Tensor, input_sizes: list[int], dim: int, start: int, end: int, step: int
+) -> torch.Tensor:
+    """The gradient of a slice with zeros around it, as a `cat`: its pieces are fused into whatever follows."""
+    if step != 1:
+        return NotImplemented
+    size = input_sizes[dim]
+    begin = max(start + size, 0) if start < 0 else start
+    rest = size - begin - gradient.shape[dim]
+    around = [_zeros(gradient, dim, begin), gradient, _zeros(gradient, dim, rest)]
+    pieces = [piece for piece in around if piece.shape[dim] != 0]
+    return torch.cat(pieces, dim) if len(pieces) > 1 else gradient
+
+
+def _zeros(like: torch.Tensor, dim: int, size: int) -> torch.Tensor:
+    shape = list(like.shape)
+    shape[dim] = size
+    return like.new_zeros(shape)
+
+
+def _select_backward(gradient: torch.Tensor, input_sizes: list[int], dim: int, index: int) -> torch.Tensor:
+    dim = dim % len(input_sizes)
+    return _slice_backward(gradient.unsqueeze(dim), input_sizes, dim, index, index + 1, 1)
+
+
 OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.addmm.default: _add_product(aten.mm.default),
     aten.baddbmm.default: _add_product(aten.bmm.default),
+    aten.slice_backward.default: _slice_backward,
+    aten.select_backward.default: _select_backward,
 }

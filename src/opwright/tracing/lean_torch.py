@@ -30,6 +30,7 @@ from opwright.errors import OpwrightError
 
 _COMPILER = "torch._dynamo"
 _CONFIGURATION = "torch._dynamo.config"
+_BACKEND = "torch._inductor"
 _VALIDATOR = "torch.fx.experimental.validator"
 _lock = threading.RLock()
 
@@ -66,7 +67,6 @@ def without_compiler(work: Callable[[], Result]) -> Result:
     """Do work that uses a `fake_mode`, importing torch's compiler only if it turns out to be needed."""
     if _COMPILER in sys.modules:
         return work()
-    _drop_idle_trace_log()
     with _lock:
         try:
             with _stand_ins():
@@ -76,16 +76,6 @@ def without_compiler(work: Callable[[], Result]) -> Result:
         except Exception:
             importlib.import_module(_COMPILER)
             return work()
-
-
-def _drop_idle_trace_log() -> None:
-    """Remove torch's structured-trace handler if it has nowhere to write, as it does itself at its first record.
-
-    Until then every new size symbol formats a stack for it, which imports the compiler.
-    """
-    for handler in list(_internal.trace_log.handlers):
-        if isinstance(handler, _internal.LazyTraceHandler) and handler.root_dir is None and handler.stream is None:
-            _internal.trace_log.removeHandler(handler)
 
 
 @cache
@@ -100,18 +90,22 @@ def core_decompositions() -> Mapping[OpOverload, Callable[..., Any]]:
 
 @contextmanager
 def _stand_ins() -> Iterator[None]:
+    """Offer the compiler's configuration without the compiler, and leave no trace of it behind."""
     compiler, validator = _Compiler(), _Validator()
-    offered = {_COMPILER: compiler, _VALIDATOR: sys.modules.get(_VALIDATOR, validator)}
-    sys.modules.update(offered)
+    before = set(sys.modules)
+    handlers, _internal.trace_log.handlers = _internal.trace_log.handlers, []  # they import the compiler to format
+    sys.modules.update({_COMPILER: compiler, _VALIDATOR: sys.modules.get(_VALIDATOR, validator)})
     try:
         importlib.import_module(_CONFIGURATION)
         yield
     finally:
-        for name in (_COMPILER, _CONFIGURATION):
-            sys.modules.pop(name, None)
-        if sys.modules.get(_VALIDATOR) is validator:
-            del sys.modules[_VALIDATOR]
-        vars(torch).pop("_dynamo", None)
+        _internal.trace_log.handlers = handlers
+        for name in set(sys.modules) - before:
+            if name == _VALIDATOR or name.startswith((_COMPILER, _BACKEND)):
+                del sys.modules[name]
+        for package in (_COMPILER, _BACKEND):
+            if package not in sys.modules:
+                vars(torch).pop(package.removeprefix("torch."), None)
         compiler.forget()
 
 

@@ -34,7 +34,7 @@ class Recorder(TorchDispatchMode):
     """Writes a `torch.fx` graph of the operations executed under it."""
 
     def __init__(self, sizes: SizeTable) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._sizes = sizes
         self.fx = FxGraph()
         self.hides_from_autograd = False
@@ -92,6 +92,8 @@ class Recorder(TorchDispatchMode):
         if func._schema.is_mutable:
             return self._record_in_place(func, args, kwargs)
         result = func(*args, **kwargs)
+        if any(result is argument for argument in args):
+            return result  # a conversion to what it is already
         if func in _FORWARDING and self.has(args[0]):
             self._bind(result, self._nodes[id(args[0])])
             return result
@@ -124,8 +126,8 @@ class Recorder(TorchDispatchMode):
         functional = getattr(getattr(aten, name.removesuffix("_"), None), func._overloadname, None)
         if not name.endswith("_") or functional is None or not self._is_own(target):
             raise NoKernel(f"the function modifies a tensor in place ({func.name()})")
-        result = functional(*args, **kwargs)
-        self._record(functional, args, kwargs, result)
+        with self:  # recorded as any other operation is, and converted as an assignment converts
+            result = functional(*args, **kwargs).to(target.dtype)
         func(*args, **kwargs)
         self._nodes[id(target)] = self._nodes[id(result)]
         return target

@@ -12,7 +12,7 @@ from torch._guards import GuardSource, Source
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
 from opwright.errors import NoKernel
-from opwright.ir.integer import Condition, Integer, greatest, integer, product
+from opwright.ir.integer import Condition, Integer, greatest, holds, integer, product
 from opwright.ir.program import size_symbol
 
 
@@ -69,9 +69,17 @@ class SizeTable:
         """What the trace assumed of the sizes."""
         conditions = {Condition(">=", meaning, integer(2)): None for meaning in self.symbols.values()}
         for guard in self.environment.guards:
-            for part in guard.expr.args if isinstance(guard.expr, sympy.And) else (guard.expr,):
-                conditions[self._condition(part)] = None
+            conditions.update((condition, None) for condition in self._conditions(guard.expr))
         return tuple(conditions)
+
+    def _conditions(self, expression: Any) -> tuple[Condition, ...]:
+        """What must hold; of alternatives, the first that holds for the sizes of the trace."""
+        if isinstance(expression, sympy.And):
+            return tuple(condition for part in expression.args for condition in self._conditions(part))
+        if isinstance(expression, sympy.Or):
+            alternatives = [self._conditions(part) for part in expression.args]
+            return next(found for found in alternatives if all(holds(each, self.hints) for each in found))
+        return (self._condition(expression),)
 
     def _condition(self, expression: Any) -> Condition:
         relation = _RELATIONS.get(type(expression).__name__)
@@ -106,6 +114,11 @@ class SizeTable:
                 result = parts[0]
                 for part in parts[1:]:
                     result = greatest(result, part)
+                return result
+            case "Min":
+                result = parts[0]
+                for part in parts[1:]:
+                    result = result + part - greatest(result, part)
                 return result
             case other:
                 raise NoKernel(f"a size is computed with {other}, which kernels do not know")

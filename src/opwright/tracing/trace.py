@@ -16,6 +16,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from opwright.errors import Place, UnsupportedReturn, UntraceableReference
 from opwright.tracing.graph import Graph, GraphInput
+from opwright.tracing.isolation import in_fresh_thread
 from opwright.tracing.lean_torch import fake_mode, without_compiler
 from opwright.tracing.recorder import Recorder
 from opwright.tracing.signature import place_of
@@ -167,4 +168,4 @@ def trace(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> tuple
         outputs, bare = session.call(reference, [session.argument(spec) for spec in specs])
         return session.graph(outputs), bare
 
-    return without_compiler(work)
+    return in_fresh_thread(lambda: without_compiler(work))

@@ -32,7 +32,6 @@ int32_t aoti_torch_get_strides(AtenTensorHandle tensor, int64_t** result);
 int32_t aoti_torch_get_dtype(AtenTensorHandle tensor, int32_t* result);
 int32_t aoti_torch_get_device_type(AtenTensorHandle tensor, int32_t* result);
 int32_t aoti_torch_get_layout(AtenTensorHandle tensor, int32_t* result);
-int32_t aoti_torch_get_storage_offset(AtenTensorHandle tensor, int64_t* result);
 int32_t aoti_torch_empty_strided(int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype,
                                  int32_t device_type, int32_t device_index, AtenTensorHandle* result);
 int32_t torch_from_blob(void* data, int64_t rank, const int64_t* sizes, const int64_t* strides, int64_t storage_offset,

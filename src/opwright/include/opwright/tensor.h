@@ -71,17 +71,13 @@ class Tensor {
   // Another view of the same memory; `offset` in elements from this tensor's first.
   template <Size rank>
   Tensor view(const Size (&sizes)[rank], const Size (&strides)[rank], Size offset) const {
-    Size begin = 0;
     AtenTensorHandle result = nullptr;
-    aoti_torch_get_storage_offset(handle_, &begin);
-    aoti_torch__reinterpret_tensor(handle_, rank, sizes, strides, begin + offset, &result);
+    aoti_torch__reinterpret_tensor(handle_, rank, sizes, strides, offset, &result);
     return Tensor(result);
   }
   Tensor scalar_view(Size offset) const {
-    Size begin = 0;
     AtenTensorHandle result = nullptr;
-    aoti_torch_get_storage_offset(handle_, &begin);
-    aoti_torch__reinterpret_tensor(handle_, 0, nullptr, nullptr, begin + offset, &result);
+    aoti_torch__reinterpret_tensor(handle_, 0, nullptr, nullptr, offset, &result);
     return Tensor(result);
   }
 

@@ -1,9 +1,6 @@
 // abs, sign, min, max, fma, rounding to integers, and what is left of a division.
 #pragma once
 
-#include <cmath>
-#include <type_traits>
-
 #include "opwright/vmath_bits.h"
 
 namespace opwright {
@@ -12,35 +9,47 @@ OPWRIGHT_INLINE float abs(float x) { return detail::magnitude(x); }
 OPWRIGHT_INLINE double abs(double x) { return detail::magnitude(x); }
 
 /// |x| of an integer; the smallest one is its own, as in torch.
-template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0> OPWRIGHT_INLINE T abs(T x) {
-  using Unsigned = std::make_unsigned_t<T>;
-  return x < 0 ? static_cast<T>(Unsigned{0} - static_cast<Unsigned>(x)) : x;
+template <class T>
+OPWRIGHT_INLINE T abs(T x) {
+  return x < 0 ? static_cast<T>(0 - static_cast<std::uint64_t>(x)) : x;
 }
 
-OPWRIGHT_INLINE float floor(float x) { return std::floor(x); }
-OPWRIGHT_INLINE double floor(double x) { return std::floor(x); }
+OPWRIGHT_INLINE float floor(float x) { return __builtin_floorf(x); }
+OPWRIGHT_INLINE double floor(double x) { return __builtin_floor(x); }
 
-OPWRIGHT_INLINE float ceil(float x) { return std::ceil(x); }
-OPWRIGHT_INLINE double ceil(double x) { return std::ceil(x); }
+OPWRIGHT_INLINE float ceil(float x) { return __builtin_ceilf(x); }
+OPWRIGHT_INLINE double ceil(double x) { return __builtin_ceil(x); }
 
-OPWRIGHT_INLINE float trunc(float x) { return std::trunc(x); }
-OPWRIGHT_INLINE double trunc(double x) { return std::trunc(x); }
+OPWRIGHT_INLINE float trunc(float x) { return __builtin_truncf(x); }
+OPWRIGHT_INLINE double trunc(double x) { return __builtin_trunc(x); }
 
 /// Half to even, as torch.round.
-OPWRIGHT_INLINE float round(float x) { return std::rint(x); }
-OPWRIGHT_INLINE double round(double x) { return std::rint(x); }
+OPWRIGHT_INLINE float round(float x) { return __builtin_rintf(x); }
+OPWRIGHT_INLINE double round(double x) { return __builtin_rint(x); }
 
 /// torch.minimum: NaN if either is NaN, the first if they are equal.
-template <class T> OPWRIGHT_INLINE T min(T x, T y) { return y < x || y != y ? y : x; }
+template <class T>
+OPWRIGHT_INLINE T min(T x, T y) {
+  return y < x || y != y ? y : x;
+}
 
 /// torch.maximum: NaN if either is NaN, the first if they are equal.
-template <class T> OPWRIGHT_INLINE T max(T x, T y) { return y > x || y != y ? y : x; }
+template <class T>
+OPWRIGHT_INLINE T max(T x, T y) {
+  return y > x || y != y ? y : x;
+}
 
 /// x·y + z, rounded once where the machine fuses them and never a call where it does not.
-template <class T> OPWRIGHT_INLINE T fma(T x, T y, T z) { return x * y + z; }
+template <class T>
+OPWRIGHT_INLINE T fma(T x, T y, T z) {
+  return x * y + z;
+}
 
 /// torch.sign: -1, 0 or 1; 0 for NaN.
-template <class T> OPWRIGHT_INLINE T sign(T x) { return static_cast<T>((x > 0) - (x < 0)); }
+template <class T>
+OPWRIGHT_INLINE T sign(T x) {
+  return static_cast<T>((x > 0) - (x < 0));
+}
 
 /// C's fmod, exact: the sign of x.
 ///
@@ -60,24 +69,33 @@ OPWRIGHT_INLINE float fmod(float x, float y) {
   const double reduced = a < b ? a : (left < 0 ? left + b : left);
   return detail::with_sign_of(static_cast<float>(reduced), x);
 }
-inline double fmod(double x, double y) { return std::fmod(x, y); }
+inline double fmod(double x, double y) { return __builtin_fmod(x, y); }
 
-/// torch.remainder: the sign of y, as Python's %.
-template <class T, std::enable_if_t<std::is_floating_point_v<T>, int> = 0> OPWRIGHT_INLINE T remainder(T x, T y) {
-  const T r = fmod(x, y);
-  return r != 0 && (r < 0) != (y < 0) ? r + y : r;
-}
+namespace detail {
 
-/// torch.remainder of integers; y must not be 0.
-template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0> OPWRIGHT_INLINE T remainder(T x, T y) {
-  const T r = static_cast<T>(x % y);
+/// The remainder with the sign of y, from the one with the sign of x.
+template <class T>
+OPWRIGHT_INLINE T floored(T r, T y) {
   return r != 0 && (r < 0) != (y < 0) ? static_cast<T>(r + y) : r;
 }
 
+}  // namespace detail
+
+/// torch.remainder: the sign of y, as Python's %.
+OPWRIGHT_INLINE float remainder(float x, float y) { return detail::floored(fmod(x, y), y); }
+OPWRIGHT_INLINE double remainder(double x, double y) { return detail::floored(fmod(x, y), y); }
+
+/// torch.remainder of integers; y must not be 0.
+template <class T>
+OPWRIGHT_INLINE T remainder(T x, T y) {
+  return detail::floored(static_cast<T>(x % y), y);
+}
+
 /// torch.floor_divide of integers; y must not be 0.
-template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0> OPWRIGHT_INLINE T floor_divide(T x, T y) {
+template <class T>
+OPWRIGHT_INLINE T floor_divide(T x, T y) {
   const T quotient = static_cast<T>(x / y);
   return x % y != 0 && (x < 0) != (y < 0) ? static_cast<T>(quotient - 1) : quotient;
 }
 
-} // namespace opwright
+}  // namespace opwright

@@ -4,8 +4,6 @@
 // 2/π that only make multiples of 4 left out in a table), then minimax polynomials in t.
 #pragma once
 
-#include <cmath>
-
 #include "opwright/vmath_bits.h"
 #include "opwright/vmath_two_over_pi.h"
 
@@ -49,19 +47,19 @@ OPWRIGHT_INLINE float sine(double fraction, std::int64_t quadrant) {
   return static_cast<float>((quadrant & 2) != 0 ? -y : y);
 }
 
-} // namespace detail
+}  // namespace detail
 
 OPWRIGHT_INLINE float sin(float x) {
   const detail::QuarterTurns angle = detail::reduce_to_quadrant(x);
   return detail::sine(angle.fraction, angle.quadrant);
 }
-inline double sin(double x) { return std::sin(x); }
+inline double sin(double x) { return __builtin_sin(x); }
 
 OPWRIGHT_INLINE float cos(float x) {
   const detail::QuarterTurns angle = detail::reduce_to_quadrant(x);
   return detail::sine(angle.fraction, angle.quadrant + 1);
 }
-inline double cos(double x) { return std::cos(x); }
+inline double cos(double x) { return __builtin_cos(x); }
 
 OPWRIGHT_INLINE float tan(float x) {
   const detail::QuarterTurns angle = detail::reduce_to_quadrant(x);
@@ -69,6 +67,6 @@ OPWRIGHT_INLINE float tan(float x) {
   const bool odd = (angle.quadrant & 1) != 0;
   return static_cast<float>((odd ? -c : s) / (odd ? s : c));
 }
-inline double tan(double x) { return std::tan(x); }
+inline double tan(double x) { return __builtin_tan(x); }
 
-} // namespace opwright
+}  // namespace opwright

@@ -4,8 +4,6 @@
 // 1e-45, so it is e^(-x²) times a polynomial in t = (4 - x)/(4 + x), in double, for x >= 0, and 2 - erfc(-x) for x < 0.
 #pragma once
 
-#include <cmath>
-
 #include "opwright/vmath_exponential.h"
 
 namespace opwright {
@@ -30,21 +28,21 @@ inline constexpr double kErfc[] = {
     0x1.027d4e56744fdp-4,   0x1.00670e925a1f4p-5,   0x1.a4e13c3c12d1bp-7,   0x1.0a09f74d98906p-8, 0x1.a28dd5ff11676p-11,
     -0x1.2c8cfe9da81c9p-16, -0x1.51529b51f9512p-14, -0x1.dfe361df91fa9p-16, 0x1.4a7340f58294dp-17};
 
-} // namespace detail
+}  // namespace detail
 
 OPWRIGHT_INLINE float erf(float x) {
   const float a = detail::at_most(detail::magnitude(x), detail::kErfIsOne);
   const float near_zero = a + a * detail::polynomial(a * a, detail::kErfNearZero);
-  const float beyond = 1 - detail::exp_in_range(-detail::polynomial(a, detail::kErfBeyond));
+  const float beyond = -detail::expm1_in_range(-detail::polynomial(a, detail::kErfBeyond));
   return detail::with_sign_of(a < detail::kErfNearZeroBound ? near_zero : beyond, x);
 }
-inline double erf(double x) { return std::erf(x); }
+inline double erf(double x) { return __builtin_erf(x); }
 
 OPWRIGHT_INLINE float erfc(float x) {
   const double a = detail::at_most(static_cast<double>(detail::magnitude(x)), detail::kErfcIsZero);
   const double y = detail::exp_narrow(-(a * a)) * detail::polynomial((4 - a) / (4 + a), detail::kErfc);
   return static_cast<float>(x < 0 ? 2 - y : y);
 }
-inline double erfc(double x) { return std::erfc(x); }
+inline double erfc(double x) { return __builtin_erfc(x); }
 
-} // namespace opwright
+}  // namespace opwright

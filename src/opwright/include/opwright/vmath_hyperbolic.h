@@ -4,8 +4,6 @@
 // Method: (e^x ± e^-x)/2 and the logarithmic forms, with a polynomial for small x where those cancel.
 #pragma once
 
-#include <cmath>
-
 #include "opwright/vmath_logarithm.h"
 
 namespace opwright {
@@ -21,7 +19,7 @@ inline constexpr double kInverseHyperbolicTangent[] = {1.0 / 3, 1.0 / 5, 1.0 / 7
 
 inline constexpr double kSmall = 0x1p-5;
 
-} // namespace detail
+}  // namespace detail
 
 OPWRIGHT_INLINE float sinh(float x) {
   const double a = detail::magnitude(x);
@@ -29,28 +27,28 @@ OPWRIGHT_INLINE float sinh(float x) {
   const double y = a < 1 ? detail::odd_polynomial(a, detail::kHyperbolicSine) : 0.5 * (e - 1 / e);
   return detail::with_sign_of(static_cast<float>(y), x);
 }
-inline double sinh(double x) { return std::sinh(x); }
+inline double sinh(double x) { return __builtin_sinh(x); }
 
 OPWRIGHT_INLINE float cosh(float x) {
   const double a = detail::magnitude(x);
   const double e = detail::exp_narrow(detail::at_most(a, 100.0));
   return static_cast<float>(0.5 * (e + 1 / e));
 }
-inline double cosh(double x) { return std::cosh(x); }
+inline double cosh(double x) { return __builtin_cosh(x); }
 
 OPWRIGHT_INLINE float asinh(float x) {
   const double a = detail::magnitude(x);
   const double y = a < detail::kSmall ? detail::odd_polynomial(a, detail::kInverseHyperbolicSine)
-                                      : detail::log_narrow(a + std::sqrt(a * a + 1));
+                                      : detail::log_narrow(a + __builtin_sqrt(a * a + 1));
   return detail::with_sign_of(static_cast<float>(y), x);
 }
-inline double asinh(double x) { return std::asinh(x); }
+inline double asinh(double x) { return __builtin_asinh(x); }
 
 OPWRIGHT_INLINE float acosh(float x) {
   const double a = x < 1 ? detail::kNan<float> : x;
-  return static_cast<float>(detail::log_narrow(a + std::sqrt((a - 1) * (a + 1)))); // a - 1 is exact near 1
+  return static_cast<float>(detail::log_narrow(a + __builtin_sqrt((a - 1) * (a + 1))));  // a - 1 is exact near 1
 }
-inline double acosh(double x) { return std::acosh(x); }
+inline double acosh(double x) { return __builtin_acosh(x); }
 
 OPWRIGHT_INLINE float atanh(float x) {
   const double a = detail::magnitude(x);
@@ -58,6 +56,6 @@ OPWRIGHT_INLINE float atanh(float x) {
                                       : 0.5 * detail::log_narrow((1 + a) / (1 - a));
   return detail::with_sign_of(static_cast<float>(y), x);
 }
-inline double atanh(double x) { return std::atanh(x); }
+inline double atanh(double x) { return __builtin_atanh(x); }
 
-} // namespace opwright
+}  // namespace opwright

@@ -4,22 +4,23 @@
 // two parts. log1p scales x and 1 separately, so that f carries what 1 + x rounds away.
 #pragma once
 
-#include <cmath>
-
 #include "opwright/vmath_exponential.h"
 
 namespace opwright {
 namespace detail {
 
-template <class T> struct Logarithm;
+template <class T>
+struct Logarithm;
 
-template <> struct Logarithm<float> {
+template <>
+struct Logarithm<float> {
   // (log(1 + f) - f + f²/2)/f³, -1/3 <= f <= 1/3; relative error of the logarithm: 2^-27.7
   static constexpr float R[] = {0x1.555506p-2f, -0x1.fffefap-3f, 0x1.99d05cp-3f, -0x1.559c34p-3f,
                                 0x1.1ed450p-3f, -0x1.f33b50p-4f, 0x1.1e72b8p-3f, -0x1.07ad7ap-3f};
 };
 
-template <> struct Logarithm<double> {
+template <>
+struct Logarithm<double> {
   // The same to 2^-58.8
   static constexpr double R[] = {
       0x1.5555555555538p-2, -0x1.fffffffffff36p-3, 0x1.99999999a00a1p-3, -0x1.5555555565123p-3,
@@ -37,26 +38,30 @@ inline constexpr double kLn2 = 0x1.62e42fefa39efp-1;
 inline constexpr double kLog10Of2 = 0x1.34413509f79ffp-2;
 
 /// The bits of 2^n for the n that brings x / 2^n into [low, 2 low).
-template <class T> OPWRIGHT_INLINE Bits<T> exponent_bits(T x, T low) {
+template <class T>
+OPWRIGHT_INLINE Bits<T> exponent_bits(T x, T low) {
   return (to_bits(x) - to_bits(low)) & kExponentMask<T>;
 }
 
 /// n ln2 + log(1 + f).
-template <class T> OPWRIGHT_INLINE T log_of_parts(T n, T f) {
+template <class T>
+OPWRIGHT_INLINE T log_of_parts(T n, T f) {
   const T square = f * f;
   const T low = (f * square) * polynomial(f, Logarithm<T>::R) + (n * Exponential<T>::ln2_low - T(0.5) * square);
   return (n * Exponential<T>::ln2_high + f) + low;
 }
 
 /// The logarithm y of u where u is positive and finite, else its limit: -Inf at 0, Inf at Inf, NaN below 0 and at NaN.
-template <class T> OPWRIGHT_INLINE T with_log_limits(T y, T u) {
+template <class T>
+OPWRIGHT_INLINE T with_log_limits(T y, T u) {
   const T finite = u > 0 ? y : (u == 0 ? -kInfinity<T> : kNan<T>);
   return u == kInfinity<T> ? u : finite;
 }
 
-template <class T> OPWRIGHT_INLINE T log(T x) {
+template <class T>
+OPWRIGHT_INLINE T log(T x) {
   constexpr int digits = Format<T>::mantissa_bits;
-  const bool subnormal = x < std::numeric_limits<T>::min();
+  const bool subnormal = x < Format<T>::smallest_normal;
   const T normal = subnormal ? x * power_of_two<T>(digits) : x;
   const Bits<T> bits = exponent_bits(normal, T(2) / 3);
   const T f = from_bits<T>(to_bits(normal) - bits) - 1;
@@ -64,10 +69,11 @@ template <class T> OPWRIGHT_INLINE T log(T x) {
   return with_log_limits(log_of_parts(n, f), x);
 }
 
-template <class T> OPWRIGHT_INLINE T log1p(T x) {
+template <class T>
+OPWRIGHT_INLINE T log1p(T x) {
   const T u = 1 + x;
   const Bits<T> bits = exponent_bits(u, T(2) / 3);
-  const T four_scaled = from_bits<T>(to_bits(T(4)) - bits); // 4·2^-n, normal for every n
+  const T four_scaled = from_bits<T>(to_bits(T(4)) - bits);  // 4·2^-n, normal for every n
   const T f = from_bits<T>(to_bits(x) - bits) + (T(0.25) * four_scaled - 1);
   const T n = from_integer<T>(bits >> Format<T>::mantissa_bits);
   return with_sign_of(with_log_limits(log_of_parts(n, f), u), x);
@@ -86,7 +92,7 @@ OPWRIGHT_INLINE double log2_narrow(double x) {
 /// log(x) in double to 2^-37. For x not subnormal.
 OPWRIGHT_INLINE double log_narrow(double x) { return kLn2 * log2_narrow(x); }
 
-} // namespace detail
+}  // namespace detail
 
 OPWRIGHT_INLINE float log(float x) { return detail::log(x); }
 OPWRIGHT_INLINE double log(double x) { return detail::log(x); }
@@ -95,9 +101,9 @@ OPWRIGHT_INLINE float log1p(float x) { return detail::log1p(x); }
 OPWRIGHT_INLINE double log1p(double x) { return detail::log1p(x); }
 
 OPWRIGHT_INLINE float log2(float x) { return static_cast<float>(detail::log2_narrow(x)); }
-inline double log2(double x) { return std::log2(x); }
+inline double log2(double x) { return __builtin_log2(x); }
 
 OPWRIGHT_INLINE float log10(float x) { return static_cast<float>(detail::kLog10Of2 * detail::log2_narrow(x)); }
-inline double log10(double x) { return std::log10(x); }
+inline double log10(double x) { return __builtin_log10(x); }
 
-} // namespace opwright
+}  // namespace opwright

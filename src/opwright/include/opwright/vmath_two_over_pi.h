@@ -3,7 +3,7 @@
 
 namespace opwright::detail {
 
-inline constexpr int kTwoOverPiFirstExponent = 152; // biased: 2^25
+inline constexpr int kTwoOverPiFirstExponent = 152;  // biased: 2^25
 inline constexpr int kTwoOverPiRows = 103;
 
 // 2/π without its bits of weight 2^-i and above is kTwoOverPiHigh[i], whose last bit is 2^(-29 - i), plus
@@ -59,4 +59,4 @@ inline constexpr double kTwoOverPiLow[kTwoOverPiRows] = {
     0x1.6d8a5664f10e4p-130, 0x1.b6295993c439p-132,  0x1.b6295993c439p-132,
 };
 
-} // namespace opwright::detail
+}  // namespace opwright::detail

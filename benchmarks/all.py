@@ -1,0 +1,33 @@
+"""All benchmarks, and which targets are met.
+
+python benchmarks/all.py [--json FILE]
+"""
+
+from __future__ import annotations
+
+import call_cost
+import first_call
+import lltm_cell
+import lltm_step
+import saved_bytes
+from scorecard import Options, Row, Scorecard, run_script
+
+BENCHMARKS = (lltm_cell, lltm_step, call_cost, saved_bytes, first_call)
+
+
+def measure(options: Options) -> list[Scorecard]:
+    """Run one after the other; the summary comes last."""
+    cards = [benchmark.measure(options) for benchmark in BENCHMARKS]
+    return [*cards, _summary(cards)]
+
+
+def _summary(cards: list[Scorecard]) -> Scorecard:
+    counts = [
+        Row(card.title, {"targets": len(card.targets), "met": sum(target.met for target in card.targets)})
+        for card in cards
+    ]
+    return Scorecard("summary", counts, [target for card in cards for target in card.targets])
+
+
+if __name__ == "__main__":
+    run_script(measure, __doc__)

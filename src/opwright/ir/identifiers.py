@@ -1,0 +1,38 @@
+"""Names that C++ and the kernels' headers leave free."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Sequence
+
+from opwright.ir.functions import FUNCTIONS
+
+# Words that C++ or the kernels' headers would take for something else.
+RESERVED = frozenset({
+    *FUNCTIONS, *keyword.kwlist, "alignas", "asm", "auto", "bool", "case", "catch", "char", "const", "default", "delete",
+    "do", "double", "enum", "explicit", "extern", "false", "float", "for", "friend", "goto", "inline", "int", "long",
+    "mutable", "namespace", "new", "operator", "private", "protected", "public", "register", "short", "signed", "sizeof",
+    "static", "struct", "switch", "template", "this", "throw", "true", "typedef", "typename", "union", "unsigned", "using",
+    "virtual", "void", "volatile", "constexpr", "decltype", "noexcept", "nullptr", "static_cast", "thread_local",
+    "bitand", "bitor", "compl", "xor", "NAN", "INFINITY", "NULL", "EOF", "errno", "assert",
+    "j", "count", "rows", "stack", "main", "opwright", "torch", "std", "at",
+    "given", "sizes", "made", "known", "valid", "allocate", "boolean", "call", "cpu", "finish", "float32", "float64",
+    "floor_divide", "floor_remainder", "for_each_row", "gather", "greatest", "int32", "int64", "int32_t", "int64_t", "load",
+    "pass", "pass_dtype", "pass_empty_list", "pass_list", "pass_nothing", "pass_optional", "pool", "registration",
+    "row_major", "scatter", "size_t", "store", "strided", "take", "uint64_t", "Mutable", "Operand", "Pool", "Registration",
+    "RowFunction", "Size", "StableIValue", "Tensor", "Walk",
+})  # fmt: skip
+
+# Names that emission derives from others.
+_DERIVED = re.compile(r".*_(size|stride)_\d+|.*_(sizes|strides|offset|stack)")
+
+
+def is_free(name: str) -> bool:
+    """Whether a name means nothing yet where kernels are written."""
+    return name not in RESERVED and not _DERIVED.fullmatch(name) and not name.startswith(("_", "M_"))
+
+
+def identifiers(names: Sequence[str]) -> list[str]:
+    """Spell the names of parameters so that kernels can use them: `double` becomes `double_given`."""
+    return [name if is_free(name) and not name.startswith("saved_") else f"{name.strip('_')}_given" for name in names]

@@ -1,0 +1,17 @@
+"""One cache directory for the whole run, shared by its workers, so that each kernel is built once."""
+
+import os
+import shutil
+import tempfile
+
+_WORKER = "PYTEST_XDIST_WORKER"
+
+
+def pytest_configure():
+    if _WORKER not in os.environ:
+        os.environ["OPWRIGHT_CACHE"] = tempfile.mkdtemp(prefix="opwright-tests-")
+
+
+def pytest_unconfigure():
+    if _WORKER not in os.environ:
+        shutil.rmtree(os.environ.pop("OPWRIGHT_CACHE"), ignore_errors=True)

@@ -1,0 +1,197 @@
+"""Calling: keywords, defaults, optional tensors, constants, sizes."""
+
+import math
+
+import pytest
+import torch
+
+import opwright
+from tests.operator.against_eager import assert_as_eager, random, variants
+from tests.operator.operators import activated, biased, divided, mix, ranked, scaled, wave
+
+X = random(3, 4)
+
+
+@pytest.mark.parametrize(
+    ("operator", "args", "kwargs"),
+    [
+        (scaled, (X,), {}),
+        (scaled, (X, 3.0), {}),
+        (scaled, (X,), {"scale": 3.0}),
+        (scaled, (X,), {"power": 3, "scale": -1.5}),
+        (scaled, (), {"negate": True, "x": X}),
+        (scaled, (X, 2), {}),
+        (activated, (X,), {}),
+        (activated, (X, "sigmoid"), {}),
+        (biased, (X, None), {}),
+        (biased, (X,), {"bias": X}),
+        (biased, (), {"residual": X, "bias": None, "x": X}),
+    ],
+)
+def test_arguments_are_bound_as_python_binds_them(operator, args, kwargs):
+    torch.testing.assert_close(operator(*args, **kwargs), operator.reference(*args, **kwargs))
+    assert operator.last_rung == "cpp"
+
+
+@pytest.mark.parametrize(
+    "constants",
+    [(0.0, -0.0), (1.0, -1.0), (1, 1.0), (math.inf, -math.inf), (math.nan, 2.0), (2**40, 2**40 + 1), (True, 1)],
+)
+def test_each_constant_has_a_kernel_of_its_own(constants):
+    for constant in constants:
+        torch.testing.assert_close(divided(X, constant), divided.reference(X, constant), equal_nan=True)
+        assert divided.last_rung == "cpp"
+
+
+def test_a_constant_seen_before_derives_nothing():
+    for constant in (math.nan, 0.5):
+        divided(X, constant)
+    before = variants(divided)
+    for constant in (float("nan"), 0.5, -math.nan):
+        divided(X, constant)
+    assert variants(divided) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "most"),
+    [
+        ("pointwise", "torch.sin(x) * 2", 1),
+        ("rows", "x / x.sum(1, keepdim=True)", 1),
+        ("halves", "torch.cat([x[:, ::2], x[:, 1::2]], 1)", 4),
+    ],
+)
+def test_a_new_size_derives_nothing(name, body, most):
+    namespace = {"torch": torch, "Tensor": torch.Tensor}
+    exec(f"def sizes_{name}(x: Tensor) -> Tensor: return {body}", namespace)
+    operator = opwright.operator(namespace[f"sizes_{name}"])
+    for rows, columns in ((2, 2), (3, 5), (5, 3), (64, 7), (2, 4096), (4096, 2), (100, 100), (7, 8)):
+        assert_as_eager(operator, random(rows, columns), order=1)
+    assert variants(operator) <= most + 1
+
+
+def test_two_kinds_of_sizes_keep_two_variants():
+    @opwright.operator
+    def by_length(x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.shape[0] > 10 else x * 3
+
+    for length in (4, 19, 5, 30, 2, 1000):
+        assert_as_eager(by_length, random(length), order=1)
+    assert variants(by_length) == 2
+
+
+SLICES = [
+    "x[-2:]", "x[-100:]", "x[:100] + x[-100:]", "x[-4:-1]", "x[-5::2]", "x[1:-1] * x[2:] - x[:-2]", "x[x.shape[0] // 2 :]",
+    "x[: min(x.shape[0], 7)]", "x[-1] * x", "x[-(x.shape[0] // 2 + 1) :]", "x.narrow(0, -1, 1)", "x[::3]", "x.flip(0)[1:]",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(SLICES)), ids=SLICES)
+def test_slices_of_every_length(number):
+    namespace = {"torch": torch, "Tensor": torch.Tensor}
+    exec(f"def slice_{number}(x: Tensor) -> Tensor: return ({SLICES[number]}) * 2", namespace)
+    operator = opwright.operator(namespace[f"slice_{number}"])
+    for length in (3, 5, 7, 8, 20, 99, 101, 150, 4):
+        expected = operator.reference(random(length))
+        torch.testing.assert_close(operator(random(length)), expected)
+
+
+NUMBERS_OF_SIZES = [
+    "x * x.shape[-1]", "x / x.shape[0]", "x / math.sqrt(x.shape[-1])", "x * x.shape[-1] ** -0.5", "x + x.shape[0] / x.shape[1]",
+    "x * len(x) - x.numel()", "x + torch.full((x.shape[-1],), 2.0 * x.shape[0])", "x + torch.arange(x.shape[-1])",
+    "x.sum(0) / x.size(0)", "x * (x.shape[0] % 3) + x.shape[1] // 2", "x if x.shape[0] == x.shape[1] else x.mT.mT * 2",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(NUMBERS_OF_SIZES)), ids=NUMBERS_OF_SIZES)
+def test_numbers_made_from_sizes_are_those_of_each_call(number):
+    namespace = {"torch": torch, "Tensor": torch.Tensor, "math": math}
+    exec(f"def number_{number}(x: Tensor) -> Tensor: return ({NUMBERS_OF_SIZES[number]}) * 2", namespace)
+    operator = opwright.operator(namespace[f"number_{number}"])
+    for shape in ((4, 6), (6, 4), (5, 5), (9, 3), (3, 16)):
+        torch.testing.assert_close(operator(random(*shape)), operator.reference(random(*shape)))
+
+
+NAMES = [
+    "double", "given", "sizes", "made", "new", "output", "grad_output", "x_size_0", "saved_0", "template", "i0", "j", "Size",
+    "self", "exp", "std", "_", "rows", "torch", "static", "M_PI", "NAN", "known", "valid", "this", "call", "take", "stack",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_parameter_may_be_called_anything(name):
+    namespace = {"Tensor": torch.Tensor}
+    text = (
+        f"def named_{name}({name}: Tensor, x: Tensor) -> Tensor:\n    rest = ({name}.T * x).exp()\n    return rest * 2"
+    )
+    exec(text, namespace)
+    assert_as_eager(opwright.operator(namespace[f"named_{name}"]), random(3, 3), random(3, 3, seed=1), order=1)
+
+
+@pytest.mark.parametrize(
+    "name", ["given", "sizes", "made", "known", "call", "NAN", "Size", "x_size_0", "double", "stack"]
+)
+def test_a_variable_may_be_called_anything(name):
+    namespace = {"Tensor": torch.Tensor}
+    exec(f"def local_{name}(x: Tensor) -> Tensor:\n    {name} = x.sum(0)\n    return {name}.exp() * x", namespace)
+    assert_as_eager(opwright.operator(namespace[f"local_{name}"]), random(3, 4), order=1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.complex64], ids=str)
+def test_other_dtypes_are_served_by_the_reference_which_says_so_once(dtype, capsys):
+    @opwright.operator
+    def other(x: torch.Tensor) -> torch.Tensor:
+        return torch.sin(x) * x
+
+    for _ in range(3):
+        assert_as_eager(other, torch.ones(3, dtype=dtype), rung="composed", order=0)
+    said = capsys.readouterr().err
+    assert said == f"opwright: other runs its reference: kernels do not hold {str(dtype).removeprefix('torch.')}\n"
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.bool, torch.float64, torch.float32], ids=str)
+def test_integers_and_truth_values_come_and_go(dtype):
+    values = torch.tensor([0, 1, 5, -3]).to(dtype)
+    assert_as_eager(ranked, values, values.flip(0), order=0)
+    assert_as_eager(mix, values, random(4), order=0)
+
+
+@pytest.mark.parametrize(
+    ("operator", "args", "kwargs"),
+    [
+        (wave, (), {}),
+        (wave, (X, X), {}),
+        (wave, (X,), {"x": X}),
+        (wave, (X,), {"y": X}),
+        (mix, (X, None), {}),
+        (mix, (X, "text"), {}),
+        (mix, (X, [1.0, 2.0]), {}),
+        (mix, (X.detach(), {}), {}),
+        (mix, (X, random(5)), {}),
+        (wave, ([1.0],), {}),
+        (scaled, (X, None), {}),
+    ],
+)
+def test_a_wrong_call_raises_what_the_reference_raises(operator, args, kwargs):
+    with pytest.raises((TypeError, RuntimeError, AttributeError)) as expected:
+        operator.reference(*args, **kwargs)
+    with pytest.raises(type(expected.value)) as raised:
+        operator(*args, **kwargs)
+    if "positional argument" not in str(expected.value) and "keyword" not in str(expected.value):
+        assert "multiple values" in str(raised.value) or str(raised.value) == str(expected.value)
+
+
+def test_a_number_in_place_of_a_tensor_is_what_the_reference_makes_of_it():
+    torch.testing.assert_close(
+        opwright.operator(times)(torch.ones(3, requires_grad=True), 2.0), times(torch.ones(3, requires_grad=True), 2.0)
+    )
+
+
+def times(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x * y
+
+
+def test_an_operator_is_called_and_read_like_its_function():
+    assert scaled.__name__ == "scaled"
+    assert scaled.__wrapped__ is scaled.reference
+    assert scaled.__module__ == scaled.reference.__module__
+    assert repr(scaled) == "<opwright operator opwright::scaled>"

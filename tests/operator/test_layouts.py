@@ -1,0 +1,90 @@
+"""Any layout in, of arguments and of incoming gradients; any rank and size."""
+
+import itertools
+
+import pytest
+import torch
+
+from tests.operator.against_eager import assert_as_eager, random, variants
+from tests.operator.operators import lltm, mix, wave
+
+
+def of_conjugate():
+    imaginary = torch.complex(random(3, 4, gradient=False), random(3, 4, gradient=False)).conj().imag
+    assert imaginary.is_neg()
+    return imaginary
+
+
+LAYOUTS = {
+    "transposed": lambda: random(4, 3, gradient=False).t(),
+    "permuted": lambda: random(4, 2, 3, gradient=False).permute(2, 1, 0)[:, 0],
+    "columns": lambda: random(3, 9, gradient=False)[:, 1::2],
+    "rows": lambda: random(9, 4, gradient=False)[2:8:2],
+    "offset": lambda: random(20, gradient=False)[5:17].view(3, 4),
+    "expanded rows": lambda: random(1, 4, gradient=False).expand(3, 4),
+    "expanded columns": lambda: random(3, 1, gradient=False).expand(3, 4),
+    "one number": lambda: random(gradient=False).expand(3, 4),
+    "overlapping": lambda: random(6, gradient=False).as_strided((3, 4), (1, 1)),
+    "windows": lambda: random(6, gradient=False).unfold(0, 4, 1),
+    "negative": of_conjugate,
+    "conjugate real": lambda: torch.view_as_real(torch.complex(random(3, 2), random(3, 2)).detach()).reshape(3, 4),
+    "odd offset": lambda: random(13, gradient=False)[1:].view(3, 4),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_arguments_of_any_layout(layout):
+    other = random(3, 4, seed=2)
+    assert_as_eager(mix, LAYOUTS[layout]().requires_grad_(), other)
+    assert_as_eager(mix, other, LAYOUTS[layout]())
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_incoming_gradients_of_any_layout(layout, create_graph):
+    incoming = LAYOUTS[layout]()
+    found = []
+    for function in (mix, mix.reference):
+        x, y = random(3, 4), random(3, 4, seed=2)
+        found.append(torch.autograd.grad(function(x, y), [x, y], incoming, create_graph=create_graph))
+    torch.testing.assert_close(*found)
+
+
+@pytest.mark.parametrize("rank", range(6))
+def test_every_rank_with_every_pattern_of_ones_and_zeros(rank):
+    for shape in (
+        itertools.product((0, 1, 3), repeat=rank) if rank < 3 else [(2,) * rank, (1,) * rank, (0, *[2] * (rank - 1))]
+    ):
+        rung = "composed" if 0 in shape else "cpp"
+        assert_as_eager(wave, random(*shape), rung=rung, order=1)
+
+
+BROADCASTS = [
+    ((3, 4), (4,)), ((3, 4), (1, 4)), ((3, 4), (3, 1)), ((3, 1), (1, 4)), ((4,), (3, 4)), ((3, 4), ()), ((), (3,)), ((1,), (3,)),
+    ((1, 1), (1,)), ((2, 3, 4), (3, 1)), ((1,), ()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("left", "right"), BROADCASTS)
+def test_arguments_broadcast(left, right):
+    assert_as_eager(mix, random(*left), random(*right, seed=1))
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 5, 15, 16, 17, 255, 256, 257, 4097])
+def test_rows_of_every_length(size):
+    assert_as_eager(lltm, random(3, 3 * size), random(3, size), order=1)
+
+
+def test_lengths_share_a_variant():
+    before = variants(wave)
+    for size in (6, 60, 600):
+        wave(random(size))
+    assert variants(wave) <= before + 1
+
+
+def test_ten_million_elements():
+    x = random(10_000_000)
+    torch.testing.assert_close(wave(x), wave.reference(x))
+    assert wave.last_rung == "cpp"
+    (gradient,) = torch.autograd.grad(wave(x).sum(), x)
+    torch.testing.assert_close(gradient, torch.cos(x) * x + torch.sin(x))

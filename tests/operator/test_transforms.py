@@ -1,0 +1,187 @@
+"""Calls that are not plain: transforms, modes, subclasses, compilers see the operations of the reference."""
+
+import copy
+import warnings
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.autograd import forward_ad
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tests.operator.against_eager import random
+from tests.operator.operators import cube, linear_tanh, lltm, polar, ranked, scaled, wave
+
+X = random(4, gradient=False)
+
+
+def dual(function):
+    with forward_ad.dual_level():
+        return tuple(forward_ad.unpack_dual(function(forward_ad.make_dual(X, torch.ones(4)))))
+
+
+TRANSFORMS = {
+    "grad": lambda f: torch.func.grad(lambda x: f(x).sum())(X),
+    "grad of grad": lambda f: torch.func.grad(lambda y: torch.func.grad(lambda x: f(x).sum())(y).sum())(X),
+    "vjp": lambda f: torch.func.vjp(f, X)[1](X),
+    "jvp": lambda f: torch.func.jvp(f, (X,), (torch.ones(4),)),
+    "jacrev": lambda f: torch.func.jacrev(f)(X),
+    "jacfwd": lambda f: torch.func.jacfwd(f)(X),
+    "hessian": lambda f: torch.func.hessian(lambda x: f(x).sum())(X),
+    "vmap": lambda f: torch.vmap(f)(X),
+    "vmap of grad": lambda f: torch.vmap(torch.func.grad(f))(X),
+    "dual": dual,
+    "functionalize": lambda f: torch.func.functionalize(f)(X),
+    "trace": lambda f: torch.jit.trace(lambda x: f(x), X)(X * 2),
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("operator", [wave, cube], ids=lambda operator: operator.__name__)
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_a_transform_gives_what_it_gives_in_eager(transform, operator):
+    operator(X)
+    torch.testing.assert_close(TRANSFORMS[transform](operator), TRANSFORMS[transform](operator.reference))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("transform", [name for name in TRANSFORMS if name != "trace"])
+def test_the_registered_operator_under_a_transform(transform):
+    registered = torch.ops.opwright.wave
+    torch.testing.assert_close(TRANSFORMS[transform](registered), TRANSFORMS[transform](wave.reference))
+
+
+def test_autocast_lowers_the_precision_of_what_it_lowers_in_eager():
+    x, weight = random(3, 4, gradient=False), random(5, 4)
+    linear_tanh(x, weight)
+    with torch.autocast("cpu", torch.bfloat16):
+        result, expected = linear_tanh(x, weight), linear_tanh.reference(x, weight)
+    assert result.dtype == torch.bfloat16
+    torch.testing.assert_close(result, expected)
+
+
+class Dispatched(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+class Functions(TorchFunctionMode):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.seen.append(func.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(("mode", "name"), [(Dispatched, "aten.sin.default"), (Functions, "sin")])
+@pytest.mark.parametrize("x", [X, random(4)], ids=["plain", "with gradients"])
+def test_a_mode_sees_the_operations_of_the_reference(mode, name, x):
+    wave(x)
+    with mode() as listening:
+        result = wave(x)
+    assert name in listening.seen
+    torch.testing.assert_close(result, wave.reference(x))
+
+
+class Logged(torch.Tensor):
+    seen = ()
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        Logged.seen = (*Logged.seen, func.__name__)
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+class Wrapped(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        inner = [argument.inner if isinstance(argument, Wrapped) else argument for argument in args]
+        return Wrapped(func(*inner, **(kwargs or {})))
+
+
+def test_subclasses_stay_themselves():
+    wave(X)
+    logged = wave(X.as_subclass(Logged))
+    assert type(logged) is Logged
+    assert "sin" in Logged.seen
+    wrapped = wave(Wrapped(X))
+    torch.testing.assert_close(wrapped.inner, wave.reference(X))
+
+
+def test_fake_tensors_come_out_as_they_go_in():
+    with FakeTensorMode() as mode:
+        hidden, cell = lltm(torch.empty(5, 12), torch.empty(5, 4))
+        registered = torch.ops.opwright.lltm(torch.empty(5, 12), torch.empty(5, 4))
+    assert hidden.fake_mode is mode
+    for made in (hidden, cell, *registered):
+        assert (made.shape, made.dtype) == ((5, 4), torch.float32)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("function", [wave, torch.ops.opwright.wave], ids=["object", "registered"])
+def test_the_compiler_takes_an_operator_whole(backend, function):
+    compiled = torch.compile(lambda x: function(x * 2) + 1, fullgraph=True, backend=backend)
+    x = random(4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the compiler's own
+        result = compiled(x)
+    torch.testing.assert_close(result, wave.reference(x * 2) + 1)
+    torch.testing.assert_close(
+        torch.autograd.grad(result.sum(), x), torch.autograd.grad((wave.reference(x * 2) + 1).sum(), x)
+    )
+
+
+@pytest.mark.parametrize(
+    ("operator", "args"),
+    [
+        (wave, (random(3, 4),)),
+        (polar, (random(3), random(3, seed=1))),
+        (lltm, (random(2, 6), random(2, 2))),
+        (ranked, (random(3), random(3, seed=1))),
+        (linear_tanh, (random(3, 4), random(5, 4))),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_torch_library_finds_nothing_wrong(operator, args):
+    found = torch.library.opcheck(operator.overload, args)
+    assert set(found.values()) == {"SUCCESS"}
+
+
+def test_the_schema_is_that_of_the_annotations():
+    assert str(scaled.overload._schema) == (
+        "opwright::scaled(Tensor x, float scale=2., int power=2, bool negate=False) -> Tensor"
+    )
+    assert str(polar.overload._schema) == "opwright::polar(Tensor x, Tensor y) -> (Tensor, Tensor)"
+
+
+def test_copying_an_operator_gives_the_operator():
+    assert copy.copy(wave) is wave
+    assert copy.deepcopy([wave])[0] is wave
+
+
+def test_layouts_that_have_no_kernel(capsys):
+    sparse = torch.eye(3).to_sparse()
+    torch.testing.assert_close(cube(sparse).to_dense(), torch.eye(3))
+    assert cube(torch.empty(3, device="meta")).is_meta
+    assert (
+        "cube runs its reference: there are no kernels for torch.sparse_coo tensors on cpu" in capsys.readouterr().err
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+    assert cube(nested).is_nested

@@ -1,0 +1,103 @@
+"""Random functions as operators: forward and gradients against eager, at the sizes of the trace and at others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+import torch
+
+from opwright.checking.accuracy import Comparison
+from opwright.operator import Operator
+from opwright.settings import Settings
+from tests.random_program import RandomProgram, Sizes, random_program
+
+Tensors = Sequence[torch.Tensor | None]
+
+pytestmark = pytest.mark.filterwarnings("ignore:Tensor.mT is deprecated on 0-D tensors")
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    return Settings(tmp_path_factory.mktemp("cache"), notify=False)
+
+
+def outputs_and_gradients(
+    function: Callable[..., Any], arguments: Sequence[torch.Tensor], exactly: bool = False
+) -> list[Tensors]:
+    """Run forward and backward; `exactly` in float64."""
+    given = [
+        (a.double() if exactly and a.is_floating_point() else a).detach().requires_grad_(a.requires_grad)
+        for a in arguments
+    ]
+    outputs = function(*given)
+    differentiable = [output for output in outputs if output.requires_grad]
+    generator = torch.Generator().manual_seed(1)
+    incoming = [torch.randn(o.shape, generator=generator, dtype=torch.float64).to(o.dtype) for o in differentiable]
+    wanted = [tensor for tensor in given if tensor.requires_grad]
+    if not differentiable:
+        return [outputs, [None] * len(wanted)]
+    return [outputs, torch.autograd.grad(differentiable, wanted, incoming, allow_unused=True)]
+
+
+def assert_agrees(operator: Callable[..., Any], program: RandomProgram, sizes: Sizes, seed: int) -> None:
+    arguments, reference = program.arguments(sizes, seed), program.function()
+    results = outputs_and_gradients(operator, arguments)
+    eager = outputs_and_gradients(reference, arguments)
+    exact = outputs_and_gradients(reference, arguments, exactly=True)
+    for what, *triple in zip(("output", "gradient"), results, eager, exact, strict=True):
+        assert [tensor is None for tensor in triple[0]] == [tensor is None for tensor in triple[1]]
+        present = [[tensor.detach() for tensor in tensors if tensor is not None] for tensors in triple]
+        Comparison(what, *present, inputs=arguments).judge()
+
+
+def other_sizes(program: RandomProgram, seed: int) -> Sizes:
+    """Sizes that break some of the assumptions of the trace: two that are equal, one that is 1."""
+    random = Random(seed)
+    return {name: random.choice([1, 2, 2, 3, 5]) for name in program.sizes}
+
+
+def runs(program: RandomProgram, sizes: Sizes) -> bool:
+    try:
+        outputs_and_gradients(program.function(), program.arguments(sizes))
+    except (RuntimeError, IndexError, TypeError, ValueError):
+        return False
+    return True
+
+
+def check(seed: int, settings: Settings, *, resized: bool) -> None:
+    program = random_program(seed)
+    operator = Operator(program.function(), name=f"random_{seed}", settings=settings)
+    try:
+        assert_agrees(operator, program, program.sizes, seed)
+        assert operator.last_rung == "cpp"
+        if resized and runs(program, other_sizes(program, seed)):
+            assert_agrees(operator, program, other_sizes(program, seed), seed)
+    except BaseException as error:
+        error.add_note(f"seed {seed}, sizes {program.sizes}, inputs {program.inputs}\n{program.text}")
+        raise
+
+
+@pytest.mark.parametrize("seed", range(1000, 1036))
+def test_random_program(seed: int, settings: Settings) -> None:
+    check(seed, settings, resized=seed % 4 == 0)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("block", range(100))
+def test_many_random_programs(block: int, tmp_path: Path) -> None:
+    for seed in range(block * 20 + 2000, block * 20 + 2020):
+        check(seed, Settings(tmp_path / "cache", notify=False), resized=True)
+
+
+def test_comparison_notices_a_wrong_kernel() -> None:
+    program = random_program(1000)
+
+    def wrong(*arguments: torch.Tensor) -> list[torch.Tensor]:
+        return [output * 1.001 for output in program.function()(*arguments)]
+
+    with pytest.raises(Exception, match="wrong"):
+        assert_agrees(wrong, program, program.sizes, 0)
