@@ -6,7 +6,6 @@ reference ─trace→ Graph ─derive→ Graphs ─lower→ Programs ─passes�
 from __future__ import annotations
 
 import functools
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -14,13 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import torch
 from torch._ops import OpOverload
 
-from opwright.binding.autograd import Declined, apply, run_forward
 from opwright.binding.dispatcher import register, row_major
-from opwright.binding.environment import are_plain, is_quiet
 from opwright.binding.function_rung import FunctionRung
-from opwright.binding.kinds import Key, are_constants, constant_key
 from opwright.binding.rungs import RUNGS, Rung, RungName
-from opwright.binding.variant import Plan, SavePolicy, Variant
+from opwright.binding.server import Server
+from opwright.binding.variant import Plan, SavePolicy
 from opwright.binding.variants import Variants
 from opwright.derivation.backward import backward_reference, backward_signature
 from opwright.errors import (
@@ -29,14 +26,13 @@ from opwright.errors import (
     RungMissing,
     SamplesMissing,
     UnsupportedReturn,
-    UntraceableReference,
 )
 from opwright.ir.identifiers import identifiers
 from opwright.samples import Sample, SampleFactory
 from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
 from opwright.tracing.fingerprint import fingerprint
-from opwright.tracing.signature import Kind, Signature, place_of, read_signature
+from opwright.tracing.signature import Signature, place_of, read_signature
 from opwright.tracing.specs import describe
 
 if TYPE_CHECKING:
@@ -58,7 +54,6 @@ class Operator:
         name: Its name at the dispatcher, "namespace::name".
         reference: The function as written: the rung "composed".
         samples: Makes example arguments for a device and dtype; None if none were given.
-        last_rung: The rung that served the last call; None before the first.
     """
 
     def __init__(
@@ -75,19 +70,18 @@ class Operator:
         self.name = short if "::" in short else f"{DEFAULT_NAMESPACE}::{short}"
         self.reference = reference
         self.samples = samples
-        self.last_rung: RungName | None = None
         self._save = save
         self._signature = signature or read_signature(reference)
         self._settings = settings or Settings.from_environment()
         self._arity = len(self._signature.parameters)
         self._names = identifiers([parameter.name for parameter in self._signature.parameters])
-        self._only_tensors = all(p.kind is Kind.TENSOR and not p.optional for p in self._signature.parameters)
         self._variants = Variants(self._identity, self._arity, self._differentiate)
-        self._served = self._variants.by_call
+        self._server = Server(
+            self._short_name, reference, self._signature, self._settings, self._variants, self._derive_plan
+        )
         self._function = FunctionRung(self._short_name, self._names, self._derive_function)
         self._backwards: dict[tuple[tuple[int, ...], tuple[int, ...]], Operator] = {}
         self._lock = threading.Lock()
-        self._said: set[str] = set()
         self._overload: OpOverload | None = None
         functools.update_wrapper(self, reference)
         if self._signature.outputs is not None:
@@ -97,94 +91,17 @@ class Operator:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the operator; see the reference for arguments, results and errors."""
-        return self._serve(args, kwargs, pinned=False)
+        return self._server.serve(args, kwargs)
 
-    def _serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool) -> Any:
-        if kwargs or len(args) != self._arity:
-            args = self._signature.bind(args, kwargs)
-        if self._only_tensors and is_quiet() and are_plain(args):
-            try:
-                return self._run(args, ())
-            except (Declined, NotImplementedError):  # torch finds no kernel for a nested tensor
-                pass
-        return self._run_slowly(args, pinned=pinned)
-
-    def _run(self, args: Sequence[Any], constants: Key) -> Any:
-        """Run kernels that are at hand; raises Declined if there are none for these arguments."""
-        if _is_grad_enabled():
-            mask = self._mask(args)
-            if True in mask:
-                result = apply(self._served.get((mask, constants), ()), *args)
-                self.last_rung = "cpp"
-                return result
-        return self._run_forward(args, constants)
-
-    def _run_forward(self, args: Sequence[Any], constants: Key) -> Any:
-        variant, made = run_forward(self._served.get(((), constants), ()), args)
-        self.last_rung = "cpp"
-        return made[0] if variant.plan.bare else made
-
-    def _mask(self, args: Sequence[Any]) -> tuple[bool, ...]:
-        """Which arguments require gradients."""
-        if self._only_tensors:
-            return tuple([tensor.requires_grad for tensor in args])
-        return tuple([isinstance(a, torch.Tensor) and a.requires_grad for a in args])
-
-    def _run_slowly(self, args: Sequence[Any], *, pinned: bool, gradients: bool = True) -> Any:
-        """Find or make the variant for these arguments, or run the reference and say why."""
-        if not self._is_ordinary(args):
-            return self._run_reference(args)
-        constants = tuple([constant_key(a) for a in args if not isinstance(a, torch.Tensor)])
-        recording = gradients and torch.is_grad_enabled() and True in self._mask(args)
-        way = (self._mask(args) if recording else (), constants)
-        try:
-            return self._run_added(args, way, recording)
-        except (UntraceableReference, UnsupportedReturn):
-            raise
-        except OpwrightError as refusal:
-            if pinned:
-                raise
-            self._say(refusal)
-        except Declined:
-            self._variants.refuse(way, args, "its kernel declines these arguments")
-        return self._run_reference(args)
-
-    def _run_added(self, args: Sequence[Any], way: Key, recording: bool) -> Any:
-        """Run kernels, found on disk or derived if need be; raises Declined if what was derived declines."""
-        run = self._run if recording else self._run_forward
-        derived = False
-        while True:
-            tried = self._served.get(way, ())
-            try:
-                return run(args, way[1])
-            except Declined:
-                if derived:
-                    raise
-            derived = self._add_variant(args, way, tried, recording)
+    @property
+    def last_rung(self) -> RungName | None:
+        """The rung that served the last call; None before the first."""
+        return self._server.last_rung
 
     def _identity(self) -> str | None:
         """What variants are recorded under; asked late, when what the reference calls has been defined too."""
         digest = fingerprint(self.reference)
         return digest and f"{digest} {self.name} {self._save}"
-
-    def _is_ordinary(self, args: Sequence[Any]) -> bool:
-        """Whether kernels may be asked: nobody listens in, tensors are plain and not empty, the rest are constants."""
-        tensors = [a for a in args if isinstance(a, torch.Tensor)]
-        if not (is_quiet() and are_plain(tensors)) or any(t.is_nested or t.numel() == 0 for t in tensors):
-            return False
-        rest = [a for a in args if not isinstance(a, torch.Tensor)]
-        return not rest or (not self._only_tensors and are_constants(rest))
-
-    def _add_variant(self, args: Sequence[Any], way: Key, tried: Sequence[Variant], recording: bool) -> bool:
-        for tensor in args:
-            if isinstance(tensor, torch.Tensor) and (tensor.device.type != "cpu" or tensor.layout != torch.strided):
-                raise NoKernel(f"there are no kernels for {tensor.layout} tensors on {tensor.device.type} yet")
-
-        def derive_plan() -> Plan:
-            find_compiler(self._settings)  # before the work of tracing
-            return self._derive(args, recording).plan
-
-        return self._variants.add(way, args, tried, self._settings, derive_plan)
 
     def _derive(self, args: Sequence[Any], recording: bool) -> Derivation:
         from opwright.stages import derive  # imports sympy (0.3 s), which a process that only finds kernels never needs
@@ -193,6 +110,9 @@ class Operator:
         derivation = self._guarded(args, lambda: derive(self.reference, specs, self._short_name, self._save))
         self._check_outputs(derivation.plan.outputs)
         return derivation
+
+    def _derive_plan(self, args: Sequence[Any], recording: bool) -> Plan:
+        return self._derive(args, recording).plan
 
     def _guarded(self, args: Sequence[Any], derive: Callable[[], Result]) -> Result:
         """Derive; for a wrong call the reference says so, in its own words."""
@@ -214,17 +134,6 @@ class Operator:
             )
         if self._overload is None:
             self._register(outputs)
-
-    def _run_reference(self, args: Sequence[Any]) -> Any:
-        self.last_rung = "composed"
-        return self.reference(*args)
-
-    def _say(self, refusal: OpwrightError) -> None:
-        """Tell once, in one sentence, why the reference serves."""
-        text = f"opwright: {self._short_name} runs its reference: {refusal.fact}"
-        if self._settings.notify and text not in self._said:
-            print(text + (f" (hint: {refusal.hint})" if refusal.hint else ""), file=sys.stderr)
-        self._said.add(text)
 
     # -- differentiating again -------------------------------------------------------------------------------------
 
@@ -274,8 +183,7 @@ class Operator:
         )
 
     def _run_below_autograd(self, *args: Any, **kwargs: Any) -> Any:
-        args = self._signature.bind(args, kwargs)
-        result = self._run_slowly(args, pinned=False, gradients=False)
+        result = self._server.serve_below_autograd(args, kwargs)
         return row_major(result) if self.last_rung == "composed" else result
 
     # -- rungs -----------------------------------------------------------------------------------------------------
@@ -323,19 +231,13 @@ class Operator:
         return serve[rung]
 
     def _serve_reference(self, *args: Any, **kwargs: Any) -> Any:
-        self.last_rung = "composed"
-        return self.reference(*args, **kwargs)
+        return self._server.serve_by_reference(self._signature.bind(args, kwargs))
 
     def _serve_cpp(self, *args: Any, **kwargs: Any) -> Any:
-        return self._serve(args, kwargs, pinned=True)
+        return self._server.serve(args, kwargs, pinned=True)
 
     def _serve_function(self, *args: Any, **kwargs: Any) -> Any:
-        args = self._signature.bind(args, kwargs)
-        if not self._is_ordinary(args):
-            return self._run_reference(args)
-        result = self._function(args)
-        self.last_rung = "function"
-        return result
+        return self._server.serve_by("function", self._function, self._signature.bind(args, kwargs))
 
     # -- reading ---------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Small operators that the tests of this folder call."""
 
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 import opwright

@@ -80,9 +80,20 @@ def test_two_kinds_of_sizes_keep_two_variants():
 
 
 SLICES = [
-    "x[-2:]", "x[-100:]", "x[:100] + x[-100:]", "x[-4:-1]", "x[-5::2]", "x[1:-1] * x[2:] - x[:-2]", "x[x.shape[0] // 2 :]",
-    "x[: min(x.shape[0], 7)]", "x[-1] * x", "x[-(x.shape[0] // 2 + 1) :]", "x.narrow(0, -1, 1)", "x[::3]", "x.flip(0)[1:]",
-]  # fmt: skip
+    "x[-2:]",
+    "x[-100:]",
+    "x[:100] + x[-100:]",
+    "x[-4:-1]",
+    "x[-5::2]",
+    "x[1:-1] * x[2:] - x[:-2]",
+    "x[x.shape[0] // 2 :]",
+    "x[: min(x.shape[0], 7)]",
+    "x[-1] * x",
+    "x[-(x.shape[0] // 2 + 1) :]",
+    "x.narrow(0, -1, 1)",
+    "x[::3]",
+    "x.flip(0)[1:]",
+]
 
 
 @pytest.mark.parametrize("number", range(len(SLICES)), ids=SLICES)
@@ -96,10 +107,18 @@ def test_slices_of_every_length(number):
 
 
 NUMBERS_OF_SIZES = [
-    "x * x.shape[-1]", "x / x.shape[0]", "x / math.sqrt(x.shape[-1])", "x * x.shape[-1] ** -0.5", "x + x.shape[0] / x.shape[1]",
-    "x * len(x) - x.numel()", "x + torch.full((x.shape[-1],), 2.0 * x.shape[0])", "x + torch.arange(x.shape[-1])",
-    "x.sum(0) / x.size(0)", "x * (x.shape[0] % 3) + x.shape[1] // 2", "x if x.shape[0] == x.shape[1] else x.mT.mT * 2",
-]  # fmt: skip
+    "x * x.shape[-1]",
+    "x / x.shape[0]",
+    "x / math.sqrt(x.shape[-1])",
+    "x * x.shape[-1] ** -0.5",
+    "x + x.shape[0] / x.shape[1]",
+    "x * len(x) - x.numel()",
+    "x + torch.full((x.shape[-1],), 2.0 * x.shape[0])",
+    "x + torch.arange(x.shape[-1])",
+    "x.sum(0) / x.size(0)",
+    "x * (x.shape[0] % 3) + x.shape[1] // 2",
+    "x if x.shape[0] == x.shape[1] else x.mT.mT * 2",
+]
 
 
 @pytest.mark.parametrize("number", range(len(NUMBERS_OF_SIZES)), ids=NUMBERS_OF_SIZES)
@@ -112,9 +131,35 @@ def test_numbers_made_from_sizes_are_those_of_each_call(number):
 
 
 NAMES = [
-    "double", "given", "sizes", "made", "new", "output", "grad_output", "x_size_0", "saved_0", "template", "i0", "j", "Size",
-    "self", "exp", "std", "_", "rows", "torch", "static", "M_PI", "NAN", "known", "valid", "this", "call", "take", "stack",
-]  # fmt: skip
+    "double",
+    "given",
+    "sizes",
+    "made",
+    "new",
+    "output",
+    "grad_output",
+    "x_size_0",
+    "saved_0",
+    "template",
+    "i0",
+    "j",
+    "Size",
+    "self",
+    "exp",
+    "std",
+    "_",
+    "rows",
+    "torch",
+    "static",
+    "M_PI",
+    "NAN",
+    "known",
+    "valid",
+    "this",
+    "call",
+    "take",
+    "stack",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -90,11 +90,19 @@ def not_assigned_yet():
 @pytest.mark.parametrize(
     "value",
     [
-        torch.ones(2), Thing(), [1, 2], {"a": 1}, Thing, functools.partial(torch.clamp, min=0.1), torch.nn.LeakyReLU(0.1),
-        {"a": 2}.get, torch.ones(2).add, Double.apply,
+        torch.ones(2),
+        Thing(),
+        [1, 2],
+        {"a": 1},
+        Thing,
+        functools.partial(torch.clamp, min=0.1),
+        torch.nn.LeakyReLU(0.1),
+        {"a": 2}.get,
+        torch.ones(2).add,
+        Double.apply,
     ],
     ids=lambda value: type(value).__name__,
-)  # fmt: skip
+)
 def test_what_may_hold_a_state_has_no_fingerprint(value):
     assert fingerprint(closed_over(value)) is None
     assert fingerprint(made("def f(x): return thing(x)", thing=value)) is None

@@ -24,8 +24,8 @@ def _fallthroughs() -> torch.library.Library:
 def load_kernel(library: Path, name: str) -> Kernel:
     """Load a library, once in a process, and return its operator.
 
-    The operator returns tensors, or None for each when it declines a call. It computes no gradients, so the autograd key
-    is passed over: what is recorded there would be an error node.
+    The operator returns tensors, or None for each when it declines a call. It computes no gradients, so the
+    autograd key is passed over: what is recorded there would be an error node.
     """
     if name not in _loaded:
         handle = ctypes.CDLL(str(library))

@@ -53,9 +53,9 @@ CPP_OPERATORS: dict[str, tuple[str, int]] = {
     "is_infinite": ("__builtin_isinf({})", _CALL),
 }
 VMATH_FUNCTIONS = {
-    "abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "cos", "cosh", "erf", "erfc", "exp", "exp2",
-    "expm1", "floor", "fmod", "log", "log10", "log1p", "log2", "pow",
-    "remainder", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+    "abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "cos", "cosh", "erf", "erfc",
+    "exp", "exp2", "expm1", "floor", "fmod", "log", "log10", "log1p", "log2", "pow", "remainder", "round",
+    "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 }  # fmt: skip
 
 

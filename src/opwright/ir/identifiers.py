@@ -10,18 +10,18 @@ from opwright.ir.functions import FUNCTIONS
 
 # Words that C++ or the kernels' headers would take for something else.
 RESERVED = frozenset({
-    *FUNCTIONS, *keyword.kwlist, "alignas", "asm", "auto", "bool", "case", "catch", "char", "const", "default", "delete",
-    "do", "double", "enum", "explicit", "extern", "false", "float", "for", "friend", "goto", "inline", "int", "long",
-    "mutable", "namespace", "new", "operator", "private", "protected", "public", "register", "short", "signed", "sizeof",
-    "static", "struct", "switch", "template", "this", "throw", "true", "typedef", "typename", "union", "unsigned", "using",
-    "virtual", "void", "volatile", "constexpr", "decltype", "noexcept", "nullptr", "static_cast", "thread_local",
-    "bitand", "bitor", "compl", "xor", "NAN", "INFINITY", "NULL", "EOF", "errno", "assert",
-    "j", "count", "rows", "stack", "main", "opwright", "torch", "std", "at",
-    "given", "sizes", "made", "known", "valid", "allocate", "boolean", "call", "cpu", "finish", "float32", "float64",
-    "floor_divide", "floor_remainder", "for_each_row", "gather", "greatest", "int32", "int64", "int32_t", "int64_t", "load",
-    "pass", "pass_dtype", "pass_empty_list", "pass_list", "pass_nothing", "pass_optional", "pool", "registration",
-    "row_major", "scatter", "size_t", "store", "strided", "take", "uint64_t", "Mutable", "Operand", "Pool", "Registration",
-    "RowFunction", "Size", "StableIValue", "Tensor", "Walk",
+    *FUNCTIONS, *keyword.kwlist, "alignas", "asm", "auto", "bool", "case", "catch", "char", "const", "default",
+    "delete", "do", "double", "enum", "explicit", "extern", "false", "float", "for", "friend", "goto", "inline",
+    "int", "long", "mutable", "namespace", "new", "operator", "private", "protected", "public", "register", "short",
+    "signed", "sizeof", "static", "struct", "switch", "template", "this", "throw", "true", "typedef", "typename",
+    "union", "unsigned", "using", "virtual", "void", "volatile", "constexpr", "decltype", "noexcept", "nullptr",
+    "static_cast", "thread_local", "bitand", "bitor", "compl", "xor", "NAN", "INFINITY", "NULL", "EOF", "errno",
+    "assert", "j", "count", "rows", "stack", "main", "opwright", "torch", "std", "at", "given", "sizes", "made",
+    "known", "valid", "allocate", "boolean", "call", "cpu", "finish", "float32", "float64", "floor_divide",
+    "floor_remainder", "for_each_row", "gather", "greatest", "int32", "int64", "int32_t", "int64_t", "load", "pass",
+    "pass_dtype", "pass_empty_list", "pass_list", "pass_nothing", "pass_optional", "pool", "registration",
+    "row_major", "scatter", "size_t", "store", "strided", "take", "uint64_t", "Mutable", "Operand", "Pool",
+    "Registration", "RowFunction", "Size", "StableIValue", "Tensor", "Walk",
 })  # fmt: skip
 
 # Names that emission derives from others.

@@ -159,6 +159,11 @@ def _fill(value: Expression, **_: Any) -> Expression:
     return value
 
 
+def _nothing(**_: Any) -> Expression:
+    """New memory, which is written before anyone reads it."""
+    return Literal(0, DType.INT64)
+
+
 _ONE, _TWO = ("self",), ("self", "other")
 
 
@@ -258,4 +263,5 @@ POINTWISE: dict[Any, Pointwise] = {
     aten.copy: Pointwise(("src",), _identity, integral=True, truth=True),
     aten.full: Pointwise(("fill_value",), _fill, integral=True, truth=True),
     aten.full_like: Pointwise(("fill_value",), _fill, integral=True, truth=True),
+    aten.empty_permuted: Pointwise((), _nothing, integral=True, truth=True),
 }

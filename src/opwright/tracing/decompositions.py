@@ -26,9 +26,7 @@ def _add_product(product: Callable[..., torch.Tensor]) -> Callable[..., torch.Te
     return rule
 
 
-def _slice_backward(
-    gradient: torch.Tensor, input_sizes: list[int], dim: int, start: int, end: int, step: int
-) -> torch.Tensor:
+def _slice_backward(gradient: torch.Tensor, input_sizes: list[int], dim: int, start: int, end: int, step: int) -> Any:
     """The gradient of a slice with zeros around it, as a `cat`: its pieces are fused into whatever follows."""
     if step != 1:
         return NotImplemented
@@ -46,7 +44,7 @@ def _zeros(like: torch.Tensor, dim: int, size: int) -> torch.Tensor:
     return like.new_zeros(shape)
 
 
-def _select_backward(gradient: torch.Tensor, input_sizes: list[int], dim: int, index: int) -> torch.Tensor:
+def _select_backward(gradient: torch.Tensor, input_sizes: list[int], dim: int, index: int) -> Any:
     dim = dim % len(input_sizes)
     return _slice_backward(gradient.unsqueeze(dim), input_sizes, dim, index, index + 1, 1)
 

@@ -13,10 +13,11 @@ from typing import Any
 
 import torch
 from torch._ops import OpOverload
-from torch._subclasses.fake_tensor import DataDependentOutputException
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensor
 from torch.fx import Graph as FxGraph
 from torch.fx import Node
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import arg_tree_leaves
 
 from opwright.errors import NoKernel
 from opwright.tracing.decompositions import OWN_DECOMPOSITIONS
@@ -89,6 +90,10 @@ class Recorder(TorchDispatchMode):
                 return result
         if self._watching and (func is aten.detach.default or not torch.is_grad_enabled()):
             self.hides_from_autograd = True
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            raise NoKernel(f"the function draws random numbers ({func.name()})")
+        if any(isinstance(a, torch.Tensor) and not isinstance(a, FakeTensor) for a in arg_tree_leaves(*args, **kwargs)):
+            raise NoKernel("the function uses a tensor that is not one of its parameters")
         if func._schema.is_mutable:
             return self._record_in_place(func, args, kwargs)
         result = func(*args, **kwargs)
@@ -101,8 +106,6 @@ class Recorder(TorchDispatchMode):
         return result
 
     def _record(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        if torch.Tag.nondeterministic_seeded in func.tags:
-            raise NoKernel(f"the function draws random numbers ({func.name()})")
         node = self.fx.call_function(func, tuple(self._replace(args)), self._replace(kwargs))
         node.meta["val"] = result
         if isinstance(result, torch.Tensor):
@@ -121,23 +124,26 @@ class Recorder(TorchDispatchMode):
         Raises:
             NoKernel: If the tensor is an input, or seen through a view: then others would have to see the change.
         """
-        target = args[0] if args else None
+        target: Any = args[0] if args else None
         name = func._schema.name.removeprefix("aten::")
         functional = getattr(getattr(aten, name.removesuffix("_"), None), func._overloadname, None)
-        if not name.endswith("_") or functional is None or not self._is_own(target):
+        aliases = self._aliases(target)
+        if not name.endswith("_") or functional is None or not aliases:
             raise NoKernel(f"the function modifies a tensor in place ({func.name()})")
         with self:  # recorded as any other operation is, and converted as an assignment converts
             result = functional(*args, **kwargs).to(target.dtype)
         func(*args, **kwargs)
-        self._nodes[id(target)] = self._nodes[id(result)]
+        self._nodes.update((id(alias), self._nodes[id(result)]) for alias in aliases)
         return target
 
-    def _is_own(self, tensor: Any) -> bool:
-        """Whether a tensor is a temporary whose memory no other recorded tensor shares."""
+    def _aliases(self, tensor: Any) -> list[torch.Tensor]:
+        """All recorded tensors in the memory of a temporary; none if one of them is an input or sees it another way."""
         if not isinstance(tensor, torch.Tensor) or not self.has(tensor) or self._nodes[id(tensor)].op == "placeholder":
-            return False
+            return []
         storage = tensor.untyped_storage()._cdata
-        return [kept.untyped_storage()._cdata for kept in self._kept].count(storage) == 1
+        aliases = [kept for kept in self._kept if kept.untyped_storage()._cdata == storage]
+        same = all(self._nodes[id(alias)] is self._nodes[id(tensor)] for alias in aliases)
+        return aliases if same else []
 
     def _replace(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):

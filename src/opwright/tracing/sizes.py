@@ -79,6 +79,8 @@ class SizeTable:
         if isinstance(expression, sympy.Or):
             alternatives = [self._conditions(part) for part in expression.args]
             return next(found for found in alternatives if all(holds(each, self.hints) for each in found))
+        if isinstance(expression, sympy.Not):
+            return self._conditions(sympy.to_nnf(expression, simplify=False))
         return (self._condition(expression),)
 
     def _condition(self, expression: Any) -> Condition:
@@ -95,6 +97,8 @@ class SizeTable:
             NoKernel: If it uses a function of sizes that kernels do not know.
         """
         if expression.is_Symbol:
+            if expression not in self.symbols:
+                raise NoKernel("a size depends on the values of a tensor")
             return self.symbols[expression]
         if expression.is_Integer:
             return integer(int(expression))

@@ -1,0 +1,166 @@
+"""Serving calls: by a kernel at hand, by one that is found or derived now, or by the reference."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from opwright.binding.autograd import Declined, apply, run_forward
+from opwright.binding.environment import are_plain, is_quiet
+from opwright.binding.kinds import Key, are_constants, constant_key
+from opwright.binding.rungs import RungName
+from opwright.binding.variant import Plan, Variant
+from opwright.binding.variants import Variants
+from opwright.errors import NoKernel, OpwrightError, UnsupportedReturn, UntraceableReference
+from opwright.settings import Settings
+from opwright.toolchain.compiler import find_compiler
+from opwright.tracing.signature import Kind, Signature
+
+_is_grad_enabled = torch.is_grad_enabled
+
+
+class Server:
+    """Serves the calls of one operator.
+
+    Args:
+        name: What the operator is called when there is something to say.
+        reference: The function as written.
+        signature: Its parameters.
+        settings: Where to build, and whether to say anything.
+        variants: The kernels at hand.
+        derive: `(arguments, whether gradients are recorded) -> plan` for arguments that no variant takes.
+
+    Attributes:
+        last_rung: The rung that served the last call; None before the first.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        reference: Callable[..., Any],
+        signature: Signature,
+        settings: Settings,
+        variants: Variants,
+        derive: Callable[[Sequence[Any], bool], Plan],
+    ) -> None:
+        self.last_rung: RungName | None = None
+        self._name = name
+        self._reference = reference
+        self._signature = signature
+        self._settings = settings
+        self._variants = variants
+        self._derive = derive
+        self._served = variants.by_call
+        self._arity = len(signature.parameters)
+        self._only_tensors = all(p.kind is Kind.TENSOR and not p.optional for p in signature.parameters)
+        self._said: set[str] = set()
+
+    def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
+        """Serve a call; a pinned one raises where another would run the reference."""
+        if kwargs or len(args) != self._arity:
+            args = self._signature.bind(args, kwargs)
+        if self._only_tensors and is_quiet() and are_plain(args):
+            try:
+                return self._run(args, ())
+            except (Declined, NotImplementedError):  # torch finds no kernel for a nested tensor
+                pass
+        return self._serve_slowly(args, pinned=pinned)
+
+    def serve_below_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Serve a call that records no gradients, whatever its tensors ask for."""
+        return self._serve_slowly(self._signature.bind(args, kwargs), pinned=False, gradients=False)
+
+    def serve_by(self, rung: RungName, function: Callable[..., Any], args: Sequence[Any]) -> Any:
+        """Serve a call by another rung's function, where kernels could be asked too; elsewhere by the reference."""
+        if not self._is_ordinary(args):
+            return self.serve_by_reference(args)
+        result = function(args)
+        self.last_rung = rung
+        return result
+
+    def serve_by_reference(self, args: Sequence[Any]) -> Any:
+        """Run the function as written."""
+        self.last_rung = "composed"
+        return self._reference(*args)
+
+    def _run(self, args: Sequence[Any], constants: Key) -> Any:
+        """Run kernels that are at hand; raises Declined if there are none for these arguments."""
+        if _is_grad_enabled():
+            mask = self._mask(args)
+            if True in mask:
+                result = apply(self._served.get((mask, constants), ()), *args)
+                self.last_rung = "cpp"
+                return result
+        return self._run_forward(args, constants)
+
+    def _run_forward(self, args: Sequence[Any], constants: Key) -> Any:
+        variant, made = run_forward(self._served.get(((), constants), ()), args)
+        self.last_rung = "cpp"
+        return made[0] if variant.plan.bare else made
+
+    def _mask(self, args: Sequence[Any]) -> tuple[bool, ...]:
+        """Which arguments require gradients."""
+        if self._only_tensors:
+            return tuple([tensor.requires_grad for tensor in args])
+        return tuple([isinstance(a, torch.Tensor) and a.requires_grad for a in args])
+
+    def _serve_slowly(self, args: Sequence[Any], *, pinned: bool, gradients: bool = True) -> Any:
+        """Find or make the variant for these arguments, or run the reference and say why."""
+        if not self._is_ordinary(args):
+            return self.serve_by_reference(args)
+        constants = tuple([constant_key(a) for a in args if not isinstance(a, torch.Tensor)])
+        recording = gradients and torch.is_grad_enabled() and True in self._mask(args)
+        way = (self._mask(args) if recording else (), constants)
+        try:
+            return self._run_added(args, way, recording)
+        except (UntraceableReference, UnsupportedReturn):
+            raise
+        except OpwrightError as refusal:
+            if pinned:
+                raise
+            self._say(refusal)
+        except Declined:
+            self._variants.refuse(way, args, "its kernel declines these arguments")
+        return self.serve_by_reference(args)
+
+    def _run_added(self, args: Sequence[Any], way: Key, recording: bool) -> Any:
+        """Run kernels, found on disk or derived if need be; raises Declined if what was derived declines."""
+        run = self._run if recording else self._run_forward
+        derived = False
+        while True:
+            tried = self._served.get(way, ())
+            try:
+                return run(args, way[1])
+            except Declined:
+                if derived:
+                    raise
+            derived = self._add_variant(args, way, tried, recording)
+
+    def _add_variant(self, args: Sequence[Any], way: Key, tried: Sequence[Variant], recording: bool) -> bool:
+        for tensor in args:
+            if isinstance(tensor, torch.Tensor) and (tensor.device.type != "cpu" or tensor.layout != torch.strided):
+                raise NoKernel(f"there are no kernels for {tensor.layout} tensors on {tensor.device.type} yet")
+
+        def derive() -> Plan:
+            find_compiler(self._settings)  # before the work of tracing
+            return self._derive(args, recording)
+
+        return self._variants.add(way, args, tried, self._settings, derive)
+
+    def _is_ordinary(self, args: Sequence[Any]) -> bool:
+        """Whether kernels may be asked: nobody listens in, tensors are plain and not empty, the rest are constants."""
+        tensors = [a for a in args if isinstance(a, torch.Tensor)]
+        if not (is_quiet() and are_plain(tensors)) or any(t.is_nested or t.numel() == 0 for t in tensors):
+            return False
+        rest = [a for a in args if not isinstance(a, torch.Tensor)]
+        return not rest or (not self._only_tensors and are_constants(rest))
+
+    def _say(self, refusal: OpwrightError) -> None:
+        """Tell once, in one sentence, why the reference serves."""
+        text = f"opwright: {self._name} runs its reference: {refusal.fact}"
+        if self._settings.notify and text not in self._said:
+            print(text + (f" (hint: {refusal.hint})" if refusal.hint else ""), file=sys.stderr)
+        self._said.add(text)

@@ -1,0 +1,57 @@
+"""Every way of listening in on torch is seen, and a quiet thread is quiet again afterwards."""
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.autograd import forward_ad
+from torch.overrides import TorchFunctionMode
+
+from opwright.binding.environment import are_plain, is_quiet
+
+
+class Function(TorchFunctionMode):
+    pass
+
+
+@pytest.mark.parametrize(
+    "listening",
+    [FakeTensorMode, Function, forward_ad.dual_level, lambda: torch.autocast("cpu", torch.bfloat16)],
+    ids=["dispatch mode", "function mode", "forward mode", "autocast"],
+)
+def test_a_mode_is_heard_for_as_long_as_it_lasts(listening):
+    assert is_quiet()
+    with listening():
+        assert not is_quiet()
+    assert is_quiet()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    "transform",
+    [torch.vmap, lambda f: torch.func.grad(lambda x: f(x).sum()), lambda f: lambda x: torch.jit.trace(f, x)],
+)
+def test_a_transform_is_heard(transform):
+    heard = []
+
+    def listen(x):
+        heard.append(is_quiet())
+        return x * 2
+
+    transform(listen)(torch.ones(3))
+    assert heard[0] is False
+    assert is_quiet()
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (torch.ones(2), True),
+        (torch.nn.Parameter(torch.ones(2)), True),
+        (torch.nn.Buffer(torch.ones(2)), True),
+        (torch.ones(2).as_subclass(type("Own", (torch.Tensor,), {})), False),
+        (2.0, False),
+        (None, False),
+    ],
+)
+def test_only_tensors_of_torch_itself_are_plain(value, plain):
+    assert are_plain([torch.ones(1), value]) is plain

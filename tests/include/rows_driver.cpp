@@ -1,0 +1,74 @@
+// Runs for_each_row for the tests: axes and operands are arrays, and "threads" run one after another.
+#include "opwright/rows.h"
+
+extern "C" {
+int32_t aoti_torch_device_type_cpu() { return 0; }
+int32_t aoti_torch_layout_strided() { return 0; }
+int32_t aoti_torch_dtype_float32() { return 6; }
+int32_t aoti_torch_dtype_float64() { return 7; }
+int32_t aoti_torch_dtype_int32() { return 3; }
+int32_t aoti_torch_dtype_int64() { return 4; }
+int32_t aoti_torch_dtype_bool() { return 11; }
+
+static int64_t pieces = 0;
+static int64_t longest_row = 0;
+
+// Odd pieces, so that rows are cut in the middle, last piece first.
+int32_t torch_parallel_for(int64_t begin, int64_t end, int64_t grain, ParallelFunc function, void* context) {
+  const int64_t piece = grain % 2 ? grain : grain + 1;
+  for (int64_t from = (end - begin - 1) / piece * piece + begin; from >= begin; from -= piece) {
+    function(from, from + piece < end ? from + piece : end, context);
+    ++pieces;
+  }
+  return 0;
+}
+}
+
+using namespace opwright;
+
+template <class T>
+static void add_row(Size count, void* const* row) {
+  const T* x = static_cast<const T*>(row[0]);
+  const T y = *static_cast<const T*>(row[1]);
+  T* out = static_cast<T*>(row[2]);
+  if (count > longest_row) longest_row = count;
+  for (Size j = 0; j < count; ++j) out[j] = static_cast<T>(out[j] + x[j] + y);
+}
+
+// out += x + y, where y does not move along the last axis.
+template <class T, int axes>
+static void add(const Size* extents, const Size* strides, T* x, T* y, T* out, Size grain) {
+  Size size[axes], step[3][axes];
+  for (int axis = 0; axis < axes; ++axis) {
+    size[axis] = extents[axis];
+    for (int k = 0; k < 3; ++k) step[k][axis] = strides[k * axes + axis];
+  }
+  const Operand<axes> operands[] = {load<axes, const T>(x, step[0]), load<axes, const T>(y, step[1], false),
+                                    store<axes>(out, step[2])};
+  for_each_row(size, operands, grain, add_row<T>);
+}
+
+template <class T>
+static int64_t add_axes(int axes, const Size* extents, const Size* strides, T* x, T* y, T* out, Size grain) {
+  pieces = longest_row = 0;
+  if (axes == 1) add<T, 1>(extents, strides, x, y, out, grain);
+  if (axes == 2) add<T, 2>(extents, strides, x, y, out, grain);
+  if (axes == 3) add<T, 3>(extents, strides, x, y, out, grain);
+  if (axes == 5) add<T, 5>(extents, strides, x, y, out, grain);
+  return pieces;
+}
+
+extern "C" {
+int64_t add_float32(int axes, const Size* extents, const Size* strides, float* x, float* y, float* out, Size grain) {
+  return add_axes(axes, extents, strides, x, y, out, grain);
+}
+int64_t add_int64(int axes, const Size* extents, const Size* strides, int64_t* x, int64_t* y, int64_t* out,
+                  Size grain) {
+  return add_axes(axes, extents, strides, x, y, out, grain);
+}
+int64_t add_uint8(int axes, const Size* extents, const Size* strides, uint8_t* x, uint8_t* y, uint8_t* out,
+                  Size grain) {
+  return add_axes(axes, extents, strides, x, y, out, grain);
+}
+int64_t longest() { return longest_row; }
+}

@@ -1,0 +1,112 @@
+"""A sample call for every row of the tables of element-wise operations and of views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+aten = torch.ops.aten
+Call = Callable[..., torch.Tensor]
+
+# Operation → a call of it with one or two tensors of equal shape.
+POINTWISE_SAMPLES: dict[Any, Call] = {
+    aten.add: lambda x, y: torch.add(x, y, alpha=2),
+    aten.sub: lambda x, y: torch.sub(x, y, alpha=3),
+    aten.rsub: lambda x, y: aten.rsub.Tensor(x, y, alpha=2),
+    aten.mul: torch.mul,
+    aten.div: torch.div,
+    aten.neg: torch.neg,
+    aten.abs: torch.abs,
+    aten.sign: torch.sign,
+    aten.reciprocal: torch.reciprocal,
+    aten.sqrt: torch.sqrt,
+    aten.rsqrt: torch.rsqrt,
+    aten.square: torch.square,
+    aten.pow: torch.pow,
+    aten.remainder: torch.remainder,
+    aten.fmod: torch.fmod,
+    aten.maximum: torch.maximum,
+    aten.minimum: torch.minimum,
+    aten.floor: torch.floor,
+    aten.ceil: torch.ceil,
+    aten.trunc: torch.trunc,
+    aten.round: torch.round,
+    aten.exp: torch.exp,
+    aten.exp2: torch.exp2,
+    aten.expm1: torch.expm1,
+    aten.log: torch.log,
+    aten.log2: torch.log2,
+    aten.log10: torch.log10,
+    aten.log1p: torch.log1p,
+    aten.sigmoid: torch.sigmoid,
+    aten.sin: torch.sin,
+    aten.cos: torch.cos,
+    aten.tan: torch.tan,
+    aten.asin: torch.asin,
+    aten.acos: torch.acos,
+    aten.atan: torch.atan,
+    aten.atan2: torch.atan2,
+    aten.sinh: torch.sinh,
+    aten.cosh: torch.cosh,
+    aten.tanh: torch.tanh,
+    aten.asinh: torch.asinh,
+    aten.acosh: torch.acosh,
+    aten.atanh: torch.atanh,
+    aten.erf: torch.erf,
+    aten.erfc: torch.erfc,
+    aten.relu: torch.relu,
+    aten.hardtanh: lambda x: torch.nn.functional.hardtanh(x, -2, 3),
+    aten.clamp: lambda x: torch.clamp(x, -1, 2),
+    aten.elu: lambda x: torch.nn.functional.elu(x, alpha=1.5),
+    aten.leaky_relu: lambda x: torch.nn.functional.leaky_relu(x, 0.1),
+    aten.gelu: torch.nn.functional.gelu,
+    aten.lt: torch.lt,
+    aten.le: torch.le,
+    aten.gt: torch.gt,
+    aten.ge: torch.ge,
+    aten.eq: torch.eq,
+    aten.ne: torch.ne,
+    aten.logical_and: torch.logical_and,
+    aten.logical_or: torch.logical_or,
+    aten.logical_xor: torch.logical_xor,
+    aten.logical_not: torch.logical_not,
+    aten.isnan: torch.isnan,
+    aten.isinf: torch.isinf,
+    aten.where: lambda x, y: torch.where(x > y, x, y),
+    aten.clone: torch.clone,
+    aten.to: lambda x: x.to(torch.float64).to(torch.float32),
+    aten._to_copy: lambda x: aten._to_copy.default(x, dtype=torch.float64),
+    aten.conj_physical: lambda x: torch.conj_physical(x) * 1,
+    aten.positive: lambda x: torch.positive(x) * 1,
+    aten.scalar_tensor: lambda x: x + aten.scalar_tensor.default(2.5, dtype=torch.float64),
+    aten.fill: lambda x: aten.fill.Scalar(x, 2),
+    aten.copy: lambda x, y: aten.copy.default(x.detach(), y.detach()),
+    aten.full: lambda x: torch.full(x.shape, 3, dtype=torch.float32),
+    aten.full_like: lambda x: torch.full_like(x, 1.5),
+    aten.empty_permuted: lambda x: torch.empty_like(x).copy_(x),
+}
+
+# Operation → calls of it with one matrix that is at least 4 by 6.
+VIEW_SAMPLES: dict[Any, tuple[Call, ...]] = {
+    aten.alias: (aten.alias.default,),
+    aten.detach: (lambda x: x.detach(),),
+    aten.permute: (lambda x: x.permute(1, 0), lambda x: x.permute(-1, -2)),
+    aten.transpose: (lambda x: x.transpose(0, -1),),
+    aten.t: (lambda x: x.t(), lambda x: x[0].t()),
+    aten.expand: (lambda x: x[:1].expand(3, -1), lambda x: x.expand(2, *x.shape)),
+    aten.unsqueeze: (lambda x: x.unsqueeze(0), lambda x: x.unsqueeze(-1), lambda x: x.unsqueeze(-2)),
+    aten.squeeze: (lambda x: x[:1].squeeze(), lambda x: x[:1].squeeze(0), lambda x: x.squeeze(0)),
+    aten.slice: (
+        *(lambda x: x[1:], lambda x: x[:, :-1], lambda x: x[-3:, ::2], lambda x: x[:, 1:5:3], lambda x: x[-99:99]),
+        *(lambda x: x[:, -3:-1], lambda x: x[2:3]),
+    ),
+    aten.select: (lambda x: x[1], lambda x: x[:, -1], lambda x: x[-1, 2]),
+    aten.view: (
+        *(lambda x: x.view(-1), lambda x: x.view(1, *x.shape, 1), lambda x: x.view(x.shape[0], 2, -1)),
+        *(lambda x: x.view(x.shape[1], x.shape[0]),),
+    ),
+    aten._unsafe_view: (lambda x: aten._unsafe_view.default(x, [x.shape[0] * x.shape[1]]),),
+    aten.reshape: (lambda x: x.mT.reshape(-1), lambda x: x.mT.reshape(x.shape), lambda x: x.reshape(2, -1)),
+}

@@ -1,0 +1,123 @@
+"""Between processes: what one derived the next one finds; damage and crowds do no harm."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+PROGRAM = textwrap.dedent("""
+    import json, pathlib, sys
+    import torch, opwright
+    from torch import Tensor
+    pipeline = sys.modules["opwright.operator"]
+
+    FACTOR = 3
+
+    def scaled(x):
+        return x * FACTOR
+
+    derived = []
+    derive = pipeline.Operator._derive
+    pipeline.Operator._derive = lambda self, *a, **k: derived.append(self.name) or derive(self, *a, **k)
+
+    @opwright.operator
+    def remembered(x: Tensor) -> Tensor:
+        y = later(x)
+        return y.sin() if x.shape[0] > 10 else scaled(y)
+
+    def later(x):
+        return x + 1
+
+    answers = []
+    for length in json.loads(sys.argv[1]):
+        x = torch.linspace(-1, 1, length, requires_grad=True)
+        y = remembered(x)
+        y.sum().backward()
+        assert torch.allclose(y, remembered.reference(x))
+        answers.append(remembered.last_rung)
+    print(json.dumps([answers, derived, "sympy" in sys.modules]))
+""")
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Start the program in a process of its own, with a compiler that counts the sources that it is given."""
+    log = tmp_path / "log"
+    compiler = tmp_path / "compiler"
+    compiler.write_text(f'#!/bin/sh\ncase "$*" in *.cpp*) echo "$*" >> {log};; esac\nexec g++ "$@"\n')
+    compiler.chmod(0o700)
+    environment = {**os.environ, "OPWRIGHT_CACHE": str(tmp_path / "cache"), "CXX": str(compiler)}
+
+    def start_program(lengths, text=PROGRAM):
+        program = tmp_path / "program.py"
+        program.write_text(text)
+        return subprocess.Popen(
+            [sys.executable, str(program), json.dumps(lengths)], stdout=subprocess.PIPE, text=True, env=environment
+        )
+
+    start_program.builds = lambda: len(log.read_text().splitlines()) if log.exists() else 0
+    return start_program
+
+
+def answer(process):
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0
+    return json.loads(output)
+
+
+def test_a_second_process_derives_and_builds_nothing(start):
+    assert answer(start([3, 20]))[:2] == [["cpp", "cpp"], ["opwright::remembered"] * 2]
+    built = start.builds()
+    assert built > 0
+    for lengths in ([3, 20], [20, 3, 5], [20]):
+        assert answer(start(lengths)) == [["cpp"] * len(lengths), [], False]
+    assert start.builds() == built
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("FACTOR = 3", "FACTOR = 4"), ("return x + 1", "return x + 2"), ("x * FACTOR", "x / FACTOR")]
+)
+def test_a_change_of_what_it_calls_is_derived_anew(before, after, start):
+    answer(start([3]))
+    assert answer(start([3], PROGRAM.replace(before, after)))[1] == ["opwright::remembered"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "damage"),
+    [
+        ("records/plans/*.json", b"{}"),
+        ("libraries/*/*/*.so", b"\x7fELF and then nothing"),
+        ("libraries/*/*/stamp.json", b""),
+    ],
+)
+def test_a_damaged_cache_is_repaired(pattern, damage, start, tmp_path):
+    answer(start([3]))
+    damaged = list((tmp_path / "cache").glob(pattern))
+    assert damaged
+    for path in damaged:
+        path.unlink()
+        path.write_bytes(damage)
+    assert answer(start([3]))[0] == ["cpp"]
+    assert answer(start([3])) == [["cpp"], [], False]
+
+
+def test_sixteen_processes_build_once(start):
+    crowd = [start([3]) for _ in range(16)]
+    assert {tuple(answer(process)[0]) for process in crowd} == {("cpp",)}
+    assert start.builds() == 3  # forward, backward, and the name of torch's library
+
+
+def test_a_process_killed_while_it_builds_leaves_nothing_in_the_way(start, tmp_path):
+    process = start([3])
+    deadline = time.monotonic() + 60
+    while not start.builds() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert answer(start([3]))[0] == ["cpp"]
+    assert list((tmp_path / "cache" / "building").iterdir()) == []

@@ -1,0 +1,56 @@
+"""Every pass keeps the meaning of a Program: random functions, with their gradients, interpreted before and after."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from opwright.ir.program import Program
+from opwright.ir.verifier import verify
+from opwright.passes.optimize import PASSES
+from tests.derived import lowered_joint, run, specs_of
+from tests.random_program import random_program
+
+pytestmark = pytest.mark.filterwarnings("ignore:Tensor.mT is deprecated on 0-D tensors")
+
+
+def lowered_random(seed: int) -> tuple[Program, list[torch.Tensor], tuple[torch.Tensor, ...]]:
+    """A lowered Program, inputs for it, and what eager gives for its outputs."""
+    random = random_program(seed)
+    arguments, function = random.arguments(random.sizes), random.function()
+    joint, program = lowered_joint(function, specs_of([given.name for given in random.inputs], arguments))
+    outputs = function(*arguments)
+    incoming = [
+        torch.randn(output.shape, dtype=output.dtype, generator=torch.Generator().manual_seed(seed))
+        for output, tangent in zip(outputs, joint.tangents, strict=True)
+        if tangent is not None
+    ]
+    return program, [tensor.detach() for tensor in (*arguments, *incoming)], outputs
+
+
+def check(seed: int) -> None:
+    program, given, outputs = lowered_random(seed)
+    verify(program)
+    before = run(program, given)
+    for made, expected in zip(before, outputs, strict=False):  # what follows are gradients
+        torch.testing.assert_close(made, expected.detach(), rtol=1e-4, atol=1e-4)
+    for improve in PASSES:
+        program = improve(program)
+        verify(program)
+        after = run(program, given)
+        exactly = improve.__name__ != "narrow_products"  # a smaller product may be summed in another order
+        tolerance = 0.0 if exactly else 1e-5
+        for left, right in zip(before, after, strict=True):
+            torch.testing.assert_close(left, right, rtol=tolerance, atol=tolerance, equal_nan=True)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_passes_keep_the_meaning(seed: int) -> None:
+    check(seed)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("block", range(40))
+def test_passes_keep_the_meaning_of_many(block: int) -> None:
+    for seed in range(block * 50 + 10_000, block * 50 + 10_050):
+        check(seed)
