@@ -1,7 +1,7 @@
 """LLTM, a "long-long-term memory" cell: an LSTM without a forget gate and with an ELU for its candidate.
 
-    opwright check examples/lltm.py
-    opwright bench examples/lltm.py
+opwright check examples/lltm.py
+opwright bench examples/lltm.py
 """
 
 import torch

@@ -135,8 +135,6 @@ def copies(x, y):
     return x.mT, x + y, y[1:]
 
 
-# Lowering refuses an operation in these so far (aten::scalar_tensor, aten::addmm).
-REFUSED_BELOW = pytest.mark.xfail(raises=NoKernel, strict=False, reason="not lowered yet")
 CASES = [
     (lltm_cell, ("rows 3columns", "rows columns")),
     (silu, SQUARE),
@@ -146,9 +144,9 @@ CASES = [
     (elu, SQUARE),
     (leaky_relu, SQUARE),
     (relu_of_product, PAIR),
-    pytest.param(chosen, PAIR, marks=REFUSED_BELOW),
-    pytest.param(clamped, SQUARE, marks=REFUSED_BELOW),
-    pytest.param(linear, ("rows columns", "7 columns", "7"), marks=REFUSED_BELOW),
+    (chosen, PAIR),
+    (clamped, SQUARE),
+    (linear, ("rows columns", "7 columns", "7")),
     (add_bias, ("rows columns", "columns")),
     (outer_scale, ("rows 1", "columns")),
     (transposed, ("rows columns", "columns rows")),

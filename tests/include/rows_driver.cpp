@@ -11,7 +11,6 @@ int32_t aoti_torch_dtype_int64() { return 4; }
 int32_t aoti_torch_dtype_bool() { return 11; }
 
 static int64_t pieces = 0;
-static int64_t longest_row = 0;
 
 // Odd pieces, so that rows are cut in the middle, last piece first.
 int32_t torch_parallel_for(int64_t begin, int64_t end, int64_t grain, ParallelFunc function, void* context) {
@@ -31,11 +30,10 @@ static void add_row(Size count, void* const* row) {
   const T* x = static_cast<const T*>(row[0]);
   const T y = *static_cast<const T*>(row[1]);
   T* out = static_cast<T*>(row[2]);
-  if (count > longest_row) longest_row = count;
-  for (Size j = 0; j < count; ++j) out[j] = static_cast<T>(out[j] + x[j] + y);
+  for (Size j = 0; j < count; ++j) out[j] = static_cast<T>(x[j] + y);
 }
 
-// out += x + y, where y does not move along the last axis.
+// out = x + y, where y does not move along the last axis.
 template <class T, int axes>
 static void add(const Size* extents, const Size* strides, T* x, T* y, T* out, Size grain) {
   Size size[axes], step[3][axes];
@@ -50,7 +48,7 @@ static void add(const Size* extents, const Size* strides, T* x, T* y, T* out, Si
 
 template <class T>
 static int64_t add_axes(int axes, const Size* extents, const Size* strides, T* x, T* y, T* out, Size grain) {
-  pieces = longest_row = 0;
+  pieces = 0;
   if (axes == 1) add<T, 1>(extents, strides, x, y, out, grain);
   if (axes == 2) add<T, 2>(extents, strides, x, y, out, grain);
   if (axes == 3) add<T, 3>(extents, strides, x, y, out, grain);
@@ -70,5 +68,4 @@ int64_t add_uint8(int axes, const Size* extents, const Size* strides, uint8_t* x
                   Size grain) {
   return add_axes(axes, extents, strides, x, y, out, grain);
 }
-int64_t longest() { return longest_row; }
 }

@@ -84,9 +84,5 @@ def incoming(output: torch.Tensor) -> torch.Tensor:
 
 
 def _leaf(operand: torch.Tensor) -> torch.Tensor:
-    """A tensor of its own with the same strides."""
-    return (
-        torch.empty_strided(operand.shape, operand.stride(), dtype=operand.dtype)
-        .copy_(operand.detach())
-        .requires_grad_(operand.requires_grad)
-    )
+    """The same elements in the same memory, as a variable of its own."""
+    return operand.detach().requires_grad_(operand.requires_grad)

@@ -27,7 +27,6 @@ IN_MEMORY: dict[str, Function] = {
     f"{name}, into a library call": lambda x, sample=sample: torch.cumsum(sample(x / 2), 0)
     for name, sample in SAMPLES.items()
 }
-"""One function for each sample."""
 
 
 @pytest.fixture(scope="module")
@@ -38,12 +37,12 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool])
 def test_rows(dtype: torch.dtype, settings: Settings) -> None:
     name = f"views_{str(dtype).removeprefix('torch.')}"
-    check(compiled(name, _plain(dtype), settings), _plain(dtype), dtype, (4, 6))
+    check(compiled(name, SAMPLES, settings), SAMPLES, dtype, (4, 6))
 
 
 @pytest.mark.parametrize("sizes", [(5, 8), (12, 6)])
 def test_rows_at_other_sizes(sizes: tuple[int, int], settings: Settings) -> None:
-    functions = _plain(torch.float64)
+    functions = SAMPLES
     operator = compiled(f"views_at_{sizes[0]}", functions, settings)
     check(operator, functions, torch.float64, (4, 6))
     check(operator, functions, torch.float64, sizes)
@@ -78,10 +77,6 @@ def _numbers(sizes: tuple[int, int], dtype: torch.dtype) -> torch.Tensor:
     return torch.arange(sizes[0] * sizes[1], dtype=dtype).view(sizes)
 
 
-def _plain(dtype: torch.dtype) -> dict[str, Function]:
-    return SAMPLES
-
-
 def _takes(function: Function, matrix: torch.Tensor) -> bool:
     try:
         function(matrix)
@@ -92,7 +87,3 @@ def _takes(function: Function, matrix: torch.Tensor) -> bool:
 
 def test_every_row_has_a_sample() -> None:
     assert VIEW_SAMPLES.keys() == VIEWS.keys()
-
-
-def test_samples_are_as_many_as_functions() -> None:
-    assert len(SAMPLES) == sum(map(len, VIEW_SAMPLES.values()))

@@ -47,15 +47,16 @@ PROGRAM = textwrap.dedent("""
 @pytest.fixture
 def start(tmp_path):
     """Start the program in a process of its own, with a compiler that counts the sources that it is given."""
-    log = tmp_path / "log"
+    log, started = tmp_path / "log", []
     compiler = tmp_path / "compiler"
     compiler.write_text(f'#!/bin/sh\ncase "$*" in *.cpp*) echo "$*" >> {log};; esac\nexec g++ "$@"\n')
     compiler.chmod(0o700)
     environment = {**os.environ, "OPWRIGHT_CACHE": str(tmp_path / "cache"), "CXX": str(compiler)}
 
     def start_program(lengths, text=PROGRAM):
-        program = tmp_path / "program.py"
+        program = tmp_path / f"program_{len(started)}.py"
         program.write_text(text)
+        started.append(program)
         return subprocess.Popen(
             [sys.executable, str(program), json.dumps(lengths)], stdout=subprocess.PIPE, text=True, env=environment
         )

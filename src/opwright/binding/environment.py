@@ -16,6 +16,7 @@ from torch.nn import Parameter
 _PLAIN_TYPES = (torch.Tensor, Parameter)
 _dispatch_modes = torch._C._len_torch_dispatch_stack
 _function_modes = torch._C._len_torch_function_stack
+_default_dtype = torch.get_default_dtype  # another one changes what integers and numbers are promoted to
 _function_transforms = torch._C._are_functorch_transforms_active
 _autocast = torch._C._is_any_autocast_enabled
 _jit_trace = torch._C._get_tracing_state
@@ -28,6 +29,7 @@ def is_quiet() -> bool:
         _compiler()
         or _dispatch_modes()
         or _function_modes()
+        or _default_dtype() is not torch.float32
         or _function_transforms()
         or forward_ad._current_level >= 0
         or _autocast()

@@ -64,7 +64,13 @@ class Server:
             args = self._signature.bind(args, kwargs)
         if self._only_tensors and is_quiet() and are_plain(args):
             try:
-                return self._run(args, ())
+                if _is_grad_enabled():  # `_run`, written out: a tenth of a microsecond for each function less
+                    mask = tuple([tensor.requires_grad for tensor in args])
+                    if True in mask:
+                        result = apply(self._served.get((mask, ()), ()), *args)
+                        self.last_rung = "cpp"
+                        return result
+                return self._run_forward(args, ())
             except (Declined, NotImplementedError):  # torch finds no kernel for a nested tensor
                 pass
         return self._serve_slowly(args, pinned=pinned)

@@ -82,7 +82,7 @@ def _spell_bare(expression: Expression) -> tuple[str, int]:
             return f"static_cast<{CPP_TYPES[dtype]}>({_spell(operand, _CONDITIONAL)})", _CALL
         case Apply(function, operands, _) if function in CPP_OPERATORS:
             template, binding = CPP_OPERATORS[function]
-            # Arithmetic is not associative in floating point: an operand that does not come first keeps its parentheses.
+            # Floating-point arithmetic is not associative: an operand that does not come first keeps parentheses.
             inner = _CONDITIONAL - 1 if binding == _CALL else binding
             leads = template.startswith("{}") and inner > _CONDITIONAL
             needs = [inner + (position > 0 or not leads) for position in range(len(operands))]

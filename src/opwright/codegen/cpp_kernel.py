@@ -78,7 +78,7 @@ def emit_row_function(kernel: Kernel, name: str, formulas: Sequence[str]) -> str
 
 
 def emit_launch(kernel: Kernel, function: str, numbers: Set[str]) -> list[str]:
-    """The lines of the launcher that run a row function over all rows; `numbers` are buffers that are plain variables."""
+    """The lines of the launcher that run a row function over all rows; `numbers` are buffers that are variables."""
     axes = max(len(kernel.axes), 1)
     extents = ", ".join(spell_size(axis.extent) for axis in kernel.axes) or "1"
     lines = ["{", f"  const Size extents[] = {{{extents}}};", f"  const Operand<{axes}> operands[] = {{"]

@@ -154,8 +154,10 @@ def _bytes(joint: Joint, node: Node) -> float | None:
     count = 1
     for size in joint.graph.sizes.shape(value_of(node)):
         count *= evaluate(size, joint.graph.sizes.hints)
-    kept_anyway = node.op == "placeholder"
-    return 1e-3 if kept_anyway else 1.0 + count * value.element_size()
+    if node.op == "placeholder":
+        return 1e-3  # kept anyway
+    written_for_this = 1.01 if _is_cheap(node) else 1.0  # what a library operation gives is in memory already
+    return written_for_this * (1.0 + count * value.element_size())
 
 
 def _is_view(node: Node) -> bool:

@@ -8,10 +8,10 @@
     let     = Let(name, value)                        binds a scalar inside a kernel
     store   = Store(buffer, indices, value)           writes one element of a buffer
 
-Inputs and the results of library operations come with run-time strides; what a kernel writes is row-major. A View's axes
-are `d0 d1 …`, one per dimension of its target. Sizes are symbols such as `gates_size_0`, read from the inputs at each
-call; `sizes` names those that no input has and that are given as numbers. The guards say for which sizes the Program is
-valid.
+Inputs and the results of library operations come with run-time strides; what a kernel writes is row-major. A View's
+axes are `d0 d1 …`, one per dimension of its target. Sizes are symbols such as `gates_size_0`, read from the inputs at
+each call; `sizes` names those that no input has and that are given as numbers. The guards say for which sizes the
+Program is valid.
 """
 
 from __future__ import annotations

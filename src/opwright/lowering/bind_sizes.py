@@ -1,8 +1,8 @@
 """Bind size symbols: say from which input each run-time size is read.
 
 A size symbol is named after the tensor and dimension that tracing made it for, such as `gates_size_1`. A Program that
-has that tensor among its inputs reads it there; a backward Program that does not reads it from another input of the same
-size, or is given it as a number.
+has that tensor among its inputs reads it there; a backward Program that does not reads it from another input of the
+same size, or is given it as a number.
 """
 
 from __future__ import annotations

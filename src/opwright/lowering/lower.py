@@ -231,7 +231,8 @@ class _Lowering:
 
 _RESHAPES = {aten.view, aten._unsafe_view, aten.reshape}
 _PARAMETERS = {
-    "alpha", "scale", "input_scale", "negative_slope", "approximate", "min", "max", "min_val", "max_val", "rounding_mode",
+    "alpha", "scale", "input_scale", "negative_slope", "approximate", "min", "max", "min_val", "max_val",
+    "rounding_mode",
 }  # fmt: skip
 
 

@@ -27,7 +27,7 @@ class Pointwise:
     Attributes:
         operands: Names of the schema arguments that are tensors or numbers taking part in the computation.
         rule: Makes the expression; gets the other arguments by name.
-        compares: Whether operands are promoted among themselves, since the result (bool) does not say what to compute in.
+        compares: Whether operands are promoted among themselves, since a bool result does not say what to compute in.
         selects: Whether the first operand is a condition, kept as bool.
         integral: Whether the rule is right for integers too; what is not becomes a library call.
         truth: Whether the rule is right for bool too.

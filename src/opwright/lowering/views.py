@@ -1,4 +1,4 @@
-"""View operations as index maps: for each dimension of the base, the index as an expression of the view's dimensions."""
+"""View operations as index maps: for each dimension of the base, its index in terms of the view's dimensions."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _from_end(start: Any, size: Integer) -> Integer | None:
 
 
 def _reshape(base: Shape, view: Shape, arguments: Arguments) -> Indices | None:
-    """Match dimensions from the left: equal ones, ones added or dropped, one split in several, or several merged into one.
+    """Match dimensions from the left: equal ones, ones added or dropped, one split, or several merged.
 
     A merged dimension is indexed with quotients and remainders.
     """

@@ -1,8 +1,8 @@
 """A fake-tensor mode without the cost of importing torch's compiler.
 
 `FakeTensorMode` and `ShapeEnv` read configuration values out of torch's compiler, and so import all of it: 0.8 s of a
-first call that should last about one. Here the module with those values is offered alone for the time of a trace. If the
-compiler is loaded already nothing is replaced; if a trace fails without it, it is loaded and the trace runs again.
+first call that should last about one. Here the module with those values is offered alone for the time of a trace. If
+the compiler is loaded already nothing is replaced; if a trace fails without it, it is loaded and the trace runs again.
 This file is the place for private hooks of tracing; tests/tracing/test_lean_torch.py guards each.
 """
 
@@ -48,7 +48,7 @@ _dispatch = FakeTensorMode.__torch_dispatch__
 
 
 class LeanFakeTensorMode(FakeTensorMode):
-    """A fake-tensor mode whose dispatch is not wrapped for the compiler, which would import it at the first operation."""
+    """A fake-tensor mode whose dispatch is not wrapped for the compiler: the wrapper would import it."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
