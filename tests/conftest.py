@@ -7,6 +7,10 @@ import tempfile
 _WORKER = "PYTEST_XDIST_WORKER"
 
 
+def pytest_addoption(parser):
+    parser.addoption("--update-golden", action="store_true", help="write what is emitted over the expected files")
+
+
 def pytest_configure():
     if _WORKER not in os.environ:
         os.environ["OPWRIGHT_CACHE"] = tempfile.mkdtemp(prefix="opwright-tests-")

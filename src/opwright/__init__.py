@@ -1,8 +1,10 @@
 """opwright: one PyTorch function in, a finished operator out."""
 
+from opwright.benchmark import bench
+from opwright.checking import check
 from opwright.operator import Operator, operator
 from opwright.samples import Sample, shapes
 from opwright.version import VERSION
 
-__all__ = ["Operator", "Sample", "operator", "shapes"]
+__all__ = ["Operator", "Sample", "bench", "check", "operator", "shapes"]
 __version__ = VERSION

@@ -41,9 +41,11 @@ def test_trace_log_has_a_lazy_handler() -> None:
     assert isinstance(_internal.trace_log.handlers, list)
 
 
-def test_core_decompositions_are_those_of_the_public_table() -> None:
+def test_core_decompositions_are_in_the_public_table() -> None:
     assert callable(torch._decomp._core_aten_decompositions_post_autograd)
-    assert set(core_decompositions()) == set(torch._decomp.core_aten_decompositions())
+    public = torch._decomp.core_aten_decompositions()
+    assert len(core_decompositions()) > 300
+    assert all(public[operation] is rule for operation, rule in core_decompositions().items())
 
 
 @pytest.mark.parametrize("module", ["torch._dynamo", "torch._dynamo.config", "torch.fx.experimental.validator"])

@@ -126,9 +126,9 @@ def _access(
             raise NoKernel(f"'{buffer}' is indexed by {index}, which is not affine")
         coefficients, rest = split
         for axis, coefficient in coefficients.items():
-            strides[axis].append(_times(coefficient, f"{buffer}.stride({dimension})"))
+            strides[axis].append(times(coefficient, f"{buffer}.stride({dimension})"))
         if rest != ZERO:
-            offsets.append(_times(rest, f"{buffer}.stride({dimension})"))
+            offsets.append(times(rest, f"{buffer}.stride({dimension})"))
     return Access(
         name=name,
         buffer=buffer,
@@ -140,7 +140,8 @@ def _access(
     )
 
 
-def _times(factor: Integer, stride: str) -> str:
+def times(factor: Integer, stride: str) -> str:
+    """A multiple of a stride, in C++."""
     if factor.constant == 1:
         return stride
     text = spell_size(factor)

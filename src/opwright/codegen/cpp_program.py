@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from opwright.codegen.cpp_expression import CPP_TYPES, TORCH_TYPES
-from opwright.codegen.cpp_kernel import emit_launch, emit_row_function
+from opwright.codegen.cpp_kernel import emit_launch, emit_row_function, times
 from opwright.codegen.cpp_size import spell_condition, spell_size
 from opwright.errors import NoKernel
 from opwright.ir.dtype import DType
@@ -187,9 +187,9 @@ def _view(view: View) -> Iterable[str]:
             raise NoKernel(f"the view '{view.target.name}' is not affine")
         coefficients, rest = split
         for axis, coefficient in coefficients.items():
-            strides[axis].append(f"({spell_size(coefficient)}) * {view.source}.stride({dimension})")
+            strides[axis].append(times(coefficient, f"{view.source}.stride({dimension})"))
         if rest.constant != 0:
-            offsets.append(f"({spell_size(rest)}) * {view.source}.stride({dimension})")
+            offsets.append(times(rest, f"{view.source}.stride({dimension})"))
     name = view.target.name
     if not axes:
         yield f"const Size {name}_offset = {' + '.join(offsets) or '0'};"

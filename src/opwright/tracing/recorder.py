@@ -40,6 +40,7 @@ class Recorder(TorchDispatchMode):
         self.fx = FxGraph()
         self.hides_from_autograd = False
         self._watching = False
+        self._detached: set[int] = set()
         self._nodes: dict[int, Node] = {}
         self._kept: list[Any] = []  # keeps every fake tensor alive, so that its id stays its own
 
@@ -49,6 +50,23 @@ class Recorder(TorchDispatchMode):
         self._watching = torch.is_grad_enabled()
         yield
         self._watching = False
+
+    def _reads_detached(self, value: Any) -> bool:
+        """Whether an operation reads what was detached; what autograd detaches to save it, only the backward reads."""
+        if isinstance(value, dict):
+            value = list(value.values())
+        if isinstance(value, (tuple, list)):
+            return any(self._reads_detached(member) for member in value)
+        return id(value) in self._detached
+
+    @contextmanager
+    def _unwatched(self) -> Iterator[None]:
+        """Decompositions detach what they like: autograd has seen the operation that they stand for."""
+        watching, self._watching = self._watching, False
+        try:
+            yield
+        finally:
+            self._watching = watching
 
     def placeholder(self, name: str, tensor: torch.Tensor) -> Node:
         """Declare an input."""
@@ -83,13 +101,15 @@ class Recorder(TorchDispatchMode):
             return func(*args, **kwargs)
         if func is aten._local_scalar_dense.default:
             raise DataDependentOutputException(func)
+        if self._watching and (not torch.is_grad_enabled() or self._reads_detached((args, kwargs))):
+            self.hides_from_autograd = True
         if (rule := OWN_DECOMPOSITIONS.get(func) or core_decompositions().get(func)) is not None:
-            with self:
+            with self, self._unwatched():
                 result = rule(*args, **kwargs)
+            if func is aten.detach.default and self._watching:
+                self._detached.add(id(result))
             if result is not NotImplemented:
                 return result
-        if self._watching and (func is aten.detach.default or not torch.is_grad_enabled()):
-            self.hides_from_autograd = True
         if torch.Tag.nondeterministic_seeded in func.tags:
             raise NoKernel(f"the function draws random numbers ({func.name()})")
         if any(isinstance(a, torch.Tensor) and not isinstance(a, FakeTensor) for a in arg_tree_leaves(*args, **kwargs)):

@@ -1,0 +1,74 @@
+"""Emitted C++ as it is read: `pytest --update-golden` writes the expected files anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional
+
+from opwright.stages import derive
+from opwright.tracing.specs import TensorSpec
+
+GOLDENS = Path(__file__).parent / "goldens"
+Tensor = torch.Tensor
+
+
+def lltm_cell(gates: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
+    i, o, g = gates.chunk(3, dim=-1)
+    cell = old_cell + functional.elu(g) * torch.sigmoid(i)
+    return torch.tanh(cell) * torch.sigmoid(o), cell
+
+
+def scale_and_shift(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    """Broadcasts a row and a column."""
+    return x * scale + shift
+
+
+def joined(x: Tensor, y: Tensor) -> Tensor:
+    """Stores piece by piece."""
+    return torch.cat([torch.tanh(x), y * 2], dim=-1)
+
+
+def projected(x: Tensor, weight: Tensor) -> Tensor:
+    """A library call that reads a view."""
+    return torch.relu(x[:, 1:] @ weight.mT)
+
+
+CASES: dict[str, tuple[Callable[..., Any], list[TensorSpec]]] = {
+    "lltm_cell": (
+        lltm_cell,
+        [TensorSpec("gates", torch.float32, (16, 384), True), TensorSpec("old_cell", torch.float32, (16, 128), True)],
+    ),
+    "scale_and_shift": (
+        scale_and_shift,
+        [
+            TensorSpec("x", torch.float64, (4, 6)),
+            TensorSpec("scale", torch.float64, (6,)),
+            TensorSpec("shift", torch.float64, (4, 1)),
+        ],
+    ),
+    "joined": (joined, [TensorSpec("x", torch.float32, (4, 6)), TensorSpec("y", torch.float32, (4, 3))]),
+    "projected": (projected, [TensorSpec("x", torch.float32, (4, 6)), TensorSpec("weight", torch.float32, (3, 5))]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_golden(name: str, request: pytest.FixtureRequest) -> None:
+    reference, specs = CASES[name]
+    plan = derive(reference, specs, name).plan
+    emitted = {"forward": plan.forward.text} | ({"backward": plan.backward.text} if plan.backward else {})
+    for pass_name, text in emitted.items():
+        golden = GOLDENS / f"{name}_{pass_name}.cpp"
+        if request.config.getoption("--update-golden"):
+            golden.parent.mkdir(exist_ok=True)
+            golden.write_text(text)
+        assert golden.read_text() == text, f"{golden.name} is emitted differently; see pytest --update-golden"
+
+
+def test_emission_is_deterministic() -> None:
+    first, second = (derive(*CASES["lltm_cell"], "lltm_cell").plan for _ in range(2))
+    assert first == second
