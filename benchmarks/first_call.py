@@ -19,8 +19,8 @@ from statistics import median
 
 from scorecard import Options, Row, Scorecard, Target, run_script
 
-MOST_COLD_S = 2.0
-MOST_WARM_S = 0.02
+MOST_COLD_S = 1.5
+MOST_WARM_S = 0.3
 PROCESSES = 5
 PROCESSES_OF_PEERS = 2
 

@@ -17,17 +17,21 @@ from scorecard import Options, Row, Scorecard, Target, medians_us, run_script
 from opwright.benchmark.stopwatch import Thunk
 
 SIZES = ((64, 1024, 128), (16, 32, 128), (256, 1024, 1024))
-LEAST_SPEEDUP = 1.0
+LEAST_SPEEDUP = {"64, 1024, 128": 1.15}  # elsewhere not slower
 
 
 def measure(options: Options) -> Scorecard:
     """Time both at every size."""
     rows = [row for sizes in (SIZES[1:2] if options.quick else SIZES) for row in _rows(*sizes, options)]
     targets = [
-        Target(f"{row.name}: speed-up over composed", row.figures["speed-up"] or 0.0, ">=", LEAST_SPEEDUP, "×")
+        Target(f"{row.name}: speed-up over composed", row.figures["speed-up"] or 0.0, ">=", _least(row.name), "×")
         for row in rows
     ]
     return Scorecard("whole LLTM step (batch, features, state), float32; µs", rows, targets)
+
+
+def _least(name: str) -> float:
+    return LEAST_SPEEDUP.get(name.rpartition(" ")[0], 1.0)
 
 
 def _rows(batch: int, features: int, state: int, options: Options) -> list[Row]:

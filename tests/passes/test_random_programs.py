@@ -44,7 +44,7 @@ def check(seed: int) -> None:
             torch.testing.assert_close(left, right, rtol=tolerance, atol=tolerance, equal_nan=True)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(30))
 def test_passes_keep_the_meaning(seed: int) -> None:
     check(seed)
 
