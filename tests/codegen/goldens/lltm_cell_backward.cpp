@@ -75,7 +75,7 @@ static bool lltm_cell_backward(const Tensor* given, const Size* sizes, Tensor* m
         store<2>(grad_gates.at<float>(old_cell_size_1 * grad_gates.stride(1)), {grad_gates.stride(0), grad_gates.stride(1)}),
         store<2>(grad_gates.at<float>(2*old_cell_size_1 * grad_gates.stride(1)), {grad_gates.stride(0), grad_gates.stride(1)}),
     };
-    for_each_row(extents, operands, 5940, lltm_cell_backward_row);
+    for_each_row(extents, operands, 2772, lltm_cell_backward_row);
   }
   made[0] = static_cast<Tensor&&>(grad_gates);
   made[1] = static_cast<Tensor&&>(grad_old_cell);
@@ -90,7 +90,7 @@ static void lltm_cell_backward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "lltm_cell_backward_06723e9317f5(Tensor gates, Tensor old_cell, Tensor grad_output_0, Tensor grad_output_1) -> (Tensor, Tensor)",
-    "lltm_cell_backward_06723e9317f5", lltm_cell_backward_on_stack);
+    "lltm_cell_backward_ec8ca7f6f050(Tensor gates, Tensor old_cell, Tensor grad_output_0, Tensor grad_output_1) -> (Tensor, Tensor)",
+    "lltm_cell_backward_ec8ca7f6f050", lltm_cell_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -56,7 +56,7 @@ static bool lltm_cell_forward(const Tensor* given, const Size* sizes, Tensor* ma
         store<2>(cell.at<float>(0), {cell.stride(0), cell.stride(1)}),
         store<2>(output_0.at<float>(0), {output_0.stride(0), output_0.stride(1)}),
     };
-    for_each_row(extents, operands, 12000, lltm_cell_forward_row);
+    for_each_row(extents, operands, 5600, lltm_cell_forward_row);
   }
   made[0] = static_cast<Tensor&&>(output_0);
   made[1] = static_cast<Tensor&&>(cell);
@@ -71,7 +71,7 @@ static void lltm_cell_forward_on_stack(StableIValue* stack, uint64_t, uint64_t) 
 }
 
 static const Registration registration(
-    "lltm_cell_forward_8d8ad6816c35(Tensor gates, Tensor old_cell) -> (Tensor, Tensor)",
-    "lltm_cell_forward_8d8ad6816c35", lltm_cell_forward_on_stack);
+    "lltm_cell_forward_6f7367d6822a(Tensor gates, Tensor old_cell) -> (Tensor, Tensor)",
+    "lltm_cell_forward_6f7367d6822a", lltm_cell_forward_on_stack);
 
 }  // namespace opwright::emitted
