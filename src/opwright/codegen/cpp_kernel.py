@@ -13,7 +13,7 @@ from opwright.ir.expression import Apply, Expression, Load, children
 from opwright.ir.integer import ZERO, Integer, linear_coefficients
 from opwright.ir.program import Kernel
 
-# Work, in units of about 0.04 ns for each element, below which a second thread costs more than it brings (10 µs).
+# Work, in units of about 0.02 ns for each element, below which a second thread costs more than it brings (6 µs).
 _WORK_OF_ONE_THREAD = 280_000
 _LEAST_GRAIN, _MOST_GRAIN = 1024, 262_144
 _TRANSCENDENTAL = VMATH_FUNCTIONS - {"abs", "ceil", "floor", "round", "sign", "sqrt", "trunc"}

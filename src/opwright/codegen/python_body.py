@@ -19,7 +19,7 @@ from opwright.codegen.python_sizes import Sizes, bind_sizes
 from opwright.codegen.python_statement import Statement, needed_for
 from opwright.codegen.python_view import aligned_view
 from opwright.errors import InternalError, NoKernel
-from opwright.ir.expression import Load, leaves
+from opwright.ir.expression import Load
 from opwright.ir.integer import ONE, Integer, symbol
 from opwright.ir.program import (
     Axis,
@@ -31,9 +31,9 @@ from opwright.ir.program import (
     Store,
     View,
     buffers_of,
-    operand_buffers,
     view_axes,
 )
+from opwright.passes.reads import count_reads
 from opwright.passes.share import count_uses
 
 
@@ -77,7 +77,7 @@ class _Writer:
         self.names = names
         self.owned = frozenset(program.outputs if own_outputs else ())
         self.declared = buffers_of(program)
-        self.read_counts = _count_reads(program)
+        self.read_counts = count_reads(program)
         self.store_counts = Counter(store.buffer for kernel in _kernels(program) for store in kernel.stores)
         self.buffers = dict(inputs)
         self.pieces: dict[str, list[Piece]] = {}
@@ -207,19 +207,3 @@ class _Writer:
 
 def _kernels(program: Program) -> list[Kernel]:
     return [step for step in program.steps if isinstance(step, Kernel)]
-
-
-def _count_reads(program: Program) -> Counter[str]:
-    """How often each buffer is read."""
-    counts = Counter(program.outputs)
-    for step in program.steps:
-        match step:
-            case Kernel(lets=lets, stores=stores):
-                values = [let.value for let in lets] + [store.value for store in stores]
-                found = [leaf for value in values for leaf in leaves(value)]
-                counts.update(leaf.buffer for leaf in found if isinstance(leaf, Load))
-            case View(source=source):
-                counts[source] += 1
-            case Call(operands=operands):
-                counts.update(name for operand in operands for name in operand_buffers(operand))
-    return counts

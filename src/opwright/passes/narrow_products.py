@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from opwright.ir.expression import Expression, Load, children
 from opwright.ir.integer import Integer, symbol, symbols_of
-from opwright.ir.program import (
-    Buffer,
-    Call,
-    Kernel,
-    Program,
-    Step,
-    TensorOperand,
-    View,
-    buffers_of,
-    operand_buffers,
-    view_axes,
-)
+from opwright.ir.program import Buffer, Call, Program, Step, TensorOperand, View, buffers_of, view_axes
+from opwright.passes.reads import count_reads
 
 _PRODUCT = "aten::mm"
 
@@ -32,7 +20,7 @@ def narrow_products(program: Program) -> Program:
 
     It is the gradient of one of several tensors that were put together by `cat` and multiplied by one matrix.
     """
-    reads = _count_reads(program)
+    reads = count_reads(program)
     slices = {step.source: step for step in program.steps if isinstance(step, View) and reads[step.source] == 1}
     buffers = buffers_of(program)
     steps: list[Step] = []
@@ -72,25 +60,3 @@ def _narrow(product: Call, part: View, offsets: tuple[Integer, Integer], buffers
         steps.append(View(target, source.name, tuple(indices)))
         operands[dimension] = TensorOperand(target.name)
     return [*steps, replace(product, targets=(part.target,), operands=tuple(operands))]
-
-
-def _count_reads(program: Program) -> Counter[str]:
-    counts = Counter(program.outputs)
-    for step in program.steps:
-        match step:
-            case Kernel(lets=lets, stores=stores):
-                values = [let.value for let in lets] + [store.value for store in stores]
-                counts.update(name for value in values for name in _loads(value))
-            case View(source=source):
-                counts[source] += 1
-            case Call(operands=operands):
-                counts.update(name for operand in operands for name in operand_buffers(operand))
-            case _:
-                pass
-    return counts
-
-
-def _loads(expression: Expression) -> list[str]:
-    if isinstance(expression, Load):
-        return [expression.buffer]
-    return [name for child in children(expression) for name in _loads(child)]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import assert_never
 
-from opwright.ir.expression import Expression, Load, Local, children
-from opwright.ir.program import Call, Kernel, Let, Number, Program, Step, View, operand_buffers, targets_of
+from opwright.ir.expression import Expression, Local, children
+from opwright.ir.program import Kernel, Let, Program, Step, targets_of
+from opwright.passes.reads import reads_of
 from opwright.passes.rewrite import map_kernels
 
 
@@ -23,7 +23,7 @@ def prune(program: Program) -> Program:
         if not _writes(step) & needed:
             continue
         kept.append(step)
-        needed |= _reads(step)
+        needed.update(reads_of(step))
     return replace(program, steps=tuple(reversed(kept)))
 
 
@@ -45,27 +45,6 @@ def _locals(expression: Expression) -> set[str]:
     return {name for child in children(expression) for name in _locals(child)}
 
 
-def _loads(expression: Expression) -> set[str]:
-    if isinstance(expression, Load):
-        return {expression.buffer}
-    return {name for child in children(expression) for name in _loads(child)}
-
-
 def _writes(step: Step) -> set[str]:
     declared = {target.name for target in targets_of(step)}
     return declared | {store.buffer for store in step.stores} if isinstance(step, Kernel) else declared
-
-
-def _reads(step: Step) -> set[str]:
-    match step:
-        case Kernel(lets=lets, stores=stores):
-            values = [let.value for let in lets] + [store.value for store in stores]
-            return {name for value in values for name in _loads(value)}
-        case View(source=source):
-            return {source}
-        case Number():
-            return set()
-        case Call(operands=operands):
-            return {name for operand in operands for name in operand_buffers(operand)}
-        case _:
-            assert_never(step)
