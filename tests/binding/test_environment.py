@@ -25,6 +25,16 @@ def test_a_mode_is_heard_for_as_long_as_it_lasts(listening):
     assert is_quiet()
 
 
+def test_another_default_dtype_is_heard():
+    """It changes what integers are promoted to, which kernels were written without."""
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert not is_quiet()
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert is_quiet()
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize(
     "transform",

@@ -24,7 +24,7 @@ _compiler = torch.compiler.is_dynamo_compiling
 
 
 def is_quiet() -> bool:
-    """Whether nothing intercepts torch operations on this thread."""
+    """Whether nothing intercepts torch operations on this thread, and numbers are promoted as kernels assume."""
     return not (
         _compiler()
         or _dispatch_modes()

@@ -24,13 +24,6 @@ def program_dtype(dtype: torch.dtype) -> DType:
     return _DTYPES[dtype]
 
 
-def torch_dtype(dtype: DType) -> torch.dtype:
-    """The torch dtype of a Program's dtype."""
-    found = getattr(torch, dtype.value)
-    assert isinstance(found, torch.dtype)
-    return found
-
-
 def promoted(values: list[Any]) -> DType:
     """The dtype that torch compares tensors and numbers in."""
     compute, _ = elementwise_dtypes(*values, type_promotion_kind=ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT)
