@@ -18,11 +18,13 @@ HEADERS = Path(opwright.__file__).parent / "include"
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The driver as a library, and what has to be loaded before it."""
+@pytest.fixture(scope="module", params=["cached", "streamed"])
+def driver(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The driver as a library, and what has to be loaded before it; streamed: small results too go past the caches."""
     library = tmp_path_factory.mktemp("rows") / "rows.so"
     command = ["g++", "-std=c++20", "-O1", "-shared", "-fPIC", f"-I{HEADERS}", str(HERE / "rows_driver.cpp")]
+    if request.param == "streamed":
+        command.append("-DOPWRIGHT_LEAST_STREAMED_BYTES=64")
     runtime = subprocess.run(["g++", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
     if Path(runtime.stdout.strip()).is_file():
         subprocess.run([*command, *SANITIZERS, "-o", str(library)], check=True)

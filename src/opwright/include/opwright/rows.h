@@ -2,9 +2,10 @@
 //
 // Axes that are contiguous in every operand are merged first, so that rows are long. A row function reads and writes
 // with unit stride; a row whose elements lie further apart (transposed, every other one, one value repeated) is first
-// gathered into a small buffer.
+// gathered into a small buffer. Results larger than any cache go through that buffer too, and from there past the caches.
 #pragma once
 
+#include "opwright/stream.h"
 #include "opwright/tensor.h"
 
 namespace opwright {
@@ -49,6 +50,11 @@ namespace detail {
 
 constexpr Size packed_count = 256;
 constexpr Size packed_bytes = packed_count * 8;
+#ifdef OPWRIGHT_LEAST_STREAMED_BYTES  // by tests
+constexpr Size least_streamed_bytes = OPWRIGHT_LEAST_STREAMED_BYTES;
+#else
+constexpr Size least_streamed_bytes = Size(32) << 20;
+#endif
 
 template <class T>
 inline void gather(const char* from, Size stride, Size count, char* into) {
@@ -80,6 +86,7 @@ struct Walk {
   Operand<axes> operands[count];
   int depth;  // axes left after merging; the last one is the row
   bool packed[count];
+  bool streamed[count];
   bool any_packed;
   RowFunction function;
 
@@ -97,10 +104,19 @@ struct Walk {
       ++depth;
     }
     any_packed = false;
+    const bool stores_much = stored_bytes() >= least_streamed_bytes;
     for (int k = 0; k < count; ++k) {
-      packed[k] = operands[k].whole_row && operands[k].strides[depth - 1] != operands[k].item_bytes && row() > 1;
+      const bool unit_stride = operands[k].strides[depth - 1] == operands[k].item_bytes;
+      streamed[k] = stores_much && operands[k].stored && unit_stride;
+      packed[k] = operands[k].whole_row && row() > 1 && (streamed[k] || !unit_stride);
       any_packed |= packed[k];
     }
+  }
+
+  Size stored_bytes() const {
+    Size item_bytes = 0;
+    for (const auto& operand : operands) item_bytes += operand.stored ? operand.item_bytes : 0;
+    return total() * item_bytes;
   }
 
   bool contiguous(int outer, int inner) const {
@@ -168,12 +184,20 @@ struct Walk {
         const Operand<axes>& operand = operands[k];
         if (!packed[k] || !operand.stored) continue;
         const Size stride = operand.strides[depth - 1];
-        scatter(operand.item_bytes, buffers[k], stride, piece, first[k] + (offset + done) * stride);
+        char* element = first[k] + (offset + done) * stride;
+        if (streamed[k]) {
+          stream(buffers[k], piece * stride, element);
+        } else {
+          scatter(operand.item_bytes, buffers[k], stride, piece, element);
+        }
       }
     }
   }
 
-  static void range(Size begin, Size end, void* self) { static_cast<const Walk*>(self)->run(begin, end); }
+  static void range(Size begin, Size end, void* self) {
+    static_cast<const Walk*>(self)->run(begin, end);
+    end_stream();
+  }
 };
 
 }  // namespace detail
@@ -191,7 +215,7 @@ inline void for_each_row(const Size (&extents)[axes], const Operand<axes> (&oper
   walk.function = function;
   walk.merge();
   const Size total = walk.total();
-  if (total <= grain) return walk.run(0, total);
+  if (total <= grain) return walk.range(0, total, &walk);
   torch_parallel_for(0, total, grain, &detail::Walk<axes, count>::range, &walk);
 }
 
