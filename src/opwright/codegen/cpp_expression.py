@@ -8,7 +8,7 @@ from typing import assert_never
 
 from opwright.errors import InternalError
 from opwright.ir.dtype import DType
-from opwright.ir.expression import Apply, Cast, Expression, Literal, Load, Local
+from opwright.ir.expression import Apply, Cast, Expression, Literal, Load, Local, children
 
 CPP_TYPES = {
     DType.FLOAT32: "float",
@@ -57,6 +57,13 @@ VMATH_FUNCTIONS = {
     "exp", "exp2", "expm1", "floor", "fmod", "log", "log10", "log1p", "log2", "pow", "remainder", "round",
     "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 }  # fmt: skip
+TRANSCENDENTAL = VMATH_FUNCTIONS - {"abs", "ceil", "floor", "round", "sign", "sqrt", "trunc"}
+
+
+def is_costly(expression: Expression) -> bool:
+    """Whether computing it again costs more than reading it again."""
+    own = isinstance(expression, Apply) and expression.function in TRANSCENDENTAL
+    return own or any(map(is_costly, children(expression)))
 
 
 def spell_value(expression: Expression) -> str:

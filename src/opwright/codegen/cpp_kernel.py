@@ -1,66 +1,52 @@
-"""A kernel as C++: a row function with the arithmetic, and the lines of the launcher that hand it every row."""
+"""A kernel as C++: row functions with the arithmetic, and the lines of the launcher that hand them every row."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 
-from opwright.codegen.cpp_expression import CPP_TYPES, VMATH_FUNCTIONS, spell_value
+from opwright.codegen.cpp_access import Access, accesses_of, handed_over
+from opwright.codegen.cpp_expression import CPP_TYPES, TRANSCENDENTAL, spell_value
+from opwright.codegen.cpp_folds import column_fold
+from opwright.codegen.cpp_rows import RowEmitter, column_functions
 from opwright.codegen.cpp_size import spell_size
-from opwright.errors import NoKernel
-from opwright.ir.dtype import DType
 from opwright.ir.expression import Apply, Expression, Load, children
-from opwright.ir.integer import ZERO, Integer, linear_coefficients
-from opwright.ir.program import Kernel
+from opwright.ir.integer import ONE, symbols_of
+from opwright.ir.phases import schedule
+from opwright.ir.program import Kernel, Store
 
 # Work, in units of about 0.02 ns for each element, below which a second thread costs more than it brings (6 µs).
 _WORK_OF_ONE_THREAD = 280_000
 _LEAST_GRAIN, _MOST_GRAIN = 1024, 262_144
-_TRANSCENDENTAL = VMATH_FUNCTIONS - {"abs", "ceil", "floor", "round", "sign", "sqrt", "trunc"}
 _TRANSCENDENTAL_COST = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """A place a kernel reads or writes, row by row.
-
-    Attributes:
-        name: What the row is called, without the suffix `_row`.
-        buffer: The tensor.
-        dtype: Of its elements.
-        strides: For each axis, how far one step goes, in C++.
-        offset: Where the first element is, in C++.
-        whole_row: Whether it moves along the innermost axis; if not, one value serves the row.
-        stored: Whether it is written.
-    """
-
-    name: str
-    buffer: str
-    dtype: DType
-    strides: tuple[str, ...]
-    offset: str
-    whole_row: bool
-    stored: bool
-
-
-def emit_row_function(kernel: Kernel, name: str, formulas: Sequence[str]) -> str:
-    """The arithmetic of a kernel over one row.
+def emit_functions(kernel: Kernel, name: str, formulas: Sequence[str]) -> str:
+    """The arithmetic of a kernel.
 
     Args:
         kernel: A fused kernel whose loads are all bound to names.
-        name: What the function is called.
+        name: What the row function is called, and what the names of the others begin with.
         formulas: Comment lines to put above it.
     """
-    accesses = accesses_of(kernel)
+    parts = []
+    if kernel.row_axes == 0:
+        parts.append(_point_function(kernel, name, formulas))
+    elif _is_folded_in_pieces(kernel):
+        return RowEmitter(kernel).fold_functions(name, formulas)
+    else:
+        parts.append(RowEmitter(kernel).whole_row_function(name, formulas))
+    if _folding_stores(kernel):
+        parts.append(column_functions(kernel, name))
+    return "\n\n".join(parts)
+
+
+def _point_function(kernel: Kernel, name: str, formulas: Sequence[str]) -> str:
+    """A function over one row of a kernel whose points do not depend on each other."""
+    found = accesses_of(kernel)
+    accesses = handed_over(found)
     lines = [f"// {formula}" for formula in formulas]
     lines.append(f"static void {name}(Size count, void* const* row) {{")
-    for position, access in enumerate(accesses):
-        qualifier = "" if access.stored else "const "
-        pointer = f"static_cast<{qualifier}{CPP_TYPES[access.dtype]}*>(row[{position}])"
-        if access.whole_row or access.stored:
-            lines.append(f"  {qualifier}{CPP_TYPES[access.dtype]}* {access.name}_row = {pointer};")
-        else:
-            lines.append(f"  const {CPP_TYPES[access.dtype]} {access.name} = *{pointer};")
+    lines += [line for position, access in enumerate(accesses) for line in access.pointer(position)]
     lines.append("#pragma omp simd")
     lines.append("  for (Size j = 0; j < count; ++j) {")
     whole = {access.name for access in accesses if access.whole_row and not access.stored}
@@ -70,82 +56,77 @@ def emit_row_function(kernel: Kernel, name: str, formulas: Sequence[str]) -> str
                 lines.append(f"    const {CPP_TYPES[let.value.dtype]} {let.name} = {let.name}_row[j];")
             continue
         lines.append(f"    const {CPP_TYPES[let.value.dtype]} {let.name} = {spell_value(let.value)};")
-    stores = [access for access in accesses if access.stored]
+    stores = [access for access in found if access.stored]
     for access, store in zip(stores, kernel.stores, strict=True):
-        lines.append(f"    {access.name}_row[j] = {spell_value(store.value)};")
+        place, value = f"{access.name}_row[j]", spell_value(store.value)
+        if store.fold is None:
+            lines.append(f"    {place} = {value};")
+        else:
+            lines.append(f"    {column_fold(store.fold, store.value.dtype).step.format(place, value)}")
     lines += ["  }", "}"]
     return "\n".join(lines)
 
 
 def emit_launch(kernel: Kernel, function: str, numbers: Set[str]) -> list[str]:
-    """The lines of the launcher that run a row function over all rows; `numbers` are buffers that are variables."""
-    axes = max(len(kernel.axes), 1)
-    extents = ", ".join(spell_size(axis.extent) for axis in kernel.axes) or "1"
+    """The lines of the launcher that run a kernel; `numbers` are buffers that are variables."""
+    axes = _axes_handed_over(kernel)
+    accesses = RowEmitter(kernel).accesses if kernel.row_axes else handed_over(accesses_of(kernel))
+    extents = ", ".join([*["1"] * (axes - len(kernel.axes)), *(spell_size(axis.extent) for axis in kernel.axes)])
+    operands = [access for access in accesses if access.accumulated is None]
+    results = [access for access in accesses if access.accumulated is not None]
     lines = ["{", f"  const Size extents[] = {{{extents}}};", f"  const Operand<{axes}> operands[] = {{"]
-    for access in accesses_of(kernel):
-        qualifier = "" if access.stored else "const "
-        place = f"{access.buffer}.at<{qualifier}{CPP_TYPES[access.dtype]}>({access.offset})"
-        if access.buffer in numbers:
-            place = f"&{access.buffer}"
-        strides = f"{{{', '.join(access.strides)}}}"
-        if access.stored:
-            lines.append(f"      store<{axes}>({place}, {strides}),")
-        elif access.whole_row:
-            lines.append(f"      load<{axes}>({place}, {strides}),")
-        else:
-            lines.append(f"      load<{axes}>({place}, {strides}, false),")
-    lines += ["  };", f"  for_each_row(extents, operands, {grain(kernel)}, {function});", "}"]
-    return lines
+    lines += [f"      {_operand(access, axes, numbers)}," for access in operands]
+    lines.append("  };")
+    if results:
+        kept_as = ", ".join(f"sizeof({access.accumulated})" for access in results)
+        lines.append(f"  const Size kept[] = {{{kept_as}}};")
+        lines.append(f"  const Operand<{axes}> results[] = {{")
+        lines += [f"      {_operand(access, axes, numbers)}," for access in results]
+        lines.append("  };")
+        functions = f"{{{function}_start, {function}_combine, {function}_end}}"
+        geometry = f"{_axes_before_fold(kernel)}, {kernel.row_axes}"
+        arguments = f"extents, operands, kept, results, {grain(kernel)}, {function}, {functions}"
+        lines.append(f"  fold_columns<{geometry}>({arguments});")
+    elif kernel.row_axes == 0:
+        lines.append(f"  for_each_row(extents, operands, {grain(kernel)}, {function});")
+    elif _is_folded_in_pieces(kernel):
+        types = f"{function}_folds, {kernel.row_axes}"
+        lines.append(f"  fold_rows<{types}>(extents, operands, {grain(kernel)}, {function}, {function}_end);")
+    else:
+        lines.append(f"  for_each_whole_row<{kernel.row_axes}>(extents, operands, {grain(kernel)}, {function});")
+    return [*lines, "}"]
 
 
-def accesses_of(kernel: Kernel) -> tuple[Access, ...]:
-    """All loads, then all stores."""
-    axes = tuple(axis.name for axis in kernel.axes)
-    found = [
-        _access(let.name, let.value.buffer, let.value.dtype, let.value.indices, axes, stored=False)
-        for let in kernel.lets
-        if isinstance(let.value, Load)
-    ]
-    names: set[str] = {let.name for let in kernel.lets}
-    for position, store in enumerate(kernel.stores):
-        repeated = sum(other.buffer == store.buffer for other in kernel.stores) > 1
-        name = f"{store.buffer}_{position}" if repeated else store.buffer
-        row_name = f"{name}_out" if name in names else name
-        found.append(_access(row_name, store.buffer, store.value.dtype, store.indices, axes, stored=True))
-    return tuple(found)
+def _axes_handed_over(kernel: Kernel) -> int:
+    """Rows have an outer axis, if only of one element."""
+    return max(len(kernel.axes), kernel.row_axes + 1 if kernel.row_axes else 1)
 
 
-def _access(
-    name: str, buffer: str, dtype: DType, indices: Sequence[Integer], axes: Sequence[str], *, stored: bool
-) -> Access:
-    strides: dict[str, list[str]] = {axis: [] for axis in axes}
-    offsets: list[str] = []
-    for dimension, index in enumerate(indices):
-        split = linear_coefficients(index, axes)
-        if split is None:
-            raise NoKernel(f"'{buffer}' is indexed by {index}, which is not affine")
-        coefficients, rest = split
-        for axis, coefficient in coefficients.items():
-            strides[axis].append(times(coefficient, f"{buffer}.stride({dimension})"))
-        if rest != ZERO:
-            offsets.append(times(rest, f"{buffer}.stride({dimension})"))
-    return Access(
-        name=name,
-        buffer=buffer,
-        dtype=dtype,
-        strides=tuple(" + ".join(strides[axis]) or "0" for axis in axes) or ("1" if stored else "0",),
-        offset=" + ".join(offsets) or "0",
-        whole_row=stored or bool(axes and strides[axes[-1]]),
-        stored=stored,
-    )
+def _operand(access: Access, axes: int, numbers: Set[str]) -> str:
+    if access.is_scratch:
+        return f"scratch<{axes}, {CPP_TYPES[access.dtype]}>()"
+    qualifier = "" if access.stored else "const "
+    place = f"{access.buffer}.at<{qualifier}{CPP_TYPES[access.dtype]}>({access.offset})"
+    if access.buffer in numbers:
+        place = f"&{access.buffer}"
+    strides = ", ".join([*["0"] * (axes - len(access.strides)), *access.strides])
+    whole = "" if access.whole_row else ", false"
+    return f"{'store' if access.stored else 'load'}<{axes}>({place}, {{{strides}}}{whole})"
 
 
-def times(factor: Integer, stride: str) -> str:
-    """A multiple of a stride, in C++."""
-    if factor.constant == 1:
-        return stride
-    text = spell_size(factor)
-    return f"({text}) * {stride}" if len(factor.terms) > 1 else f"{text} * {stride}"
+def _folding_stores(kernel: Kernel) -> list[Store]:
+    return [store for store in kernel.stores if store.fold is not None]
+
+
+def _is_folded_in_pieces(kernel: Kernel) -> bool:
+    """Whether rows can be cut: one pass gives all that is to be known of them."""
+    return kernel.row_axes > 0 and not _folding_stores(kernel) and schedule(kernel).is_single
+
+
+def _axes_before_fold(kernel: Kernel) -> int:
+    """How many axes come before the first that is folded over."""
+    kept = {name for store in _folding_stores(kernel) for index in store.indices for name in symbols_of(index)}
+    return next(k for k, axis in enumerate(kernel.axes) if axis.name not in kept and axis.extent != ONE)
 
 
 def grain(kernel: Kernel) -> int:
@@ -157,6 +138,6 @@ def grain(kernel: Kernel) -> int:
 
 def _cost(expression: Expression) -> int:
     own = 1
-    if isinstance(expression, Apply) and expression.function in _TRANSCENDENTAL:
+    if isinstance(expression, Apply) and expression.function in TRANSCENDENTAL:
         own = _TRANSCENDENTAL_COST
     return own + sum(_cost(child) for child in children(expression))

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
+from opwright.codegen.cpp_access import times
 from opwright.codegen.cpp_expression import CPP_TYPES, TORCH_TYPES
-from opwright.codegen.cpp_kernel import emit_launch, emit_row_function, times
+from opwright.codegen.cpp_kernel import emit_functions, emit_launch
 from opwright.codegen.cpp_size import spell_condition, spell_size
 from opwright.errors import NoKernel
 from opwright.ir.dtype import DType
@@ -80,7 +81,7 @@ class _Emitter:
             for kernel in kernels
         }
         functions = [
-            emit_row_function(kernel, names[id(kernel)], self.formulas.get(kernel.name, ())) for kernel in kernels
+            emit_functions(kernel, names[id(kernel)], self.formulas.get(kernel.name, ())) for kernel in kernels
         ]
         parts = ['#include "opwright/kernel.h"\n\nnamespace opwright::emitted {', *functions, self._launcher(names)]
         return "\n\n".join(parts) + "\n"

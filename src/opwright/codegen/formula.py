@@ -11,6 +11,7 @@ from opwright.ir.functions import FUNCTIONS
 from opwright.ir.program import (
     Call,
     ConstantOperand,
+    Fold,
     Kernel,
     Let,
     ListOperand,
@@ -67,7 +68,7 @@ def step_formulas(step: Step) -> list[str]:
     match step:
         case Kernel(lets=lets, stores=stores):
             named = [f"{let.name} = {_value(let)}" for let in lets if not _is_known(let)]
-            kept = [f"{_place(store)} = {_spell(store.value).text}" for store in stores if not _repeats(store)]
+            kept = [f"{_place(store)} = {_stored(store)}" for store in stores if not _repeats(store)]
             return [*named, *kept]
         case View(target, source, indices):
             return [f"{target.name} = {source}[{', '.join(map(str, indices))}]"]
@@ -80,12 +81,14 @@ def step_formulas(step: Step) -> list[str]:
             assert_never(step)
 
 
-def _is_known(let: Let) -> bool:
+def _is_known(let: Let | Fold) -> bool:
     return isinstance(let.value, Load) and (let.spoken or let.name == let.value.buffer)
 
 
-def _value(let: Let) -> str:
+def _value(let: Let | Fold) -> str:
     """A value; where a load is all there is, the formula says of which element."""
+    if isinstance(let, Fold):
+        return _folded(let.function, let.value)
     if isinstance(let.value, Load):
         return f"{let.value.buffer}[{', '.join(map(str, let.value.indices))}]"
     return _spell(let.value).text
@@ -94,6 +97,18 @@ def _value(let: Let) -> str:
 def _repeats(store: Store) -> bool:
     """Whether a store only writes the value that has its name."""
     return isinstance(store.value, Local) and store.value.name == store.buffer
+
+
+def _stored(store: Store) -> str:
+    return _spell(store.value).text if store.fold is None else _folded(store.fold, store.value)
+
+
+def _folded(function: str, value: Expression) -> str:
+    sign = {"sum": "Σ ", "product": "Π "}.get(function)
+    if sign is None:
+        return call({"maximum": "max", "minimum": "min"}.get(function, function), 1).fill([_spell(value)]).text
+    spelled = _spell(value)
+    return sign + (spelled.text if spelled.level >= _PRODUCT else f"({spelled.text})")
 
 
 def _place(store: Store) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from opwright.codegen.infix import Spelled, postfix
 from opwright.codegen.python_branches import shelter
 from opwright.codegen.python_calls import spell_call
+from opwright.codegen.python_folds import spell_fold
 from opwright.codegen.python_kernel import KernelSpeller, Value
 from opwright.codegen.python_names import PythonNames
 from opwright.codegen.python_pieces import Piece, tile
@@ -20,10 +21,11 @@ from opwright.codegen.python_statement import Statement, needed_for
 from opwright.codegen.python_view import aligned_view
 from opwright.errors import InternalError, NoKernel
 from opwright.ir.expression import Load
-from opwright.ir.integer import ONE, Integer, symbol
+from opwright.ir.integer import ONE, ZERO, Integer, symbol, symbols_of
 from opwright.ir.program import (
     Axis,
     Call,
+    Fold,
     Kernel,
     Let,
     Number,
@@ -33,6 +35,7 @@ from opwright.ir.program import (
     buffers_of,
     view_axes,
 )
+from opwright.ir.rows import indexed_by, row_axes
 from opwright.passes.reads import count_reads
 from opwright.passes.share import count_uses
 
@@ -115,9 +118,18 @@ class _Writer:
         speller = KernelSpeller(kernel.axes, self._load, self._scalar)
         uses = count_uses(kernel)
         for let in kernel.lets:
+            if isinstance(let, Fold):
+                speller.locals[let.name] = self._fold(
+                    let, self._whole(speller.spell(shelter(let.value)), kernel.axes), kernel
+                )
+                continue
             speller.locals[let.name] = self._let(let, speller.spell(shelter(let.value)), uses.get(let.name, 0))
         for store in kernel.stores:
-            value = self._whole(speller.spell(shelter(store.value)), kernel.axes)
+            value = speller.spell(shelter(store.value))
+            if _is_folded(store, kernel):
+                self._store_folded(store, value, kernel)
+                continue
+            value = self._whole(value, kernel.axes)
             if self.store_counts[store.buffer] > 1:
                 self._add_piece(store, value, kernel.axes)
             else:
@@ -130,6 +142,31 @@ class _Writer:
         if value.is_number or (isinstance(let.value, Load) and uses == 1 and not let.spoken):
             return value
         return replace(value, spelled=Spelled(self._named(let.name, value.spelled.text)))
+
+    def _fold(self, fold: Fold, value: Value, kernel: Kernel) -> Value:
+        rank = len(kernel.axes)
+        folded = range(rank - kernel.row_axes, rank)
+        spelled = spell_fold(fold.function, value.spelled, folded)
+        name = Spelled(self._named(fold.name, spelled.text))
+        return Value(name, fold.value.dtype, frozenset(range(rank)) - frozenset(folded), rank, is_fresh=True)
+
+    def _store_folded(self, store: Store, value: Value, kernel: Kernel) -> None:
+        """Store what is one value for many points: those of a row, or those that a store folds over."""
+        kept = {name for index in store.indices for name in symbols_of(index)}
+        folded = [position for position, axis in enumerate(kernel.axes) if axis.name not in kept]
+        if store.fold is not None:
+            whole = self._whole(value, kernel.axes)
+            value = replace(whole, spelled=spell_fold(store.fold, whole.spelled, folded), is_fresh=True)
+        else:
+            axes = [replace(axis, extent=ONE) if axis.name not in kept else axis for axis in kernel.axes]
+            value = self._whole(value, axes)
+        shape = self.declared[store.buffer].shape
+        aligned = len(shape) == len(kernel.axes) and all(
+            index in (ZERO, symbol(axis.name)) for index, axis in zip(store.indices, kernel.axes, strict=True)
+        )
+        if not aligned:
+            value = replace(value, spelled=postfix(f".reshape({self.sizes.tuple(shape)})").fill([value.spelled]))
+        self.buffers[store.buffer] = self._settled(store.buffer, value)
 
     def _store(self, store: Store, value: Value, axes: Sequence[Axis]) -> None:
         if store.indices != tuple(symbol(axis.name) for axis in axes):
@@ -203,6 +240,12 @@ class _Writer:
             self.known[text] = self.names.fresh(wished)
             self.statements.append(Statement((self.known[text],), text))
         return self.known[text]
+
+
+def _is_folded(store: Store, kernel: Kernel) -> bool:
+    return store.fold is not None or (
+        kernel.row_axes > 0 and not indexed_by(store.indices, {axis.name for axis in row_axes(kernel)})
+    )
 
 
 def _kernels(program: Program) -> list[Kernel]:

@@ -1,7 +1,8 @@
 """What a Program means: NumPy runs it step by step, each kernel for all points of its axes at once.
 
 Every load is carried out, also one in the branch of a `where` that is not chosen, and every index lies in range. The
-points of a kernel are not ordered: it evaluates all values before it writes, and no element is written by two points.
+points of a kernel are not ordered: it evaluates all values before it writes, and no element is written by two points,
+unless a store says how to fold them.
 An element that no kernel has written is NaN, or the least integer.
 """
 
@@ -18,12 +19,14 @@ import numpy.typing as npt
 
 from opwright.ir.call_meanings import CALL_MEANINGS, CallMeaning
 from opwright.ir.expression import Apply, Cast, Expression, Literal, Load, Local
+from opwright.ir.folds import FOLDS
 from opwright.ir.functions import FUNCTIONS
 from opwright.ir.integer import Atom, Greatest, Integer, Quotient, Remainder, Symbol, evaluate, holds
 from opwright.ir.program import (
     Buffer,
     Call,
     ConstantOperand,
+    Fold,
     Kernel,
     ListOperand,
     Number,
@@ -37,6 +40,7 @@ from opwright.ir.program import (
     size_symbol,
     view_axes,
 )
+from opwright.ir.rows import indexed_by, row_axes
 
 Array = npt.NDArray[Any]
 _NO_SIZES: Mapping[str, int] = MappingProxyType({})
@@ -175,10 +179,30 @@ def _run_kernel(kernel: Kernel, buffers: dict[str, Array], numbers: Mapping[str,
     buffers.update((target.name, _unwritten(target, numbers)) for target in kernel.targets)
     scope = _Scope(buffers, _Points.over({axis.name: axis.extent for axis in kernel.axes}, numbers))
     for let in kernel.lets:
-        scope.locals[let.name] = _evaluate(let.value, scope)
+        value = _evaluate(let.value, scope)
+        scope.locals[let.name] = _fold(let, value, kernel, scope) if isinstance(let, Fold) else value
     values = [_evaluate(store.value, scope) for store in kernel.stores]
+    rows = {axis.name for axis in row_axes(kernel)}
     for store, value in zip(kernel.stores, values, strict=True):
-        _write(store, value, scope)
+        if store.fold is not None:
+            _fold_into(store, store.fold, value, kernel, scope)
+        else:
+            _write(store, value, scope, once=bool(rows) and not indexed_by(store.indices, rows))
+
+
+def _fold(fold: Fold, value: Array, kernel: Kernel, scope: _Scope) -> Array:
+    rank = len(kernel.axes)
+    over = tuple(range(rank - kernel.row_axes, rank))
+    whole = np.broadcast_to(value, scope.points.extents)
+    return np.broadcast_to(FOLDS[fold.function].meaning(whole, over), scope.points.extents)
+
+
+def _fold_into(store: Store, fold: str, value: Array, kernel: Kernel, scope: _Scope) -> None:
+    """Fold over the axes that the indices leave out."""
+    over = tuple(p for p, axis in enumerate(kernel.axes) if not indexed_by(store.indices, {axis.name}))
+    folded = FOLDS[fold].meaning(np.broadcast_to(value, scope.points.extents), over)
+    positions = scope.points.positions(store.buffer, scope.buffers[store.buffer], store.indices)
+    scope.buffers[store.buffer][positions] = np.broadcast_to(folded, scope.points.extents)
 
 
 def _unwritten(buffer: Buffer, numbers: Mapping[str, int]) -> Array:
@@ -187,12 +211,13 @@ def _unwritten(buffer: Buffer, numbers: Mapping[str, int]) -> Array:
     return np.full(_shape(buffer, numbers), np.iinfo(dtype).min if fill is None else fill, dtype)
 
 
-def _write(store: Store, value: Array, scope: _Scope) -> None:
+def _write(store: Store, value: Array, scope: _Scope, once: bool) -> None:
+    """Write at every point; `once`: all points of a row write the same."""
     array = scope.buffers[store.buffer]
     positions = scope.points.positions(store.buffer, array, store.indices)
     touched = np.zeros(array.shape, np.bool_)
     touched[positions] = True
-    if np.count_nonzero(touched) != math.prod(scope.points.extents):
+    if not once and np.count_nonzero(touched) != math.prod(scope.points.extents):
         raise ValueError(f"two points write the same element of {store.buffer}")
     array[positions] = value
 

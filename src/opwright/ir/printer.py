@@ -24,6 +24,7 @@ from opwright.ir.program import (
     Buffer,
     Call,
     ConstantOperand,
+    Fold,
     Kernel,
     Let,
     ListOperand,
@@ -37,6 +38,7 @@ from opwright.ir.program import (
     TensorOperand,
     View,
 )
+from opwright.ir.rows import row_axes
 
 _SUM, _PRODUCT, _PREFIX, _TIGHTEST = 2, 3, 4, 5
 _TRUTH = ("logical_and", "logical_or", "logical_xor")
@@ -82,13 +84,17 @@ def print_step(step: Step) -> str:
             assert_never(step)
 
 
-def print_statement(statement: Let | Store) -> str:
+def print_statement(statement: Let | Fold | Store) -> str:
     """Write one line of a kernel."""
     match statement:
         case Let(name, value):
             return f"let {name} = {print_expression(value)}"
-        case Store(buffer, indices, value):
+        case Fold(name, function, value):
+            return f"fold {name} = {function} of {print_expression(value)}"
+        case Store(buffer, indices, value, None):
             return f"{buffer}{_bracket(indices)} = {print_expression(value)}"
+        case Store(buffer, indices, value, fold):
+            return f"{buffer}{_bracket(indices)} = {fold} of {print_expression(value)}"
         case _:
             assert_never(statement)
 
@@ -113,6 +119,8 @@ def print_expression(expression: Expression) -> str:
 def _kernel(kernel: Kernel) -> str:
     axes = ", ".join(f"{axis.name} < {axis.extent}" for axis in kernel.axes)
     header = f"kernel {kernel.name} over {axes}" if axes else f"kernel {kernel.name}"
+    if kernel.row_axes:
+        header += f", rows of {', '.join(axis.name for axis in row_axes(kernel))}"
     declarations = [f"new {print_buffer(target)}" for target in kernel.targets]
     lets, stores = map(print_statement, kernel.lets), map(print_statement, kernel.stores)
     return "\n  ".join([header, *declarations, *lets, *stores])

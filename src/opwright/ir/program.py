@@ -6,7 +6,13 @@
             | Number(target, value)                   a size as a tensor without dimensions
             | Call(targets, function, operands)       a library operation of torch, by name
     let     = Let(name, value)                        binds a scalar inside a kernel
+            | Fold(name, function, value)             binds what the values of a whole row fold to
     store   = Store(buffer, indices, value)           writes one element of a buffer
+            | Store(…, fold)                          or folds all values that go to one element into it
+
+A row of a kernel is all points that agree in all but its last `row_axes` axes. A value that depends on none of those
+is one value for the row; so is a fold, whose value is that of every point of the row. A store at indices without a row
+axis happens once for each row. A folding store has indices without some of the other axes; those it folds over.
 
 Inputs and the results of library operations come with run-time strides; what a kernel writes is row-major. A View's
 axes are `d0 d1 …`, one per dimension of its target. Sizes are symbols such as `gates_size_0`, read from the inputs at
@@ -51,23 +57,44 @@ class Let:
 
 
 @dataclass(frozen=True, slots=True)
+class Fold:
+    """A named scalar that the values of a row fold to; `function` is a row of ir/folds.py."""
+
+    name: str
+    function: str
+    value: Expression
+    spoken: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Store:
-    """A write of one element."""
+    """A write of one element; with `fold`, a row of ir/folds.py, all values that go to one element fold to it."""
 
     buffer: str
     indices: tuple[Integer, ...]
     value: Expression
+    fold: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A fused loop nest. `targets` declares the buffers that it is the first to write."""
+    """A fused loop nest.
+
+    Attributes:
+        name: Of the kernel.
+        targets: The buffers that it is the first to write.
+        axes: Its loops, outermost first.
+        lets: Its values, each after those it needs.
+        stores: What it writes.
+        row_axes: How many of the last axes make a row, which folds run over.
+    """
 
     name: str
     targets: tuple[Buffer, ...]
     axes: tuple[Axis, ...]
-    lets: tuple[Let, ...]
+    lets: tuple[Let | Fold, ...]
     stores: tuple[Store, ...]
+    row_axes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

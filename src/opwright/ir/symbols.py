@@ -13,7 +13,6 @@ from opwright.ir.program import (
     Buffer,
     Call,
     Kernel,
-    Let,
     ListOperand,
     Number,
     Operand,
@@ -21,7 +20,6 @@ from opwright.ir.program import (
     Program,
     SizeOperand,
     Step,
-    Store,
     View,
     view_axes,
 )
@@ -76,9 +74,9 @@ def _step(step: Step, rewrite: Rewrite) -> Step:
                 step,
                 targets=tuple(_buffer(target, rewrite) for target in step.targets),
                 axes=tuple(Axis(axis.name, rewrite(axis.extent)) for axis in step.axes),
-                lets=tuple(Let(let.name, map_loads(let.value, rewrite), let.spoken) for let in step.lets),
+                lets=tuple(replace(let, value=map_loads(let.value, rewrite)) for let in step.lets),
                 stores=tuple(
-                    Store(store.buffer, tuple(map(rewrite, store.indices)), map_loads(store.value, rewrite))
+                    replace(store, indices=tuple(map(rewrite, store.indices)), value=map_loads(store.value, rewrite))
                     for store in step.stores
                 ),
             )

@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterable, Iterator
 from opwright.errors import InternalError
 from opwright.ir.dtype import DType
 from opwright.ir.expression import Apply, Expression, Load, Local, children
+from opwright.ir.folds import FOLDS
 from opwright.ir.functions import FUNCTIONS
 from opwright.ir.integer import Integer, symbols_of
 from opwright.ir.printer import print_statement, print_step
 from opwright.ir.program import (
     Call,
+    Fold,
     Kernel,
     Let,
     ListOperand,
@@ -34,6 +36,7 @@ from opwright.ir.program import (
     targets_of,
     view_axes,
 )
+from opwright.ir.rows import indexed_by, row_axes, varies, varying_locals
 
 Check = Callable[[Program], Iterable[str]]
 
@@ -150,7 +153,7 @@ def locals_are_bound_once_before_use(program: Program) -> Iterator[str]:
                 if isinstance(local, Local) and bound.get(local.name) is not local.dtype:
                     fact = f"{local.name} is not a {local.dtype.value} bound earlier"
                     yield _finding(fact, kernel, statement)
-            if isinstance(statement, Let):
+            if isinstance(statement, Let | Fold):
                 if statement.name in bound:
                     yield _finding(f"{statement.name} is bound twice", kernel, statement)
                 bound[statement.name] = statement.value.dtype
@@ -193,6 +196,35 @@ def kernels_do_not_read_what_they_write(program: Program) -> Iterator[str]:
                 yield _finding(f"{load.buffer} is read where it is written", kernel, statement)
 
 
+def folds_follow_the_table(program: Program) -> Iterator[str]:
+    """A fold is a row of the table, has a row to run over, and its truth values are of truth values."""
+    for kernel in _kernels(program):
+        for statement in _statements(kernel):
+            function = statement.function if isinstance(statement, Fold) else getattr(statement, "fold", None)
+            if function is None:
+                continue
+            if function not in FOLDS:
+                yield _finding(f"{function} is not in the table of folds", kernel, statement)
+            elif (function in ("any", "all")) != (statement.value.dtype is DType.BOOL):
+                yield _finding(f"{function} of {statement.value.dtype.value}", kernel, statement)
+            if isinstance(statement, Fold) and not 0 < kernel.row_axes <= len(kernel.axes):
+                yield _finding("there is no row to fold", kernel, statement)
+
+
+def what_is_stored_once_is_one_value(program: Program) -> Iterator[str]:
+    """A store without row axes in its indices gets a value that is the same for the whole row."""
+    for kernel in _kernels(program):
+        axes, varying = {axis.name for axis in row_axes(kernel)}, varying_locals(kernel)
+        for store in kernel.stores:
+            if (
+                axes
+                and store.fold is None
+                and not indexed_by(store.indices, axes)
+                and varies(store.value, axes, varying)
+            ):
+                yield _finding("every point of a row would write there", kernel, store)
+
+
 CHECKS: tuple[Check, ...] = (
     buffers_are_declared_once,
     buffers_are_declared_before_use,
@@ -209,10 +241,12 @@ CHECKS: tuple[Check, ...] = (
     loads_have_the_dtype_of_their_buffer,
     stores_have_the_dtype_of_their_buffer,
     kernels_do_not_read_what_they_write,
+    folds_follow_the_table,
+    what_is_stored_once_is_one_value,
 )
 
 
-def _finding(fact: str, step: Step, statement: Let | Store | None = None) -> str:
+def _finding(fact: str, step: Step, statement: Let | Fold | Store | None = None) -> str:
     header = print_step(step).partition("\n")[0]
     return "\n  ".join([fact, header] if statement is None else [fact, header, "  " + print_statement(statement)])
 
@@ -221,7 +255,7 @@ def _kernels(program: Program) -> list[Kernel]:
     return [step for step in program.steps if isinstance(step, Kernel)]
 
 
-def _statements(kernel: Kernel) -> tuple[Let | Store, ...]:
+def _statements(kernel: Kernel) -> tuple[Let | Fold | Store, ...]:
     return (*kernel.lets, *kernel.stores)
 
 
@@ -231,14 +265,14 @@ def _nodes(expression: Expression) -> Iterator[Expression]:
         yield from _nodes(child)
 
 
-def _loads(kernel: Kernel) -> Iterator[tuple[Load, Let | Store]]:
+def _loads(kernel: Kernel) -> Iterator[tuple[Load, Let | Fold | Store]]:
     for statement in _statements(kernel):
         for node in _nodes(statement.value):
             if isinstance(node, Load):
                 yield node, statement
 
 
-def _reads(step: Step) -> Iterator[tuple[str, Let | Store | None]]:
+def _reads(step: Step) -> Iterator[tuple[str, Let | Fold | Store | None]]:
     match step:
         case Kernel():
             yield from ((load.buffer, statement) for load, statement in _loads(step))
@@ -250,7 +284,7 @@ def _reads(step: Step) -> Iterator[tuple[str, Let | Store | None]]:
             yield from ((name, None) for operand in step.operands for name in operand_buffers(operand))
 
 
-def _accesses(program: Program) -> Iterator[tuple[Step, Let | Store | None, str, tuple[Integer, ...]]]:
+def _accesses(program: Program) -> Iterator[tuple[Step, Let | Fold | Store | None, str, tuple[Integer, ...]]]:
     """Everything that is indexed: the step, the statement, the buffer and the indices."""
     for step in program.steps:
         if isinstance(step, View):

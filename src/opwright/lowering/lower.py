@@ -26,6 +26,7 @@ from opwright.lowering.equal_sizes import EqualSizes
 from opwright.lowering.names import Names
 from opwright.lowering.pointwise import POINTWISE, Pointwise
 from opwright.lowering.promotion import program_dtype, promoted
+from opwright.lowering.reductions import REDUCTIONS, Reduction, fold_kernel, reduced_dimensions
 from opwright.lowering.views import VIEWS, Indices, split_indices
 from opwright.tracing.graph import Graph, value_of
 
@@ -104,8 +105,10 @@ class _Lowering:
             self._split(node, arguments)
         elif packet is aten.cat:
             self._cat(node, arguments)
-        elif (packet in VIEWS and self._view(node, arguments)) or (
-            packet in POINTWISE and self._pointwise(node, POINTWISE[packet], arguments)
+        elif (
+            (packet in REDUCTIONS and self._reduction(node, REDUCTIONS[packet], arguments))
+            or (packet in VIEWS and self._view(node, arguments))
+            or (packet in POINTWISE and self._pointwise(node, POINTWISE[packet], arguments))
         ):
             return
         elif packet in _RESHAPES:
@@ -207,6 +210,16 @@ class _Lowering:
             declared = (target,) if position == 0 else ()
             self.steps.append(Kernel(f"{target.name}_{position}", declared, axes, (), (store,)))
             offset = offset + piece.shape[dimension]
+
+    def _reduction(self, node: Node, row: Reduction, arguments: Mapping[str, Any]) -> bool:
+        """A kernel whose rows are what is folded; along other dimensions than the last, a folding store."""
+        if isinstance(node.meta["val"], (tuple, list)):
+            return False  # values and positions
+        source = self.buffers[arguments["self"]]
+        target = self._declare(node)
+        reduced = reduced_dimensions(arguments, len(source.shape))
+        self.steps.append(fold_kernel(source, target, row, reduced, keep=bool(arguments.get("keepdim", False))))
+        return True
 
     def _call(self, node: Node, func: OpOverload) -> None:
         targets = tuple(self._declare(member) for member in _members(func, node))

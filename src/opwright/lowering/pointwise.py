@@ -106,6 +106,8 @@ def _floor_divide(x: Expression, y: Expression) -> Expression:
 def _pow(x: Expression, y: Expression) -> Expression:
     """The exponents torch treats apart (aten/src/ATen/native/cpu/PowKernel.cpp), then the general power."""
     one = _like(x, 1)
+    if _is(y, 1):
+        return x
     if _is(y, 0.5):
         return apply("sqrt", x)
     if _is(y, 2):

@@ -1,16 +1,17 @@
-"""Fuse element-wise kernels and the views between them into as few loop nests as the data allows."""
+"""Fuse element-wise kernels, folds and the views between them into as few loop nests as the data allows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from opwright.ir.expression import Cast, Expression, Literal, Load, Local, children, rewrite_children
-from opwright.ir.integer import Integer, substitute, symbol
+from opwright.ir.expression import Cast, Expression, Literal, Load, Local, children, leaves, rewrite_children
+from opwright.ir.integer import ONE, ZERO, Integer, substitute, symbol, symbols_of
 from opwright.ir.program import (
     Axis,
     Buffer,
     Call,
+    Fold,
     Kernel,
     Let,
     Number,
@@ -32,8 +33,14 @@ def fuse(program: Program) -> Program:
     Before:  kernel a[i0] = exp(x[i0]);  view b = a[d0 + n];  kernel c[i0] = b[i0] * y[i0]
     After:   kernel c over i0:  let b = exp(x[i0 + n]);  c[i0] = b * y[i0]
 
+    Before:  kernel m over i0, row i1:  fold f = maximum of x[i0, i1];  m[i0] = f
+             kernel y[i0, i1] = x[i0, i1] - m[i0]
+    After:   kernel y over i0, row i1:  fold f = maximum of x[i0, i1];  y[i0, i1] = x[i0, i1] - f
+
     Outputs, operands of library calls and buffers stored piece by piece stay in memory. Kernels over the same axes
-    become one, unless a library call lies between what one needs and the other gives.
+    become one, unless a library call lies between what one needs and the other gives. Values that are the same for a
+    whole row join the kernel that folds the row. Where one row is all there is, many threads work on it, and what
+    depends on its fold waits for all of them, in a kernel of its own; so does what depends on a folding store.
     """
     return _Fusion(program).run()
 
@@ -43,14 +50,24 @@ class _Group:
     """A fused kernel that is still growing."""
 
     axes: tuple[Axis, ...]
+    row_axes: int = 0
     targets: list[Buffer] = field(default_factory=list)
-    lets: list[Let] = field(default_factory=list)
+    lets: list[Let | Fold] = field(default_factory=list)
     stores: list[Store] = field(default_factory=list)
     values: dict[tuple[str, Indices], Expression] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
+    late: set[str] = field(default_factory=set)  # locals that depend on a fold
+
+    @property
+    def outer(self) -> tuple[Axis, ...]:
+        return self.axes[: len(self.axes) - self.row_axes]
+
+    @property
+    def is_one_row(self) -> bool:
+        return self.row_axes > 0 and all(axis.extent == ONE for axis in self.outer)
 
     def kernel(self, name: str) -> Kernel:
-        return Kernel(name, tuple(self.targets), self.axes, tuple(self.lets), tuple(self.stores))
+        return Kernel(name, tuple(self.targets), self.axes, tuple(self.lets), tuple(self.stores), self.row_axes)
 
 
 class _Fusion:
@@ -114,22 +131,36 @@ class _Fusion:
 
     def _place_kernel(self, kernel: Kernel) -> None:
         group = self._group_for(kernel)
+        group.row_axes = max(group.row_axes, kernel.row_axes)
         place = self.plan.index(group)
+        at = _beside_rows(kernel, group)
         group.targets.extend(kernel.targets)
+        locals_: dict[str, Expression] = {}
+        for fold in kernel.lets:
+            assert isinstance(fold, Fold)
+            locals_[fold.name] = self._fold(fold, group)
         for store in kernel.stores:
-            value = self._build(store.value, group, {})
-            group.stores.append(replace(store, value=value))
-            whole = tuple(symbol(axis.name) for axis in kernel.axes)
-            if store.indices == whole and _is_plain(kernel):
-                group.values[(store.buffer, whole)] = self._bind(store.buffer, value, group)
-                group.stores[-1] = replace(store, value=group.values[(store.buffer, whole)])
+            value = self._build(_named(store.value, locals_), group, at)
+            indices = tuple(substitute(index, at) for index in store.indices)
+            if store.fold is None and (kernel.lets or _is_plain(kernel)):
+                value = self._bind(store.buffer, value, group)
+                group.values[(store.buffer, indices)] = value
+            group.stores.append(replace(store, indices=indices, value=value))
             self.position[store.buffer] = max(place, self.position.get(store.buffer, -1))
+
+    def _fold(self, fold: Fold, group: _Group) -> Local:
+        value = self._build(fold.value, group, {})
+        name = _fresh(fold.name, group.names)
+        group.names.add(name)
+        group.late.add(name)
+        group.lets.append(replace(fold, name=name, value=value))
+        return Local(name, value.dtype)
 
     def _group_for(self, kernel: Kernel) -> _Group:
         """The latest fused kernel over the same axes that everything needed from memory comes before, or a new one."""
         for place in range(len(self.plan) - 1, -1, -1):
             group = self.plan[place]
-            if isinstance(group, _Group) and group.axes == kernel.axes and self._ready(kernel, group, place):
+            if isinstance(group, _Group) and _fits(kernel, group) and self._ready(kernel, group, place):
                 return group
         group = _Group(kernel.axes)
         self.plan.append(group)
@@ -138,30 +169,44 @@ class _Fusion:
     def _ready(self, kernel: Kernel, group: _Group, place: int) -> bool:
         declared = all(self.position.get(store.buffer, -1) <= place for store in kernel.stores)
         needed: set[str] = set()
-        for store in kernel.stores:
-            self._needs(store.value, group, {}, needed, set())
-        return declared and all(self.position[name] < place for name in needed)
+        found: set[str] = set()
+        at = _beside_rows(kernel, group)
+        for statement in (*kernel.lets, *kernel.stores):
+            self._needs(statement.value, group, at, needed, set(), found)
+        if not declared or any(self.position[name] >= place for name in needed):
+            return False
+        waits = bool(found & group.late) and not _once_for_each_row(kernel, group)
+        return not (waits and (group.is_one_row or not _in_order(group)))
 
     def _needs(
-        self, value: Expression, group: _Group, at: dict[str, Integer], needed: set[str], seen: set[tuple[str, Indices]]
+        self,
+        value: Expression,
+        group: _Group,
+        at: dict[str, Integer],
+        needed: set[str],
+        seen: set[tuple[str, Indices]],
+        found: set[str],
     ) -> None:
-        """Collect the buffers a value would be loaded from, were it computed in `group`."""
+        """Collect the buffers a value would be loaded from, were it computed in `group`, and the locals it finds."""
         if not isinstance(value, Load):
             for child in children(value):
-                self._needs(child, group, at, needed, seen)
+                self._needs(child, group, at, needed, seen, found)
             return
         indices = tuple(substitute(index, at) for index in value.indices)
-        if (value.buffer, indices) in seen or (value.buffer, indices) in group.values:
+        known = group.values.get((value.buffer, indices))
+        if known is not None:
+            found.update(leaf.name for leaf in leaves(known) if isinstance(leaf, Local))
+        if (value.buffer, indices) in seen or known is not None:
             return
         seen.add((value.buffer, indices))
         if value.buffer in self.views:
             view = self.views[value.buffer]
-            self._needs(_through(view, indices, value), group, {}, needed, seen)
+            self._needs(_through(view, indices, value), group, {}, needed, seen, found)
         elif value.buffer in self.in_memory:
             needed.add(value.buffer)
         else:
             producer = self.kernels[value.buffer]
-            self._needs(producer.stores[0].value, group, _axis_values(producer, indices), needed, seen)
+            self._needs(producer.stores[0].value, group, _axis_values(producer, indices), needed, seen, found)
 
     def _build(self, value: Expression, group: _Group, at: dict[str, Integer], name: str = "") -> Expression:
         """Write a value into `group`, with everything it is computed from; `name` is the view it is seen through."""
@@ -188,6 +233,8 @@ class _Fusion:
             return value
         name = _fresh(buffer, group.names)
         group.names.add(name)
+        if any(isinstance(leaf, Local) and leaf.name in group.late for leaf in leaves(value)):
+            group.late.add(name)
         group.lets.append(Let(name, value, self.buffers[buffer].spoken))
         return Local(name, value.dtype)
 
@@ -215,3 +262,54 @@ def _fresh(name: str, taken: set[str]) -> str:
     while candidate in taken:
         candidate, number = f"{name}_{number}", number + 1
     return candidate
+
+
+def _named(value: Expression, locals_: dict[str, Expression]) -> Expression:
+    """Put in what the locals of an unfused kernel have become."""
+    if isinstance(value, Local):
+        return locals_[value.name]
+    return rewrite_children(value, lambda child: _named(child, locals_))
+
+
+def _fits(kernel: Kernel, group: _Group) -> bool:
+    """Whether a kernel runs over the points of a group, or once for each of its rows."""
+    if kernel.axes != group.axes:
+        return _once_for_each_row(kernel, group)
+    if kernel.row_axes and group.row_axes not in (0, kernel.row_axes):
+        return False
+    rows = {axis.name for axis in group.axes[len(group.axes) - max(group.row_axes, kernel.row_axes) :]}
+    folding = [store for store in (*group.stores, *kernel.stores) if store.fold is not None]
+    if not folding:
+        return True
+    kept = [_axes_in(store.indices) & {axis.name for axis in group.axes} for store in folding]
+    has_rows = max(group.row_axes, kernel.row_axes) > 0
+    return all(some == kept[0] for some in kept) and (not has_rows or rows <= kept[0])
+
+
+def _once_for_each_row(kernel: Kernel, group: _Group) -> bool:
+    wide = tuple(axis for axis in kernel.axes if axis.extent != ONE)
+    outer = tuple(axis for axis in group.outer if axis.extent != ONE)
+    return group.row_axes > 0 and not kernel.lets and wide == outer and _is_plain(kernel) and kernel.axes != group.axes
+
+
+def _beside_rows(kernel: Kernel, group: _Group) -> dict[str, Integer]:
+    """Where the axes of a kernel are that runs once for each row: those of one element are not the group's."""
+    if kernel.axes == group.axes:
+        return {}
+    return {axis.name: ZERO for axis in kernel.axes if axis.extent == ONE}
+
+
+def _in_order(group: _Group) -> bool:
+    """Whether a row lies in memory as it is read: rows across the outer axes are folded once and not kept in cache."""
+    position = {axis.name: number for number, axis in enumerate(group.axes)}
+    for let in group.lets:
+        for leaf in leaves(let.value):
+            if isinstance(leaf, Load):
+                met = [position[name] for index in leaf.indices for name in sorted(symbols_of(index) & set(position))]
+                if met != sorted(met):
+                    return False
+    return True
+
+
+def _axes_in(indices: Indices) -> set[str]:
+    return {name for index in indices for name in symbols_of(index)}

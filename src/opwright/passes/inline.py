@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from opwright.ir.expression import Expression, Literal, Load, Local, children, rewrite_children
-from opwright.ir.program import Kernel, Let, Program
+from opwright.ir.program import Fold, Kernel, Let, Program
+from opwright.ir.rows import varying_locals
 from opwright.passes.rewrite import map_kernels
 from opwright.passes.share import count_uses
 
@@ -18,7 +19,7 @@ def inline(program: Program) -> Program:
     Before: let mul = elu_g * sigmoid_i; cell[i0] = old_cell[i0] + mul
     After:  cell[i0] = old_cell[i0] + elu_g * sigmoid_i
 
-    A load keeps its name: kernels load everything first.
+    A load keeps its name: kernels load everything first. So does a fold, and what is computed once for each row.
     """
     return map_kernels(program, _inline)
 
@@ -26,7 +27,8 @@ def inline(program: Program) -> Program:
 def _inline(kernel: Kernel) -> Kernel:
     uses = count_uses(kernel)
     inlined: dict[str, Expression] = {}
-    lets: list[Let] = []
+    lets: list[Let | Fold] = []
+    varying = varying_locals(kernel) if kernel.row_axes else None
 
     def settle(expression: Expression) -> Expression:
         if isinstance(expression, Local):
@@ -35,8 +37,10 @@ def _inline(kernel: Kernel) -> Kernel:
 
     for let in kernel.lets:
         value = settle(let.value)
-        once = uses.get(let.name, 0) == 1
-        if isinstance(value, Literal) or (
+        once = uses.get(let.name, 0) == 1 and (varying is None or let.name in varying)
+        if isinstance(let, Fold):
+            lets.append(replace(let, value=value))
+        elif isinstance(value, Literal) or (
             once and not let.spoken and not isinstance(value, Load) and _operations(value) < _LONGEST
         ):
             inlined[let.name] = value

@@ -5,33 +5,36 @@ from __future__ import annotations
 from dataclasses import replace
 
 from opwright.ir.expression import Expression, Local, children
-from opwright.ir.program import Kernel, Let, Program, Step, targets_of
+from opwright.ir.program import Fold, Kernel, Let, Program, Step, targets_of
 from opwright.passes.reads import reads_of
-from opwright.passes.rewrite import map_kernels
 
 
 def prune(program: Program) -> Program:
-    """Remove steps whose buffers nobody reads, and lets that nothing uses.
+    """Remove steps and stores whose buffers nobody reads, and lets that nothing uses.
 
     Before: kernel a[i0] = exp(x[i0]); kernel y[i0] = x[i0] * 2     (output y)
     After:  kernel y[i0] = x[i0] * 2
     """
-    program = map_kernels(program, _prune_lets)
     needed = set(program.outputs)
     kept: list[Step] = []
     for step in reversed(program.steps):
         if not _writes(step) & needed:
             continue
-        kept.append(step)
-        needed.update(reads_of(step))
+        kept.append(_prune_lets(_prune_stores(step, needed)) if isinstance(step, Kernel) else step)
+        needed.update(reads_of(kept[-1]))
     return replace(program, steps=tuple(reversed(kept)))
+
+
+def _prune_stores(kernel: Kernel, needed: set[str]) -> Kernel:
+    targets = tuple(target for target in kernel.targets if target.name in needed)
+    return replace(kernel, targets=targets, stores=tuple(s for s in kernel.stores if s.buffer in needed))
 
 
 def _prune_lets(kernel: Kernel) -> Kernel:
     used: set[str] = set()
     for store in kernel.stores:
         used |= _locals(store.value)
-    kept: list[Let] = []
+    kept: list[Let | Fold] = []
     for let in reversed(kernel.lets):
         if let.name in used:
             kept.append(let)

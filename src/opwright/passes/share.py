@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from opwright.ir.expression import Expression, Local, children, rewrite_children
-from opwright.ir.program import Kernel, Let, Program
+from opwright.ir.program import Fold, Kernel, Let, Program
 from opwright.passes.rewrite import map_kernels
 
 
@@ -20,8 +20,9 @@ def share(program: Program) -> Program:
 
 def _share(kernel: Kernel) -> Kernel:
     known: dict[Expression, Local] = {}
+    folds: dict[tuple[str, Expression], Local] = {}
     renamed: dict[str, Local] = {}
-    lets: list[Let] = []
+    lets: list[Let | Fold] = []
 
     def settle(expression: Expression) -> Expression:
         if isinstance(expression, Local):
@@ -31,6 +32,13 @@ def _share(kernel: Kernel) -> Kernel:
 
     for let in kernel.lets:
         value = settle(let.value)
+        if isinstance(let, Fold):
+            local = Local(let.name, value.dtype)
+            first = folds.setdefault((let.function, value), local)
+            renamed[let.name] = first
+            if first is local:
+                lets.append(replace(let, value=value))
+            continue
         if isinstance(value, Local):
             renamed[let.name] = value
             continue

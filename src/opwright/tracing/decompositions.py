@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 
+from opwright.tracing.normalizations import NORMALIZATIONS
+
 aten = torch.ops.aten
 
 
@@ -54,4 +56,5 @@ OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.baddbmm.default: _add_product(aten.bmm.default),
     aten.slice_backward.default: _slice_backward,
     aten.select_backward.default: _select_backward,
+    **NORMALIZATIONS,
 }

@@ -38,8 +38,8 @@ inline Operand<axes> load(T* data, const Size (&strides)[axes], bool whole_row =
 }
 
 template <int axes, class T>
-inline Operand<axes> store(T* data, const Size (&strides)[axes]) {
-  Operand<axes> operand = load<axes, T>(data, strides);
+inline Operand<axes> store(T* data, const Size (&strides)[axes], bool whole_row = true) {
+  Operand<axes> operand = load<axes, T>(data, strides, whole_row);
   operand.stored = true;
   return operand;
 }
@@ -88,7 +88,6 @@ struct Walk {
   bool packed[count];
   bool streamed[count];
   bool any_packed;
-  RowFunction function;
 
   void merge() {
     depth = 0;
@@ -132,13 +131,14 @@ struct Walk {
     return product;
   }
 
-  // All points from `begin` to `end`, counted in row-major order.
-  void run(Size begin, Size end) const {
+  // Calls visit(count, row of each operand) for all points from `begin` to `end`, counted in row-major order.
+  template <class Visit>
+  void visit(char* const* data, Size begin, Size end, Visit&& visit) const {
     const Size length = row();
     Size offset = begin % length, rest = begin / length;
     Size index[axes] = {};
     char* first[count];
-    for (int k = 0; k < count; ++k) first[k] = operands[k].data;
+    for (int k = 0; k < count; ++k) first[k] = data[k];
     for (int axis = depth - 2; axis >= 0; --axis) {
       index[axis] = rest % extents[axis];
       rest /= extents[axis];
@@ -146,7 +146,7 @@ struct Walk {
     }
     while (begin < end) {
       const Size some = length - offset < end - begin ? length - offset : end - begin;
-      run_row(first, offset, some);
+      visit_row(first, offset, some, visit);
       begin += some;
       offset = 0;
       for (int axis = depth - 2; axis >= 0; --axis) {
@@ -158,16 +158,18 @@ struct Walk {
     }
   }
 
-  void run_row(char* const* first, Size offset, Size some) const {
+  template <class Visit>
+  void visit_row(char* const* first, Size offset, Size some, Visit&& visit) const {
     void* row[count];
     if (!any_packed) {
       for (int k = 0; k < count; ++k) row[k] = first[k] + offset * operands[k].strides[depth - 1];
-      return function(some, row);
+      return visit(some, row);
     }
-    run_packed(first, offset, some);
+    visit_packed(first, offset, some, visit);
   }
 
-  __attribute__((noinline)) void run_packed(char* const* first, Size offset, Size some) const {
+  template <class Visit>
+  __attribute__((noinline)) void visit_packed(char* const* first, Size offset, Size some, Visit&& visit) const {
     alignas(64) char buffers[count][packed_bytes];
     void* row[count];
     for (Size done = 0; done < some; done += packed_count) {
@@ -179,7 +181,7 @@ struct Walk {
         row[k] = packed[k] ? buffers[k] : element;
         if (packed[k] && !operand.stored) gather(operand.item_bytes, element, stride, piece, buffers[k]);
       }
-      function(piece, row);
+      visit(piece, row);
       for (int k = 0; k < count; ++k) {
         const Operand<axes>& operand = operands[k];
         if (!packed[k] || !operand.stored) continue;
@@ -193,11 +195,16 @@ struct Walk {
       }
     }
   }
+};
 
-  static void range(Size begin, Size end, void* self) {
-    static_cast<const Walk*>(self)->run(begin, end);
-    end_stream();
-  }
+// An array that is freed with its scope; its members are made by their default constructor.
+template <class T>
+struct Array {
+  T* data;
+  explicit Array(Size count) : data(count > 0 ? new T[count] : nullptr) {}
+  ~Array() { delete[] data; }
+  Array(const Array&) = delete;
+  T& operator[](Size position) const { return data[position]; }
 };
 
 }  // namespace detail
@@ -206,17 +213,30 @@ struct Walk {
 template <int axes, int count>
 inline void for_each_row(const Size (&extents)[axes], const Operand<axes> (&operands)[count], Size grain,
                          RowFunction function) {
-  detail::Walk<axes, count> walk;
+  struct Task {
+    detail::Walk<axes, count> walk;
+    char* first[count];
+    RowFunction function;
+
+    static void run(Size begin, Size end, void* context) {
+      const Task& task = *static_cast<const Task*>(context);
+      task.walk.visit(task.first, begin, end, task.function);
+      end_stream();
+    }
+  } task;
   for (int axis = 0; axis < axes; ++axis) {
     if (extents[axis] == 0) return;
-    walk.extents[axis] = extents[axis];
+    task.walk.extents[axis] = extents[axis];
   }
-  for (int k = 0; k < count; ++k) walk.operands[k] = operands[k];
-  walk.function = function;
-  walk.merge();
-  const Size total = walk.total();
-  if (total <= grain) return walk.range(0, total, &walk);
-  torch_parallel_for(0, total, grain, &detail::Walk<axes, count>::range, &walk);
+  for (int k = 0; k < count; ++k) {
+    task.walk.operands[k] = operands[k];
+    task.first[k] = operands[k].data;
+  }
+  task.walk.merge();
+  task.function = function;
+  const Size total = task.walk.total();
+  if (total <= grain) return Task::run(0, total, &task);
+  torch_parallel_for(0, total, grain, &Task::run, &task);
 }
 
 }  // namespace opwright

@@ -1,0 +1,73 @@
+"""How folds are spelled in C++: what a value is added to, and what becomes of it in the end.
+
+Sums and products of real numbers are kept in double precision. Largest and smallest values of a row are found among
+integers in the same order (include/opwright/fold_order.h), which a compiler can do for many elements at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opwright.codegen.cpp_expression import CPP_TYPES
+from opwright.ir.dtype import DType
+
+
+@dataclass(frozen=True, slots=True)
+class FoldSpelling:
+    """One fold of values of one dtype.
+
+    Attributes:
+        kept_as: The type of what is folded so far.
+        start: What nothing folds to.
+        clause: OpenMP's name of the operation.
+        value: A value, as it is folded; gets the value.
+        step: A statement that folds a value in; gets what is folded so far, and the value.
+        end: The result; gets what is folded.
+    """
+
+    kept_as: str
+    start: str
+    clause: str
+    value: str
+    step: str
+    end: str
+
+
+def row_fold(function: str, dtype: DType) -> FoldSpelling:
+    """The fold of a row into one number."""
+    if dtype.is_floating and function in ("maximum", "minimum"):
+        sign, kind = "-" if function == "minimum" else "", CPP_TYPES[dtype]
+        kept = "int32_t" if dtype is DType.FLOAT32 else "int64_t"
+        lowest = "INT32_MIN" if dtype is DType.FLOAT32 else "INT64_MIN"
+        value = "order_of(-({}))" if sign else "order_of({})"
+        return FoldSpelling(
+            kept, lowest, "max", value, "{0} = {1} > {0} ? {1} : {0};", f"{sign}from_order<{kind}>({{}})"
+        )
+    return column_fold(function, dtype)
+
+
+def column_fold(function: str, dtype: DType) -> FoldSpelling:
+    """The fold of many values side by side."""
+    kind = CPP_TYPES[dtype]
+    wide = "double" if dtype.is_floating else "int64_t"
+    match function:
+        case "sum":
+            return FoldSpelling(wide, "0", "+", "{}", "{0} += {1};", f"static_cast<{kind}>({{}})")
+        case "product":
+            return FoldSpelling(wide, "1", "*", "{}", "{0} *= {1};", f"static_cast<{kind}>({{}})")
+        case "maximum":
+            start = f"-__builtin_inf{'f' if dtype is DType.FLOAT32 else ''}()" if dtype.is_floating else _LEAST[dtype]
+            return FoldSpelling(kind, start, "max", "{}", "{0} = max<" + kind + ">({0}, {1});", "{}")
+        case "minimum":
+            start = f"__builtin_inf{'f' if dtype is DType.FLOAT32 else ''}()" if dtype.is_floating else _MOST[dtype]
+            return FoldSpelling(kind, start, "min", "{}", "{0} = min<" + kind + ">({0}, {1});", "{}")
+        case "any":
+            return FoldSpelling("int32_t", "0", "|", "{}", "{0} |= {1};", "{} != 0")
+        case "all":
+            return FoldSpelling("int32_t", "1", "&", "{}", "{0} &= {1};", "{} != 0")
+        case _:
+            raise KeyError(function)
+
+
+_LEAST = {DType.INT32: "INT32_MIN", DType.INT64: "INT64_MIN", DType.BOOL: "false"}
+_MOST = {DType.INT32: "INT32_MAX", DType.INT64: "INT64_MAX", DType.BOOL: "true"}

@@ -1,0 +1,80 @@
+// The outer axes of a kernel, which lead from row to row: where each operand is at a row, and at the one after it.
+#pragma once
+
+#include "opwright/rows.h"
+
+namespace opwright {
+namespace detail {
+
+template <int axes, int count>
+struct OuterAxes {
+  Size extents[axes];
+  Size strides[axes][count];  // in bytes
+  char* begin[count];
+  int depth = 0;  // axes left after merging those that are contiguous in every operand
+
+  template <int all>
+  void take(const Size (&given)[all], const Operand<all> (&operands)[count]) {
+    for (int k = 0; k < count; ++k) begin[k] = operands[k].data;
+    for (int axis = 0; axis < axes; ++axis) {
+      if (given[axis] == 1) continue;
+      bool contiguous = depth > 0;
+      for (int k = 0; k < count && contiguous; ++k)
+        contiguous = strides[depth - 1][k] == operands[k].strides[axis] * given[axis];
+      if (!contiguous) extents[depth++] = 1;
+      extents[depth - 1] *= given[axis];
+      for (int k = 0; k < count; ++k) strides[depth - 1][k] = operands[k].strides[axis];
+    }
+  }
+
+  Size total() const {
+    Size product = 1;
+    for (int axis = 0; axis < depth; ++axis) product *= extents[axis];
+    return product;
+  }
+
+  // Calls visit(row, where each operand is) for the rows from `from` to `to`.
+  template <class Visit>
+  void run(Size from, Size to, Visit&& visit) const {
+    Size index[axes];
+    char* first[count];
+    for (int k = 0; k < count; ++k) first[k] = begin[k];
+    Size rest = from;
+    for (int axis = depth - 1; axis >= 0; --axis) {
+      index[axis] = rest % extents[axis];
+      rest /= extents[axis];
+      for (int k = 0; k < count; ++k) first[k] += index[axis] * strides[axis][k];
+    }
+    for (Size row = from; row < to; ++row) {
+      visit(row, first);
+      for (int axis = depth - 1; axis >= 0; --axis) {
+        for (int k = 0; k < count; ++k) first[k] += strides[axis][k];
+        if (++index[axis] < extents[axis]) break;
+        for (int k = 0; k < count; ++k) first[k] -= extents[axis] * strides[axis][k];
+        index[axis] = 0;
+      }
+    }
+  }
+};
+
+// The part of an operand that lies along the last axes.
+template <int inner, int all>
+inline Operand<inner> along_row(const Operand<all>& operand) {
+  Operand<inner> part{operand.data, operand.item_bytes, operand.whole_row, operand.stored, {}};
+  for (int axis = 0; axis < inner; ++axis) part.strides[axis] = operand.strides[all - inner + axis];
+  return part;
+}
+
+// Runs task(context, from, to) over [0, total), on several threads if there is more than one grain of work.
+template <class Task>
+inline void in_parallel(Size total, Size grain, const Task& task) {
+  if (total <= grain) return task(Size(0), total);
+  const auto range = [](Size from, Size to, void* context) { (*static_cast<const Task*>(context))(from, to); };
+  torch_parallel_for(0, total, grain, range, const_cast<Task*>(&task));
+}
+
+inline Size at_least_one(Size value) { return value > 1 ? value : 1; }
+inline Size least(Size a, Size b) { return a < b ? a : b; }
+
+}  // namespace detail
+}  // namespace opwright

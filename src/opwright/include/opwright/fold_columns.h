@@ -1,0 +1,211 @@
+// Folds over axes that are not the innermost: sums of columns, gradients of a bias or a weight.
+//
+// What is folded so far stands in accumulators, one for each element of the result, beside which rows are read as they lie
+// in memory. Planes (points of the axes before the first that is folded) have accumulators of their own. Columns are cut
+// into tiles and the folded axis into pieces, as many as the sizes alone ask for, so that the result does not depend on
+// the number of threads.
+#pragma once
+
+#include "opwright/whole_rows.h"
+
+namespace opwright {
+namespace detail {
+
+constexpr Size tile_columns = 1024, least_untiled = 1536, most_tasks = 32, least_task = 16384;
+
+}  // namespace detail
+
+// What is done with accumulators. Rows are handed as in row functions: `start` gets the accumulators, `combine` those of
+// two pieces, `finish` accumulators and results.
+struct ColumnFunctions {
+  RowFunction start, combine, finish;
+};
+
+// Axes from `lead` on are `sub`; the first of them is folded. `rows` is how many of the last axes the row function gets
+// whole, or zero. `results` have stride zero along the axes that are folded over.
+template <int lead, int rows, int axes, int count, int folds>
+struct FoldColumns {
+  static constexpr int sub = axes - lead, all = count + 2 * folds;  // operands, then accumulators, then results
+  Size extents[axes];
+  Operand<axes> operands[all];
+  RowFunction function;
+  ColumnFunctions of;
+  Size planes = 1, tile, tiles, pieces, accumulator_bytes[folds + 1];
+
+  void prepare() {
+    using namespace detail;
+    for (int axis = 0; axis < lead; ++axis) planes *= extents[axis];
+    const Size last = extents[axes - 1];
+    tile = rows == 0 && last >= least_untiled ? tile_columns : last;
+    tiles = (last + tile - 1) / tile;
+    Size work = tile, kept = tile;
+    for (int axis = lead; axis < axes - 1; ++axis) {
+      work *= extents[axis];
+      if (operands[count + folds].strides[axis] != 0) kept *= extents[axis];
+    }
+    pieces = most_tasks / least(most_tasks, planes * tiles);
+    pieces = at_least_one(least(pieces, least(extents[lead] / 4, work / least_task)));
+    accumulator_bytes[0] = 0;
+    for (int f = 0; f < folds; ++f) {
+      operands[count + f].stored = false;  // read and written in place
+      accumulator_bytes[f + 1] = accumulator_bytes[f] + (kept * operands[count + f].item_bytes + 63) / 64 * 64;
+    }
+  }
+
+  // One tile and one piece of the folded axis, with accumulators in row-major order.
+  struct Part {
+    Size extents[sub];
+    Operand<sub> operands[all];
+    Size kept = 1;
+  };
+
+  Part part(Size tile_number, Size piece) const {
+    using namespace detail;
+    Part part;
+    for (int axis = 0; axis < sub; ++axis) part.extents[axis] = extents[lead + axis];
+    const Size column = tile_number * tile, from = extents[lead] * piece / pieces;
+    part.extents[sub - 1] = least(tile, extents[axes - 1] - column);
+    part.extents[0] = extents[lead] * (piece + 1) / pieces - from;
+    for (int k = 0; k < all; ++k) {
+      part.operands[k] = along_row<sub>(operands[k]);
+      part.operands[k].data += column * part.operands[k].strides[sub - 1] + from * part.operands[k].strides[0];
+    }
+    for (int axis = sub - 1; axis >= 0; --axis) {
+      const bool folded = part.operands[count + folds].strides[axis] == 0;
+      for (int f = 0; f < folds; ++f)
+        part.operands[count + f].strides[axis] = folded ? 0 : part.kept * operands[count + f].item_bytes;
+      if (!folded) part.kept *= part.extents[axis];
+    }
+    return part;
+  }
+
+  void pointers(Size plane, const Part& part, char* accumulators, char** first) const {
+    for (int k = 0; k < all; ++k) first[k] = part.operands[k].data;
+    for (int f = 0; f < folds; ++f) first[count + f] = accumulators + accumulator_bytes[f];
+    for (int axis = lead - 1; axis >= 0; --axis) {
+      const Size index = plane % extents[axis];
+      plane /= extents[axis];
+      for (int k = 0; k < count; ++k) first[k] += index * operands[k].strides[axis];
+      for (int f = 0; f < folds; ++f) first[count + folds + f] += index * operands[count + folds + f].strides[axis];
+    }
+  }
+
+  template <class Planes>
+  void accumulate(const Planes& planes_of_part, const Part& part) const {
+    using namespace detail;
+    if constexpr (rows == 0) {
+      Walk<sub, count + folds> walk;
+      for (int axis = 0; axis < sub; ++axis) walk.extents[axis] = part.extents[axis];
+      for (int k = 0; k < count + folds; ++k) walk.operands[k] = part.operands[k];
+      walk.merge();
+      planes_of_part([&](char* const* first) {
+        of.start(part.kept, reinterpret_cast<void* const*>(first + count));
+        walk.visit(first, 0, walk.total(), function);
+      });
+    } else {
+      Operand<sub> seen[count + folds];
+      for (int k = 0; k < count + folds; ++k) seen[k] = part.operands[k];
+      WholeRows<rows, count + folds> whole;
+      whole.take(part.extents, seen);
+      Array<char> buffer(whole.buffer_bytes());
+      planes_of_part([&](char* const* first) {
+        of.start(part.kept, reinterpret_cast<void* const*>(first + count));
+        OuterAxes<sub - rows, count + folds> outer;
+        for (int k = 0; k < count + folds; ++k) seen[k].data = first[k];
+        outer.take(part.extents, seen);
+        outer.run(0, outer.total(), [&](Size, char* const* at) { whole.run(at, buffer.data, function); });
+      });
+    }
+  }
+
+  void finish(char* const* first, const Part& part) const {
+    detail::Walk<sub, 2 * folds> walk;
+    for (int axis = 0; axis < sub; ++axis) {
+      const bool folded = part.operands[count + folds].strides[axis] == 0;
+      walk.extents[axis] = folded ? 1 : part.extents[axis];
+    }
+    for (int k = 0; k < 2 * folds; ++k) walk.operands[k] = part.operands[count + k];
+    walk.merge();
+    walk.visit(first + count, 0, walk.total(), of.finish);
+  }
+
+  void in_one_piece(Size from, Size to) const {
+    using namespace detail;
+    Array<char> accumulators(accumulator_bytes[folds]);
+    while (from < to) {
+      const Part of_tile = part(from / planes, 0);
+      const Size until = least(to, (from / planes + 1) * planes);
+      accumulate(
+          [&](auto&& visit) {
+            for (; from < until; ++from) {
+              char* first[all];
+              pointers(from % planes, of_tile, accumulators.data, first);
+              visit(first);
+              finish(first, of_tile);
+            }
+          },
+          of_tile);
+    }
+    end_stream();
+  }
+
+  void in_pieces(Size grain) const {
+    using namespace detail;
+    const Size bytes = accumulator_bytes[folds];
+    Array<char> accumulators(planes * tiles * pieces * bytes);
+    in_parallel(planes * tiles * pieces, grain, [&](Size from, Size to) {
+      for (; from < to; ++from) {
+        const Size plane = from / pieces % planes;
+        const Part some = part(from / pieces / planes, from % pieces);
+        accumulate(
+            [&](auto&& visit) {
+              char* first[all];
+              pointers(plane, some, accumulators.data + from * bytes, first);
+              visit(first);
+            },
+            some);
+      }
+      end_stream();
+    });
+    for (Size group = 0; group < planes * tiles; ++group) {
+      const Part of_tile = part(group / planes, 0);
+      char* const into = accumulators.data + group * pieces * bytes;
+      for (Size piece = 1; piece < pieces; ++piece) {
+        void* row[2 * folds];
+        for (int f = 0; f < folds; ++f) {
+          row[f] = into + accumulator_bytes[f];
+          row[folds + f] = into + piece * bytes + accumulator_bytes[f];
+        }
+        of.combine(of_tile.kept, row);
+      }
+      char* first[all];
+      pointers(group % planes, of_tile, into, first);
+      finish(first, of_tile);
+    }
+    end_stream();
+  }
+};
+
+template <int lead, int rows, int axes, int count, int folds>
+inline void fold_columns(const Size (&extents)[axes], const Operand<axes> (&operands)[count],
+                         const Size (&accumulator_bytes)[folds], const Operand<axes> (&results)[folds], Size grain,
+                         RowFunction function, const ColumnFunctions& of) {
+  FoldColumns<lead, rows, axes, count, folds> work;
+  Size total = 1;
+  for (int axis = 0; axis < axes; ++axis) total *= work.extents[axis] = extents[axis];
+  for (int k = 0; k < count; ++k) work.operands[k] = operands[k];
+  for (int f = 0; f < folds; ++f) {
+    work.operands[count + f] = results[f];
+    work.operands[count + f].item_bytes = accumulator_bytes[f];
+    work.operands[count + folds + f] = results[f];
+  }
+  work.function = function;
+  work.of = of;
+  work.prepare();
+  const Size parts = work.planes * work.tiles * work.pieces;
+  const Size parts_of_grain = detail::at_least_one(grain * parts / total);
+  if (work.pieces > 1) return work.in_pieces(parts_of_grain);
+  detail::in_parallel(parts, parts_of_grain, [&](Size from, Size to) { work.in_one_piece(from, to); });
+}
+
+}  // namespace opwright

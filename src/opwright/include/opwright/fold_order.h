@@ -1,0 +1,21 @@
+// Floating-point numbers as integers in the same order, NaN above all: the largest one is found without comparing
+// floating-point numbers, whose order a compiler may not change.
+#pragma once
+
+#include "opwright/vmath_bits.h"
+
+namespace opwright {
+
+template <class T>
+OPWRIGHT_INLINE detail::Bits<T> order_of(T x) {
+  const detail::Bits<T> bits = detail::to_bits(x);
+  const detail::Bits<T> ordered = bits < 0 ? bits ^ ~detail::kSignBit<T> : bits;
+  return x != x ? static_cast<detail::Bits<T>>(~detail::kSignBit<T>) : ordered;
+}
+
+template <class T>
+OPWRIGHT_INLINE T from_order(detail::Bits<T> ordered) {
+  return detail::from_bits<T>(ordered < 0 ? ordered ^ ~detail::kSignBit<T> : ordered);
+}
+
+}  // namespace opwright

@@ -1,0 +1,70 @@
+// Folds every row to a few numbers: sums, largest elements.
+//
+// Long rows are cut into pieces, whose results are put together in order. How many pieces depends on the sizes alone, so
+// the result does not depend on the number of threads.
+#pragma once
+
+#include "opwright/axes.h"
+
+namespace opwright {
+namespace detail {
+
+constexpr Size least_piece = 32768, most_pieces = 64, longest_run = 8192;
+
+}  // namespace detail
+
+// `fold` adds elements of a row to Folds; `finish` gets them when the row is done. Folds starts with nothing folded, and
+// `add` puts in what another piece of the row has given.
+template <class Folds, int inner, int all, int count>
+inline void fold_rows(const Size (&extents)[all], const Operand<all> (&operands)[count], Size grain,
+                      void (*fold)(Size, void* const*, Folds&), void (*finish)(void* const*, const Folds&)) {
+  using namespace detail;
+  constexpr int outer = all - inner;
+  OuterAxes<outer, count> rows;
+  rows.take(extents, operands);
+  Walk<inner, count> walk;
+  for (int axis = 0; axis < inner; ++axis) walk.extents[axis] = extents[outer + axis];
+  for (int k = 0; k < count; ++k) walk.operands[k] = along_row<inner>(operands[k]);
+  walk.merge();
+  const Size row_count = rows.total(), length = walk.total();
+
+  const auto fold_piece = [&](char* const* first, Size begin, Size end, Folds& folds) {
+    walk.visit(first, begin, end, [&](Size some, void* const* row) {
+      char* at[count];
+      for (int k = 0; k < count; ++k) at[k] = static_cast<char*>(row[k]);
+      for (Size done = 0; done < some; done += longest_run) {
+        fold(least(longest_run, some - done), reinterpret_cast<void* const*>(at), folds);
+        for (int k = 0; k < count; ++k) at[k] += operands[k].whole_row ? longest_run * operands[k].item_bytes : 0;
+      }
+    });
+  };
+
+  Size pieces = least(most_pieces / least(row_count, most_pieces), length / least_piece);
+  if (pieces <= 1) {
+    return in_parallel(row_count, at_least_one(grain / length), [&](Size from, Size to) {
+      rows.run(from, to, [&](Size, char* const* first) {
+        Folds folds;
+        fold_piece(first, 0, length, folds);
+        finish(reinterpret_cast<void* const*>(first), folds);
+      });
+      end_stream();
+    });
+  }
+  Array<Folds> partial(row_count * pieces);
+  in_parallel(row_count * pieces, 1, [&](Size from, Size to) {
+    for (Size task = from; task < to; ++task) {
+      const Size row = task / pieces, piece = task % pieces;
+      rows.run(row, row + 1, [&](Size, char* const* first) {
+        fold_piece(first, length * piece / pieces, length * (piece + 1) / pieces, partial[task]);
+      });
+    }
+    end_stream();
+  });
+  rows.run(0, row_count, [&](Size row, char* const* first) {
+    Folds folds;
+    for (Size piece = 0; piece < pieces; ++piece) folds.add(partial[row * pieces + piece]);
+    finish(reinterpret_cast<void* const*>(first), folds);
+  });
+}
+
+}  // namespace opwright

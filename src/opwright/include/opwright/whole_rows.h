@@ -1,0 +1,102 @@
+// Hands rows whole to a row function that goes over them several times: softmax, normalisation.
+//
+// A row function reads and writes with unit stride; a row that does not lie so is first gathered into a buffer of its
+// thread. A scratch operand is such a buffer too, for values that a later pass over the row needs again.
+#pragma once
+
+#include "opwright/axes.h"
+
+namespace opwright {
+
+// A row that lives from one pass over it to the next.
+template <int axes, class T>
+inline Operand<axes> scratch() {
+  return Operand<axes>{nullptr, sizeof(T), true, false, {}};
+}
+
+namespace detail {
+
+// Rows of operands, one after another, in buffers where need be.
+template <int inner, int count>
+struct WholeRows {
+  Size extents[inner];
+  Operand<inner> operands[count];
+  Size length = 1;
+  bool packed[count];
+  Size offsets[count + 1];  // of each operand's buffer, in bytes
+
+  template <int all>
+  void take(const Size (&given)[all], const Operand<all> (&whole)[count]) {
+    for (int axis = 0; axis < inner; ++axis) {
+      extents[axis] = given[all - inner + axis];
+      length *= extents[axis];
+    }
+    offsets[0] = 0;
+    for (int k = 0; k < count; ++k) {
+      operands[k] = along_row<inner>(whole[k]);
+      packed[k] = operands[k].whole_row && (!operands[k].data || !has_unit_stride(operands[k]));
+      const Size bytes = packed[k] ? length * operands[k].item_bytes : 0;
+      offsets[k + 1] = offsets[k] + (bytes + 63) / 64 * 64;
+    }
+  }
+
+  bool has_unit_stride(const Operand<inner>& operand) const {
+    Size expected = operand.item_bytes;
+    for (int axis = inner - 1; axis >= 0; --axis) {
+      if (extents[axis] != 1 && operand.strides[axis] != expected) return false;
+      expected *= extents[axis];
+    }
+    return true;
+  }
+
+  Size buffer_bytes() const { return offsets[count]; }
+
+  void run(char* const* first, char* buffer, RowFunction function) const {
+    void* row[count];
+    for (int k = 0; k < count; ++k) {
+      row[k] = packed[k] ? buffer + offsets[k] : first[k];
+      if (packed[k] && operands[k].data && !operands[k].stored) copy(k, first[k], buffer + offsets[k], true);
+    }
+    function(length, row);
+    for (int k = 0; k < count; ++k)
+      if (packed[k] && operands[k].stored) copy(k, first[k], buffer + offsets[k], false);
+  }
+
+  __attribute__((noinline)) void copy(int k, char* element, char* buffer, bool into_buffer) const {
+    const Operand<inner>& operand = operands[k];
+    const Size run = extents[inner - 1], stride = operand.strides[inner - 1];
+    Size index[inner] = {};
+    for (Size done = 0; done < length; done += run) {
+      char* const packed_run = buffer + done * operand.item_bytes;
+      if (into_buffer) {
+        gather(operand.item_bytes, element, stride, run, packed_run);
+      } else {
+        scatter(operand.item_bytes, packed_run, stride, run, element);
+      }
+      for (int axis = inner - 2; axis >= 0; --axis) {
+        element += operand.strides[axis];
+        if (++index[axis] < extents[axis]) break;
+        element -= extents[axis] * operand.strides[axis];
+        index[axis] = 0;
+      }
+    }
+  }
+};
+
+}  // namespace detail
+
+template <int inner, int all, int count>
+inline void for_each_whole_row(const Size (&extents)[all], const Operand<all> (&operands)[count], Size grain,
+                               RowFunction function) {
+  using namespace detail;
+  OuterAxes<all - inner, count> rows;
+  rows.take(extents, operands);
+  WholeRows<inner, count> whole;
+  whole.take(extents, operands);
+  in_parallel(rows.total(), at_least_one(grain / whole.length), [&](Size from, Size to) {
+    Array<char> buffer(whole.buffer_bytes());
+    rows.run(from, to, [&](Size, char* const* first) { whole.run(first, buffer.data, function); });
+  });
+}
+
+}  // namespace opwright

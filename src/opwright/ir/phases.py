@@ -1,0 +1,96 @@
+"""In what order a kernel goes over its rows: each pass needs the folds of those before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, replace
+
+from opwright.ir.expression import Expression, Local, leaves
+from opwright.ir.program import Fold, Kernel, Let, Store
+from opwright.ir.rows import indexed_by, row_axes, varying_locals
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One pass over a row, and what is computed once after it.
+
+    Attributes:
+        lets: Values of each point that the pass needs, each after those it needs itself.
+        folds: What it folds the row to.
+        stores: What it writes at each point.
+        after: Values that are the same for the whole row and can be computed after this pass and not before.
+    """
+
+    lets: tuple[Let, ...]
+    folds: tuple[Fold, ...]
+    stores: tuple[Store, ...]
+    after: tuple[Let, ...]
+
+    @property
+    def values(self) -> tuple[Expression, ...]:
+        """What it folds and writes."""
+        return (*(fold.value for fold in self.folds), *(store.value for store in self.stores))
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What is computed before the first pass, the passes, and what is written once at the end."""
+
+    before: tuple[Let, ...]
+    phases: tuple[Phase, ...]
+    once: tuple[Store, ...]
+
+    @property
+    def is_single(self) -> bool:
+        """Whether one pass is all: then rows can be cut into pieces."""
+        return len(self.phases) == 1
+
+
+def schedule(kernel: Kernel) -> Schedule:
+    """Order a kernel with rows into passes over a row."""
+    varying = varying_locals(kernel)
+    levels = _levels(kernel)
+    axes = {axis.name for axis in row_axes(kernel)}
+    moving = [store for store in kernel.stores if store.fold is not None or indexed_by(store.indices, axes)]
+    level_of_store = {id(store): _level(store.value, levels) for store in kernel.stores}
+    folds = [let for let in kernel.lets if isinstance(let, Fold)]
+    last = max([level_of_store[id(s)] for s in moving] + [levels[fold.name] - 1 for fold in folds])
+    fixed = [let for let in kernel.lets if isinstance(let, Let) and let.name not in varying]
+    phases = []
+    for number in range(last + 1):
+        some_folds = tuple(fold for fold in folds if levels[fold.name] == number + 1)
+        some_stores = tuple(store for store in moving if level_of_store[id(store)] == number)
+        after = tuple(let for let in fixed if levels[let.name] == number + 1)
+        phase = Phase((), some_folds, some_stores, after)
+        phases.append(replace(phase, lets=needed_lets(kernel, phase.values, varying)))
+    before = tuple(let for let in fixed if levels[let.name] == 0)
+    return Schedule(before, tuple(phases), tuple(store for store in kernel.stores if store not in moving))
+
+
+def needed_lets(
+    kernel: Kernel, values: Sequence[Expression], varying: Set[str], known: Set[str] = frozenset()
+) -> tuple[Let, ...]:
+    """The varying lets that these values are computed from, in order; those that are `known` end the search."""
+    wanted = set(_locals(values)) & varying - known
+    kept: list[Let] = []
+    for let in reversed(kernel.lets):
+        if isinstance(let, Let) and let.name in wanted:
+            kept.append(let)
+            wanted |= set(_locals([let.value])) & varying - known
+    return tuple(reversed(kept))
+
+
+def _levels(kernel: Kernel) -> dict[str, int]:
+    """How many passes each local comes after."""
+    levels: dict[str, int] = {}
+    for let in kernel.lets:
+        levels[let.name] = _level(let.value, levels) + isinstance(let, Fold)
+    return levels
+
+
+def _level(value: Expression, levels: dict[str, int]) -> int:
+    return max((levels[name] for name in _locals([value])), default=0)
+
+
+def _locals(values: Iterable[Expression]) -> list[str]:
+    return [leaf.name for value in values for leaf in leaves(value) if isinstance(leaf, Local)]

@@ -1,0 +1,45 @@
+"""Which values of a kernel differ from point to point of a row."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from opwright.ir.expression import Expression, Load, Local, children
+from opwright.ir.integer import Integer, symbols_of
+from opwright.ir.program import Axis, Fold, Kernel
+
+
+def outer_axes(kernel: Kernel) -> tuple[Axis, ...]:
+    """The axes that lead from row to row."""
+    return kernel.axes[: len(kernel.axes) - kernel.row_axes]
+
+
+def row_axes(kernel: Kernel) -> tuple[Axis, ...]:
+    """The axes of a row."""
+    return kernel.axes[len(kernel.axes) - kernel.row_axes :]
+
+
+def varying_locals(kernel: Kernel) -> set[str]:
+    """The locals that differ from point to point of a row; a fold never does."""
+    axes = {axis.name for axis in row_axes(kernel)}
+    varying: set[str] = set()
+    for let in kernel.lets:
+        if not isinstance(let, Fold) and varies(let.value, axes, varying):
+            varying.add(let.name)
+    return varying
+
+
+def varies(value: Expression, axes: Collection[str], varying: Collection[str]) -> bool:
+    """Whether a value depends on some of these axes or on a local that does."""
+    match value:
+        case Load(indices=indices):
+            return indexed_by(indices, axes)
+        case Local(name):
+            return name in varying
+        case _:
+            return any(varies(child, axes, varying) for child in children(value))
+
+
+def indexed_by(indices: Collection[Integer], axes: Collection[str]) -> bool:
+    """Whether some of these axes take part in the indices."""
+    return any(not symbols_of(index).isdisjoint(axes) for index in indices)
