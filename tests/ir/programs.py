@@ -5,7 +5,7 @@ from __future__ import annotations
 from opwright.ir.dtype import DType
 from opwright.ir.expression import Load, Local, apply
 from opwright.ir.integer import Condition, Integer, symbol
-from opwright.ir.program import Axis, Buffer, Call, Kernel, Let, Program, Store, TensorOperand, View, size_symbol
+from opwright.ir.program import Axis, Buffer, Call, Fold, Kernel, Let, Program, Store, TensorOperand, View, size_symbol
 
 F32 = DType.FLOAT32
 I0, I1 = symbol("i0"), symbol("i1")
@@ -47,6 +47,16 @@ def gated() -> Program:
         outputs=("gate", "mixed"),
         guards=(Condition("==", x.shape[1], 2 * columns), Condition("==", weight.shape[0], columns)),
     )
+
+
+def summed() -> Program:
+    """The sum of each row of x."""
+    x = matrix("x")
+    fold = Fold("total", "sum", Load("x", (I0, I1), F32))
+    total = Buffer("sums", F32, (x.shape[0],))
+    store = Store("sums", (I0,), Local("total", F32))
+    kernel = Kernel("sums", (total,), over(*x.shape), (fold,), (store,), row_axes=1)
+    return Program("summed", (x,), (), (kernel,), ("sums",), ())
 
 
 def joined() -> Program:

@@ -13,6 +13,7 @@ from opwright.ir.integer import Condition, integer, symbol
 from opwright.ir.program import (
     Axis,
     Buffer,
+    Fold,
     Kernel,
     Let,
     ListOperand,
@@ -24,7 +25,7 @@ from opwright.ir.program import (
     TensorOperand,
 )
 from opwright.ir.verifier import CHECKS, verify
-from tests.ir.programs import F32, I0, I1, gated, joined
+from tests.ir.programs import F32, I0, I1, gated, joined, summed
 
 LEFT, RIGHT, GATE, MIXED = range(4)  # the steps of the program with every kind of step
 
@@ -49,6 +50,13 @@ def storing(value: Any) -> Program:
 def letting(*values: Any) -> Program:
     """The good program with these lets, all named `opening`."""
     return with_step(GATE, lets=tuple(Let("opening", value) for value in values))
+
+
+def folding(*lets: Any, **changes: Any) -> Program:
+    """The sum of rows with these lets."""
+    program = summed()
+    kernel = replace(program.steps[0], lets=lets or program.steps[0].lets, **changes)
+    return replace(program, steps=(kernel,))
 
 
 def with_last(step: Step) -> Program:
@@ -126,6 +134,17 @@ FAULTS: dict[str, tuple[str, Program]] = {
     "a local of another dtype": (
         "locals_are_bound_once_before_use",
         storing(Cast(Local("opening", DType.INT64), F32)),
+    ),
+    "a fold of nowhere": (
+        "folds_follow_the_table",
+        folding(Fold("total", "median", x_element)),
+    ),
+    "a truth of numbers": ("folds_follow_the_table", folding(Fold("total", "any", x_element))),
+    "a fold without a row": ("folds_follow_the_table", folding(row_axes=0)),
+    "a folding store of nowhere": ("folds_follow_the_table", with_step(GATE, stores=(replace(stored, fold="median"),))),
+    "a value of a point for a row": (
+        "what_is_stored_once_is_one_value",
+        folding(stores=(Store("sums", (I0,), x_element),)),
     ),
     "a local twice": ("locals_are_bound_once_before_use", letting(half, half)),
     "a local in its own let": ("locals_are_bound_once_before_use", letting(Local("opening", F32))),

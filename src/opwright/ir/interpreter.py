@@ -202,7 +202,7 @@ def _fold_into(store: Store, fold: str, value: Array, kernel: Kernel, scope: _Sc
     over = tuple(p for p, axis in enumerate(kernel.axes) if not indexed_by(store.indices, {axis.name}))
     folded = FOLDS[fold].meaning(np.broadcast_to(value, scope.points.extents), over)
     positions = scope.points.positions(store.buffer, scope.buffers[store.buffer], store.indices)
-    scope.buffers[store.buffer][positions] = np.broadcast_to(folded, scope.points.extents)
+    _assign(scope.buffers[store.buffer], positions, np.broadcast_to(folded, scope.points.extents))
 
 
 def _unwritten(buffer: Buffer, numbers: Mapping[str, int]) -> Array:
@@ -219,7 +219,15 @@ def _write(store: Store, value: Array, scope: _Scope, once: bool) -> None:
     touched[positions] = True
     if not once and np.count_nonzero(touched) != math.prod(scope.points.extents):
         raise ValueError(f"two points write the same element of {store.buffer}")
-    array[positions] = value
+    _assign(array, positions, value)
+
+
+def _assign(array: Array, positions: tuple[Array, ...], value: Array) -> None:
+    """Assign at every point; an array of one element gets that of the first."""
+    if array.ndim > 0:
+        array[positions] = value
+    elif value.size > 0:
+        array[()] = value.flat[0]
 
 
 def _evaluate(expression: Expression, scope: _Scope) -> Array:
