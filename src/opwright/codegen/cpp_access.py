@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from opwright.codegen.cpp_expression import CPP_TYPES
@@ -28,6 +28,7 @@ class Access:
         whole_row: Whether it moves along the row; if not, one value serves the row.
         stored: Whether it is written.
         accumulated: The type of its accumulators, if the store folds.
+        counted: Whether it is a range, which has no memory.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Access:
     whole_row: bool
     stored: bool
     accumulated: str | None = None
+    counted: bool = False
 
     @property
     def is_scratch(self) -> bool:
@@ -56,35 +58,47 @@ class Access:
             yield f"  {qualifier}{kind}* {self.name}_row = {pointer};"
         elif self.stored:
             yield f"  {kind}* {self.name} = {pointer};"
+        elif self.counted:
+            yield f"  const {kind} {self.name} = count_at(row[{position}]);"
         else:
             yield f"  const {kind} {self.name} = *{pointer};"
 
 
-def accesses_of(kernel: Kernel) -> tuple[Access, ...]:
-    """All loads, then all stores, in the order of the kernel."""
-    axes = tuple(axis.name for axis in kernel.axes)
-    row = axes[len(axes) - max(kernel.row_axes, 1) :] if axes else ()
-    has_rows = kernel.row_axes > 0
-    found = [
-        _access(
-            let.name, let.value.buffer, let.value.dtype, let.value.indices, axes, row, stored=False, has_rows=has_rows
-        )
-        for let in kernel.lets
-        if isinstance(let.value, Load)
-    ]
+def accesses_of(kernel: Kernel, ranges: Set[str]) -> tuple[Access, ...]:
+    """All loads, then all stores, in the order of the kernel; `ranges` are buffers that are counted."""
     names: set[str] = {let.name for let in kernel.lets}
+    found = []
+    for let in kernel.lets:
+        if isinstance(let.value, Load):
+            place = _place(kernel, let.value.buffer, let.value.indices, counted=let.value.buffer in ranges)
+            found.append(
+                Access(
+                    name=let.name,
+                    buffer=let.value.buffer,
+                    dtype=let.value.dtype,
+                    strides=place.strides or ("0",),
+                    offset=place.offset,
+                    whole_row=place.moves,
+                    stored=False,
+                    counted=let.value.buffer in ranges,
+                )
+            )
     for position, store in enumerate(kernel.stores):
         repeated = sum(other.buffer == store.buffer for other in kernel.stores) > 1
         name = f"{store.buffer}_{position}" if repeated else store.buffer
-        row_name = f"{name}_out" if name in names else name
-        kept_as = None if store.fold is None else column_fold(store.fold, store.value.dtype).kept_as
-        dtype = store.value.dtype
+        place = _place(kernel, store.buffer, store.indices)
         found.append(
-            _access(
-                row_name, store.buffer, dtype, store.indices, axes, row,
-                stored=True, has_rows=has_rows, kept_as=kept_as,
+            Access(
+                name=f"{name}_out" if name in names else name,
+                buffer=store.buffer,
+                dtype=store.value.dtype,
+                strides=place.strides or ("1",),
+                offset=place.offset,
+                whole_row=place.moves or kernel.row_axes == 0,
+                stored=True,
+                accumulated=None if store.fold is None else column_fold(store.fold, store.value.dtype).kept_as,
             )
-        )  # fmt: skip
+        )
     return tuple(found)
 
 
@@ -98,18 +112,18 @@ def scratch_of(kernel: Kernel, let: Let) -> Access:
     return Access(let.name, "", let.value.dtype, ("0",) * len(kernel.axes), "0", whole_row=True, stored=False)
 
 
-def _access(
-    name: str,
-    buffer: str,
-    dtype: DType,
-    indices: Sequence[Integer],
-    axes: Sequence[str],
-    row: Sequence[str],
-    *,
-    stored: bool,
-    has_rows: bool,
-    kept_as: str | None = None,
-) -> Access:
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an access begins, how far a step along each axis goes, and whether it moves along the row."""
+
+    offset: str
+    strides: tuple[str, ...]
+    moves: bool
+
+
+def _place(kernel: Kernel, buffer: str, indices: Sequence[Integer], *, counted: bool = False) -> _Place:
+    axes = tuple(axis.name for axis in kernel.axes)
+    row = axes[len(axes) - max(kernel.row_axes, 1) :] if axes else ()
     strides: dict[str, list[str]] = {axis: [] for axis in axes}
     offsets: list[str] = []
     for dimension, index in enumerate(indices):
@@ -117,20 +131,15 @@ def _access(
         if split is None:
             raise NoKernel(f"'{buffer}' is indexed by {index}, which is not affine")
         coefficients, rest = split
+        step = "1" if counted else f"{buffer}.stride({dimension})"
         for axis, coefficient in coefficients.items():
-            strides[axis].append(times(coefficient, f"{buffer}.stride({dimension})"))
+            strides[axis].append(times(coefficient, step))
         if rest != ZERO:
-            offsets.append(times(rest, f"{buffer}.stride({dimension})"))
-    moves = any(strides[axis] for axis in row) or (stored and not has_rows)
-    return Access(
-        name=name,
-        buffer=buffer,
-        dtype=dtype,
-        strides=tuple(" + ".join(strides[axis]) or "0" for axis in axes) or ("1" if stored else "0",),
+            offsets.append(times(rest, step))
+    return _Place(
         offset=" + ".join(offsets) or "0",
-        whole_row=moves,
-        stored=stored,
-        accumulated=kept_as,
+        strides=tuple(" + ".join(strides[axis]) or "0" for axis in axes),
+        moves=any(strides[axis] for axis in row),
     )
 
 

@@ -20,29 +20,30 @@ _LEAST_GRAIN, _MOST_GRAIN = 1024, 262_144
 _TRANSCENDENTAL_COST = 8
 
 
-def emit_functions(kernel: Kernel, name: str, formulas: Sequence[str]) -> str:
+def emit_functions(kernel: Kernel, name: str, formulas: Sequence[str], ranges: Set[str]) -> str:
     """The arithmetic of a kernel.
 
     Args:
         kernel: A fused kernel whose loads are all bound to names.
         name: What the row function is called, and what the names of the others begin with.
         formulas: Comment lines to put above it.
+        ranges: Buffers that are counted.
     """
     parts = []
     if kernel.row_axes == 0:
-        parts.append(_point_function(kernel, name, formulas))
+        parts.append(_point_function(kernel, name, formulas, ranges))
     elif _is_folded_in_pieces(kernel):
-        return RowEmitter(kernel).fold_functions(name, formulas)
+        return RowEmitter(kernel, ranges).fold_functions(name, formulas)
     else:
-        parts.append(RowEmitter(kernel).whole_row_function(name, formulas))
+        parts.append(RowEmitter(kernel, ranges).whole_row_function(name, formulas))
     if _folding_stores(kernel):
         parts.append(column_functions(kernel, name))
     return "\n\n".join(parts)
 
 
-def _point_function(kernel: Kernel, name: str, formulas: Sequence[str]) -> str:
+def _point_function(kernel: Kernel, name: str, formulas: Sequence[str], ranges: Set[str]) -> str:
     """A function over one row of a kernel whose points do not depend on each other."""
-    found = accesses_of(kernel)
+    found = accesses_of(kernel, ranges)
     accesses = handed_over(found)
     lines = [f"// {formula}" for formula in formulas]
     lines.append(f"static void {name}(Size count, void* const* row) {{")
@@ -67,10 +68,17 @@ def _point_function(kernel: Kernel, name: str, formulas: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def emit_launch(kernel: Kernel, function: str, numbers: Set[str]) -> list[str]:
-    """The lines of the launcher that run a kernel; `numbers` are buffers that are variables."""
+def emit_launch(kernel: Kernel, function: str, numbers: Set[str], ranges: Set[str]) -> list[str]:
+    """The lines of the launcher that run a kernel.
+
+    Args:
+        kernel: The kernel.
+        function: What its row function is called.
+        numbers: Buffers that are variables.
+        ranges: Buffers that are counted.
+    """
     axes = _axes_handed_over(kernel)
-    accesses = RowEmitter(kernel).accesses if kernel.row_axes else handed_over(accesses_of(kernel))
+    accesses = RowEmitter(kernel, ranges).accesses if kernel.row_axes else handed_over(accesses_of(kernel, ranges))
     extents = ", ".join([*["1"] * (axes - len(kernel.axes)), *(spell_size(axis.extent) for axis in kernel.axes)])
     operands = [access for access in accesses if access.accumulated is None]
     results = [access for access in accesses if access.accumulated is not None]
@@ -105,12 +113,14 @@ def _axes_handed_over(kernel: Kernel) -> int:
 def _operand(access: Access, axes: int, numbers: Set[str]) -> str:
     if access.is_scratch:
         return f"scratch<{axes}, {CPP_TYPES[access.dtype]}>()"
+    strides = ", ".join([*["0"] * (axes - len(access.strides)), *access.strides])
+    whole = "" if access.whole_row else ", false"
+    if access.counted:
+        return f"counted<{axes}>({access.offset}, {{{strides}}}{whole})"
     qualifier = "" if access.stored else "const "
     place = f"{access.buffer}.at<{qualifier}{CPP_TYPES[access.dtype]}>({access.offset})"
     if access.buffer in numbers:
         place = f"&{access.buffer}"
-    strides = ", ".join([*["0"] * (axes - len(access.strides)), *access.strides])
-    whole = "" if access.whole_row else ", false"
     return f"{'store' if access.stored else 'load'}<{axes}>({place}, {{{strides}}}{whole})"
 
 

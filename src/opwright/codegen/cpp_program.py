@@ -28,6 +28,7 @@ from opwright.ir.program import (
     Operand,
     OptionalOperand,
     Program,
+    Range,
     SizeOperand,
     TensorOperand,
     View,
@@ -72,6 +73,7 @@ class _Emitter:
         self.program = program
         self.formulas = formulas
         self.numbers = {step.target.name for step in program.steps if isinstance(step, Number)}
+        self.ranges = {step.target.name for step in program.steps if isinstance(step, Range)}
         self.call_results = {t.name for step in program.steps if isinstance(step, Call) for t in step.targets}
 
     def body(self) -> str:
@@ -81,7 +83,8 @@ class _Emitter:
             for kernel in kernels
         }
         functions = [
-            emit_functions(kernel, names[id(kernel)], self.formulas.get(kernel.name, ())) for kernel in kernels
+            emit_functions(kernel, names[id(kernel)], self.formulas.get(kernel.name, ()), self.ranges)
+            for kernel in kernels
         ]
         parts = ['#include "opwright/kernel.h"\n\nnamespace opwright::emitted {', *functions, self._launcher(names)]
         return "\n\n".join(parts) + "\n"
@@ -92,11 +95,13 @@ class _Emitter:
             match step:
                 case Kernel():
                     lines += [line for target in step.targets for line in _allocation(target)]
-                    lines += emit_launch(step, names[id(step)], self.numbers)
+                    lines += emit_launch(step, names[id(step)], self.numbers, self.ranges)
                 case View():
                     lines += _view(step)
                 case Number(target, value):
                     lines.append(f"const Size {target.name} = {spell_size(value)};")
+                case Range():
+                    pass  # kernels count by themselves
                 case Call():
                     lines += _call(step)
                 case _:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from opwright.codegen.cpp_access import Access, accesses_of, handed_over, scratch_of
 from opwright.codegen.cpp_expression import CPP_TYPES, is_costly, spell_value
@@ -21,12 +21,12 @@ class RowEmitter:
         accesses: What its functions are handed: loads, stores, rows kept from one pass to a later one, accumulators.
     """
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, ranges: Set[str]) -> None:
         self.kernel = kernel
         self.schedule: Schedule = schedule(kernel)
         self.varying = varying_locals(kernel)
         self.kept = self._kept_between_passes()
-        found = accesses_of(kernel)
+        found = accesses_of(kernel, ranges)
         stores = [access for access in found if access.stored]
         self._names = {id(store): access.name for store, access in zip(kernel.stores, stores, strict=True)}
         self.accesses = handed_over([*found, *(scratch_of(kernel, let) for let in self.kept)])

@@ -19,6 +19,7 @@ from opwright.ir.program import (
     Operand,
     OptionalOperand,
     Program,
+    Range,
     SizeOperand,
     Step,
     Store,
@@ -74,6 +75,8 @@ def step_formulas(step: Step) -> list[str]:
             return [f"{target.name} = {source}[{', '.join(map(str, indices))}]"]
         case Number(target, value):
             return [f"{target.name} = {value}"]
+        case Range(target):
+            return [f"{target.name} = 0, 1, 2, …"]
         case Call(targets, function, _, operands):
             results = ", ".join(target.name for target in targets)
             return [f"{results} = {function.rpartition('::')[2].strip('_')}({', '.join(_operands(operands))})"]

@@ -30,6 +30,7 @@ from opwright.ir.program import (
     Let,
     Number,
     Program,
+    Range,
     Store,
     View,
     buffers_of,
@@ -97,6 +98,9 @@ class _Writer:
                     self._view(step)
                 case Number(target, value):
                     self.buffers[target.name] = self._named(target.name, f"torch.tensor({self.sizes.spell(value)})")
+                case Range(target):
+                    text = f"torch.arange({self.sizes.spell(target.shape[0])})"
+                    self.buffers[target.name] = self._named(target.name, text)
                 case Call():
                     self._call(step)
         return tuple(self._buffer(output) for output in self.program.outputs)

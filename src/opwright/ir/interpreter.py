@@ -33,6 +33,7 @@ from opwright.ir.program import (
     Operand,
     OptionalOperand,
     Program,
+    Range,
     SizeOperand,
     Store,
     TensorOperand,
@@ -84,6 +85,8 @@ def interpret(
                     buffers[step.target.name] = _view(step, buffers, numbers)
                 case Number(target, value):
                     buffers[target.name] = np.asarray(evaluate(value, numbers), _dtype(target))
+                case Range(target):
+                    buffers[target.name] = np.arange(*_shape(target, numbers), dtype=np.int64)
                 case Call():
                     buffers.update(_call(step, buffers, numbers, meanings))
                 case _:

@@ -32,6 +32,7 @@ from opwright.ir.program import (
     Operand,
     OptionalOperand,
     Program,
+    Range,
     SizeOperand,
     Step,
     Store,
@@ -76,6 +77,8 @@ def print_step(step: Step) -> str:
             return f"view {print_buffer(target)} = {source}{_bracket(indices)}"
         case Number(target, value):
             return f"number {print_buffer(target)} = {value}"
+        case Range(target):
+            return f"range {print_buffer(target)}"
         case Call(targets, function, overload, operands):
             called = f"{function}.{overload}" if overload else function
             results, given = ", ".join(map(print_buffer, targets)), ", ".join(map(_operand, operands))

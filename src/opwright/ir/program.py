@@ -4,6 +4,7 @@
     step    = Kernel(name, axes, lets, stores)        a fused loop nest: for every point of the axes, lets then stores
             | View(target, source, indices)           target[axes] is source[indices(axes)]; no data moves
             | Number(target, value)                   a size as a tensor without dimensions
+            | Range(target)                           the numbers 0, 1, 2, …; they are counted, not stored
             | Call(targets, function, operands)       a library operation of torch, by name
     let     = Let(name, value)                        binds a scalar inside a kernel
             | Fold(name, function, value)             binds what the values of a whole row fold to
@@ -115,6 +116,13 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
+class Range:
+    """The numbers 0, 1, 2, … as an int64 vector that takes no memory: only kernels and views may read it."""
+
+    target: Buffer
+
+
+@dataclass(frozen=True, slots=True)
 class TensorOperand:
     """A buffer given to a library operation."""
 
@@ -166,7 +174,7 @@ class Call:
     operands: tuple[Operand, ...]
 
 
-Step = Kernel | View | Number | Call
+Step = Kernel | View | Number | Range | Call
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +201,7 @@ def view_axes(rank: int) -> tuple[str, ...]:
 
 def targets_of(step: Step) -> tuple[Buffer, ...]:
     """The buffers a step declares."""
-    return (step.target,) if isinstance(step, View | Number) else step.targets
+    return (step.target,) if isinstance(step, View | Number | Range) else step.targets
 
 
 def buffers_of(program: Program) -> dict[str, Buffer]:

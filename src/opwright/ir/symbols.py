@@ -18,6 +18,7 @@ from opwright.ir.program import (
     Operand,
     OptionalOperand,
     Program,
+    Range,
     SizeOperand,
     Step,
     View,
@@ -84,6 +85,8 @@ def _step(step: Step, rewrite: Rewrite) -> Step:
             return replace(step, target=_buffer(step.target, rewrite), indices=tuple(map(rewrite, step.indices)))
         case Number():
             return replace(step, value=rewrite(step.value))
+        case Range():
+            return replace(step, target=_buffer(step.target, rewrite))
         case Call():
             return replace(
                 step,

@@ -26,6 +26,7 @@ from opwright.ir.program import (
     Operand,
     OptionalOperand,
     Program,
+    Range,
     SizeOperand,
     Step,
     Store,
@@ -225,6 +226,20 @@ def what_is_stored_once_is_one_value(program: Program) -> Iterator[str]:
                 yield _finding("every point of a row would write there", kernel, store)
 
 
+def ranges_are_only_counted(program: Program) -> Iterator[str]:
+    """A range is an int64 vector, and nothing asks for its memory: it is no operand of a call and no output."""
+    ranges = {step.target.name for step in program.steps if isinstance(step, Range)}
+    for step in program.steps:
+        if isinstance(step, Range) and (step.target.dtype is not DType.INT64 or len(step.target.shape) != 1):
+            yield _finding(f"{step.target.name} is not an int64 vector", step)
+        if isinstance(step, View) and step.source in ranges:
+            ranges.add(step.target.name)
+        if isinstance(step, Call):
+            taken = [name for operand in step.operands for name in operand_buffers(operand) if name in ranges]
+            yield from (_finding(f"{name} takes no memory", step) for name in taken)
+    yield from (f"output {name} takes no memory" for name in program.outputs if name in ranges)
+
+
 CHECKS: tuple[Check, ...] = (
     buffers_are_declared_once,
     buffers_are_declared_before_use,
@@ -243,6 +258,7 @@ CHECKS: tuple[Check, ...] = (
     kernels_do_not_read_what_they_write,
     folds_follow_the_table,
     what_is_stored_once_is_one_value,
+    ranges_are_only_counted,
 )
 
 
@@ -278,7 +294,7 @@ def _reads(step: Step) -> Iterator[tuple[str, Let | Fold | Store | None]]:
             yield from ((load.buffer, statement) for load, statement in _loads(step))
         case View():
             yield step.source, None
-        case Number():
+        case Number() | Range():
             return
         case Call():
             yield from ((name, None) for operand in step.operands for name in operand_buffers(operand))
@@ -305,7 +321,7 @@ def _axes_of(step: Step) -> set[str]:
             return {axis.name for axis in step.axes}
         case View():
             return set(view_axes(len(step.target.shape)))
-        case Number() | Call():
+        case Number() | Range() | Call():
             return set()
 
 

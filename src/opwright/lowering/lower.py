@@ -19,18 +19,19 @@ from opwright.errors import NoKernel
 from opwright.ir.dtype import DType
 from opwright.ir.expression import Expression, Literal, Load, cast
 from opwright.ir.integer import ONE, ZERO, Condition, Integer, linear_coefficients, substitute, symbol
-from opwright.ir.program import Axis, Buffer, Call, Kernel, Number, Program, Step, Store, View, view_axes
+from opwright.ir.program import Axis, Buffer, Call, Kernel, Number, Program, Range, Step, Store, View, view_axes
 from opwright.lowering.bind_sizes import bind_sizes
 from opwright.lowering.calls import named_arguments, operands_of
 from opwright.lowering.equal_sizes import EqualSizes
 from opwright.lowering.names import Names
-from opwright.lowering.pointwise import POINTWISE, Pointwise
+from opwright.lowering.pointwise import POINTWISE
 from opwright.lowering.promotion import program_dtype, promoted
-from opwright.lowering.reductions import REDUCTIONS, Reduction, fold_kernel, reduced_dimensions
+from opwright.lowering.reductions import REDUCTIONS, fold_kernel, reduced_dimensions
 from opwright.lowering.views import VIEWS, Indices, split_indices
 from opwright.tracing.graph import Graph, value_of
 
 aten = torch.ops.aten
+prims = torch.ops.prims
 
 
 def lower(
@@ -105,11 +106,9 @@ class _Lowering:
             self._split(node, arguments)
         elif packet is aten.cat:
             self._cat(node, arguments)
-        elif (
-            (packet in REDUCTIONS and self._reduction(node, REDUCTIONS[packet], arguments))
-            or (packet in VIEWS and self._view(node, arguments))
-            or (packet in POINTWISE and self._pointwise(node, POINTWISE[packet], arguments))
-        ):
+        elif func is prims.iota.default:
+            self.steps.append(Range(self._declare(node)))
+        elif any(lowered(packet, node, arguments) for lowered in (self._reduction, self._view, self._pointwise)):
             return
         elif packet in _RESHAPES:
             self._call(node, aten.reshape.default)  # whatever the strides, which may be others than in the trace
@@ -120,7 +119,10 @@ class _Lowering:
         self.buffers[node] = self._buffer(node)
         return self.buffers[node]
 
-    def _pointwise(self, node: Node, row: Pointwise, arguments: Mapping[str, Any]) -> bool:
+    def _pointwise(self, packet: Any, node: Node, arguments: Mapping[str, Any]) -> bool:
+        row = POINTWISE.get(packet)
+        if row is None:
+            return False
         values = [arguments[name] for name in row.operands]
         compute = program_dtype(value_of(node).dtype)
         if row.compares:
@@ -158,10 +160,11 @@ class _Lowering:
             self.steps.append(Number(self.numbers[value], value))
         return Load(self.numbers[value].name, (), DType.INT64)
 
-    def _view(self, node: Node, arguments: Mapping[str, Any]) -> bool:
-        assert isinstance(node.target, OpOverload)
+    def _view(self, packet: Any, node: Node, arguments: Mapping[str, Any]) -> bool:
+        if packet not in VIEWS:
+            return False
         source = self.buffers[arguments["self"]]
-        indices = VIEWS[node.target.overloadpacket](source.shape, self._shape(node), arguments)
+        indices = VIEWS[packet](source.shape, self._shape(node), arguments)
         axes = view_axes(len(self._shape(node)))
         if indices is None or any(linear_coefficients(index, axes) is None for index in indices):
             return False
@@ -211,10 +214,11 @@ class _Lowering:
             self.steps.append(Kernel(f"{target.name}_{position}", declared, axes, (), (store,)))
             offset = offset + piece.shape[dimension]
 
-    def _reduction(self, node: Node, row: Reduction, arguments: Mapping[str, Any]) -> bool:
+    def _reduction(self, packet: Any, node: Node, arguments: Mapping[str, Any]) -> bool:
         """A kernel whose rows are what is folded; along other dimensions than the last, a folding store."""
-        if isinstance(node.meta["val"], (tuple, list)):
-            return False  # values and positions
+        row = REDUCTIONS.get(packet)
+        if row is None or isinstance(node.meta["val"], (tuple, list)):  # values and positions
+            return False
         source = self.buffers[arguments["self"]]
         target = self._declare(node)
         reduced = reduced_dimensions(arguments, len(source.shape))

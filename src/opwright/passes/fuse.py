@@ -16,6 +16,7 @@ from opwright.ir.program import (
     Let,
     Number,
     Program,
+    Range,
     Step,
     Store,
     View,
@@ -80,9 +81,9 @@ class _Fusion:
         }
         self.in_memory = self._find_in_memory()
         self.position: dict[str, int] = {buffer.name: -1 for buffer in program.inputs}
-        numbers = [step for step in program.steps if isinstance(step, Number)]
+        numbers = [step for step in program.steps if isinstance(step, Number | Range)]
         self.position.update((number.target.name, -1) for number in numbers)
-        self.plan: list[_Group | View | Number | Call] = [*numbers]
+        self.plan: list[_Group | View | Number | Range | Call] = [*numbers]
 
     def run(self) -> Program:
         for step in self.program.steps:
@@ -114,7 +115,7 @@ class _Fusion:
                 case Call(targets=targets, operands=operands):
                     found.update(target.name for target in targets)
                     found.update(name for operand in operands for name in operand_buffers(operand))
-                case Number(target=target):
+                case Number(target=target) | Range(target=target):
                     found.add(target.name)
                 case Kernel(stores=stores) if not _is_plain(step):
                     found.update(store.buffer for store in stores)

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import assert_never
 
 from opwright.ir.expression import Load, leaves
-from opwright.ir.program import Call, Kernel, Number, Program, Step, View, operand_buffers
+from opwright.ir.program import Call, Kernel, Number, Program, Range, Step, View, operand_buffers
 
 
 def reads_of(step: Step) -> list[str]:
@@ -17,7 +17,7 @@ def reads_of(step: Step) -> list[str]:
             return [leaf.buffer for value in values for leaf in leaves(value) if isinstance(leaf, Load)]
         case View(source=source):
             return [source]
-        case Number():
+        case Number() | Range():
             return []
         case Call(operands=operands):
             return [name for operand in operands for name in operand_buffers(operand)]

@@ -9,6 +9,7 @@ import torch
 from torch._ops import OpOverload
 
 from opwright.tracing.normalizations import NORMALIZATIONS
+from opwright.tracing.range_decompositions import RANGE_DECOMPOSITIONS
 
 aten = torch.ops.aten
 
@@ -57,4 +58,5 @@ OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.slice_backward.default: _slice_backward,
     aten.select_backward.default: _select_backward,
     **NORMALIZATIONS,
+    **RANGE_DECOMPOSITIONS,
 }

@@ -17,8 +17,13 @@ struct Operand {
   Size item_bytes;
   bool whole_row;  // false: one value serves the whole row, and the row function reads only that
   bool stored;
+  bool counted;
   Size strides[axes];  // in bytes
 };
+
+// A counted operand has no memory: its "elements" are integers, which differ from point to point as addresses would.
+// Addresses stand for them that lie this far up, so that none is null.
+constexpr Size count_base = Size(1) << 40;
 
 template <class T>
 struct Mutable {
@@ -32,7 +37,7 @@ struct Mutable<const T> {
 template <int axes, class T>
 inline Operand<axes> load(T* data, const Size (&strides)[axes], bool whole_row = true) {
   char* const first = reinterpret_cast<char*>(const_cast<typename Mutable<T>::type*>(data));
-  Operand<axes> operand{first, sizeof(T), whole_row, false, {}};
+  Operand<axes> operand{first, sizeof(T), whole_row, false, false, {}};
   for (int axis = 0; axis < axes; ++axis) operand.strides[axis] = strides[axis] * Size(sizeof(T));
   return operand;
 }
@@ -43,6 +48,16 @@ inline Operand<axes> store(T* data, const Size (&strides)[axes], bool whole_row 
   operand.stored = true;
   return operand;
 }
+
+template <int axes>
+inline Operand<axes> counted(Size first, const Size (&strides)[axes], bool whole_row = true) {
+  Operand<axes> operand{reinterpret_cast<char*>(count_base + first), sizeof(Size), whole_row, false, true, {}};
+  for (int axis = 0; axis < axes; ++axis) operand.strides[axis] = strides[axis];
+  return operand;
+}
+
+// The integer that a counted operand is at a place; a row function is handed it where one value serves the row.
+inline Size count_at(const void* place) { return Size(reinterpret_cast<uintptr_t>(place)) - count_base; }
 
 using RowFunction = void (*)(Size count, void* const* row);
 
@@ -80,6 +95,14 @@ inline void scatter(Size item_bytes, const char* from, Size stride, Size count, 
   scatter<uint8_t>(from, stride, count, into);
 }
 
+template <int axes>
+inline void fetch(const Operand<axes>& operand, const char* from, Size stride, Size count, char* into) {
+  if (!operand.counted) return gather(operand.item_bytes, from, stride, count, into);
+  const Size first = count_at(from);
+  Size* target = reinterpret_cast<Size*>(into);
+  for (Size j = 0; j < count; ++j) target[j] = first + j * stride;
+}
+
 template <int axes, int count>
 struct Walk {
   Size extents[axes];
@@ -107,7 +130,8 @@ struct Walk {
     for (int k = 0; k < count; ++k) {
       const bool unit_stride = operands[k].strides[depth - 1] == operands[k].item_bytes;
       streamed[k] = stores_much && operands[k].stored && unit_stride;
-      packed[k] = operands[k].whole_row && row() > 1 && (streamed[k] || !unit_stride);
+      const bool moved = row() > 1 && (streamed[k] || !unit_stride);
+      packed[k] = operands[k].whole_row && (moved || operands[k].counted);
       any_packed |= packed[k];
     }
   }
@@ -179,7 +203,7 @@ struct Walk {
         const Size stride = operand.strides[depth - 1];
         char* element = first[k] + (offset + done) * stride;
         row[k] = packed[k] ? buffers[k] : element;
-        if (packed[k] && !operand.stored) gather(operand.item_bytes, element, stride, piece, buffers[k]);
+        if (packed[k] && !operand.stored) fetch(operand, element, stride, piece, buffers[k]);
       }
       visit(piece, row);
       for (int k = 0; k < count; ++k) {

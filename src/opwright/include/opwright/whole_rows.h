@@ -11,7 +11,7 @@ namespace opwright {
 // A row that lives from one pass over it to the next.
 template <int axes, class T>
 inline Operand<axes> scratch() {
-  return Operand<axes>{nullptr, sizeof(T), true, false, {}};
+  return Operand<axes>{nullptr, sizeof(T), true, false, false, {}};
 }
 
 namespace detail {
@@ -34,13 +34,14 @@ struct WholeRows {
     offsets[0] = 0;
     for (int k = 0; k < count; ++k) {
       operands[k] = along_row<inner>(whole[k]);
-      packed[k] = operands[k].whole_row && (!operands[k].data || !has_unit_stride(operands[k]));
+      packed[k] = operands[k].whole_row && !(operands[k].data && has_unit_stride(operands[k]));
       const Size bytes = packed[k] ? length * operands[k].item_bytes : 0;
       offsets[k + 1] = offsets[k] + (bytes + 63) / 64 * 64;
     }
   }
 
   bool has_unit_stride(const Operand<inner>& operand) const {
+    if (operand.counted) return false;
     Size expected = operand.item_bytes;
     for (int axis = inner - 1; axis >= 0; --axis) {
       if (extents[axis] != 1 && operand.strides[axis] != expected) return false;
@@ -69,7 +70,7 @@ struct WholeRows {
     for (Size done = 0; done < length; done += run) {
       char* const packed_run = buffer + done * operand.item_bytes;
       if (into_buffer) {
-        gather(operand.item_bytes, element, stride, run, packed_run);
+        fetch(operand, element, stride, run, packed_run);
       } else {
         scatter(operand.item_bytes, packed_run, stride, run, element);
       }
