@@ -134,7 +134,18 @@ REDUCTIONS = (
     "{}.sum()",
     "torch.softmax({}, -1)",
     "{}.cumsum(0)",
+    *(
+        "{}.mean()",
+        "{}.sum((0, -1))",
+        "{}.mean(0, keepdim=True)",
+        "{}.var(-1, correction=0)",
+        "{}.var(0, correction=0)",
+    ),
+    *("torch.softmax({}, 0)", "torch.log_softmax({}, -1)", "{}.logsumexp(0)", "{}.logsumexp(-1, keepdim=True)"),
+    *("functional.layer_norm({0}, {0}.shape[-1:])", "functional.normalize({}, dim=-1)", "(1 + 0.1 * {}).prod(-1)"),
 )
+REDUCTIONS_EXACT = ("{}.amax(-1)", "{}.amin(0)", "{}.amax()", "{}.amin((0, -1))", "{}.amax(0, keepdim=True)")
+TRUTH_REDUCTIONS = ("{}.any(-1)", "{}.all(0)", "{}.any()", "{}.all(-1, keepdim=True)", "{}.sum(0)")
 JOINS = ("torch.cat([{}, {}], dim=0)", "torch.cat([{}, {}], dim=-1)", "torch.stack([{}, {}], dim=0)")
 CHOICES = ("torch.where({}, {}, {})", "torch.where({0}, {1}, 0.5)")
 IN_PLACE = ("{0} * 1.5; {2}.mul_({1})", "{0} * 1.5; {2}.add_({1})", "{0}.exp().clamp(max=9); {2}.copy_({1})")
@@ -184,7 +195,9 @@ FORMS = (
     *[Form(VIEWS, (ANY,), exact=True)] * 4,
     Form(JOINS, (ANY, ANY), exact=True),
     Form(PRODUCTS, (MATRIX, MATRIX)),
-    Form(REDUCTIONS, (REAL,)),
+    *[Form(REDUCTIONS, (REAL,))] * 2,
+    Form(REDUCTIONS_EXACT, (EXACT_REAL,), exact=True),
+    Form(TRUTH_REDUCTIONS, (TRUTH,), exact=True),
     Form(IN_PLACE, (REAL, REAL)),
 )
 

@@ -1,0 +1,153 @@
+"""Reductions and rows: values and gradients against float64, at every size and layout, never worse than twice eager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from opwright.checking.accuracy import Comparison
+from opwright.operator import Operator
+from opwright.settings import Settings
+
+Function = Callable[[Tensor], Tensor]
+
+ROWS: dict[str, Function] = {
+    "softmax": lambda x: torch.softmax(x, -1),
+    "log_softmax": lambda x: torch.log_softmax(x, -1),
+    "layer_norm": lambda x: functional.layer_norm(x, x.shape[-1:]),
+    "rms_norm": lambda x: functional.rms_norm(x, x.shape[-1:], eps=1e-6),
+    "normalize": lambda x: functional.normalize(x, dim=-1),
+    "logsumexp": lambda x: torch.logsumexp(x, -1),
+    "scaled by the largest": lambda x: x / (1 + x.abs().amax(-1, keepdim=True)),
+}
+FOLDS: dict[str, Function] = {
+    "sum of all": lambda x: x.sum(),
+    "mean of all": lambda x: (x * x).mean(),
+    "sum of rows": lambda x: torch.tanh(x).sum(-1),
+    "sum of columns": lambda x: torch.tanh(x).sum(0),
+    "mean of the middle": lambda x: x.mean(1),
+    "sum of all but the middle": lambda x: x.exp().sum((0, 2)),
+    "sum of all but the last": lambda x: x.sum((0, 1)),
+    "amax": lambda x: x.amax(-1),
+    "amin of columns": lambda x: x.amin(0),
+    "variance": lambda x: x.var(-1),
+    "variance of columns": lambda x: x.var(0, correction=0),
+    "norm": lambda x: torch.linalg.vector_norm(x, dim=-1),
+    "norm of order 3": lambda x: torch.linalg.vector_norm(x, 3, dim=(0, 1)),
+    "product": lambda x: (1 + 0.01 * x).prod(-1),
+    "two results": lambda x: torch.stack([x.sum(-1), x.amax(-1)]),
+    "softmax of columns": lambda x: torch.softmax(x, 0),
+}
+SHAPES = ((4, 3, 5), (2, 7, 130), (33, 2, 64), (3, 300, 17))
+LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "row-major": lambda x: x,
+    "reversed": lambda x: x.permute(2, 1, 0).contiguous().permute(2, 1, 0),
+    "every other": lambda x: torch.stack([x, x], -1)[..., 0],
+    "expanded": lambda x: x[:, :1].expand(x.shape),
+}
+
+
+def assert_accurate(operator: Callable[[Tensor], Tensor], function: Function, x: Tensor) -> None:
+    found = []
+    for call, given in ((operator, x), (function, x), (function, x.double())):
+        leaf = given.detach().requires_grad_()
+        result = call(leaf)
+        incoming = torch.linspace(-1, 2, result.numel(), dtype=torch.float64).reshape(result.shape).to(result.dtype)
+        found.append([result.detach(), *torch.autograd.grad(result, leaf, incoming)])
+    Comparison("result", *found, inputs=[x]).judge()
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    return Settings(tmp_path_factory.mktemp("cache"), notify=False)
+
+
+@pytest.mark.parametrize("name", [*ROWS, *FOLDS])
+def test_values_and_gradients(name: str, settings: Settings) -> None:
+    function = {**ROWS, **FOLDS}[name]
+
+    def reference(x: Tensor) -> Tensor:
+        return function(x)
+
+    operator = Operator(reference, name="reduced", settings=settings)
+    generator = torch.Generator().manual_seed(len(name))
+    for shape in SHAPES:
+        for layout in LAYOUTS.values():
+            x = layout(torch.randn(shape, generator=generator))
+            assert_accurate(operator, function, x)
+            assert operator.last_rung == "cpp"
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_whole_row_is_one_kernel_in_each_direction(name: str, settings: Settings) -> None:
+    function = ROWS[name]
+
+    def reference(x: Tensor) -> Tensor:
+        return function(x)
+
+    operator = Operator(reference, name="fused", settings=settings, samples=lambda _device, _dtype: [])
+    x = torch.randn(6, 8, requires_grad=True)
+    operator(x)
+    derivation = operator._derive([x], recording=True)
+    assert derivation.backward is not None
+    for program in (derivation.forward, derivation.backward):
+        assert [type(step).__name__ for step in program.steps if type(step).__name__ != "Number"] == ["Kernel"]
+
+
+def test_nan_and_infinities_are_where_eager_has_them(settings: Settings) -> None:
+    def reference(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        return torch.softmax(x, -1), x.amax(-1), x.amin(0), x.sum(-1)
+
+    operator = Operator(reference, name="special", settings=settings)
+    x = torch.randn(5, 40)
+    x[0, 3], x[1, 4], x[2, 5] = torch.nan, torch.inf, -torch.inf
+    x[3] = -torch.inf
+    x[4, 7] = -torch.nan
+    for actual, expected in zip(operator(x), reference(x), strict=True):
+        torch.testing.assert_close(actual, expected, equal_nan=True)
+    assert operator.last_rung == "cpp"
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.bool, torch.float64])
+def test_other_dtypes(dtype: torch.dtype, settings: Settings) -> None:
+    def reference(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+        return x.sum(-1), x.sum(0), x.any(-1), x.all(0), x.amax(-1), x.amin(0)
+
+    operator = Operator(reference, name="other", settings=settings)
+    x = (torch.randn(9, 70) * 3).to(dtype)
+    for actual, expected in zip(operator(x), reference(x), strict=True):
+        torch.testing.assert_close(actual, expected)
+    assert operator.last_rung == "cpp"
+
+
+def test_ten_million_elements(settings: Settings) -> None:
+    def reference(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return x.sum(), (x * x).mean(), x.var()
+
+    operator = Operator(reference, name="many", settings=settings)
+    x = torch.rand(10_000_000, generator=torch.Generator().manual_seed(0)) + 0.5
+    Comparison("result", operator(x), reference(x), reference(x.double()), inputs=[x]).judge()
+    assert operator.last_rung == "cpp"
+
+
+def test_the_result_does_not_depend_on_the_number_of_threads(settings: Settings) -> None:
+    def reference(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        return x.sum(), x.sum(0), x.sum(-1), functional.layer_norm(x, x.shape[-1:])
+
+    operator = Operator(reference, name="threads", settings=settings)
+    x = torch.randn(700, 900, generator=torch.Generator().manual_seed(0))
+    threads = torch.get_num_threads()
+    found = []
+    try:
+        for count in (1, 2, 3, 7):
+            torch.set_num_threads(count)
+            found.append(operator(x))
+    finally:
+        torch.set_num_threads(threads)
+    assert operator.last_rung == "cpp"
+    for results in found[1:]:
+        assert all(torch.equal(result, first) for result, first in zip(results, found[0], strict=True))
