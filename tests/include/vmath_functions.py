@@ -14,7 +14,7 @@ import opwright
 
 INCLUDE = Path(opwright.__file__).parent / "include"
 FLAGS = [
-    *("-std=c++17", "-O3", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"),
+    *("-std=c++17", "-O3", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"),
     *("-mprefer-vector-width=512", "-Wall", "-Wextra", "-Werror"),
 ]
 TARGETS = {"native": ["-march=native"], "baseline": []}  # the second has no FMA on x86

@@ -1,7 +1,8 @@
 """How folds are spelled in C++: what a value is added to, and what becomes of it in the end.
 
-Sums and products of real numbers are kept in double precision. Largest and smallest values of a row are found among
-integers in the same order (include/opwright/fold_order.h), which a compiler can do for many elements at once.
+Sums and products of real numbers are kept in double precision; the elements of a row are summed in their own precision
+by the thousand first, in as many lanes as a vector has. Largest and smallest values of a row are found among integers
+in the same order (include/opwright/fold_order.h), which a compiler can do for many elements at once.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ class FoldSpelling:
         value: A value, as it is folded; gets the value.
         step: A statement that folds a value in; gets what is folded so far, and the value.
         end: The result; gets what is folded.
+        part: The type in which some hundred elements are folded before they are added to what is kept; None if every
+            element is.
     """
 
     kept_as: str
@@ -31,6 +34,7 @@ class FoldSpelling:
     value: str
     step: str
     end: str
+    part: str | None = None
 
 
 def row_fold(function: str, dtype: DType) -> FoldSpelling:
@@ -52,7 +56,8 @@ def column_fold(function: str, dtype: DType) -> FoldSpelling:
     wide = "double" if dtype.is_floating else "int64_t"
     match function:
         case "sum":
-            return FoldSpelling(wide, "0", "+", "{}", "{0} += {1};", f"static_cast<{kind}>({{}})")
+            part = kind if dtype.is_floating else None
+            return FoldSpelling(wide, "0", "+", "{}", "{0} += {1};", f"static_cast<{kind}>({{}})", part)
         case "product":
             return FoldSpelling(wide, "1", "*", "{}", "{0} *= {1};", f"static_cast<{kind}>({{}})")
         case "maximum":

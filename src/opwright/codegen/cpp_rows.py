@@ -74,9 +74,17 @@ class RowEmitter:
         spellings = {fold.name: row_fold(fold.function, fold.value.dtype) for fold in phase.folds}
         for fold in phase.folds:
             yield f"  {spellings[fold.name].kept_as} {_kept(fold)} = {spellings[fold.name].start};"
-        clauses = [f" reduction({spellings[fold.name].clause} : {_kept(fold)})" for fold in phase.folds]
+        parts = {fold.name: part for fold in phase.folds if (part := spellings[fold.name].part)}
+        loop = "for (Size j = 0; j < count; ++j) {"
+        if parts:
+            loop = "for (Size j = begin; j < end; ++j) {"
+            yield "  for (Size begin = 0; begin < count; begin += sum_run) {"
+            yield "  const Size end = least(begin + sum_run, count);"
+        yield from (f"  {part} {name}_part = 0;" for name, part in parts.items())
+        into = {fold.name: f"{fold.name}_part" if fold.name in parts else _kept(fold) for fold in phase.folds}
+        clauses = [f" reduction({spellings[fold.name].clause} : {into[fold.name]})" for fold in phase.folds]
         yield f"#pragma omp simd{''.join(clauses)}"
-        yield "  for (Size j = 0; j < count; ++j) {"
+        yield f"  {loop}"
         values = phase.values
         seen = {leaf.name for value in values for leaf in leaves(value) if isinstance(leaf, Local)}
         lets = needed_lets(self.kernel, values, self.varying, known)
@@ -92,7 +100,7 @@ class RowEmitter:
             if let in self.kept:
                 yield f"    {let.name}_kept_row[j] = {let.name};"
         for fold in phase.folds:
-            yield from _step(spellings[fold.name], _kept(fold), spell_value(fold.value), fold.name)
+            yield from _step(spellings[fold.name], into[fold.name], spell_value(fold.value), fold.name)
         for store in phase.stores:
             place = f"{self._names[id(store)]}_row[j]"
             if store.fold is None:
@@ -101,6 +109,9 @@ class RowEmitter:
                 spelling = column_fold(store.fold, store.value.dtype)
                 yield f"    {spelling.step.format(place, spell_value(store.value))}"
         yield "  }"
+        yield from (f"  {name}_so_far += {name}_part;" for name in parts)
+        if parts:
+            yield "  }"
 
     def _pointers(self, accesses: Sequence[Access]) -> Iterable[str]:
         return (line for access in accesses for line in access.pointer(self.accesses.index(access)))

@@ -74,7 +74,11 @@ inline void in_parallel(Size total, Size grain, const Task& task) {
 }
 
 inline Size at_least_one(Size value) { return value > 1 ? value : 1; }
+}  // namespace detail
+
+// How many elements are summed in their own precision before they are added to a sum in double precision.
+constexpr Size sum_run = 1024;
+
 inline Size least(Size a, Size b) { return a < b ? a : b; }
 
-}  // namespace detail
 }  // namespace opwright

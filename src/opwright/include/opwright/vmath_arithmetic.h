@@ -39,11 +39,9 @@ OPWRIGHT_INLINE T max(T x, T y) {
   return y > x || y != y ? y : x;
 }
 
-/// x·y + z, rounded once where the machine fuses them and never a call where it does not.
-template <class T>
-OPWRIGHT_INLINE T fma(T x, T y, T z) {
-  return x * y + z;
-}
+/// x·y + z, rounded once where the machine can.
+OPWRIGHT_INLINE float fma(float x, float y, float z) { return detail::fused(x, y, z); }
+OPWRIGHT_INLINE double fma(double x, double y, double z) { return detail::fused(x, y, z); }
 
 /// torch.sign: -1, 0 or 1; 0 for NaN.
 template <class T>

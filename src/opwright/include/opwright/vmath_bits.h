@@ -119,13 +119,30 @@ OPWRIGHT_INLINE Rounded<T> round_to_integer(T x) {
   return {sum - magic, to_bits(sum) - to_bits(magic)};
 }
 
+/// x·y + z, rounded once where the machine can and never a call where it cannot. Nothing else is contracted, so that an
+/// expression has the same value wherever it stands.
+OPWRIGHT_INLINE float fused(float x, float y, float z) {
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+  return __builtin_fmaf(x, y, z);
+#else
+  return x * y + z;
+#endif
+}
+OPWRIGHT_INLINE double fused(double x, double y, double z) {
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+  return __builtin_fma(x, y, z);
+#else
+  return x * y + z;
+#endif
+}
+
 /// Σ coefficients[i]·xⁱ by Horner's rule, unrolled at compile time.
 template <std::size_t first = 0, class T, std::size_t count>
 OPWRIGHT_INLINE T polynomial(T x, const T (&coefficients)[count]) {
   if constexpr (first + 1 == count) {
     return coefficients[first];
   } else {
-    return x * polynomial<first + 1>(x, coefficients) + coefficients[first];
+    return fused(x, polynomial<first + 1>(x, coefficients), coefficients[first]);
   }
 }
 
@@ -133,11 +150,11 @@ OPWRIGHT_INLINE T polynomial(T x, const T (&coefficients)[count]) {
 /// computes one function of another.
 template <std::size_t first = 0, class T, std::size_t count>
 OPWRIGHT_INLINE T interleaved_polynomial(T x, T square, const T (&coefficients)[count]) {
-  const T pair = x * coefficients[first + 1] + coefficients[first];
+  const T pair = fused(x, coefficients[first + 1], coefficients[first]);
   if constexpr (first + 2 == count) {
     return pair;
   } else {
-    return square * interleaved_polynomial<first + 2>(x, square, coefficients) + pair;
+    return fused(square, interleaved_polynomial<first + 2>(x, square, coefficients), pair);
   }
 }
 
@@ -145,7 +162,7 @@ OPWRIGHT_INLINE T interleaved_polynomial(T x, T square, const T (&coefficients)[
 template <class T, std::size_t count>
 OPWRIGHT_INLINE T odd_polynomial(T x, const T (&coefficients)[count]) {
   const T square = x * x;
-  return x + x * (square * polynomial(square, coefficients));
+  return fused(x, square * polynomial(square, coefficients), x);
 }
 
 }  // namespace opwright::detail

@@ -32,7 +32,7 @@ inline constexpr double kErfc[] = {
 
 OPWRIGHT_INLINE float erf(float x) {
   const float a = detail::at_most(detail::magnitude(x), detail::kErfIsOne);
-  const float near_zero = a + a * detail::polynomial(a * a, detail::kErfNearZero);
+  const float near_zero = detail::fused(a, detail::polynomial(a * a, detail::kErfNearZero), a);
   const float beyond = -detail::expm1_in_range(-detail::polynomial(a, detail::kErfBeyond));
   return detail::with_sign_of(a < detail::kErfNearZeroBound ? near_zero : beyond, x);
 }

@@ -73,8 +73,8 @@ struct Exponent {
   static constexpr T zero = Format<T>::round_magic + offset;
   T sum;
 
-  /// The n nearest to x.
-  OPWRIGHT_INLINE static Exponent nearest(T x) { return {x + zero}; }
+  /// The n nearest to x·y.
+  OPWRIGHT_INLINE static Exponent nearest(T x, T y = 1) { return {fused(x, y, zero)}; }
 
   OPWRIGHT_INLINE Exponent at_most(int bound) const {
     const Bits<T> bits = to_bits(sum), largest = to_bits(zero) + bound;
@@ -87,7 +87,7 @@ struct Exponent {
   /// x - n ln2
   OPWRIGHT_INLINE T remainder(T x) const {
     const T n = value();
-    return (x - n * Exponential<T>::ln2_high) - n * Exponential<T>::ln2_low;
+    return fused(-n, Exponential<T>::ln2_low, fused(-n, Exponential<T>::ln2_high, x));
   }
 };
 
@@ -95,7 +95,7 @@ struct Exponent {
 template <class T>
 OPWRIGHT_INLINE T expm1_of_remainder(T r) {
   const T square = r * r;
-  return r + square * interleaved_polynomial(r, square, Exponential<T>::Q);
+  return fused(square, interleaved_polynomial(r, square, Exponential<T>::Q), r);
 }
 
 /// p·2^n in two steps, the first of them exact, so that subnormal results are rounded once.
@@ -108,7 +108,7 @@ OPWRIGHT_INLINE T scale(T p, Exponent<T, 2 * Format<T>::bias> n) {
 template <class T>
 OPWRIGHT_INLINE T exp(T x) {
   using E = Exponential<T>;
-  const auto n = Exponent<T, 2 * Format<T>::bias>::nearest(x * E::log2_e).at_most(E::infinite_exponent);
+  const auto n = Exponent<T, 2 * Format<T>::bias>::nearest(x, E::log2_e).at_most(E::infinite_exponent);
   const T y = scale(1 + expm1_of_remainder(n.remainder(x)), n);
   return x < E::exp_is_zero ? T(0) : y;
 }
@@ -117,9 +117,9 @@ OPWRIGHT_INLINE T exp(T x) {
 template <class T>
 OPWRIGHT_INLINE T expm1_in_range(T x) {
   constexpr int bias = Format<T>::bias;
-  const auto n = Exponent<T, bias>::nearest(x * Exponential<T>::log2_e).at_most(bias);
+  const auto n = Exponent<T, bias>::nearest(x, Exponential<T>::log2_e).at_most(bias);
   const T power = power_from_biased<T>(n.biased());
-  return power * expm1_of_remainder(n.remainder(x)) + (power - 1);
+  return fused(power, expm1_of_remainder(n.remainder(x)), power - 1);
 }
 
 template <class T>
@@ -134,10 +134,10 @@ template <class T>
 OPWRIGHT_INLINE T sigmoid(T x) {
   using E = Exponential<T>;
   constexpr int bias = Format<T>::bias - E::sigmoid_scale;
-  const auto n = Exponent<T, bias>::nearest(x * -E::log2_e);
+  const auto n = Exponent<T, bias>::nearest(x, -E::log2_e);
   const T one = T(1.5) * power_of_two<T>(-E::sigmoid_scale);
   const T power = T(1.5) * power_from_biased<T>(n.biased());
-  const T y = one / (power + (one + power * expm1_of_remainder(n.remainder(-x))));
+  const T y = one / (power + fused(power, expm1_of_remainder(n.remainder(-x)), one));
   const T above_zero = x < E::exp_is_zero ? T(0) : y;
   return x > E::sigmoid_is_one ? T(1) : above_zero;
 }
@@ -146,7 +146,7 @@ OPWRIGHT_INLINE T sigmoid(T x) {
 OPWRIGHT_INLINE float tanh(float x) {
   using E = Exponential<float>;
   const float a = magnitude(x);
-  const auto n = Exponent<float, Format<float>::bias>::nearest(a * (-2 * E::log2_e));
+  const auto n = Exponent<float, Format<float>::bias>::nearest(a, -2 * E::log2_e);
   const float power = power_from_biased<float>(n.biased());
   const float tail = power * expm1_of_remainder(n.remainder(-2 * a));
   const float y = ((1 - power) - tail) / ((1 + power) + tail);
@@ -189,7 +189,7 @@ OPWRIGHT_INLINE double tanh(double x) { return detail::tanh(x); }
 OPWRIGHT_INLINE float exp2(float x) {
   const auto n = detail::Exponent<float, 254>::nearest(x).at_most(129);
   const float r = x - n.value();
-  const float y = detail::scale(1 + r * detail::polynomial(r, detail::kExp2), n);
+  const float y = detail::scale(detail::fused(r, detail::polynomial(r, detail::kExp2), 1.0f), n);
   return x < -151 ? 0.0f : y;
 }
 inline double exp2(double x) { return __builtin_exp2(x); }

@@ -47,8 +47,9 @@ OPWRIGHT_INLINE Bits<T> exponent_bits(T x, T low) {
 template <class T>
 OPWRIGHT_INLINE T log_of_parts(T n, T f) {
   const T square = f * f;
-  const T low = (f * square) * polynomial(f, Logarithm<T>::R) + (n * Exponential<T>::ln2_low - T(0.5) * square);
-  return (n * Exponential<T>::ln2_high + f) + low;
+  const T rest = fused(T(-0.5), square, n * Exponential<T>::ln2_low);
+  const T low = fused(f * square, polynomial(f, Logarithm<T>::R), rest);
+  return fused(n, Exponential<T>::ln2_high, f) + low;
 }
 
 /// The logarithm y of u where u is positive and finite, else its limit: -Inf at 0, Inf at Inf, NaN below 0 and at NaN.
@@ -86,7 +87,7 @@ OPWRIGHT_INLINE double log2_narrow(double x) {
   const double m = from_bits<double>(to_bits(x) - bits);
   const double s = (m - 1) / (m + 1);
   const double n = from_integer<double>(bits >> Format<double>::mantissa_bits);
-  return with_log_limits(s * polynomial(s * s, kLog2Narrow) + n, x);
+  return with_log_limits(fused(s, polynomial(s * s, kLog2Narrow), n), x);
 }
 
 /// log(x) in double to 2^-37. For x not subnormal.
