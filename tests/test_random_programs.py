@@ -13,6 +13,7 @@ import torch
 from opwright.checking.accuracy import Comparison
 from opwright.operator import Operator
 from opwright.settings import Settings
+from tests.quiet_settings import quiet_settings
 from tests.random_program import RandomProgram, Sizes, random_program
 
 Tensors = Sequence[torch.Tensor | None]
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Tensor.mT is deprecated on 0-D t
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return Settings(tmp_path_factory.mktemp("cache"), notify=False)
+    return quiet_settings(tmp_path_factory.mktemp("cache"))
 
 
 def outputs_and_gradients(
@@ -94,7 +95,7 @@ def test_random_program(seed: int, settings: Settings) -> None:
 @pytest.mark.parametrize("block", range(100))
 def test_many_random_programs(block: int, tmp_path: Path) -> None:
     for seed in range(block * 20 + 2000, block * 20 + 2020):
-        check(seed, Settings(tmp_path / "cache", notify=False), resized=True)
+        check(seed, quiet_settings(tmp_path / "cache"), resized=True)
 
 
 def test_comparison_notices_a_wrong_kernel() -> None:

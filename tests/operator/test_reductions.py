@@ -12,6 +12,7 @@ from torch.nn import functional
 from opwright.checking.accuracy import Comparison
 from opwright.operator import Operator
 from opwright.settings import Settings
+from tests.quiet_settings import quiet_settings
 
 Function = Callable[[Tensor], Tensor]
 
@@ -63,7 +64,7 @@ def assert_accurate(operator: Callable[[Tensor], Tensor], function: Function, x:
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return Settings(tmp_path_factory.mktemp("cache"), notify=False)
+    return quiet_settings(tmp_path_factory.mktemp("cache"))
 
 
 @pytest.mark.parametrize("name", [*ROWS, *FOLDS])

@@ -1,7 +1,7 @@
 """How folds are spelled in C++: what a value is added to, and what becomes of it in the end.
 
 Sums and products of real numbers are kept in double precision; the elements of a row are summed in their own precision
-by the thousand first, in as many lanes as a vector has. Largest and smallest values of a row are found among integers
+by the hundred first, in as many lanes as a vector has. Largest and smallest values of a row are found among integers
 in the same order (include/opwright/fold_order.h), which a compiler can do for many elements at once.
 """
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 
+from opwright.tracing.losses import LOSSES
 from opwright.tracing.normalizations import NORMALIZATIONS
 from opwright.tracing.range_decompositions import RANGE_DECOMPOSITIONS
 
@@ -57,6 +58,7 @@ OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.baddbmm.default: _add_product(aten.bmm.default),
     aten.slice_backward.default: _slice_backward,
     aten.select_backward.default: _select_backward,
+    **LOSSES,
     **NORMALIZATIONS,
     **RANGE_DECOMPOSITIONS,
 }

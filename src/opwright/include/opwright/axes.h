@@ -77,7 +77,7 @@ inline Size at_least_one(Size value) { return value > 1 ? value : 1; }
 }  // namespace detail
 
 // How many elements are summed in their own precision before they are added to a sum in double precision.
-constexpr Size sum_run = 1024;
+constexpr Size sum_run = 256;
 
 inline Size least(Size a, Size b) { return a < b ? a : b; }
 

@@ -1,0 +1,66 @@
+"""Losses that choose one class of each row, without a gather: a row folds to the one element that is chosen.
+
+So they fuse with the softmax before them. A target out of range raises, as in torch: the kernels check all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+
+aten = torch.ops.aten
+Tensor = torch.Tensor
+_NONE, _MEAN = 0, 1  # torch's numbers for what becomes of the losses; 2 is their sum
+
+
+def _chosen(x: Tensor, target: Tensor, ignored: int) -> Tensor:
+    """For each element of a matrix whether it is the class of its row; of no element in a row that is ignored."""
+    classes = torch.arange(x.shape[1])
+    return (classes == target.unsqueeze(1)) & (target != ignored).unsqueeze(1)
+
+
+def _nll_loss_forward(
+    x: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignored: int
+) -> tuple[Tensor, Tensor]:
+    """The negative log likelihood of the chosen classes, and the sum of their weights."""
+    rows, classes = (x, target) if x.dim() == 2 else (x.unsqueeze(0), target.unsqueeze(0))
+    in_range = (classes >= 0) & (classes < rows.shape[1])
+    aten._assert_async.msg(torch.all(in_range | (classes == ignored)), "a target is out of bounds")
+    chosen = _chosen(rows, classes, ignored)
+    weighted = rows if weight is None else rows * weight
+    losses = -torch.sum(torch.where(chosen, weighted, 0.0), [1])
+    if reduction == _NONE:
+        return (losses if x.dim() == 2 else losses.squeeze(0)), x.new_zeros(())
+    if weight is None:
+        total = torch.sum((classes != ignored).to(x.dtype))
+    else:
+        total = torch.sum(torch.where(chosen, weight, 0.0))
+    loss = torch.sum(losses)
+    return (loss / total if reduction == _MEAN else loss), total
+
+
+def _nll_loss_backward(
+    gradient: Tensor,
+    x: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: int,
+    ignored: int,
+    total: Tensor,
+) -> Tensor:
+    rows, classes = (x, target) if x.dim() == 2 else (x.unsqueeze(0), target.unsqueeze(0))
+    share = gradient / total if reduction == _MEAN else gradient
+    if share.dim() == 1:
+        share = share.unsqueeze(1)
+    weighted = -share if weight is None else -share * weight
+    found = torch.where(_chosen(rows, classes, ignored), weighted, 0.0)
+    return found if x.dim() == 2 else found.squeeze(0)
+
+
+LOSSES: Mapping[OpOverload, Callable[..., Any]] = {
+    aten.nll_loss_forward.default: _nll_loss_forward,
+    aten.nll_loss_backward.default: _nll_loss_backward,
+}
