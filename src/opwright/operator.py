@@ -21,10 +21,10 @@ from opwright.binding.variant import Plan, SavePolicy
 from opwright.binding.variants import Variants
 from opwright.derivation.backward import backward_reference, backward_signature
 from opwright.errors import (
-    NoKernel,
     OpwrightError,
     RungMissing,
     SamplesMissing,
+    TracingFailed,
     UnsupportedReturn,
 )
 from opwright.ir.identifiers import identifiers
@@ -107,22 +107,24 @@ class Operator:
         from opwright.stages import derive  # imports sympy (0.3 s), which a process that only finds kernels never needs
 
         specs = describe(self._names, args, gradients=recording)
-        derivation = self._guarded(args, lambda: derive(self.reference, specs, self._short_name, self._save))
+        derivation = self._guarded(lambda: derive(self.reference, specs, self._short_name, self._save))
         self._check_outputs(derivation.plan.outputs)
         return derivation
 
     def _derive_plan(self, args: Sequence[Any], recording: bool) -> Plan:
         return self._derive(args, recording).plan
 
-    def _guarded(self, args: Sequence[Any], derive: Callable[[], Result]) -> Result:
-        """Derive; for a wrong call the reference says so, in its own words."""
+    def _guarded(self, derive: Callable[[], Result]) -> Result:
+        """Derive; what torch raises meanwhile becomes a refusal with a place."""
         try:
             return derive()
         except OpwrightError:
             raise
         except Exception as error:
-            self.reference(*args)
-            raise NoKernel(f"tracing it failed with {type(error).__name__}: {error}") from error
+            from opwright.tracing.trace import place_in
+
+            fact = f"tracing it failed with {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+            raise TracingFailed(fact, place=place_in(self.reference, error)) from error
 
     def _check_outputs(self, outputs: int) -> None:
         declared = self._signature.outputs
@@ -265,7 +267,7 @@ class Operator:
 
         specs = describe(self._names, _requiring_gradients(args), gradients=True)
         place = str(place_of(self.reference))
-        module = self._guarded(args, lambda: derive_function(self.reference, specs, self._short_name, place))
+        module = self._guarded(lambda: derive_function(self.reference, specs, self._short_name, place))
         return module.text, module.guards
 
     def function_source(self) -> str:

@@ -14,7 +14,7 @@ from opwright.binding.kinds import Key, are_constants, constant_key
 from opwright.binding.rungs import RungName
 from opwright.binding.variant import Plan, Variant
 from opwright.binding.variants import Variants
-from opwright.errors import NoKernel, OpwrightError, UnsupportedReturn, UntraceableReference
+from opwright.errors import NoKernel, OpwrightError, TracingFailed, UnsupportedReturn
 from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
 from opwright.tracing.signature import Kind, Signature
@@ -122,14 +122,21 @@ class Server:
         way = (self._mask(args) if recording else (), constants)
         try:
             return self._run_added(args, way, recording)
-        except (UntraceableReference, UnsupportedReturn):
+        except UnsupportedReturn:
             raise
+        except TracingFailed as failure:
+            result = self.serve_by_reference(args)  # for a wrong call it raises, in its own words
+            self._variants.refuse(way, args, failure)
+            if pinned:
+                raise
+            self._say(failure)
+            return result
         except OpwrightError as refusal:
             if pinned:
                 raise
             self._say(refusal)
         except Declined:
-            self._variants.refuse(way, args, "its kernel declines these arguments")
+            self._variants.refuse(way, args, NoKernel("its kernel declines these arguments"))
         return self.serve_by_reference(args)
 
     def _run_added(self, args: Sequence[Any], way: Key, recording: bool) -> Any:
@@ -166,7 +173,8 @@ class Server:
 
     def _say(self, refusal: OpwrightError) -> None:
         """Tell once, in one sentence, why the reference serves."""
-        text = f"opwright: {self._name} runs its reference: {refusal.fact}"
+        where = f"{refusal.place}: " if refusal.place else ""
+        text = f"opwright: {self._name} runs its reference: {where}{refusal.fact}"
         if self._settings.notify and text not in self._said:
             print(text + (f" (hint: {refusal.hint})" if refusal.hint else ""), file=sys.stderr)
         self._said.add(text)

@@ -14,7 +14,7 @@ import torch
 
 from opwright.binding.kinds import Key, kind_of
 from opwright.binding.variant import Differentiate, Plan, Variant, load_variant
-from opwright.errors import NoKernel, OpwrightError
+from opwright.errors import NoKernel, OpwrightError, TracingFailed
 from opwright.settings import Settings
 from opwright.toolchain.build import build
 from opwright.toolchain.records import RecordStore
@@ -70,6 +70,8 @@ class Variants:
             try:
                 recorded = self._recorded(kind, known, settings)
                 variant = recorded or self._derived(kind, settings, derive)
+            except TracingFailed:
+                raise  # a wrong call, perhaps, and a right one may be of the same kind
             except OpwrightError as refusal:
                 raise self._refuse(kind, refusal) from None
             self.by_call[way] = [variant, *known]
@@ -81,9 +83,9 @@ class Variants:
         self._record(kind, plan, settings)
         return variant
 
-    def refuse(self, way: Key, arguments: Sequence[Any], reason: str) -> None:
+    def refuse(self, way: Key, arguments: Sequence[Any], refusal: OpwrightError) -> None:
         """Remember that arguments have no variant."""
-        self._refuse((way, kind_of(arguments)), NoKernel(reason))
+        self._refuse((way, kind_of(arguments)), refusal)
 
     def count(self) -> int:
         """How many variants are loaded."""

@@ -16,10 +16,11 @@ from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensor
 from torch.fx import Graph as FxGraph
 from torch.fx import Node
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import arg_tree_leaves
 
-from opwright.errors import NoKernel
+from opwright.errors import NoKernel, UntraceableReference
 from opwright.tracing.decompositions import OWN_DECOMPOSITIONS
 from opwright.tracing.lean_torch import core_decompositions
 from opwright.tracing.sizes import SizeTable
@@ -126,6 +127,8 @@ class Recorder(TorchDispatchMode):
         return result
 
     def _record(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        if torch.Tag.dynamic_output_shape in func.tags and free_unbacked_symbols(result):
+            raise UntraceableReference(f"the sizes of what {func.name()} gives depend on the values of a tensor")
         node = self.fx.call_function(func, tuple(self._replace(args)), self._replace(kwargs))
         node.meta["val"] = result
         if isinstance(result, torch.Tensor):

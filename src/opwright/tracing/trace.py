@@ -14,10 +14,11 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicO
 from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
-from opwright.errors import Place, UnsupportedReturn, UntraceableReference
+from opwright.errors import OpwrightError, Place, UnsupportedReturn, UntraceableReference
 from opwright.tracing.graph import Graph, GraphInput
 from opwright.tracing.isolation import in_fresh_thread
 from opwright.tracing.lean_torch import fake_mode, without_compiler
+from opwright.tracing.questions import Listener
 from opwright.tracing.recorder import Recorder
 from opwright.tracing.signature import place_of
 from opwright.tracing.sizes import SizeTable
@@ -66,16 +67,20 @@ class Session:
         """Run the reference; return its outputs, and whether it returned one bare tensor.
 
         Raises:
-            UntraceableReference: If its control flow or a shape depends on data.
+            UntraceableReference: If its control flow, a shape or a number depends on data.
             UnsupportedReturn: If it returns something other than tensors.
         """
         try:
-            with self.recording(), self._recorder.watching(), _locals_of(reference) as variables:
+            listening = Listener(reference.__name__)
+            with self.recording(), self._recorder.watching(), _locals_of(reference) as variables, listening:
                 returned = reference(*arguments)
+        except OpwrightError as refusal:
+            place = refusal.place or place_in(reference, refusal)
+            raise type(refusal)(refusal.fact, place=place, hint=refusal.hint) from refusal
         except _DATA_DEPENDENT as error:
             raise UntraceableReference(
                 f"{reference.__name__} looks at the values of a tensor to decide what to do next",
-                place=_where(reference, error),
+                place=place_in(reference, error),
                 hint="choose with torch.where, or keep this part outside of the operator",
             ) from error
         outputs = _flatten(reference, returned)
@@ -141,7 +146,7 @@ def _locals_of(reference: Callable[..., Any]) -> Iterator[dict[str, Any]]:
         sys.setprofile(previous)
 
 
-def _where(reference: Callable[..., Any], error: BaseException) -> Place:
+def place_in(reference: Callable[..., Any], error: BaseException) -> Place:
     """The deepest line of the reference's own file that an error passed through."""
     home = place_of(reference)
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == home.file]
@@ -159,7 +164,7 @@ def trace(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> tuple
         Its Graph, and whether it returns one bare tensor instead of a tuple.
 
     Raises:
-        UntraceableReference: If its control flow or a shape depends on data.
+        UntraceableReference: If its control flow, a shape or a number depends on data.
         NoKernel: If it does something no kernel can stand for.
     """
 
