@@ -21,6 +21,7 @@ from opwright.lowering.lower import lower
 from opwright.passes.optimize import optimize
 from opwright.toolchain.source import Source
 from opwright.tracing.graph import Graph
+from opwright.tracing.results import Result
 from opwright.tracing.specs import ArgumentSpec, TensorSpec
 from opwright.tracing.trace import trace
 from opwright.version import VERSION
@@ -47,10 +48,17 @@ class Derivation:
 
 @dataclass(frozen=True, slots=True)
 class FunctionModule:
-    """The rung "function" for one kind of arguments: a Python module, and for which sizes it is valid."""
+    """The rung "function" for one kind of arguments: a Python module.
+
+    Attributes:
+        text: The module.
+        guards: For which sizes it is valid.
+        result: The structure of what the reference returns; the module gives the tensors that are computed.
+    """
 
     text: str
     guards: tuple[Condition, ...]
+    result: Result
 
 
 def derive(
@@ -73,13 +81,13 @@ def derive(
         joint = trace_joint(reference, specs)
         if any(gradient is not None for gradient in joint.gradients):
             return _derive_with_gradients(joint, specs, name, save)
-    graph, bare = trace(reference, specs)
+    graph, result = trace(reference, specs)
     forward = optimize(lower(graph, f"{name}_forward", _named_inputs(graph), _outputs(graph), graph.guards))
     plan = Plan(
         forward=_source(forward),
         backward=None,
         outputs=len(graph.outputs),
-        bare=bare,
+        result=result,
         tensors=_tensors(specs),
         tangents=(),
         gradients=(),
@@ -120,8 +128,8 @@ def derive_function(
             parameters.append(TensorParameter(spec.name, results.get(position)))
         else:
             parameters.append(ConstantParameter(spec.name, spec.value))
-    layout = FunctionLayout(tuple(parameters), joint.bare, name, place, VERSION)
-    return FunctionModule(emit_function(name, forward, backward, layout), forward.guards)
+    layout = FunctionLayout(tuple(parameters), joint.result.is_bare, name, place, VERSION)
+    return FunctionModule(emit_function(name, forward, backward, layout), forward.guards, joint.result)
 
 
 def _derive_with_gradients(joint: Joint, specs: tuple[ArgumentSpec, ...], name: str, save: SavePolicy) -> Derivation:
@@ -146,7 +154,7 @@ def _derive_with_gradients(joint: Joint, specs: tuple[ArgumentSpec, ...], name: 
         forward=_source(forward),
         backward=_source(backward),
         outputs=len(graph.outputs),
-        bare=joint.bare,
+        result=joint.result,
         tensors=_tensors(specs),
         tangents=tuple(position for position, node in enumerate(joint.tangents) if node is not None),
         gradients=tuple(position for position, _ in gradients),

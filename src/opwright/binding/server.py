@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from opwright.binding.autograd import Declined, apply, run_forward
+from opwright.binding.autograd import Chosen, Declined, apply, run_forward
 from opwright.binding.environment import are_plain, is_quiet
 from opwright.binding.kinds import Key, are_constants, constant_key
 from opwright.binding.rungs import RungName
@@ -17,6 +17,7 @@ from opwright.binding.variants import Variants
 from opwright.errors import NoKernel, OpwrightError, TracingFailed, UnsupportedReturn
 from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
+from opwright.tracing.flatten import Leaves
 from opwright.tracing.signature import Kind, Signature
 
 _is_grad_enabled = torch.is_grad_enabled
@@ -62,7 +63,7 @@ class Server:
         """Serve a call; a pinned one raises where another would run the reference."""
         if kwargs or len(args) != self._arity:
             args = self._signature.bind(args, kwargs)
-        if self._only_tensors and is_quiet() and are_plain(args):
+        if self._only_tensors and self._variants.plain and is_quiet() and are_plain(args):
             try:
                 if _is_grad_enabled():  # `_run`, written out: a tenth of a microsecond for each function less
                     mask = tuple([tensor.requires_grad for tensor in args])
@@ -77,7 +78,11 @@ class Server:
 
     def serve_below_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Serve a call that records no gradients, whatever its tensors ask for."""
-        return self._serve_slowly(self._signature.bind(args, kwargs), pinned=False, gradients=False)
+        return self.serve_leaves_below_autograd(self._signature.bind(args, kwargs))
+
+    def serve_leaves_below_autograd(self, args: Sequence[Any]) -> Any:
+        """The same for arguments that are in order."""
+        return self._serve_slowly(args, pinned=False, gradients=False)
 
     def serve_by(self, rung: RungName, function: Callable[..., Any], args: Sequence[Any]) -> Any:
         """Serve a call by another rung's function, where kernels could be asked too; elsewhere by the reference."""
@@ -90,22 +95,30 @@ class Server:
     def serve_by_reference(self, args: Sequence[Any]) -> Any:
         """Run the function as written."""
         self.last_rung = "composed"
-        return self._reference(*args)
+        return self._reference(*(args.given if isinstance(args, Leaves) else args))
 
     def _run(self, args: Sequence[Any], constants: Key) -> Any:
         """Run kernels that are at hand; raises Declined if there are none for these arguments."""
         if _is_grad_enabled():
             mask = self._mask(args)
             if True in mask:
-                result = apply(self._served.get((mask, constants), ()), *args)
+                chosen = Chosen(self._served.get((mask, constants), ()))
+                result = apply(chosen, *args)
                 self.last_rung = "cpp"
-                return result
+                return result if chosen.variant.plain else self._rebuilt(chosen.variant, result, args)
         return self._run_forward(args, constants)
 
     def _run_forward(self, args: Sequence[Any], constants: Key) -> Any:
         variant, made = run_forward(self._served.get(((), constants), ()), args)
         self.last_rung = "cpp"
-        return made[0] if variant.plan.bare else made
+        if variant.bare:
+            return made[0]
+        return made if variant.plain else self._rebuilt(variant, made, args)
+
+    def _rebuilt(self, variant: Variant, made: Sequence[torch.Tensor], args: Sequence[Any]) -> Any:
+        """The structure that the reference returns."""
+        result = variant.plan.result
+        return result.rebuild(made, args) if result.takes(args) else self.serve_by_reference(args)
 
     def _mask(self, args: Sequence[Any]) -> tuple[bool, ...]:
         """Which arguments require gradients."""

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from opwright.binding.kernel import Kernel, load_kernel
 from opwright.toolchain.source import Source
+from opwright.tracing.results import Result
 
 SavePolicy = Literal["auto", "inputs", "all"]
 Differentiate = Callable[[Sequence[Any], Sequence[Any], "Plan"], Sequence[Any]]
@@ -42,8 +43,8 @@ class Plan:
     Attributes:
         forward: The source of the forward pass.
         backward: The source of the backward pass; None when no gradient was asked for.
-        outputs: How many tensors the operator returns.
-        bare: Whether it returns one tensor instead of a tuple.
+        outputs: How many tensors the forward pass computes to be returned.
+        result: The structure they are returned in.
         tensors: Positions of the arguments that are tensors.
         tangents: Positions of the outputs that have an incoming gradient.
         gradients: For each result of the backward kernel, the position of the argument it belongs to.
@@ -53,7 +54,7 @@ class Plan:
     forward: Source
     backward: Source | None
     outputs: int
-    bare: bool
+    result: Result
     tensors: tuple[int, ...]
     tangents: tuple[int, ...]
     gradients: tuple[int, ...]
@@ -64,9 +65,19 @@ class Plan:
         """What has to be built."""
         return (self.forward,) if self.backward is None else (self.forward, self.backward)
 
-    def to_record(self) -> dict[str, Any]:
-        """Plain data for the record store."""
-        return asdict(self)
+    def to_record(self) -> dict[str, Any] | None:
+        """Plain data for the record store; None if there is a class of the user's in the result."""
+        result = self.result.to_record()
+        return result and {
+            "forward": asdict(self.forward),
+            "backward": self.backward and asdict(self.backward),
+            "outputs": self.outputs,
+            "result": result,
+            "tensors": self.tensors,
+            "tangents": self.tangents,
+            "gradients": self.gradients,
+            "saved": asdict(self.saved),
+        }
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Plan:
@@ -76,7 +87,7 @@ class Plan:
             forward=Source(**record["forward"]),
             backward=Source(**record["backward"]) if record["backward"] else None,
             outputs=record["outputs"],
-            bare=record["bare"],
+            result=Result.from_record(record["result"]),
             tensors=tuple(record["tensors"]),
             tangents=tuple(record["tangents"]),
             gradients=tuple(record["gradients"]),
@@ -99,6 +110,8 @@ class Variant:
         forward: Tensors in, outputs and intermediates out.
         backward: Saved tensors, incoming gradients and sizes in, gradients out.
         only_tensors: Whether every argument is a tensor.
+        bare: Whether the operator returns one tensor that it computes.
+        plain: Whether it returns what `forward` gives first, as it is.
         forward_single: Whether `forward` returns one bare tensor.
         backward_single: Whether `backward` does.
         keeps_all_arguments: Whether all arguments are tensors and all are saved, in order.
@@ -112,6 +125,8 @@ class Variant:
     forward: Kernel
     backward: Kernel | None
     only_tensors: bool
+    bare: bool
+    plain: bool
     forward_single: bool
     backward_single: bool
     keeps_all_arguments: bool
@@ -130,6 +145,8 @@ def load_variant(plan: Plan, libraries: Sequence[Path], arity: int, differentiat
         forward=kernels[0],
         backward=kernels[1] if plan.backward else None,
         only_tensors=plan.tensors == every,
+        bare=plan.result.is_bare,
+        plain=plan.result.is_plain,
         forward_single=plan.outputs + plan.saved.intermediates == 1,
         backward_single=len(plan.gradients) == 1,
         keeps_all_arguments=plan.saved.contributing == every,

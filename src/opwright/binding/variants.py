@@ -26,6 +26,10 @@ class Variants:
     """All variants of an operator, the latest used first for each way of calling it.
 
     A way of calling is which arguments require gradients, and the values of those that are not tensors.
+
+    Attributes:
+        plain: Whether every variant returns what its kernel gives, as it is.
+        by_call: The variants for each way of calling.
     """
 
     def __init__(self, identity: Callable[[], str | None], arity: int, differentiate: Differentiate) -> None:
@@ -33,6 +37,7 @@ class Variants:
         self._load = functools.partial(load_variant, arity=arity, differentiate=differentiate)
         self._lock = threading.RLock()
         self._refusals: dict[Key, OpwrightError] = {}
+        self.plain = True
         self.by_call: dict[Key, list[Variant]] = {}
 
     def add(
@@ -74,6 +79,7 @@ class Variants:
                 raise  # a wrong call, perhaps, and a right one may be of the same kind
             except OpwrightError as refusal:
                 raise self._refuse(kind, refusal) from None
+            self.plain = self.plain and variant.plain
             self.by_call[way] = [variant, *known]
             return recorded is None
 
@@ -114,11 +120,14 @@ class Variants:
         identity = self._identity()
         if identity is None:
             return
+        record = plan.to_record()
+        if record is None:
+            return
         store = RecordStore(settings)
         for position in range(_MOST_VARIANTS):
             key = _record_key(identity, kind, position)
             if store.read("plans", key) is None:
-                store.write("plans", key, plan.to_record())
+                store.write("plans", key, record)
                 return
 
 

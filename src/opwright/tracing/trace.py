@@ -14,12 +14,14 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicO
 from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
-from opwright.errors import OpwrightError, Place, UnsupportedReturn, UntraceableReference
+from opwright.errors import OpwrightError, Place, UntraceableReference
+from opwright.tracing.aliases import MAY_COPY, refuse_views
 from opwright.tracing.graph import Graph, GraphInput
 from opwright.tracing.isolation import in_fresh_thread
 from opwright.tracing.lean_torch import fake_mode, without_compiler
 from opwright.tracing.questions import Listener
 from opwright.tracing.recorder import Recorder
+from opwright.tracing.results import Result, read_result
 from opwright.tracing.signature import place_of
 from opwright.tracing.sizes import SizeTable
 from opwright.tracing.specs import ArgumentSpec, ConstantSpec
@@ -63,17 +65,21 @@ class Session:
         self._names[self._inputs[-1].node] = name
         return tensor
 
-    def call(self, reference: Callable[..., Any], arguments: Sequence[Any]) -> tuple[tuple[torch.Tensor, ...], bool]:
-        """Run the reference; return its outputs, and whether it returned one bare tensor.
+    def call(self, reference: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Result, tuple[torch.Tensor, ...]]:
+        """Run the reference; give the structure of what it returns, and the tensors in it that it computed.
 
         Raises:
             UntraceableReference: If its control flow, a shape or a number depends on data.
-            UnsupportedReturn: If it returns something other than tensors.
+            NoKernel: If it returns something other than tensors and constants, or what shares memory.
         """
         try:
             listening = Listener(reference.__name__)
             with self.recording(), self._recorder.watching(), _locals_of(reference) as variables, listening:
                 returned = reference(*arguments)
+            may_copy = hasattr(reference, MAY_COPY)
+            result, outputs = read_result(reference.__name__, returned, () if may_copy else arguments)
+            if not may_copy:
+                refuse_views(outputs, arguments, self.node)
         except OpwrightError as refusal:
             place = refusal.place or place_in(reference, refusal)
             raise type(refusal)(refusal.fact, place=place, hint=refusal.hint) from refusal
@@ -83,13 +89,12 @@ class Session:
                 place=place_in(reference, error),
                 hint="choose with torch.where, or keep this part outside of the operator",
             ) from error
-        outputs = _flatten(reference, returned)
         for name, value in variables.items():
             if isinstance(value, (tuple, list)):
                 for position, member in enumerate(value):
                     self._name(f"{name}_{position}", member)
             self._name(name, value)
-        return outputs, isinstance(returned, torch.Tensor)
+        return result, outputs
 
     def _name(self, name: str, value: object) -> None:
         if isinstance(value, torch.Tensor) and self._recorder.has(value):
@@ -110,22 +115,6 @@ class Session:
             names=self._names,
             hides_from_autograd=self._recorder.hides_from_autograd,
         )
-
-
-def _flatten(reference: Callable[..., Any], returned: Any) -> tuple[torch.Tensor, ...]:
-    outputs = returned if isinstance(returned, tuple) else (returned,)
-    for position, output in enumerate(outputs):
-        if isinstance(output, torch.Tensor):
-            continue
-        what = f"{type(output).__name__}" + (f" at position {position}" if len(outputs) > 1 else "")
-        raise UnsupportedReturn(
-            f"{reference.__name__} returns a {what}",
-            place=place_of(reference),
-            hint="return a torch.Tensor or a tuple of tensors",
-        )
-    if not outputs:
-        raise UnsupportedReturn(f"{reference.__name__} returns nothing", place=place_of(reference))
-    return outputs
 
 
 @contextmanager
@@ -153,7 +142,7 @@ def place_in(reference: Callable[..., Any], error: BaseException) -> Place:
     return Place(home.file, (lines[-1] if lines else None) or home.line)
 
 
-def trace(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> tuple[Graph, bool]:
+def trace(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> tuple[Graph, Result]:
     """Trace a reference without derivatives.
 
     Args:
@@ -161,16 +150,16 @@ def trace(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> tuple
         specs: One per parameter.
 
     Returns:
-        Its Graph, and whether it returns one bare tensor instead of a tuple.
+        Its Graph, and the structure of what it returns.
 
     Raises:
         UntraceableReference: If its control flow, a shape or a number depends on data.
         NoKernel: If it does something no kernel can stand for.
     """
 
-    def work() -> tuple[Graph, bool]:
+    def work() -> tuple[Graph, Result]:
         session = Session()
-        outputs, bare = session.call(reference, [session.argument(spec) for spec in specs])
-        return session.graph(outputs), bare
+        result, outputs = session.call(reference, [session.argument(spec) for spec in specs])
+        return session.graph(outputs), result
 
     return in_fresh_thread(lambda: without_compiler(work))
