@@ -15,6 +15,7 @@ from torch._ops import OpOverload
 from opwright.binding.dispatcher import register, row_major
 from opwright.binding.family import Family
 from opwright.binding.function_rung import FunctionRung
+from opwright.binding.numbers import numbers_in
 from opwright.binding.rungs import RUNGS, Rung, RungName
 from opwright.binding.server import Server
 from opwright.binding.structured import StructuredServer
@@ -125,7 +126,7 @@ class Operator:
     def _derive(self, args: Sequence[Any], recording: bool) -> Derivation:
         from opwright.stages import derive  # imports sympy (0.3 s), which a process that only finds kernels never needs
 
-        specs = describe(self._names, args, gradients=recording)
+        specs = describe(self._names, args, gradients=recording, numbers=numbers_in(args))
         derivation = self._guarded(lambda: derive(self._positional, specs, self._short_name, self._save))
         self._check_outputs(derivation.plan)
         return derivation
@@ -161,7 +162,8 @@ class Operator:
 
     def _differentiate(self, arguments: Sequence[Any], incoming: Sequence[Any], plan: Plan) -> Sequence[Any]:
         """The backward pass as an operator of its own: what runs under `create_graph=True`."""
-        found = self.backward_operator(plan)(*arguments, *incoming)
+        given = [value.item() if p in plan.numbers else value for p, value in enumerate(arguments)]
+        found = self.backward_operator(plan)(*given, *incoming)
         return (found,) if isinstance(found, torch.Tensor) else found
 
     def backward_operator(self, plan: Plan) -> Operator:

@@ -21,8 +21,9 @@ from opwright.lowering.lower import lower
 from opwright.passes.optimize import optimize
 from opwright.toolchain.source import Source
 from opwright.tracing.graph import Graph
+from opwright.tracing.number_guards import NumberGuard
 from opwright.tracing.results import Result
-from opwright.tracing.specs import ArgumentSpec, TensorSpec
+from opwright.tracing.specs import ArgumentSpec, NumberSpec, TensorSpec
 from opwright.tracing.trace import trace
 from opwright.version import VERSION
 
@@ -88,7 +89,9 @@ def derive(
         backward=None,
         outputs=len(graph.outputs),
         result=result,
-        tensors=_tensors(specs),
+        tensors=_positions(specs, TensorSpec | NumberSpec),
+        numbers=_positions(specs, NumberSpec),
+        number_guards=_number_guards(graph, specs),
         tangents=(),
         gradients=(),
         saved=Saved((), 0, (), ()),
@@ -155,7 +158,9 @@ def _derive_with_gradients(joint: Joint, specs: tuple[ArgumentSpec, ...], name: 
         backward=_source(backward),
         outputs=len(graph.outputs),
         result=joint.result,
-        tensors=_tensors(specs),
+        tensors=_positions(specs, TensorSpec | NumberSpec),
+        numbers=_positions(specs, NumberSpec),
+        number_guards=_number_guards(graph, specs),
         tangents=tuple(position for position, node in enumerate(joint.tangents) if node is not None),
         gradients=tuple(position for position, _ in gradients),
         saved=_saved(joint, kept, backward, positions),
@@ -189,8 +194,13 @@ def _outputs(graph: Graph) -> list[tuple[str, Node]]:
     return [(f"output_{p}" if count > 1 else "output", node) for p, node in enumerate(graph.outputs)]
 
 
-def _tensors(specs: Sequence[ArgumentSpec]) -> tuple[int, ...]:
-    return tuple(position for position, spec in enumerate(specs) if isinstance(spec, TensorSpec))
+def _positions(specs: Sequence[ArgumentSpec], kind: Any) -> tuple[int, ...]:
+    return tuple(position for position, spec in enumerate(specs) if isinstance(spec, kind))
+
+
+def _number_guards(graph: Graph, specs: Sequence[ArgumentSpec]) -> tuple[tuple[int, NumberGuard], ...]:
+    positions = {spec.name: position for position, spec in enumerate(specs)}
+    return tuple((positions[guard.name], guard) for guard in graph.number_guards)
 
 
 def _source(program: Program) -> Source:

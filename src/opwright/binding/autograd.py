@@ -86,6 +86,8 @@ def run_forward(variants: Iterable[Variant], arguments: Sequence[Any]) -> tuple[
     for variant in variants:
         if variant.only_tensors:
             made = variant.forward(*arguments)
+        elif not all(guard.holds(arguments[p].item()) for p, guard in variant.plan.number_guards):
+            continue
         else:
             made = variant.forward(*[arguments[position] for position in variant.plan.tensors])
         if variant.forward_single:

@@ -10,7 +10,8 @@ import torch
 
 from opwright.binding.autograd import Chosen, Declined, apply, run_forward
 from opwright.binding.environment import are_plain, is_quiet
-from opwright.binding.kinds import Key, are_constants, constant_key
+from opwright.binding.kinds import Key, are_constants
+from opwright.binding.numbers import Numbers, constants_of, numbers_in
 from opwright.binding.rungs import RungName
 from opwright.binding.variant import Plan, Variant
 from opwright.binding.variants import Variants
@@ -57,6 +58,7 @@ class Server:
         self._served = variants.by_call
         self._arity = len(signature.parameters)
         self._only_tensors = all(p.kind is Kind.TENSOR and not p.optional for p in signature.parameters)
+        self._numbers = Numbers()
         self._said: set[str] = set()
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
@@ -130,9 +132,28 @@ class Server:
         """Find or make the variant for these arguments, or run the reference and say why."""
         if not self._is_ordinary(args):
             return self.serve_by_reference(args)
-        constants = tuple([constant_key(a) for a in args if not isinstance(a, torch.Tensor)])
-        recording = gradients and torch.is_grad_enabled() and True in self._mask(args)
-        way = (self._mask(args) if recording else (), constants)
+        prepared, constants = self._numbers.prepare(args)
+        if prepared is args:
+            return self._serve_as_given(args, constants, pinned=pinned, gradients=gradients)
+        way, recording = self._way(prepared, constants, gradients)
+        try:
+            return self._run_added(prepared, way, recording)
+        except (OpwrightError, Declined) as refusal:
+            if isinstance(refusal, TracingFailed):
+                self._variants.refuse(way, prepared, refusal)
+        result = self._serve_as_given(args, constants_of(args), pinned=pinned, gradients=gradients)
+        if self.last_rung == "cpp" and way not in self._served:
+            self._numbers.settle(numbers_in(prepared))
+        return result
+
+    def _way(self, args: Sequence[Any], constants: Key, gradients: bool) -> tuple[Key, bool]:
+        """The way of calling, and whether gradients are recorded."""
+        mask = self._mask(args)
+        recording = gradients and torch.is_grad_enabled() and True in mask
+        return (mask if recording else (), constants), recording
+
+    def _serve_as_given(self, args: Sequence[Any], constants: Key, *, pinned: bool, gradients: bool) -> Any:
+        way, recording = self._way(args, constants, gradients)
         try:
             return self._run_added(args, way, recording)
         except UnsupportedReturn:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from opwright.binding.kernel import Kernel, load_kernel
 from opwright.toolchain.source import Source
+from opwright.tracing.number_guards import NumberGuard
 from opwright.tracing.results import Result
 
 SavePolicy = Literal["auto", "inputs", "all"]
@@ -46,6 +47,8 @@ class Plan:
         outputs: How many tensors the forward pass computes to be returned.
         result: The structure they are returned in.
         tensors: Positions of the arguments that are tensors.
+        numbers: Positions of those that stand for Python floats.
+        number_guards: For which values of these it is valid, by position.
         tangents: Positions of the outputs that have an incoming gradient.
         gradients: For each result of the backward kernel, the position of the argument it belongs to.
         saved: What crosses to the backward pass.
@@ -56,6 +59,8 @@ class Plan:
     outputs: int
     result: Result
     tensors: tuple[int, ...]
+    numbers: tuple[int, ...]
+    number_guards: tuple[tuple[int, NumberGuard], ...]
     tangents: tuple[int, ...]
     gradients: tuple[int, ...]
     saved: Saved
@@ -74,6 +79,8 @@ class Plan:
             "outputs": self.outputs,
             "result": result,
             "tensors": self.tensors,
+            "numbers": self.numbers,
+            "number_guards": [(position, asdict(guard)) for position, guard in self.number_guards],
             "tangents": self.tangents,
             "gradients": self.gradients,
             "saved": asdict(self.saved),
@@ -89,6 +96,8 @@ class Plan:
             outputs=record["outputs"],
             result=Result.from_record(record["result"]),
             tensors=tuple(record["tensors"]),
+            numbers=tuple(record["numbers"]),
+            number_guards=tuple((position, NumberGuard(**guard)) for position, guard in record["number_guards"]),
             tangents=tuple(record["tangents"]),
             gradients=tuple(record["gradients"]),
             saved=Saved(
@@ -109,7 +118,7 @@ class Variant:
         differentiate: `(arguments, incoming gradients, plan) -> gradients`, differentiable in both.
         forward: Tensors in, outputs and intermediates out.
         backward: Saved tensors, incoming gradients and sizes in, gradients out.
-        only_tensors: Whether every argument is a tensor.
+        only_tensors: Whether every argument is a tensor, and no values are to be asked for.
         bare: Whether the operator returns one tensor that it computes.
         plain: Whether it returns what `forward` gives first, as it is.
         forward_single: Whether `forward` returns one bare tensor.
@@ -144,7 +153,7 @@ def load_variant(plan: Plan, libraries: Sequence[Path], arity: int, differentiat
         differentiate=differentiate,
         forward=kernels[0],
         backward=kernels[1] if plan.backward else None,
-        only_tensors=plan.tensors == every,
+        only_tensors=plan.tensors == every and not plan.number_guards,
         bare=plan.result.is_bare,
         plain=plan.result.is_plain,
         forward_single=plan.outputs + plan.saved.intermediates == 1,

@@ -72,6 +72,8 @@ class Variants:
                 return False
             if len(known) >= _MOST_VARIANTS:
                 raise self._refuse(kind, NoKernel(f"it was traced for {_MOST_VARIANTS} kinds of sizes already"))
+            if not known and sum(other[0] == way[0] for other in self.by_call) >= _MOST_VARIANTS:
+                raise NoKernel(f"it has kernels for {_MOST_VARIANTS} combinations of constants already")
             try:
                 recorded = self._recorded(kind, known, settings)
                 variant = recorded or self._derived(kind, settings, derive)

@@ -13,9 +13,15 @@ from opwright.tracing.signature import Kind, Parameter, Signature
 
 
 class Leaves(tuple[Any, ...]):
-    """Flat arguments that remember in what structure they were `given`."""
+    """Flat arguments.
+
+    Attributes:
+        given: The arguments as they were given.
+        numbers: Positions of the tensors that stand for Python floats.
+    """
 
     given: tuple[Any, ...]
+    numbers: tuple[int, ...] = ()
 
 
 def flatten(arguments: tuple[Any, ...]) -> tuple[Leaves, TreeSpec]:

@@ -23,6 +23,7 @@ from torch.utils._pytree import arg_tree_leaves
 from opwright.errors import NoKernel, UntraceableReference
 from opwright.tracing.decompositions import OWN_DECOMPOSITIONS
 from opwright.tracing.lean_torch import core_decompositions
+from opwright.tracing.numbers import NUMBER, NumberTable
 from opwright.tracing.sizes import SizeTable
 
 aten = torch.ops.aten
@@ -38,6 +39,7 @@ class Recorder(TorchDispatchMode):
     def __init__(self, sizes: SizeTable) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._sizes = sizes
+        self.numbers = NumberTable(sizes)
         self.fx = FxGraph()
         self.hides_from_autograd = False
         self._watching = False
@@ -173,13 +175,22 @@ class Recorder(TorchDispatchMode):
             return self.node_of(value)
         if isinstance(value, torch.SymInt):
             return self._sizes.integer(value)
-        if isinstance(value, (torch.SymFloat, torch.SymBool)):
-            raise NoKernel(f"the function computes with {value}, a number made from sizes")
+        if isinstance(value, torch.SymFloat):
+            with self:
+                number = self.numbers.value(value)
+            return self._number(number) if isinstance(number, torch.Tensor) else number
+        if isinstance(value, torch.SymBool):
+            raise NoKernel(f"the function computes with {value}, which depends on sizes")
         if isinstance(value, (tuple, list)):
             return [self._replace(member) for member in value]
         if isinstance(value, dict):
             return {key: self._replace(member) for key, member in value.items()}
         return value
+
+    def _number(self, tensor: torch.Tensor) -> Node:
+        node = self.node_of(tensor)
+        node.meta[NUMBER] = True
+        return node
 
     def _bind(self, tensor: torch.Tensor, node: Node) -> None:
         self._nodes[id(tensor)] = node

@@ -24,7 +24,7 @@ from opwright.tracing.recorder import Recorder
 from opwright.tracing.results import Result, read_result
 from opwright.tracing.signature import place_of
 from opwright.tracing.sizes import SizeTable
-from opwright.tracing.specs import ArgumentSpec, ConstantSpec
+from opwright.tracing.specs import ArgumentSpec, ConstantSpec, NumberSpec
 
 _DATA_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
 
@@ -49,6 +49,10 @@ class Session:
         """Make the argument that stands for `spec`."""
         if isinstance(spec, ConstantSpec):
             return spec.value
+        if isinstance(spec, NumberSpec):
+            with self._mode:
+                tensor = self._declare(spec.name, torch.empty((), dtype=torch.float64))
+            return self._recorder.numbers.symbol(spec.name, spec.value, tensor)
         with self._mode:
             shape = self._sizes.new_shape(spec.name, spec.sizes)
             tensor = torch.empty(shape, dtype=spec.dtype, requires_grad=spec.requires_grad)
@@ -114,6 +118,7 @@ class Session:
             guards=self._sizes.guards(),
             names=self._names,
             hides_from_autograd=self._recorder.hides_from_autograd,
+            number_guards=self._recorder.numbers.guards(),
         )
 
 
