@@ -61,6 +61,10 @@ class NoKernel(OpwrightError):
     """No kernel can be derived for this signature (a dtype, a device, an operation); the reference serves the call."""
 
 
+class UndeclaredMutation(OpwrightError):
+    """The reference changes an argument that `mutates=` does not name."""
+
+
 class TracingFailed(NoKernel):
     """Something raised while the reference was traced: either it cannot be traced, or it was called wrongly."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import torch
 from torch._ops import OpOverload
@@ -15,6 +15,7 @@ from torch._ops import OpOverload
 from opwright.binding.dispatcher import register, row_major
 from opwright.binding.family import Family
 from opwright.binding.function_rung import FunctionRung
+from opwright.binding.mutating import MutatingServer
 from opwright.binding.numbers import numbers_in
 from opwright.binding.rungs import RUNGS, Rung, RungName
 from opwright.binding.server import Server
@@ -25,7 +26,6 @@ from opwright.errors import (
     OpwrightError,
     RungMissing,
     SamplesMissing,
-    TracingFailed,
     UnsupportedReturn,
 )
 from opwright.ir.identifiers import identifiers
@@ -33,8 +33,9 @@ from opwright.samples import Sample, SampleFactory
 from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
 from opwright.tracing.fingerprint import fingerprint
-from opwright.tracing.flatten import FlatReference, flatten
-from opwright.tracing.signature import Signature, place_of, read_signature
+from opwright.tracing.flatten import flatten
+from opwright.tracing.guarded import guarded
+from opwright.tracing.signature import Signature, mutated_positions, place_of, read_signature
 from opwright.tracing.specs import describe
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from opwright.tracing.results import Result
 
 DEFAULT_NAMESPACE = "opwright"
-Derived = TypeVar("Derived")
 _is_grad_enabled = torch.is_grad_enabled
 
 
@@ -68,6 +68,7 @@ class Operator:
         save: SavePolicy = "auto",
         signature: Signature | None = None,
         settings: Settings | None = None,
+        mutates: Sequence[str] = (),
         identity: Callable[[], str | None] | None = None,
     ) -> None:
         short = name or reference.__name__
@@ -78,24 +79,31 @@ class Operator:
         self._signature = signature or read_signature(reference)
         self._settings = settings or Settings.from_environment()
         self._positional = self._signature.positional(reference)
+        self._mutated = mutated_positions(reference, self._signature, mutates)
+        self._functional: Operator | None = None
         self._identity = identity or self._fingerprint
         self._arity = len(self._signature.parameters)
         self._names = identifiers([parameter.name for parameter in self._signature.parameters])
         self._variants = Variants(self._identity, self._arity, self._differentiate)
-        self._server = self._make_server()
-        self._function = FunctionRung(self._short_name, self._names, self._derive_function)
         self._family = Family(
             self._positional, self.name, self._signature, self._names, self._identity, self._make_relative
         )
+        self._server = self._make_server()
+        self._function = FunctionRung(self._short_name, self._names, self._derive_function)
         self._overload: OpOverload | None = None
         functools.update_wrapper(self, reference)
         if self._signature.outputs is not None:
             self._register(self._signature.outputs)
 
-    def _make_server(self) -> Server | StructuredServer:
+    def _make_server(self) -> Server | StructuredServer | MutatingServer:
+        if self._mutated:
+            self._functional = self._family.functional(self._mutated)
+            return MutatingServer(
+                self._positional, self._signature, self._mutated, lambda: self._flattened(())[0].server
+            )
         if not self._signature.is_flat:
             return StructuredServer(self._positional, self._signature, lambda *given: self._family.flat(*given).server)
-        reference = self._positional.__wrapped__ if isinstance(self._positional, FlatReference) else self._positional
+        reference = getattr(self._positional, "fallback", self._positional)
         return Server(self._short_name, reference, self._signature, self._settings, self._variants, self._derive_plan)
 
     def _make_relative(self, reference: Callable[..., Any], **options: Any) -> Operator:
@@ -127,24 +135,12 @@ class Operator:
         from opwright.stages import derive  # imports sympy (0.3 s), which a process that only finds kernels never needs
 
         specs = describe(self._names, args, gradients=recording, numbers=numbers_in(args))
-        derivation = self._guarded(lambda: derive(self._positional, specs, self._short_name, self._save))
+        derivation = guarded(self._positional, lambda: derive(self._positional, specs, self._short_name, self._save))
         self._check_outputs(derivation.plan)
         return derivation
 
     def _derive_plan(self, args: Sequence[Any], recording: bool) -> Plan:
         return self._derive(args, recording).plan
-
-    def _guarded(self, derive: Callable[[], Derived]) -> Derived:
-        """Derive; what torch raises meanwhile becomes a refusal with a place."""
-        try:
-            return derive()
-        except OpwrightError:
-            raise
-        except Exception as error:
-            from opwright.tracing.trace import place_in
-
-            fact = f"tracing it failed with {type(error).__name__}: {str(error).partition(chr(10))[0]}"
-            raise TracingFailed(fact, place=place_in(self.reference, error)) from error
 
     def _check_outputs(self, plan: Plan) -> None:
         outputs = len(plan.result.members)
@@ -174,6 +170,8 @@ class Operator:
 
     def _flattened(self, args: Sequence[Any]) -> tuple[Operator, Sequence[Any]]:
         """The operator that takes these arguments flat, which is this one if they are, and the flat arguments."""
+        if self._functional is not None:
+            return self._functional, args
         if self._signature.is_flat:
             return self, args
         leaves, layout = flatten(tuple(args))
@@ -191,7 +189,7 @@ class Operator:
 
         None if no schema spells its parameters and results, such as a dict.
         """
-        if self._overload is None and self._signature.schema is not None:
+        if self._overload is None and self._signature.schema is not None and not self._mutated:
             flat, args = self._flattened(self._example().args)
             plan = flat._derive(args, recording=False).plan
             if self._overload is None and plan.result.is_plain:
@@ -199,7 +197,7 @@ class Operator:
         return self._overload
 
     def _register(self, outputs: int) -> None:
-        if self._signature.schema is None:
+        if self._signature.schema is None or self._mutated:
             return
         self._overload = register(
             self.name,
@@ -236,10 +234,16 @@ class Operator:
                 return Rung(name, not reason, "derived", reason, variants)
 
     def _count(self) -> int:
-        return self._variants.count() + sum(flat._count() for flat in self._family.flats)
+        return (
+            self._variants.count()
+            + (self._functional._count() if self._functional else 0)
+            + sum(flat._count() for flat in self._family.flats)
+        )
 
     def _why_missing(self, name: RungName) -> str:
         try:
+            if name == "function" and self._mutated:
+                return "an emitted autograd.Function does not change its arguments"
             if name == "cpp":
                 find_compiler(self._settings)
             if self.samples is not None:
@@ -304,7 +308,7 @@ class Operator:
 
         specs = describe(self._names, _requiring_gradients(args), gradients=True)
         place = str(place_of(self.reference))
-        module = self._guarded(lambda: derive_function(self._positional, specs, self._short_name, place))
+        module = guarded(self._positional, lambda: derive_function(self._positional, specs, self._short_name, place))
         return module.text, module.guards, module.result
 
     def function_source(self) -> str:
@@ -360,7 +364,11 @@ def _requiring_gradients(args: Sequence[Any]) -> list[Any]:
 def operator(reference: Callable[..., Any], /) -> Operator: ...
 @overload
 def operator(
-    *, name: str | None = None, samples: SampleFactory | None = None, save: SavePolicy = "auto"
+    *,
+    name: str | None = None,
+    samples: SampleFactory | None = None,
+    save: SavePolicy = "auto",
+    mutates: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], Operator]: ...
 def operator(
     reference: Callable[..., Any] | None = None,
@@ -369,6 +377,7 @@ def operator(
     name: str | None = None,
     samples: SampleFactory | None = None,
     save: SavePolicy = "auto",
+    mutates: Sequence[str] = (),
 ) -> Operator | Callable[[Callable[..., Any]], Operator]:
     """Turn a PyTorch function into an operator.
 
@@ -379,6 +388,7 @@ def operator(
         samples: `(device, dtype) -> iterable of Sample`, or `opwright.shapes(...)`: example arguments for `check`,
             `bench`, `source` and `explain`.
         save: What the backward pass may keep: "auto" chooses, "inputs" recomputes everything, "all" nothing.
+        mutates: Names of the tensors that the function changes.
 
     Raises:
         UnannotatedParameter: If a parameter has no annotation.
@@ -387,4 +397,4 @@ def operator(
     """
     if reference is not None:
         return Operator(reference)
-    return functools.partial(Operator, name=name, samples=samples, save=save)
+    return functools.partial(Operator, name=name, samples=samples, save=save, mutates=mutates)

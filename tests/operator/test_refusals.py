@@ -13,6 +13,7 @@ from opwright.errors import (
     RungMissing,
     SamplesMissing,
     UnannotatedParameter,
+    UndeclaredMutation,
     UnsupportedParameter,
     UnsupportedReturn,
     UntraceableReference,
@@ -153,6 +154,29 @@ def modifies(x: Tensor) -> Tensor:
     return x.add_(1)
 
 
+def modifies_through_a_view(x: Tensor) -> Tensor:
+    x[0].add_(5)
+    return x * 2
+
+
+@pytest.mark.parametrize("reference", [modifies, modifies_through_a_view])
+@pytest.mark.parametrize("gradient", [False, True])
+def test_a_change_of_an_argument_that_is_not_declared_is_refused(reference, gradient):
+    operator = opwright.operator(reference)
+    for _ in range(2):
+        x = torch.ones(3, requires_grad=gradient) * 1
+        with pytest.raises(UndeclaredMutation) as raised:
+            operator(x)
+        assert_says(raised.value, reference, "mutates= does not name", "or change a copy", line=1)
+        assert x.tolist() == [1, 1, 1]
+
+
+def test_mutates_names_tensor_parameters():
+    with pytest.raises(UnsupportedParameter) as raised:
+        opwright.operator(mutates=("y",))(modifies)
+    assert_says(raised.value, modifies, "mutates= names 'y'", "annotated torch.Tensor")
+
+
 def modifies_a_view(x: Tensor) -> Tensor:
     y = x * 2
     y[0].add_(5)
@@ -181,7 +205,6 @@ def with_a_ratio(x: Tensor) -> Tensor:
 @pytest.mark.parametrize(
     ("reference", "why"),
     [
-        (modifies, "the function modifies a tensor in place"),
         (modifies_a_view, "the function modifies a tensor in place"),
         (drops, "the function draws random numbers"),
         (closed, "the function uses a tensor that is not one of its parameters"),

@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional
 
 from opwright.derivation.joint import trace_joint
-from opwright.errors import NoKernel, OpwrightError, UntraceableReference
+from opwright.errors import NoKernel, OpwrightError, UndeclaredMutation, UntraceableReference
 from opwright.ir.integer import holds
 from opwright.tracing.specs import ConstantSpec, TensorSpec, describe
 from opwright.tracing.trace import trace
@@ -127,7 +127,7 @@ def read(x: Tensor) -> Tensor:
 
 REFUSED: dict[str, tuple[Callable[..., Any], type[OpwrightError], str]] = {
     "random numbers": (draw, NoKernel, "draws random numbers"),
-    "an input modified": (change_input, NoKernel, r"modifies a tensor in place \(aten::mul_"),
+    "an input modified": (change_input, UndeclaredMutation, "changes its argument 'x', which mutates= does not name"),
     "a part of a temporary modified": (change_view_of_temporary, NoKernel, "modifies a tensor in place"),
     "a tensor of the closure": (lambda x: x + CLOSED_OVER, NoKernel, "not one of its parameters"),
     "a branch on a value": (branch, UntraceableReference, "branch looks at the values of a tensor"),

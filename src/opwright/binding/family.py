@@ -1,4 +1,4 @@
-"""The operators that one operator needs besides itself: its backward passes, one for each structure of arguments."""
+"""The operators that one operator needs besides itself: backward, flat and functional ones."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch.utils._pytree import TreeSpec
 
+from opwright.binding.mutating import FunctionalReference
 from opwright.binding.variant import Plan
 from opwright.derivation.backward import backward_reference, backward_signature
 from opwright.tracing.flatten import FlatReference, Leaves, flat_signature
@@ -93,6 +94,15 @@ class Family(Generic[Member]):
             name=self._name,
             signature=signature,
             identity=lambda: self._identity_of(f"{layout} {names}"),
+        )
+
+    def functional(self, mutated: Sequence[int]) -> Member:
+        """The operator that gives what its arguments are changed to, and changes none."""
+        return self._make(
+            FunctionalReference(self._reference, mutated),
+            name=self._name,
+            signature=Signature(self._signature.parameters, None, structured=True),
+            identity=lambda: self._identity_of(f"changes {mutated}"),
         )
 
     def _identity_of(self, member: str) -> str | None:

@@ -15,7 +15,7 @@ from opwright.binding.numbers import Numbers, constants_of, numbers_in
 from opwright.binding.rungs import RungName
 from opwright.binding.variant import Plan, Variant
 from opwright.binding.variants import Variants
-from opwright.errors import NoKernel, OpwrightError, TracingFailed, UnsupportedReturn
+from opwright.errors import NoKernel, OpwrightError, TracingFailed, UndeclaredMutation, UnsupportedReturn
 from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
 from opwright.tracing.flatten import Leaves
@@ -156,7 +156,7 @@ class Server:
         way, recording = self._way(args, constants, gradients)
         try:
             return self._run_added(args, way, recording)
-        except UnsupportedReturn:
+        except (UnsupportedReturn, UndeclaredMutation):
             raise
         except TracingFailed as failure:
             result = self.serve_by_reference(args)  # for a wrong call it raises, in its own words

@@ -61,6 +61,10 @@ class FlatReference:
         self.__name__ = reference.__name__
         self._layout = layout
 
+    def fallback(self, *arguments: Any) -> Any:
+        """Call the reference with the arguments as they were given."""
+        return self.__wrapped__(*arguments)
+
     def __call__(self, *leaves: Any) -> Any:
         """Call the reference.
 

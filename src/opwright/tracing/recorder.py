@@ -20,7 +20,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import arg_tree_leaves
 
-from opwright.errors import NoKernel, UntraceableReference
+from opwright.errors import NoKernel, UndeclaredMutation, UntraceableReference
 from opwright.tracing.decompositions import OWN_DECOMPOSITIONS
 from opwright.tracing.lean_torch import core_decompositions
 from opwright.tracing.numbers import NUMBER, NumberTable
@@ -45,6 +45,7 @@ class Recorder(TorchDispatchMode):
         self._watching = False
         self._detached: set[int] = set()
         self._nodes: dict[int, Node] = {}
+        self._inputs: list[torch.Tensor] = []
         self._kept: list[Any] = []  # keeps every fake tensor alive, so that its id stays its own
 
     @contextmanager
@@ -74,6 +75,7 @@ class Recorder(TorchDispatchMode):
     def placeholder(self, name: str, tensor: torch.Tensor) -> Node:
         """Declare an input."""
         node = self.fx.placeholder(name)
+        self._inputs.append(tensor)
         self._bind(tensor, node)
         return node
 
@@ -152,6 +154,7 @@ class Recorder(TorchDispatchMode):
         target: Any = args[0] if args else None
         name = func._schema.name.removeprefix("aten::")
         functional = getattr(getattr(aten, name.removesuffix("_"), None), func._overloadname, None)
+        self._refuse_input(target)
         aliases = self._aliases(target)
         if not name.endswith("_") or functional is None or not aliases:
             raise NoKernel(f"the function modifies a tensor in place ({func.name()})")
@@ -160,6 +163,16 @@ class Recorder(TorchDispatchMode):
         func(*args, **kwargs)
         self._nodes.update((id(alias), self._nodes[id(result)]) for alias in aliases)
         return target
+
+    def _refuse_input(self, target: Any) -> None:
+        memory = _memory(target)
+        for tensor in self._inputs if memory is not None else ():
+            if _memory(tensor) == memory:
+                name = self._nodes[id(tensor)].name
+                raise UndeclaredMutation(
+                    f"the function changes its argument '{name}', which mutates= does not name",
+                    hint=f'give the decorator mutates=("{name}",), or change a copy',
+                )
 
     def _aliases(self, tensor: Any) -> list[torch.Tensor]:
         """All recorded tensors in the memory of a temporary; none if one of them is an input or sees it another way."""
@@ -196,3 +209,7 @@ class Recorder(TorchDispatchMode):
         self._nodes[id(tensor)] = node
         self._kept.append(tensor)
         node.meta.setdefault("val", tensor)
+
+
+def _memory(tensor: Any) -> int | None:
+    return int(tensor.untyped_storage()._cdata) if isinstance(tensor, torch.Tensor) else None

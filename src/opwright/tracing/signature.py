@@ -10,7 +10,7 @@ import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -132,6 +132,23 @@ def place_of(function: Callable[..., Any]) -> Place:
     """The line where a function is defined."""
     code = inspect.unwrap(function).__code__
     return Place(code.co_filename, code.co_firstlineno)
+
+
+def mutated_positions(reference: Callable[..., Any], signature: Signature, names: Sequence[str]) -> tuple[int, ...]:
+    """Where the parameters stand that a reference changes.
+
+    Raises:
+        UnsupportedParameter: If one is no tensor parameter, or others are structures.
+    """
+    tensors = [p.name if p.kind is Kind.TENSOR and not p.optional else "" for p in signature.parameters]
+    for name in names:
+        if name not in tensors or not signature.is_flat:
+            raise UnsupportedParameter(
+                f"mutates= names '{name}', which is not a tensor parameter of {reference.__name__} among plain ones",
+                place=place_of(reference),
+                hint="name parameters annotated torch.Tensor; lists and dicts cannot be beside them yet",
+            )
+    return tuple(tensors.index(name) for name in names)
 
 
 def read_signature(reference: Callable[..., Any]) -> Signature:

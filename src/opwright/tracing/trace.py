@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicO
 from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
-from opwright.errors import OpwrightError, Place, UntraceableReference
+from opwright.errors import OpwrightError, Place, UndeclaredMutation, UntraceableReference
 from opwright.tracing.aliases import MAY_COPY, refuse_views
 from opwright.tracing.graph import Graph, GraphInput
 from opwright.tracing.isolation import in_fresh_thread
@@ -92,6 +92,14 @@ class Session:
                 f"{reference.__name__} looks at the values of a tensor to decide what to do next",
                 place=place_in(reference, error),
                 hint="choose with torch.where, or keep this part outside of the operator",
+            ) from error
+        except RuntimeError as error:
+            if "leaf Variable that requires grad" not in str(error):
+                raise
+            raise UndeclaredMutation(
+                f"{reference.__name__} changes an argument that mutates= does not name",
+                place=place_in(reference, error),
+                hint="name it in mutates= of the decorator, or change a copy",
             ) from error
         for name, value in variables.items():
             if isinstance(value, (tuple, list)):
