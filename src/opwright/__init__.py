@@ -1,10 +1,11 @@
 """opwright: one PyTorch function in, a finished operator out."""
 
 from opwright.benchmark import bench
+from opwright.binding.opaque import opaque
 from opwright.checking import check
 from opwright.operator import Operator, operator
 from opwright.samples import Sample, shapes
 from opwright.version import VERSION
 
-__all__ = ["Operator", "Sample", "bench", "check", "operator", "shapes"]
+__all__ = ["Operator", "Sample", "bench", "check", "opaque", "operator", "shapes"]
 __version__ = VERSION

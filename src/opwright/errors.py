@@ -54,11 +54,19 @@ class UnsupportedReturn(OpwrightError):
 
 
 class UntraceableReference(OpwrightError):
-    """The reference cannot be turned into a graph: its control flow or a shape depends on data."""
+    """The reference cannot be turned into a graph: its control flow, a shape or a number depends on data."""
 
 
 class NoKernel(OpwrightError):
     """No kernel can be derived for this signature (a dtype, a device, an operation); the reference serves the call."""
+
+
+class UndeclaredMutation(OpwrightError):
+    """The reference changes an argument that `mutates=` does not name."""
+
+
+class TracingFailed(NoKernel):
+    """Something raised while the reference was traced: either it cannot be traced, or it was called wrongly."""
 
 
 class CompilerMissing(OpwrightError):

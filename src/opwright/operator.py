@@ -6,22 +6,23 @@ reference ─trace→ Graph ─derive→ Graphs ─lower→ Programs ─passes�
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import torch
 from torch._ops import OpOverload
 
 from opwright.binding.dispatcher import register, row_major
+from opwright.binding.family import Family
 from opwright.binding.function_rung import FunctionRung
+from opwright.binding.mutating import MutatingServer
+from opwright.binding.numbers import numbers_in
 from opwright.binding.rungs import RUNGS, Rung, RungName
 from opwright.binding.server import Server
+from opwright.binding.structured import StructuredServer
 from opwright.binding.variant import Plan, SavePolicy
 from opwright.binding.variants import Variants
-from opwright.derivation.backward import backward_reference, backward_signature
 from opwright.errors import (
-    NoKernel,
     OpwrightError,
     RungMissing,
     SamplesMissing,
@@ -32,15 +33,17 @@ from opwright.samples import Sample, SampleFactory
 from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
 from opwright.tracing.fingerprint import fingerprint
-from opwright.tracing.signature import Signature, place_of, read_signature
+from opwright.tracing.flatten import flatten
+from opwright.tracing.guarded import guarded
+from opwright.tracing.signature import Signature, mutated_positions, place_of, read_signature
 from opwright.tracing.specs import describe
 
 if TYPE_CHECKING:
     from opwright.ir.integer import Condition
     from opwright.stages import Derivation
+    from opwright.tracing.results import Result
 
 DEFAULT_NAMESPACE = "opwright"
-Result = TypeVar("Result")
 _is_grad_enabled = torch.is_grad_enabled
 
 
@@ -65,6 +68,8 @@ class Operator:
         save: SavePolicy = "auto",
         signature: Signature | None = None,
         settings: Settings | None = None,
+        mutates: Sequence[str] = (),
+        identity: Callable[[], str | None] | None = None,
     ) -> None:
         short = name or reference.__name__
         self.name = short if "::" in short else f"{DEFAULT_NAMESPACE}::{short}"
@@ -73,19 +78,42 @@ class Operator:
         self._save = save
         self._signature = signature or read_signature(reference)
         self._settings = settings or Settings.from_environment()
+        self._positional = self._signature.positional(reference)
+        self._mutated = mutated_positions(reference, self._signature, mutates)
+        self._functional: Operator | None = None
+        self._identity = identity or self._fingerprint
         self._arity = len(self._signature.parameters)
         self._names = identifiers([parameter.name for parameter in self._signature.parameters])
         self._variants = Variants(self._identity, self._arity, self._differentiate)
-        self._server = Server(
-            self._short_name, reference, self._signature, self._settings, self._variants, self._derive_plan
+        self._family = Family(
+            self._positional, self.name, self._signature, self._names, self._identity, self._make_relative
         )
+        self._server = self._make_server()
         self._function = FunctionRung(self._short_name, self._names, self._derive_function)
-        self._backwards: dict[tuple[tuple[int, ...], tuple[int, ...]], Operator] = {}
-        self._lock = threading.Lock()
         self._overload: OpOverload | None = None
         functools.update_wrapper(self, reference)
         if self._signature.outputs is not None:
             self._register(self._signature.outputs)
+
+    def _make_server(self) -> Server | StructuredServer | MutatingServer:
+        if self._mutated:
+            self._functional = self._family.functional(self._mutated)
+            return MutatingServer(
+                self._positional, self._signature, self._mutated, lambda: self._flattened(())[0].server
+            )
+        if not self._signature.is_flat:
+            return StructuredServer(self._positional, self._signature, lambda *given: self._family.flat(*given).server)
+        reference = getattr(self._positional, "fallback", self._positional)
+        return Server(self._short_name, reference, self._signature, self._settings, self._variants, self._derive_plan)
+
+    def _make_relative(self, reference: Callable[..., Any], **options: Any) -> Operator:
+        return Operator(reference, save=self._save, settings=self._settings, **options)
+
+    @property
+    def server(self) -> Server:
+        """What serves flat arguments."""
+        assert isinstance(self._server, Server)
+        return self._server
 
     # -- calling ---------------------------------------------------------------------------------------------------
 
@@ -98,7 +126,7 @@ class Operator:
         """The rung that served the last call; None before the first."""
         return self._server.last_rung
 
-    def _identity(self) -> str | None:
+    def _fingerprint(self) -> str | None:
         """What variants are recorded under; asked late, when what the reference calls has been defined too."""
         digest = fingerprint(self.reference)
         return digest and f"{digest} {self.name} {self._save}"
@@ -106,25 +134,16 @@ class Operator:
     def _derive(self, args: Sequence[Any], recording: bool) -> Derivation:
         from opwright.stages import derive  # imports sympy (0.3 s), which a process that only finds kernels never needs
 
-        specs = describe(self._names, args, gradients=recording)
-        derivation = self._guarded(args, lambda: derive(self.reference, specs, self._short_name, self._save))
-        self._check_outputs(derivation.plan.outputs)
+        specs = describe(self._names, args, gradients=recording, numbers=numbers_in(args))
+        derivation = guarded(self._positional, lambda: derive(self._positional, specs, self._short_name, self._save))
+        self._check_outputs(derivation.plan)
         return derivation
 
     def _derive_plan(self, args: Sequence[Any], recording: bool) -> Plan:
         return self._derive(args, recording).plan
 
-    def _guarded(self, args: Sequence[Any], derive: Callable[[], Result]) -> Result:
-        """Derive; for a wrong call the reference says so, in its own words."""
-        try:
-            return derive()
-        except OpwrightError:
-            raise
-        except Exception as error:
-            self.reference(*args)
-            raise NoKernel(f"tracing it failed with {type(error).__name__}: {error}") from error
-
-    def _check_outputs(self, outputs: int) -> None:
+    def _check_outputs(self, plan: Plan) -> None:
+        outputs = len(plan.result.members)
         declared = self._signature.outputs
         if declared is not None and declared != outputs:
             raise UnsupportedReturn(
@@ -132,31 +151,31 @@ class Operator:
                 place=place_of(self.reference),
                 hint="correct the annotation",
             )
-        if self._overload is None:
+        if self._overload is None and plan.result.is_plain:
             self._register(outputs)
 
     # -- differentiating again -------------------------------------------------------------------------------------
 
     def _differentiate(self, arguments: Sequence[Any], incoming: Sequence[Any], plan: Plan) -> Sequence[Any]:
         """The backward pass as an operator of its own: what runs under `create_graph=True`."""
-        found = self.backward_operator(plan)(*arguments, *incoming)
+        given = [value.item() if p in plan.numbers else value for p, value in enumerate(arguments)]
+        found = self.backward_operator(plan)(*given, *incoming)
         return (found,) if isinstance(found, torch.Tensor) else found
 
     def backward_operator(self, plan: Plan) -> Operator:
         """The operator (arguments…, incoming gradients…) → gradients, derived like any other."""
-        wanted = (plan.gradients, plan.tangents)
-        with self._lock:
-            if wanted not in self._backwards:
-                self._backwards[wanted] = self._make_backward(plan)
-            return self._backwards[wanted]
+        return self._family.backward(plan)
 
-    def _make_backward(self, plan: Plan) -> Operator:
-        reference = backward_reference(self.reference, self._arity, plan.gradients, plan.tangents)
-        signature = backward_signature(self._signature, plan.tangents, plan.outputs, len(plan.gradients))
-        suffix = "_".join(self._names[position] for position in plan.gradients)
-        if len(plan.tangents) < plan.outputs:
-            suffix += "".join(f"_of_{position}" for position in plan.tangents)
-        return Operator(reference, name=f"{self.name}_backward_{suffix}", signature=signature, settings=self._settings)
+    # -- structured arguments --------------------------------------------------------------------------------------
+
+    def _flattened(self, args: Sequence[Any]) -> tuple[Operator, Sequence[Any]]:
+        """The operator that takes these arguments flat, which is this one if they are, and the flat arguments."""
+        if self._functional is not None:
+            return self._functional, args
+        if self._signature.is_flat:
+            return self, args
+        leaves, layout = flatten(tuple(args))
+        return self._family.flat(leaves, layout), leaves
 
     # -- the dispatcher --------------------------------------------------------------------------------------------
 
@@ -165,26 +184,37 @@ class Operator:
         return self.name.split("::")[1]
 
     @property
-    def overload(self) -> OpOverload:
-        """The operator at torch's dispatcher; calling it is the same as calling this object."""
-        if self._overload is None:
-            self._derive(self._example().args, recording=False)
-        assert self._overload is not None
+    def overload(self) -> OpOverload | None:
+        """The operator at torch's dispatcher; calling it is the same as calling this object.
+
+        None if no schema spells its parameters and results, such as a dict.
+        """
+        if self._overload is None and self._signature.schema is not None and not self._mutated:
+            flat, args = self._flattened(self._example().args)
+            plan = flat._derive(args, recording=False).plan
+            if self._overload is None and plan.result.is_plain:
+                self._register(plan.outputs)
         return self._overload
 
     def _register(self, outputs: int) -> None:
+        if self._signature.schema is None or self._mutated:
+            return
         self._overload = register(
             self.name,
-            self._signature,
+            self._signature.schema,
             outputs,
             below_autograd=self._run_below_autograd,
-            with_autograd=self.__call__,
+            with_autograd=self._run_with_autograd,
             reference=self.reference,
         )
 
+    def _run_with_autograd(self, *args: Any, **kwargs: Any) -> Any:
+        result = self(*args, **kwargs)
+        return result if self._variants.plain else row_major(result)
+
     def _run_below_autograd(self, *args: Any, **kwargs: Any) -> Any:
         result = self._server.serve_below_autograd(args, kwargs)
-        return row_major(result) if self.last_rung == "composed" else result
+        return row_major(result) if self.last_rung == "composed" or not self._variants.plain else result
 
     # -- rungs -----------------------------------------------------------------------------------------------------
 
@@ -200,15 +230,24 @@ class Operator:
                 return Rung(name, False, "derived", "CUDA kernels are not derived yet")
             case _:
                 reason = self._why_missing(name)
-                variants = self._variants.count() if name == "cpp" else 0
+                variants = self._count() if name == "cpp" else 0
                 return Rung(name, not reason, "derived", reason, variants)
+
+    def _count(self) -> int:
+        return (
+            self._variants.count()
+            + (self._functional._count() if self._functional else 0)
+            + sum(flat._count() for flat in self._family.flats)
+        )
 
     def _why_missing(self, name: RungName) -> str:
         try:
+            if name == "function" and self._mutated:
+                return "an emitted autograd.Function does not change its arguments"
             if name == "cpp":
                 find_compiler(self._settings)
             if self.samples is not None:
-                self._derive_function(self._example().args) if name == "function" else self.derivation()
+                self.function_source() if name == "function" else self.derivation()
         except OpwrightError as error:
             return error.fact
         return ""
@@ -237,7 +276,10 @@ class Operator:
         return self._server.serve(args, kwargs, pinned=True)
 
     def _serve_function(self, *args: Any, **kwargs: Any) -> Any:
-        return self._server.serve_by("function", self._function, self._signature.bind(args, kwargs))
+        flat, given = self._flattened(self._signature.bind(args, kwargs))
+        result = flat.server.serve_by("function", flat._function, given)
+        self._server.last_rung = flat.last_rung
+        return result
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -258,19 +300,21 @@ class Operator:
         Raises:
             SamplesMissing: If the operator has no samples.
         """
-        return self._derive(_requiring_gradients(self._example().args), recording=True)
+        flat, args = self._flattened(self._example().args)
+        return flat._derive(_requiring_gradients(args), recording=True)
 
-    def _derive_function(self, args: Sequence[Any]) -> tuple[str, tuple[Condition, ...]]:
+    def _derive_function(self, args: Sequence[Any]) -> tuple[str, tuple[Condition, ...], Result]:
         from opwright.stages import derive_function
 
         specs = describe(self._names, _requiring_gradients(args), gradients=True)
         place = str(place_of(self.reference))
-        module = self._guarded(args, lambda: derive_function(self.reference, specs, self._short_name, place))
-        return module.text, module.guards
+        module = guarded(self._positional, lambda: derive_function(self._positional, specs, self._short_name, place))
+        return module.text, module.guards, module.result
 
     def function_source(self) -> str:
         """The emitted text of the rung "function", for the first sample."""
-        return self._derive_function(self._example().args)[0]
+        flat, args = self._flattened(self._example().args)
+        return flat._derive_function(args)[0]
 
     def source(self, rung: RungName = "cpp") -> str:
         """The emitted source of a rung, for the first sample.
@@ -320,7 +364,11 @@ def _requiring_gradients(args: Sequence[Any]) -> list[Any]:
 def operator(reference: Callable[..., Any], /) -> Operator: ...
 @overload
 def operator(
-    *, name: str | None = None, samples: SampleFactory | None = None, save: SavePolicy = "auto"
+    *,
+    name: str | None = None,
+    samples: SampleFactory | None = None,
+    save: SavePolicy = "auto",
+    mutates: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], Operator]: ...
 def operator(
     reference: Callable[..., Any] | None = None,
@@ -329,21 +377,24 @@ def operator(
     name: str | None = None,
     samples: SampleFactory | None = None,
     save: SavePolicy = "auto",
+    mutates: Sequence[str] = (),
 ) -> Operator | Callable[[Callable[..., Any]], Operator]:
     """Turn a PyTorch function into an operator.
 
     Args:
-        reference: A function of annotated tensors and Python numbers that returns a tensor or a tuple of tensors.
+        reference: A function of annotated tensors, constants and containers of these that returns tensors, alone or in
+            tuples, lists, dicts and named tuples.
         name: "namespace::name" at torch's dispatcher; by default "opwright::" and the function's name.
         samples: `(device, dtype) -> iterable of Sample`, or `opwright.shapes(...)`: example arguments for `check`,
             `bench`, `source` and `explain`.
         save: What the backward pass may keep: "auto" chooses, "inputs" recomputes everything, "all" nothing.
+        mutates: Names of the tensors that the function changes.
 
     Raises:
         UnannotatedParameter: If a parameter has no annotation.
-        UnsupportedParameter: If an annotation is not a tensor or a Python number.
-        UnsupportedReturn: If the return annotation is not a tensor or a tuple of tensors.
+        UnsupportedParameter: If an annotation is none of these.
+        UnsupportedReturn: If there is no tensor in the return annotation.
     """
     if reference is not None:
         return Operator(reference)
-    return functools.partial(Operator, name=name, samples=samples, save=save)
+    return functools.partial(Operator, name=name, samples=samples, save=save, mutates=mutates)

@@ -21,7 +21,9 @@ from opwright.lowering.lower import lower
 from opwright.passes.optimize import optimize
 from opwright.toolchain.source import Source
 from opwright.tracing.graph import Graph
-from opwright.tracing.specs import ArgumentSpec, TensorSpec
+from opwright.tracing.number_guards import NumberGuard
+from opwright.tracing.results import Result
+from opwright.tracing.specs import ArgumentSpec, NumberSpec, TensorSpec
 from opwright.tracing.trace import trace
 from opwright.version import VERSION
 
@@ -47,10 +49,17 @@ class Derivation:
 
 @dataclass(frozen=True, slots=True)
 class FunctionModule:
-    """The rung "function" for one kind of arguments: a Python module, and for which sizes it is valid."""
+    """The rung "function" for one kind of arguments: a Python module.
+
+    Attributes:
+        text: The module.
+        guards: For which sizes it is valid.
+        result: The structure of what the reference returns; the module gives the tensors that are computed.
+    """
 
     text: str
     guards: tuple[Condition, ...]
+    result: Result
 
 
 def derive(
@@ -73,14 +82,16 @@ def derive(
         joint = trace_joint(reference, specs)
         if any(gradient is not None for gradient in joint.gradients):
             return _derive_with_gradients(joint, specs, name, save)
-    graph, bare = trace(reference, specs)
+    graph, result = trace(reference, specs)
     forward = optimize(lower(graph, f"{name}_forward", _named_inputs(graph), _outputs(graph), graph.guards))
     plan = Plan(
         forward=_source(forward),
         backward=None,
         outputs=len(graph.outputs),
-        bare=bare,
-        tensors=_tensors(specs),
+        result=result,
+        tensors=_positions(specs, TensorSpec | NumberSpec),
+        numbers=_positions(specs, NumberSpec),
+        number_guards=_number_guards(graph, specs),
         tangents=(),
         gradients=(),
         saved=Saved((), 0, (), ()),
@@ -120,8 +131,8 @@ def derive_function(
             parameters.append(TensorParameter(spec.name, results.get(position)))
         else:
             parameters.append(ConstantParameter(spec.name, spec.value))
-    layout = FunctionLayout(tuple(parameters), joint.bare, name, place, VERSION)
-    return FunctionModule(emit_function(name, forward, backward, layout), forward.guards)
+    layout = FunctionLayout(tuple(parameters), joint.result.is_bare, name, place, VERSION)
+    return FunctionModule(emit_function(name, forward, backward, layout), forward.guards, joint.result)
 
 
 def _derive_with_gradients(joint: Joint, specs: tuple[ArgumentSpec, ...], name: str, save: SavePolicy) -> Derivation:
@@ -146,8 +157,10 @@ def _derive_with_gradients(joint: Joint, specs: tuple[ArgumentSpec, ...], name: 
         forward=_source(forward),
         backward=_source(backward),
         outputs=len(graph.outputs),
-        bare=joint.bare,
-        tensors=_tensors(specs),
+        result=joint.result,
+        tensors=_positions(specs, TensorSpec | NumberSpec),
+        numbers=_positions(specs, NumberSpec),
+        number_guards=_number_guards(graph, specs),
         tangents=tuple(position for position, node in enumerate(joint.tangents) if node is not None),
         gradients=tuple(position for position, _ in gradients),
         saved=_saved(joint, kept, backward, positions),
@@ -181,8 +194,13 @@ def _outputs(graph: Graph) -> list[tuple[str, Node]]:
     return [(f"output_{p}" if count > 1 else "output", node) for p, node in enumerate(graph.outputs)]
 
 
-def _tensors(specs: Sequence[ArgumentSpec]) -> tuple[int, ...]:
-    return tuple(position for position, spec in enumerate(specs) if isinstance(spec, TensorSpec))
+def _positions(specs: Sequence[ArgumentSpec], kind: Any) -> tuple[int, ...]:
+    return tuple(position for position, spec in enumerate(specs) if isinstance(spec, kind))
+
+
+def _number_guards(graph: Graph, specs: Sequence[ArgumentSpec]) -> tuple[tuple[int, NumberGuard], ...]:
+    positions = {spec.name: position for position, spec in enumerate(specs)}
+    return tuple((positions[guard.name], guard) for guard in graph.number_guards)
 
 
 def _source(program: Program) -> Source:

@@ -43,7 +43,7 @@ def test_gradients_can_be_left_out():
     assert kind_of([ONES], gradients=False) == kind_of([asking], gradients=False)
 
 
-@pytest.mark.parametrize("value", [[1], {}, (1,), 1j, object(), torch.float32])
+@pytest.mark.parametrize("value", [[1], {}, (1,), 1j, object()])
 def test_what_a_kernel_is_not_specialised_to(value):
-    assert are_constants([1, 1.0, True, None, "text"])
+    assert are_constants([1, 1.0, True, None, "text", torch.float32])
     assert not are_constants([1, value])

@@ -12,7 +12,7 @@ from torch.nn import functional
 from opwright.derivation.backward import backward_reference, backward_signature
 from opwright.derivation.joint import trace_joint
 from opwright.derivation.tangents import tangent_names
-from opwright.errors import NoKernel
+from opwright.tracing.results import Given, Made
 from opwright.tracing.signature import read_signature
 from tests.derived import lowered_joint, run, specs_of
 
@@ -56,8 +56,8 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
 def test_gradients_are_those_of_autograd(reference: Callable[..., Any], arguments: tuple[Tensor, ...]) -> None:
     joint, program = lowered_joint(reference, specs_of("xyz"[: len(arguments)], arguments))
     returned = reference(*arguments)
-    outputs = (returned,) if isinstance(returned, Tensor) else returned
-    assert joint.bare == isinstance(returned, Tensor)
+    outputs = tuple(dict.fromkeys([returned] if isinstance(returned, Tensor) else returned))
+    assert joint.result.is_bare == isinstance(returned, Tensor)
     assert [tangent is not None for tangent in joint.tangents] == [output.requires_grad for output in outputs]
     flowing = [output for output in outputs if output.requires_grad]
     incoming = [torch.randn(output.shape, generator=GENERATOR, dtype=output.dtype) for output in flowing]
@@ -74,9 +74,10 @@ def test_no_gradient_for_what_requires_none() -> None:
     assert [gradient is not None for gradient in joint.gradients] == [True, False]
 
 
-def test_an_argument_returned_as_it_is_is_refused() -> None:
-    with pytest.raises(NoKernel, match="returns one of its arguments as it is"):
-        trace_joint(lambda x, y: (x, x * y), specs_of("xy", (normal(3), normal(3))))
+def test_an_argument_returned_as_it_is_is_no_output_of_the_graph() -> None:
+    joint = trace_joint(lambda x, y: (x, x * y), specs_of("xy", (normal(3), normal(3))))
+    assert joint.result.members == (Given(0), Made(0))
+    assert len(joint.graph.outputs) == len(joint.tangents) == 1
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def backward_results(joint: Joint, policy: str, arguments: tuple[Tensor, ...], i
 def test_policies_agree(reference: Callable[..., Any], arguments: tuple[Tensor, ...]) -> None:
     joint = joint_of(reference, arguments)
     returned = reference(*arguments)
-    outputs = [o for o in ((returned,) if isinstance(returned, Tensor) else returned) if o.requires_grad]
+    outputs = [o for o in dict.fromkeys([returned] if isinstance(returned, Tensor) else returned) if o.requires_grad]
     incoming = [normal(*output.shape).detach() for output in outputs]
     expected = [g for g in torch.autograd.grad(outputs, arguments, incoming, allow_unused=True) if g is not None]
     for policy in POLICIES:

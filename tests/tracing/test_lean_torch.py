@@ -81,7 +81,7 @@ assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
     "tracing works with the compiler": """
 import torch._dynamo
 joint = trace_joint(lambda x: torch.tanh(x), [TensorSpec("x", torch.float32, (4, 3), True)])
-assert joint.bare and sys.modules["torch._dynamo"].__file__
+assert joint.result.is_bare and sys.modules["torch._dynamo"].__file__
 """,
     "a disabled function is disabled by the compiler later": """
 @torch._disable_dynamo

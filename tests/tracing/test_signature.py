@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Optional
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Optional
 
 import pytest
 import torch
@@ -10,6 +10,15 @@ from opwright.errors import OpwrightError, UnannotatedParameter, UnsupportedPara
 from opwright.tracing.signature import place_of, read_signature
 
 Tensor = torch.Tensor
+
+
+class Pair(NamedTuple):
+    left: Tensor
+    right: Tensor
+
+
+class Untyped(NamedTuple):
+    left: set[int]
 
 
 def plain(x: Tensor, y: torch.Tensor) -> Tensor: ...
@@ -25,27 +34,39 @@ def listed(xs: list[Tensor]) -> Tensor: ...
 def either(x: Tensor, alpha: float | int) -> Tensor: ...
 def returns_number(x: Tensor) -> float: ...
 def returns_any_number(x: Tensor) -> tuple[Tensor, ...]: ...
+def returns_numbers(x: Tensor) -> list[float]: ...
+def bare_list(xs: list) -> Tensor: ...  # type: ignore[type-arg]
+def of_sets(xs: set[int]) -> Tensor: ...
+def untyped_pair(pair: Untyped) -> Tensor: ...
+def lists(xs: Sequence[Tensor | None], sizes: tuple[int, ...] = (1, 2), dtype: torch.dtype | None = None) -> Tensor: ...
+def structures(state: Pair, weights: dict[str, list[Tensor]], *, either: float | Tensor = 1.0) -> Pair: ...
 
 
-READ: dict[Callable[..., Any], tuple[list[str], int | None]] = {
+READ: dict[Callable[..., Any], tuple[list[str | None], int | None]] = {
     plain: (["Tensor x", "Tensor y"], 1),
     numbers: (["Tensor x", "float alpha", "int count=3", "bool keep=True", 'str mode="none"'], 2),
     optional: (["Tensor x", "Tensor? bias=None", "float? scale=None"], None),
+    keyword_only: (["Tensor x", "float alpha"], 1),
+    listed: (["Tensor[] xs"], 1),
+    either: (["Tensor x", None], 1),
+    returns_any_number: (["Tensor x"], None),
+    lists: (["Tensor?[] xs", "int[] sizes=[1, 2]", "ScalarType? dtype=None"], 1),
+    structures: ([None, None, None], None),
 }
 REFUSED: dict[Callable[..., Any], tuple[type[OpwrightError], str]] = {
     unannotated: (UnannotatedParameter, "parameter 'x' of unannotated has no annotation"),
     variadic: (UnsupportedParameter, "variadic takes a variable number of arguments"),
     keywords: (UnsupportedParameter, "keywords takes a variable number of arguments"),
-    keyword_only: (UnsupportedParameter, "'alpha' of keyword_only can be given by keyword only"),
-    listed: (UnsupportedParameter, "parameter 'xs' of listed is annotated list"),
-    either: (UnsupportedParameter, "parameter 'alpha' of either is annotated"),
+    bare_list: (UnsupportedParameter, "parameter 'xs' of bare_list is annotated <class 'list'>"),
+    of_sets: (UnsupportedParameter, "parameter 'xs' of of_sets is annotated set"),
+    untyped_pair: (UnsupportedParameter, "parameter 'pair' of untyped_pair is annotated"),
     returns_number: (UnsupportedReturn, "returns_number is annotated to return"),
-    returns_any_number: (UnsupportedReturn, "returns_any_number is annotated to return"),
+    returns_numbers: (UnsupportedReturn, "returns_numbers is annotated to return"),
 }
 
 
 @pytest.mark.parametrize(("reference", "expected"), READ.items())
-def test_read(reference: Callable[..., Any], expected: tuple[list[str], int | None]) -> None:
+def test_read(reference: Callable[..., Any], expected: tuple[list[str | None], int | None]) -> None:
     signature = read_signature(reference)
     assert ([parameter.schema for parameter in signature.parameters], signature.outputs) == expected
 

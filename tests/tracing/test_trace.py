@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional
 
 from opwright.derivation.joint import trace_joint
-from opwright.errors import NoKernel, OpwrightError, UnsupportedReturn, UntraceableReference
+from opwright.errors import NoKernel, OpwrightError, UndeclaredMutation, UntraceableReference
 from opwright.ir.integer import holds
 from opwright.tracing.specs import ConstantSpec, TensorSpec, describe
 from opwright.tracing.trace import trace
@@ -32,11 +32,11 @@ def lltm_cell(gates: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def test_names_of_local_variables() -> None:
-    graph, bare = trace(lltm_cell, [spec("gates", 4, 9), spec("old_cell", 4, 3)])
+    graph, result = trace(lltm_cell, [spec("gates", 4, 9), spec("old_cell", 4, 3)])
     assert {"gates", "old_cell", "i", "o", "g", "cell"} <= set(graph.names.values())
     assert graph.names[graph.outputs[1]] == "cell"
     assert [given.name for given in graph.inputs] == ["gates", "old_cell"]
-    assert not bare
+    assert not result.is_bare
 
 
 def test_members_of_a_local_tuple_are_numbered() -> None:
@@ -44,9 +44,9 @@ def test_members_of_a_local_tuple_are_numbered() -> None:
         halves = x.chunk(2)
         return halves[0] * halves[1]
 
-    graph, bare = trace(reference, [spec("x", 4)])
+    graph, result = trace(reference, [spec("x", 4)])
     assert {"halves_0", "halves_1"} <= set(graph.names.values())
-    assert bare
+    assert result.is_bare
 
 
 def test_a_profiler_of_the_caller_is_put_back() -> None:
@@ -127,15 +127,17 @@ def read(x: Tensor) -> Tensor:
 
 REFUSED: dict[str, tuple[Callable[..., Any], type[OpwrightError], str]] = {
     "random numbers": (draw, NoKernel, "draws random numbers"),
-    "an input modified": (change_input, NoKernel, r"modifies a tensor in place \(aten::mul_"),
+    "an input modified": (change_input, UndeclaredMutation, "changes its argument 'x', which mutates= does not name"),
     "a part of a temporary modified": (change_view_of_temporary, NoKernel, "modifies a tensor in place"),
     "a tensor of the closure": (lambda x: x + CLOSED_OVER, NoKernel, "not one of its parameters"),
     "a branch on a value": (branch, UntraceableReference, "branch looks at the values of a tensor"),
     "a value as a number": (read, UntraceableReference, "read looks at the values of a tensor"),
-    "no tensor": (lambda x: 3, UnsupportedReturn, "returns a int"),
-    "a list": (lambda x: [x], UnsupportedReturn, "returns a list"),
-    "a number among tensors": (lambda x: (x + 1, 3), UnsupportedReturn, "returns a int at position 1"),
-    "nothing": (lambda x: (), UnsupportedReturn, "returns nothing"),
+    "no tensor": (lambda x: 3, NoKernel, "returns no tensor that it computes"),
+    "an argument": (lambda x: [x], NoKernel, "returns no tensor that it computes"),
+    "a size among tensors": (lambda x: (x + 1, x.shape[0]), NoKernel, "returns a SymInt at position 1"),
+    "nothing": (lambda x: (), NoKernel, "returns no tensor that it computes"),
+    "a view of an argument": (lambda x: x[1:], NoKernel, "returns a view of one of its arguments"),
+    "two views": (lambda x: (lambda y: (y[1:], y[:-1]))(x * 2), NoKernel, "returns two views of the same memory"),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -19,7 +19,7 @@ class OperatorFunction(Function):
     """Runs the first variant that takes the arguments: `apply(variants, *arguments)`."""
 
     @staticmethod
-    def forward(ctx: Any, variants: Sequence[Variant], *arguments: Any) -> Any:
+    def forward(ctx: Any, variants: Iterable[Variant], *arguments: Any) -> Any:
         """Run the forward kernel and keep what the backward pass reads."""
         variant, made = run_forward(variants, arguments)
         plan = variant.plan
@@ -33,7 +33,7 @@ class OperatorFunction(Function):
             ctx.save_for_backward(*kept, *made[plan.outputs :])
         if not variant.all_outputs_differentiable:
             ctx.mark_non_differentiable(*[made[p] for p in range(plan.outputs) if p not in plan.tangents])
-        if plan.bare:
+        if variant.bare:
             return made[0]
         return made[: plan.outputs] if plan.saved.intermediates else made
 
@@ -58,11 +58,26 @@ class OperatorFunction(Function):
         return tuple(gradients)
 
 
+class Chosen:
+    """Variants to try; remembers the last that was tried, which is the one that took the arguments."""
+
+    __slots__ = ("_variants", "variant")
+
+    def __init__(self, variants: Sequence[Variant]) -> None:
+        self._variants = variants
+        self.variant: Variant
+
+    def __iter__(self) -> Iterator[Variant]:
+        for variant in self._variants:
+            self.variant = variant
+            yield variant
+
+
 # `Function.apply` without its questions about function transforms, which the caller has asked already.
 apply: Callable[..., Any] = super(Function, OperatorFunction).apply
 
 
-def run_forward(variants: Sequence[Variant], arguments: Sequence[Any]) -> tuple[Variant, Sequence[torch.Tensor]]:
+def run_forward(variants: Iterable[Variant], arguments: Sequence[Any]) -> tuple[Variant, Sequence[torch.Tensor]]:
     """Run the first variant that takes the arguments; its results are outputs, then intermediates.
 
     Raises:
@@ -71,6 +86,8 @@ def run_forward(variants: Sequence[Variant], arguments: Sequence[Any]) -> tuple[
     for variant in variants:
         if variant.only_tensors:
             made = variant.forward(*arguments)
+        elif not all(guard.holds(arguments[p].item()) for p, guard in variant.plan.number_guards):
+            continue
         else:
             made = variant.forward(*[arguments[position] for position in variant.plan.tensors])
         if variant.forward_single:

@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 from torch._ops import OpOverload
-
-from opwright.tracing.signature import Signature
+from torch.utils._pytree import tree_map_only
 
 _libraries: dict[str, torch.library.Library] = {}
 _lock = threading.Lock()
@@ -17,7 +16,7 @@ _lock = threading.Lock()
 
 def register(
     qualified_name: str,
-    signature: Signature,
+    parameters: str,
     outputs: int,
     *,
     below_autograd: Callable[..., Any],
@@ -28,7 +27,7 @@ def register(
 
     Args:
         qualified_name: "namespace::name".
-        signature: Its parameters.
+        parameters: Its parameters as a schema spells them.
         outputs: How many tensors it returns.
         below_autograd: Serves calls that record no gradients; its results own their memory.
         with_autograd: Serves the rest, transforms included.
@@ -36,7 +35,6 @@ def register(
     """
     namespace, name = qualified_name.split("::")
     returns = "Tensor" if outputs == 1 else f"({', '.join(['Tensor'] * outputs)})"
-    parameters = ", ".join(parameter.schema for parameter in signature.parameters)
     with _lock:
         if qualified_name in _libraries:
             _libraries.pop(qualified_name)._destroy()
@@ -53,9 +51,7 @@ def register(
 
 def row_major(returned: Any) -> Any:
     """The results as every rung gives them to the dispatcher: dense, row by row, in memory of their own."""
-    if isinstance(returned, torch.Tensor):
-        return returned.clone(memory_format=torch.contiguous_format)
-    return tuple(row_major(member) for member in returned)
+    return tree_map_only(torch.Tensor, lambda tensor: tensor.clone(memory_format=torch.contiguous_format), returned)
 
 
 def _fake(reference: Callable[..., Any]) -> Callable[..., Any]:

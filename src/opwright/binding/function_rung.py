@@ -12,6 +12,7 @@ import torch
 from opwright.binding.kinds import Key, kind_of
 from opwright.ir.integer import Condition, holds
 from opwright.ir.program import size_symbol
+from opwright.tracing.results import Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,11 @@ class _Module:
     kind: Key
     guards: tuple[Condition, ...]
     function: Callable[..., Any]
+    result: Result
+
+    def __call__(self, arguments: Sequence[Any]) -> Any:
+        made = self.function(*arguments)
+        return made if self.result.is_plain else self.result.rebuild(made, arguments)
 
 
 class FunctionRung:
@@ -27,14 +33,14 @@ class FunctionRung:
     Args:
         name: What the emitted function is called.
         parameters: The names of the operator's parameters.
-        derive: Gives the text of a module and its guards, for arguments.
+        derive: Gives the text of a module, its guards and the structure of its result, for arguments.
     """
 
     def __init__(
         self,
         name: str,
         parameters: Sequence[str],
-        derive: Callable[[Sequence[Any]], tuple[str, tuple[Condition, ...]]],
+        derive: Callable[[Sequence[Any]], tuple[str, tuple[Condition, ...], Result]],
     ) -> None:
         self._name = name
         self._parameters = parameters
@@ -51,10 +57,10 @@ class FunctionRung:
         sizes = self._sizes(arguments)
         for module in self._modules:
             if module.kind == kind and all(holds(guard, sizes) for guard in module.guards):
-                return module.function(*arguments)
-        text, guards = self._derive(arguments)
-        self._modules.insert(0, _Module(kind, guards, self._load(text)))
-        return self._modules[0].function(*arguments)
+                return module(arguments)
+        text, guards, result = self._derive(arguments)
+        self._modules.insert(0, _Module(kind, guards, self._load(text), result))
+        return self._modules[0](arguments)
 
     def _sizes(self, arguments: Sequence[Any]) -> dict[str, int]:
         return {

@@ -10,7 +10,7 @@ import torch
 Key = tuple[Any, ...]
 
 
-_CONSTANTS = (type(None), bool, int, float, str)
+_CONSTANTS = (type(None), bool, int, float, str, torch.dtype)
 
 
 def are_constants(values: Iterable[object]) -> bool:

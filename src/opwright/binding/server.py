@@ -8,15 +8,17 @@ from typing import Any
 
 import torch
 
-from opwright.binding.autograd import Declined, apply, run_forward
+from opwright.binding.autograd import Chosen, Declined, apply, run_forward
 from opwright.binding.environment import are_plain, is_quiet
-from opwright.binding.kinds import Key, are_constants, constant_key
+from opwright.binding.kinds import Key, are_constants
+from opwright.binding.numbers import Numbers, constants_of, numbers_in
 from opwright.binding.rungs import RungName
 from opwright.binding.variant import Plan, Variant
 from opwright.binding.variants import Variants
-from opwright.errors import NoKernel, OpwrightError, UnsupportedReturn, UntraceableReference
+from opwright.errors import NoKernel, OpwrightError, TracingFailed, UndeclaredMutation, UnsupportedReturn
 from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
+from opwright.tracing.flatten import Leaves
 from opwright.tracing.signature import Kind, Signature
 
 _is_grad_enabled = torch.is_grad_enabled
@@ -56,13 +58,14 @@ class Server:
         self._served = variants.by_call
         self._arity = len(signature.parameters)
         self._only_tensors = all(p.kind is Kind.TENSOR and not p.optional for p in signature.parameters)
+        self._numbers = Numbers()
         self._said: set[str] = set()
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
         """Serve a call; a pinned one raises where another would run the reference."""
         if kwargs or len(args) != self._arity:
             args = self._signature.bind(args, kwargs)
-        if self._only_tensors and is_quiet() and are_plain(args):
+        if self._only_tensors and self._variants.plain and is_quiet() and are_plain(args):
             try:
                 if _is_grad_enabled():  # `_run`, written out: a tenth of a microsecond for each function less
                     mask = tuple([tensor.requires_grad for tensor in args])
@@ -77,7 +80,11 @@ class Server:
 
     def serve_below_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Serve a call that records no gradients, whatever its tensors ask for."""
-        return self._serve_slowly(self._signature.bind(args, kwargs), pinned=False, gradients=False)
+        return self.serve_leaves_below_autograd(self._signature.bind(args, kwargs))
+
+    def serve_leaves_below_autograd(self, args: Sequence[Any]) -> Any:
+        """The same for arguments that are in order."""
+        return self._serve_slowly(args, pinned=False, gradients=False)
 
     def serve_by(self, rung: RungName, function: Callable[..., Any], args: Sequence[Any]) -> Any:
         """Serve a call by another rung's function, where kernels could be asked too; elsewhere by the reference."""
@@ -90,22 +97,30 @@ class Server:
     def serve_by_reference(self, args: Sequence[Any]) -> Any:
         """Run the function as written."""
         self.last_rung = "composed"
-        return self._reference(*args)
+        return self._reference(*(args.given if isinstance(args, Leaves) else args))
 
     def _run(self, args: Sequence[Any], constants: Key) -> Any:
         """Run kernels that are at hand; raises Declined if there are none for these arguments."""
         if _is_grad_enabled():
             mask = self._mask(args)
             if True in mask:
-                result = apply(self._served.get((mask, constants), ()), *args)
+                chosen = Chosen(self._served.get((mask, constants), ()))
+                result = apply(chosen, *args)
                 self.last_rung = "cpp"
-                return result
+                return result if chosen.variant.plain else self._rebuilt(chosen.variant, result, args)
         return self._run_forward(args, constants)
 
     def _run_forward(self, args: Sequence[Any], constants: Key) -> Any:
         variant, made = run_forward(self._served.get(((), constants), ()), args)
         self.last_rung = "cpp"
-        return made[0] if variant.plan.bare else made
+        if variant.bare:
+            return made[0]
+        return made if variant.plain else self._rebuilt(variant, made, args)
+
+    def _rebuilt(self, variant: Variant, made: Sequence[torch.Tensor], args: Sequence[Any]) -> Any:
+        """The structure that the reference returns."""
+        result = variant.plan.result
+        return result.rebuild(made, args) if result.takes(args) else self.serve_by_reference(args)
 
     def _mask(self, args: Sequence[Any]) -> tuple[bool, ...]:
         """Which arguments require gradients."""
@@ -117,19 +132,45 @@ class Server:
         """Find or make the variant for these arguments, or run the reference and say why."""
         if not self._is_ordinary(args):
             return self.serve_by_reference(args)
-        constants = tuple([constant_key(a) for a in args if not isinstance(a, torch.Tensor)])
-        recording = gradients and torch.is_grad_enabled() and True in self._mask(args)
-        way = (self._mask(args) if recording else (), constants)
+        prepared, constants = self._numbers.prepare(args)
+        if prepared is args:
+            return self._serve_as_given(args, constants, pinned=pinned, gradients=gradients)
+        way, recording = self._way(prepared, constants, gradients)
+        try:
+            return self._run_added(prepared, way, recording)
+        except (OpwrightError, Declined) as refusal:
+            if isinstance(refusal, TracingFailed):
+                self._variants.refuse(way, prepared, refusal)
+        result = self._serve_as_given(args, constants_of(args), pinned=pinned, gradients=gradients)
+        if self.last_rung == "cpp" and way not in self._served:
+            self._numbers.settle(numbers_in(prepared))
+        return result
+
+    def _way(self, args: Sequence[Any], constants: Key, gradients: bool) -> tuple[Key, bool]:
+        """The way of calling, and whether gradients are recorded."""
+        mask = self._mask(args)
+        recording = gradients and torch.is_grad_enabled() and True in mask
+        return (mask if recording else (), constants), recording
+
+    def _serve_as_given(self, args: Sequence[Any], constants: Key, *, pinned: bool, gradients: bool) -> Any:
+        way, recording = self._way(args, constants, gradients)
         try:
             return self._run_added(args, way, recording)
-        except (UntraceableReference, UnsupportedReturn):
+        except (UnsupportedReturn, UndeclaredMutation):
             raise
+        except TracingFailed as failure:
+            result = self.serve_by_reference(args)  # for a wrong call it raises, in its own words
+            self._variants.refuse(way, args, failure)
+            if pinned:
+                raise
+            self._say(failure)
+            return result
         except OpwrightError as refusal:
             if pinned:
                 raise
             self._say(refusal)
         except Declined:
-            self._variants.refuse(way, args, "its kernel declines these arguments")
+            self._variants.refuse(way, args, NoKernel("its kernel declines these arguments"))
         return self.serve_by_reference(args)
 
     def _run_added(self, args: Sequence[Any], way: Key, recording: bool) -> Any:
@@ -166,7 +207,8 @@ class Server:
 
     def _say(self, refusal: OpwrightError) -> None:
         """Tell once, in one sentence, why the reference serves."""
-        text = f"opwright: {self._name} runs its reference: {refusal.fact}"
+        where = f"{refusal.place}: " if refusal.place else ""
+        text = f"opwright: {self._name} runs its reference: {where}{refusal.fact}"
         if self._settings.notify and text not in self._said:
             print(text + (f" (hint: {refusal.hint})" if refusal.hint else ""), file=sys.stderr)
         self._said.add(text)

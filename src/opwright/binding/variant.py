@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 from opwright.binding.kernel import Kernel, load_kernel
 from opwright.toolchain.source import Source
+from opwright.tracing.number_guards import NumberGuard
+from opwright.tracing.results import Result
 
 SavePolicy = Literal["auto", "inputs", "all"]
 Differentiate = Callable[[Sequence[Any], Sequence[Any], "Plan"], Sequence[Any]]
@@ -42,9 +44,11 @@ class Plan:
     Attributes:
         forward: The source of the forward pass.
         backward: The source of the backward pass; None when no gradient was asked for.
-        outputs: How many tensors the operator returns.
-        bare: Whether it returns one tensor instead of a tuple.
+        outputs: How many tensors the forward pass computes to be returned.
+        result: The structure they are returned in.
         tensors: Positions of the arguments that are tensors.
+        numbers: Positions of those that stand for Python floats.
+        number_guards: For which values of these it is valid, by position.
         tangents: Positions of the outputs that have an incoming gradient.
         gradients: For each result of the backward kernel, the position of the argument it belongs to.
         saved: What crosses to the backward pass.
@@ -53,8 +57,10 @@ class Plan:
     forward: Source
     backward: Source | None
     outputs: int
-    bare: bool
+    result: Result
     tensors: tuple[int, ...]
+    numbers: tuple[int, ...]
+    number_guards: tuple[tuple[int, NumberGuard], ...]
     tangents: tuple[int, ...]
     gradients: tuple[int, ...]
     saved: Saved
@@ -64,9 +70,21 @@ class Plan:
         """What has to be built."""
         return (self.forward,) if self.backward is None else (self.forward, self.backward)
 
-    def to_record(self) -> dict[str, Any]:
-        """Plain data for the record store."""
-        return asdict(self)
+    def to_record(self) -> dict[str, Any] | None:
+        """Plain data for the record store; None if there is a class of the user's in the result."""
+        result = self.result.to_record()
+        return result and {
+            "forward": asdict(self.forward),
+            "backward": self.backward and asdict(self.backward),
+            "outputs": self.outputs,
+            "result": result,
+            "tensors": self.tensors,
+            "numbers": self.numbers,
+            "number_guards": [(position, asdict(guard)) for position, guard in self.number_guards],
+            "tangents": self.tangents,
+            "gradients": self.gradients,
+            "saved": asdict(self.saved),
+        }
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Plan:
@@ -76,8 +94,10 @@ class Plan:
             forward=Source(**record["forward"]),
             backward=Source(**record["backward"]) if record["backward"] else None,
             outputs=record["outputs"],
-            bare=record["bare"],
+            result=Result.from_record(record["result"]),
             tensors=tuple(record["tensors"]),
+            numbers=tuple(record["numbers"]),
+            number_guards=tuple((position, NumberGuard(**guard)) for position, guard in record["number_guards"]),
             tangents=tuple(record["tangents"]),
             gradients=tuple(record["gradients"]),
             saved=Saved(
@@ -98,7 +118,9 @@ class Variant:
         differentiate: `(arguments, incoming gradients, plan) -> gradients`, differentiable in both.
         forward: Tensors in, outputs and intermediates out.
         backward: Saved tensors, incoming gradients and sizes in, gradients out.
-        only_tensors: Whether every argument is a tensor.
+        only_tensors: Whether every argument is a tensor, and no values are to be asked for.
+        bare: Whether the operator returns one tensor that it computes.
+        plain: Whether it returns what `forward` gives first, as it is.
         forward_single: Whether `forward` returns one bare tensor.
         backward_single: Whether `backward` does.
         keeps_all_arguments: Whether all arguments are tensors and all are saved, in order.
@@ -112,6 +134,8 @@ class Variant:
     forward: Kernel
     backward: Kernel | None
     only_tensors: bool
+    bare: bool
+    plain: bool
     forward_single: bool
     backward_single: bool
     keeps_all_arguments: bool
@@ -129,7 +153,9 @@ def load_variant(plan: Plan, libraries: Sequence[Path], arity: int, differentiat
         differentiate=differentiate,
         forward=kernels[0],
         backward=kernels[1] if plan.backward else None,
-        only_tensors=plan.tensors == every,
+        only_tensors=plan.tensors == every and not plan.number_guards,
+        bare=plan.result.is_bare,
+        plain=plan.result.is_plain,
         forward_single=plan.outputs + plan.saved.intermediates == 1,
         backward_single=len(plan.gradients) == 1,
         keeps_all_arguments=plan.saved.contributing == every,

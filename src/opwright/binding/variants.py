@@ -14,7 +14,7 @@ import torch
 
 from opwright.binding.kinds import Key, kind_of
 from opwright.binding.variant import Differentiate, Plan, Variant, load_variant
-from opwright.errors import NoKernel, OpwrightError
+from opwright.errors import NoKernel, OpwrightError, TracingFailed
 from opwright.settings import Settings
 from opwright.toolchain.build import build
 from opwright.toolchain.records import RecordStore
@@ -26,6 +26,10 @@ class Variants:
     """All variants of an operator, the latest used first for each way of calling it.
 
     A way of calling is which arguments require gradients, and the values of those that are not tensors.
+
+    Attributes:
+        plain: Whether every variant returns what its kernel gives, as it is.
+        by_call: The variants for each way of calling.
     """
 
     def __init__(self, identity: Callable[[], str | None], arity: int, differentiate: Differentiate) -> None:
@@ -33,6 +37,7 @@ class Variants:
         self._load = functools.partial(load_variant, arity=arity, differentiate=differentiate)
         self._lock = threading.RLock()
         self._refusals: dict[Key, OpwrightError] = {}
+        self.plain = True
         self.by_call: dict[Key, list[Variant]] = {}
 
     def add(
@@ -67,11 +72,16 @@ class Variants:
                 return False
             if len(known) >= _MOST_VARIANTS:
                 raise self._refuse(kind, NoKernel(f"it was traced for {_MOST_VARIANTS} kinds of sizes already"))
+            if not known and sum(other[0] == way[0] for other in self.by_call) >= _MOST_VARIANTS:
+                raise NoKernel(f"it has kernels for {_MOST_VARIANTS} combinations of constants already")
             try:
                 recorded = self._recorded(kind, known, settings)
                 variant = recorded or self._derived(kind, settings, derive)
+            except TracingFailed:
+                raise  # a wrong call, perhaps, and a right one may be of the same kind
             except OpwrightError as refusal:
                 raise self._refuse(kind, refusal) from None
+            self.plain = self.plain and variant.plain
             self.by_call[way] = [variant, *known]
             return recorded is None
 
@@ -81,9 +91,9 @@ class Variants:
         self._record(kind, plan, settings)
         return variant
 
-    def refuse(self, way: Key, arguments: Sequence[Any], reason: str) -> None:
+    def refuse(self, way: Key, arguments: Sequence[Any], refusal: OpwrightError) -> None:
         """Remember that arguments have no variant."""
-        self._refuse((way, kind_of(arguments)), NoKernel(reason))
+        self._refuse((way, kind_of(arguments)), refusal)
 
     def count(self) -> int:
         """How many variants are loaded."""
@@ -112,11 +122,14 @@ class Variants:
         identity = self._identity()
         if identity is None:
             return
+        record = plan.to_record()
+        if record is None:
+            return
         store = RecordStore(settings)
         for position in range(_MOST_VARIANTS):
             key = _record_key(identity, kind, position)
             if store.read("plans", key) is None:
-                store.write("plans", key, plan.to_record())
+                store.write("plans", key, record)
                 return
 
 

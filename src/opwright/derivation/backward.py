@@ -10,13 +10,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from opwright.derivation.tangents import tangent_names
+from opwright.tracing.aliases import MAY_COPY
 from opwright.tracing.signature import Kind, Parameter, Signature
 
 
 def backward_reference(
-    reference: Callable[..., Any], arity: int, wanted: Sequence[int], tangents: Sequence[int]
+    reference: Callable[..., Any], arity: int, wanted: Sequence[int], places: Sequence[int]
 ) -> Callable[..., tuple[torch.Tensor, ...]]:
     """Make the function (arguments…, incoming gradients…) → gradients.
 
@@ -24,7 +26,7 @@ def backward_reference(
         reference: The function as written.
         arity: How many arguments it takes.
         wanted: Positions of the arguments whose gradients are asked for.
-        tangents: Positions of the outputs that have an incoming gradient.
+        places: Where the outputs that have an incoming gradient stand in what the reference returns.
     """
 
     def backward(*given: Any) -> tuple[torch.Tensor, ...]:
@@ -35,17 +37,17 @@ def backward_reference(
                 # An alias: what an argument does through another one, or given twice, is the caller's to add up.
                 alias = torch.ops.aten.alias(arguments[position])
                 arguments[position] = alias if alias.requires_grad else alias.detach().requires_grad_()
-            returned = reference(*arguments)
-            outputs = (returned,) if isinstance(returned, torch.Tensor) else returned
+            outputs = tree_leaves(reference(*arguments))
             sources = [arguments[position] for position in wanted]
             return torch.autograd.grad(
-                [outputs[position] for position in tangents],
+                [outputs[place] for place in places],
                 sources,
                 incoming,
                 create_graph=create_graph,
                 materialize_grads=True,
             )
 
+    setattr(backward, MAY_COPY, True)
     backward.__name__ = f"{reference.__name__}_backward"
     return backward
 
@@ -53,5 +55,5 @@ def backward_reference(
 def backward_signature(signature: Signature, tangents: Sequence[int], outputs: int, wanted: int) -> Signature:
     """The parameters of `backward_reference`."""
     names = tangent_names([parameter.name for parameter in signature.parameters], outputs)
-    parameters = tuple(Parameter(p.name, p.kind, p.optional) for p in signature.parameters)
+    parameters = tuple(Parameter(p.name, p.kind, p.optional, type=p.type) for p in signature.parameters)
     return Signature((*parameters, *(Parameter(names[position], Kind.TENSOR, False) for position in tangents)), wanted)

@@ -17,6 +17,7 @@ from opwright.errors import NoKernel
 from opwright.tracing.graph import Graph
 from opwright.tracing.isolation import in_fresh_thread
 from opwright.tracing.lean_torch import without_compiler
+from opwright.tracing.results import Result
 from opwright.tracing.specs import ArgumentSpec, TensorSpec
 from opwright.tracing.trace import Session
 
@@ -29,13 +30,13 @@ class Joint:
         graph: Takes the tensor arguments, then one incoming gradient per differentiable output; returns the outputs.
         tangents: The incoming gradients; None for an output that has no derivative.
         gradients: One per argument of the reference; None where no gradient flows.
-        bare: Whether the reference returns one tensor instead of a tuple.
+        result: The structure of what the reference returns.
     """
 
     graph: Graph
     tangents: tuple[Node | None, ...]
     gradients: tuple[Node | None, ...]
-    bare: bool
+    result: Result
 
 
 def trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> Joint:
@@ -51,9 +52,7 @@ def trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) ->
 def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> Joint:
     session = Session()
     arguments = [session.argument(spec) for spec in specs]
-    returned, bare = session.call(reference, arguments)
-    with session.recording():
-        outputs = _distinct(returned)
+    result, outputs = session.call(reference, arguments)
     wanted = [argument for argument, spec in zip(arguments, specs, strict=True) if _requires_grad(spec)]
     flowing = [output for output in outputs if output.requires_grad]
     if any(output is argument for output in outputs for argument in arguments):
@@ -71,16 +70,7 @@ def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -
         graph=session.graph(outputs),
         tangents=tuple(session.node(incoming[id(o)]) if id(o) in incoming else None for o in outputs),
         gradients=tuple(_node(session, gradients.get(id(argument))) for argument in arguments),
-        bare=bare,
-    )
-
-
-def _distinct(outputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    """The same outputs; one that is returned again comes as an alias, which has an incoming gradient of its own."""
-    found: dict[int, torch.Tensor] = {}
-    return tuple(
-        torch.ops.aten.alias(output) if id(output) in found else found.setdefault(id(output), output)
-        for output in outputs
+        result=result,
     )
 
 

@@ -75,9 +75,10 @@ def _validity(program: Program) -> list[str]:
 
 def _schema(operator: Operator) -> str:
     try:
-        return str(operator.overload._schema)
+        overload = operator.overload
     except OpwrightError:
-        return f"{operator.name}{inspect.signature(operator.reference)}"
+        overload = None
+    return str(overload._schema) if overload else f"{operator.name}{inspect.signature(operator.reference)}"
 
 
 def _rung(rung: Rung) -> list[str]:

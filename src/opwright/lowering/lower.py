@@ -29,6 +29,7 @@ from opwright.lowering.promotion import program_dtype, promoted
 from opwright.lowering.reductions import REDUCTIONS, fold_kernel, reduced_dimensions
 from opwright.lowering.views import VIEWS, Indices, split_indices
 from opwright.tracing.graph import Graph, value_of
+from opwright.tracing.numbers import NUMBER
 
 aten = torch.ops.aten
 prims = torch.ops.prims
@@ -226,6 +227,8 @@ class _Lowering:
         return True
 
     def _call(self, node: Node, func: OpOverload) -> None:
+        if any(NUMBER in source.meta for source in node.all_input_nodes):
+            raise NoKernel(f"{func.name()} takes a number that changes from call to call")
         targets = tuple(self._declare(member) for member in _members(func, node))
         if any(returned.alias_info is not None for returned in func._schema.returns):
             self.aliases.update(target.name for target in targets)
@@ -265,6 +268,8 @@ def _promotable(value: Any) -> Any:
     """A tensor, or a number of the same type, for torch's promotion rules."""
     if isinstance(value, Integer):
         return 1
+    if isinstance(value, Node) and NUMBER in value.meta:
+        return 1.0
     return value_of(value) if isinstance(value, Node) else value
 
 

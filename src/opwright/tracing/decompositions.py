@@ -53,7 +53,18 @@ def _select_backward(gradient: torch.Tensor, input_sizes: list[int], dim: int, i
     return _slice_backward(gradient.unsqueeze(dim), input_sizes, dim, index, index + 1, 1)
 
 
+def _scaled(operation: Callable[..., torch.Tensor]) -> Callable[..., Any]:
+    """One tensor ± alpha·another, where alpha is a number that changes from call to call."""
+
+    def rule(self: torch.Tensor, other: Any, *, alpha: Any = 1) -> Any:
+        return operation(self, other * alpha) if isinstance(alpha, torch.SymFloat) else NotImplemented
+
+    return rule
+
+
 OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
+    aten.add.Tensor: _scaled(aten.add.Tensor),
+    aten.sub.Tensor: _scaled(aten.sub.Tensor),
     aten.addmm.default: _add_product(aten.mm.default),
     aten.baddbmm.default: _add_product(aten.bmm.default),
     aten.slice_backward.default: _slice_backward,

@@ -9,6 +9,7 @@ from torch.fx import Graph as FxGraph
 from torch.fx import Node
 
 from opwright.ir.integer import Condition
+from opwright.tracing.number_guards import NumberGuard
 from opwright.tracing.sizes import SizeTable
 
 
@@ -31,6 +32,7 @@ class Graph:
         sizes: What the size symbols stand for.
         guards: For which sizes the Graph is valid.
         names: Names of the reference's own variables, by node.
+        number_guards: For which values of numbers that change from call to call.
         hides_from_autograd: Whether the reference detaches a value or computes under no_grad.
     """
 
@@ -41,6 +43,7 @@ class Graph:
     guards: tuple[Condition, ...]
     names: dict[Node, str]
     hides_from_autograd: bool
+    number_guards: tuple[NumberGuard, ...] = ()
 
 
 def value_of(node: Node) -> torch.Tensor:

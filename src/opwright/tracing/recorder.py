@@ -16,12 +16,14 @@ from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensor
 from torch.fx import Graph as FxGraph
 from torch.fx import Node
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import arg_tree_leaves
 
-from opwright.errors import NoKernel
+from opwright.errors import NoKernel, UndeclaredMutation, UntraceableReference
 from opwright.tracing.decompositions import OWN_DECOMPOSITIONS
 from opwright.tracing.lean_torch import core_decompositions
+from opwright.tracing.numbers import NUMBER, NumberTable
 from opwright.tracing.sizes import SizeTable
 
 aten = torch.ops.aten
@@ -37,11 +39,13 @@ class Recorder(TorchDispatchMode):
     def __init__(self, sizes: SizeTable) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._sizes = sizes
+        self.numbers = NumberTable(sizes)
         self.fx = FxGraph()
         self.hides_from_autograd = False
         self._watching = False
         self._detached: set[int] = set()
         self._nodes: dict[int, Node] = {}
+        self._inputs: list[torch.Tensor] = []
         self._kept: list[Any] = []  # keeps every fake tensor alive, so that its id stays its own
 
     @contextmanager
@@ -71,6 +75,7 @@ class Recorder(TorchDispatchMode):
     def placeholder(self, name: str, tensor: torch.Tensor) -> Node:
         """Declare an input."""
         node = self.fx.placeholder(name)
+        self._inputs.append(tensor)
         self._bind(tensor, node)
         return node
 
@@ -126,6 +131,8 @@ class Recorder(TorchDispatchMode):
         return result
 
     def _record(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        if torch.Tag.dynamic_output_shape in func.tags and free_unbacked_symbols(result):
+            raise UntraceableReference(f"the sizes of what {func.name()} gives depend on the values of a tensor")
         node = self.fx.call_function(func, tuple(self._replace(args)), self._replace(kwargs))
         node.meta["val"] = result
         if isinstance(result, torch.Tensor):
@@ -147,6 +154,7 @@ class Recorder(TorchDispatchMode):
         target: Any = args[0] if args else None
         name = func._schema.name.removeprefix("aten::")
         functional = getattr(getattr(aten, name.removesuffix("_"), None), func._overloadname, None)
+        self._refuse_input(target)
         aliases = self._aliases(target)
         if not name.endswith("_") or functional is None or not aliases:
             raise NoKernel(f"the function modifies a tensor in place ({func.name()})")
@@ -155,6 +163,16 @@ class Recorder(TorchDispatchMode):
         func(*args, **kwargs)
         self._nodes.update((id(alias), self._nodes[id(result)]) for alias in aliases)
         return target
+
+    def _refuse_input(self, target: Any) -> None:
+        memory = _memory(target)
+        for tensor in self._inputs if memory is not None else ():
+            if _memory(tensor) == memory:
+                name = self._nodes[id(tensor)].name
+                raise UndeclaredMutation(
+                    f"the function changes its argument '{name}', which mutates= does not name",
+                    hint=f'give the decorator mutates=("{name}",), or change a copy',
+                )
 
     def _aliases(self, tensor: Any) -> list[torch.Tensor]:
         """All recorded tensors in the memory of a temporary; none if one of them is an input or sees it another way."""
@@ -170,15 +188,28 @@ class Recorder(TorchDispatchMode):
             return self.node_of(value)
         if isinstance(value, torch.SymInt):
             return self._sizes.integer(value)
-        if isinstance(value, (torch.SymFloat, torch.SymBool)):
-            raise NoKernel(f"the function computes with {value}, a number made from sizes")
+        if isinstance(value, torch.SymFloat):
+            with self:
+                number = self.numbers.value(value)
+            return self._number(number) if isinstance(number, torch.Tensor) else number
+        if isinstance(value, torch.SymBool):
+            raise NoKernel(f"the function computes with {value}, which depends on sizes")
         if isinstance(value, (tuple, list)):
             return [self._replace(member) for member in value]
         if isinstance(value, dict):
             return {key: self._replace(member) for key, member in value.items()}
         return value
 
+    def _number(self, tensor: torch.Tensor) -> Node:
+        node = self.node_of(tensor)
+        node.meta[NUMBER] = True
+        return node
+
     def _bind(self, tensor: torch.Tensor, node: Node) -> None:
         self._nodes[id(tensor)] = node
         self._kept.append(tensor)
         node.meta.setdefault("val", tensor)
+
+
+def _memory(tensor: Any) -> int | None:
+    return int(tensor.untyped_storage()._cdata) if isinstance(tensor, torch.Tensor) else None

@@ -1,14 +1,16 @@
 """What a reference takes: its parameters, read from its annotations.
 
-parameter = Parameter(name, kind, optional, default)      kind: tensor | float | int | bool | str
+parameter = Parameter(name, kind, optional, default, keyword_only, type)
+kind      = tensor | constant | structure           a structure has tensors or constants in it
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -16,37 +18,54 @@ from typing import Any
 import torch
 
 from opwright.errors import Place, UnannotatedParameter, UnsupportedParameter, UnsupportedReturn
+from opwright.tracing.annotations import SCALARS, is_named_tuple, is_supported, schema_type
 
 
 class Kind(Enum):
-    """What a parameter holds; the value is its name in a torch schema."""
+    """What a parameter holds."""
 
-    TENSOR = "Tensor"
-    FLOAT = "float"
-    INT = "int"
-    BOOL = "bool"
-    STR = "str"
-
-
-_KINDS = {torch.Tensor: Kind.TENSOR, float: Kind.FLOAT, int: Kind.INT, bool: Kind.BOOL, str: Kind.STR}
+    TENSOR = "tensor"
+    CONSTANT = "constant"
+    STRUCTURE = "structure"
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a reference."""
+    """One parameter of a reference.
+
+    Attributes:
+        name: Its name.
+        kind: What it holds.
+        optional: Whether it may be None.
+        default: Its default; `inspect.Parameter.empty` if it has none.
+        keyword_only: Whether it can be given by keyword only.
+        type: Its type in a torch schema; None if there is none.
+    """
 
     name: str
     kind: Kind
     optional: bool
     default: Any = inspect.Parameter.empty
+    keyword_only: bool = False
+    type: str | None = "Tensor"
 
     @property
-    def schema(self) -> str:
-        """The parameter as a torch schema spells it."""
-        text = f"{self.kind.value}{'?' if self.optional else ''} {self.name}"
-        if self.default is inspect.Parameter.empty:
-            return text
-        return f'{text}="{self.default}"' if isinstance(self.default, str) else f"{text}={self.default}"
+    def schema(self) -> str | None:
+        """The parameter as a torch schema spells it; None if none can."""
+        if self.type is None:
+            return None
+        text = f"{self.type} {self.name}"
+        match self.default:
+            case inspect.Parameter.empty:
+                return text
+            case str():
+                return f'{text}="{self.default}"'
+            case None | bool() | int() | float():
+                return f"{text}={self.default}"
+            case list() | tuple() if "Tensor" not in self.type:
+                return f"{text}={list(self.default)}"
+            case _:
+                return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +75,40 @@ class Signature:
     Attributes:
         parameters: Every parameter, positional or keyword.
         outputs: How many tensors it returns when the annotation says so; None when that is seen at the first call.
+        structured: Whether the annotation says that it returns another structure than a tuple.
     """
 
     parameters: tuple[Parameter, ...]
     outputs: int | None
+    structured: bool = False
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether every parameter is a tensor or a constant."""
+        return all(parameter.kind is not Kind.STRUCTURE for parameter in self.parameters)
+
+    @property
+    def schema(self) -> str | None:
+        """The parameters as a torch schema spells them; None if it cannot spell one of them, or the result."""
+        texts = [(parameter.keyword_only, parameter.schema) for parameter in self.parameters]
+        if self.structured or any(text is None for _, text in texts):
+            return None
+        positional = [str(text) for by_keyword, text in texts if not by_keyword]
+        by_keyword = [str(text) for by_keyword, text in texts if by_keyword]
+        return ", ".join([*positional, "*", *by_keyword] if by_keyword else positional)
+
+    def positional(self, reference: Callable[..., Any]) -> Callable[..., Any]:
+        """The reference as a function that takes every argument by position."""
+        names = [parameter.name for parameter in self.parameters if parameter.keyword_only]
+        if not names:
+            return reference
+        count = len(self.parameters) - len(names)
+
+        @functools.wraps(reference)
+        def called(*arguments: Any) -> Any:
+            return reference(*arguments[:count], **dict(zip(names, arguments[count:], strict=True)))
+
+        return called
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Order arguments by parameter and fill in defaults.
@@ -73,8 +122,10 @@ class Signature:
 
     @property
     def _inspected(self) -> inspect.Signature:
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        return inspect.Signature([inspect.Parameter(p.name, kind, default=p.default) for p in self.parameters])
+        kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        return inspect.Signature(
+            [inspect.Parameter(p.name, kinds[p.keyword_only], default=p.default) for p in self.parameters]
+        )
 
 
 def place_of(function: Callable[..., Any]) -> Place:
@@ -83,18 +134,37 @@ def place_of(function: Callable[..., Any]) -> Place:
     return Place(code.co_filename, code.co_firstlineno)
 
 
+def mutated_positions(reference: Callable[..., Any], signature: Signature, names: Sequence[str]) -> tuple[int, ...]:
+    """Where the parameters stand that a reference changes.
+
+    Raises:
+        UnsupportedParameter: If one is no tensor parameter, or others are structures.
+    """
+    tensors = [p.name if p.kind is Kind.TENSOR and not p.optional else "" for p in signature.parameters]
+    for name in names:
+        if name not in tensors or not signature.is_flat:
+            raise UnsupportedParameter(
+                f"mutates= names '{name}', which is not a tensor parameter of {reference.__name__} among plain ones",
+                place=place_of(reference),
+                hint="name parameters annotated torch.Tensor; lists and dicts cannot be beside them yet",
+            )
+    return tuple(tensors.index(name) for name in names)
+
+
 def read_signature(reference: Callable[..., Any]) -> Signature:
     """Read the parameters of `reference` from its annotations.
 
     Raises:
         UnannotatedParameter: If a parameter has no annotation.
-        UnsupportedParameter: If a parameter is variadic, or its annotation is not a tensor or a Python number.
-        UnsupportedReturn: If the return annotation is not a tensor or a tuple of tensors.
+        UnsupportedParameter: If a parameter is variadic, or its annotation cannot be read.
+        UnsupportedReturn: If there is no tensor in the return annotation, or it cannot be read.
     """
     inspected = inspect.signature(reference)
     hints = typing.get_type_hints(reference)
     parameters = tuple(_read_parameter(reference, parameter, hints) for parameter in inspected.parameters.values())
-    return Signature(parameters, _read_return(reference, hints.get("return")))
+    returned = hints.get("return")
+    outputs = _read_return(reference, returned)
+    return Signature(parameters, outputs, structured="return" in hints and outputs is None)
 
 
 def _read_parameter(reference: Callable[..., Any], parameter: inspect.Parameter, hints: dict[str, Any]) -> Parameter:
@@ -105,26 +175,24 @@ def _read_parameter(reference: Callable[..., Any], parameter: inspect.Parameter,
             place=place_of(reference),
             hint="give every tensor a parameter of its own",
         )
-    if parameter.kind is parameter.KEYWORD_ONLY:
-        raise UnsupportedParameter(
-            f"parameter '{name}' of {reference.__name__} can be given by keyword only",
-            place=place_of(reference),
-            hint="drop the '*' before it; it may still be given by keyword",
-        )
     if name not in hints:
         raise UnannotatedParameter(
             f"parameter '{name}' of {reference.__name__} has no annotation",
             place=place_of(reference),
             hint=f"write '{name}: torch.Tensor' (or float, int, bool, str)",
         )
-    annotation, optional = _strip_optional(hints[name])
-    if annotation not in _KINDS:
+    annotation = hints[name]
+    if not is_supported(annotation):
         raise UnsupportedParameter(
-            f"parameter '{name}' of {reference.__name__} is annotated {hints[name]}",
+            f"parameter '{name}' of {reference.__name__} is annotated {annotation}",
             place=place_of(reference),
-            hint="a parameter is a torch.Tensor, float, int, bool or str, or one of these or None",
+            hint="a parameter is a torch.Tensor, float, int, bool, str or torch.dtype, None, or a list, tuple, dict "
+            "or NamedTuple of these with its members spelled out",
         )
-    return Parameter(name, _KINDS[annotation], optional, parameter.default)
+    bare, optional = _strip_optional(annotation)
+    kind = Kind.STRUCTURE if bare not in SCALARS else Kind.TENSOR if bare is torch.Tensor else Kind.CONSTANT
+    by_keyword = parameter.kind is parameter.KEYWORD_ONLY
+    return Parameter(name, kind, optional, parameter.default, by_keyword, schema_type(annotation))
 
 
 def _strip_optional(annotation: Any) -> tuple[Any, bool]:
@@ -142,8 +210,14 @@ def _read_return(reference: Callable[..., Any], annotation: Any) -> int | None:
     members = typing.get_args(annotation)
     if typing.get_origin(annotation) is tuple and members and all(member is torch.Tensor for member in members):
         return len(members)
-    raise UnsupportedReturn(
-        f"{reference.__name__} is annotated to return {annotation}",
-        place=place_of(reference),
-        hint="an operator returns a torch.Tensor or a tuple[torch.Tensor, ...] with every member spelled out",
-    )
+    if not is_supported(annotation) or "Tensor" not in repr(annotation) + str(_fields(annotation)):
+        raise UnsupportedReturn(
+            f"{reference.__name__} is annotated to return {annotation}",
+            place=place_of(reference),
+            hint="an operator returns a torch.Tensor, or a tuple, list, dict or NamedTuple with tensors in it",
+        )
+    return None
+
+
+def _fields(annotation: Any) -> Any:
+    return typing.get_type_hints(annotation) if is_named_tuple(annotation) else ""

@@ -17,11 +17,14 @@ from opwright.ir.program import size_symbol
 
 
 @dataclass(frozen=True)
-class _InputSize(Source):
+class NamedSource(Source):
+    """Where a symbol comes from, by name."""
+
     text: str = ""
 
     @property
     def name(self) -> str:
+        """What guards call it."""
         return self.text
 
     @property
@@ -30,6 +33,7 @@ class _InputSize(Source):
 
     @property
     def guard_source(self) -> GuardSource:
+        """Of no importance here: guards are read as expressions."""
         return GuardSource.CONSTANT
 
 
@@ -40,6 +44,7 @@ class SizeTable:
     environment: ShapeEnv
     symbols: dict[sympy.Symbol, Integer] = field(default_factory=dict)
     hints: dict[str, int] = field(default_factory=dict)
+    numbers: dict[sympy.Symbol, str] = field(default_factory=dict)  # symbols that stand for Python floats
 
     def new_shape(self, name: str, sizes: Sequence[int]) -> list[int | torch.SymInt]:
         """Make a symbol for every size of an input; a size of one stays one (it may broadcast)."""
@@ -49,7 +54,7 @@ class SizeTable:
         if size == 1:
             return 1
         meaning = size_symbol(name, dimension)
-        source = _InputSize(str(meaning))
+        source = NamedSource(str(meaning))
         symbol = self.environment.create_symbol(size, source, dynamic_dim=DimDynamic.DYNAMIC, constraint_dim=None)
         self.symbols[symbol] = meaning
         self.hints[str(meaning)] = size
@@ -69,6 +74,8 @@ class SizeTable:
         """What the trace assumed of the sizes."""
         conditions = {Condition(">=", meaning, integer(2)): None for meaning in self.symbols.values()}
         for guard in self.environment.guards:
+            if not guard.expr.free_symbols.isdisjoint(self.numbers):
+                continue
             conditions.update((condition, None) for condition in self._conditions(guard.expr))
         return tuple(conditions)
 

@@ -27,12 +27,32 @@ class ConstantSpec:
     value: float | int | bool | str | None
 
 
-ArgumentSpec = TensorSpec | ConstantSpec
+@dataclass(frozen=True, slots=True)
+class NumberSpec:
+    """A Python float that changes from call to call; kernels take it as a float64 tensor without dimensions."""
+
+    name: str
+    value: float
 
 
-def describe(names: Sequence[str], arguments: Sequence[Any], *, gradients: bool) -> tuple[ArgumentSpec, ...]:
-    """Describe real arguments; `gradients` keeps which of them require gradients."""
-    return tuple(_describe(name, value, gradients) for name, value in zip(names, arguments, strict=True))
+ArgumentSpec = TensorSpec | ConstantSpec | NumberSpec
+
+
+def describe(
+    names: Sequence[str], arguments: Sequence[Any], *, gradients: bool, numbers: Sequence[int] = ()
+) -> tuple[ArgumentSpec, ...]:
+    """Describe real arguments.
+
+    Args:
+        names: What they are called.
+        arguments: The arguments of a call.
+        gradients: Whether to keep which of them require gradients.
+        numbers: Positions of tensors that stand for Python floats.
+    """
+    return tuple(
+        NumberSpec(name, value.item()) if position in numbers else _describe(name, value, gradients)
+        for position, (name, value) in enumerate(zip(names, arguments, strict=True))
+    )
 
 
 def _describe(name: str, value: Any, gradients: bool) -> ArgumentSpec:

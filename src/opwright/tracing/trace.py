@@ -14,14 +14,17 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicO
 from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
-from opwright.errors import Place, UnsupportedReturn, UntraceableReference
+from opwright.errors import OpwrightError, Place, UndeclaredMutation, UntraceableReference
+from opwright.tracing.aliases import MAY_COPY, refuse_views
 from opwright.tracing.graph import Graph, GraphInput
 from opwright.tracing.isolation import in_fresh_thread
 from opwright.tracing.lean_torch import fake_mode, without_compiler
+from opwright.tracing.questions import Listener
 from opwright.tracing.recorder import Recorder
+from opwright.tracing.results import Result, read_result
 from opwright.tracing.signature import place_of
 from opwright.tracing.sizes import SizeTable
-from opwright.tracing.specs import ArgumentSpec, ConstantSpec
+from opwright.tracing.specs import ArgumentSpec, ConstantSpec, NumberSpec
 
 _DATA_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
 
@@ -46,6 +49,10 @@ class Session:
         """Make the argument that stands for `spec`."""
         if isinstance(spec, ConstantSpec):
             return spec.value
+        if isinstance(spec, NumberSpec):
+            with self._mode:
+                tensor = self._declare(spec.name, torch.empty((), dtype=torch.float64))
+            return self._recorder.numbers.symbol(spec.name, spec.value, tensor)
         with self._mode:
             shape = self._sizes.new_shape(spec.name, spec.sizes)
             tensor = torch.empty(shape, dtype=spec.dtype, requires_grad=spec.requires_grad)
@@ -62,29 +69,44 @@ class Session:
         self._names[self._inputs[-1].node] = name
         return tensor
 
-    def call(self, reference: Callable[..., Any], arguments: Sequence[Any]) -> tuple[tuple[torch.Tensor, ...], bool]:
-        """Run the reference; return its outputs, and whether it returned one bare tensor.
+    def call(self, reference: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Result, tuple[torch.Tensor, ...]]:
+        """Run the reference; give the structure of what it returns, and the tensors in it that it computed.
 
         Raises:
-            UntraceableReference: If its control flow or a shape depends on data.
-            UnsupportedReturn: If it returns something other than tensors.
+            UntraceableReference: If its control flow, a shape or a number depends on data.
+            NoKernel: If it returns something other than tensors and constants, or what shares memory.
         """
         try:
-            with self.recording(), self._recorder.watching(), _locals_of(reference) as variables:
+            listening = Listener(reference.__name__)
+            with self.recording(), self._recorder.watching(), _locals_of(reference) as variables, listening:
                 returned = reference(*arguments)
+            may_copy = hasattr(reference, MAY_COPY)
+            result, outputs = read_result(reference.__name__, returned, () if may_copy else arguments)
+            if not may_copy:
+                refuse_views(outputs, arguments, self.node)
+        except OpwrightError as refusal:
+            place = refusal.place or place_in(reference, refusal)
+            raise type(refusal)(refusal.fact, place=place, hint=refusal.hint) from refusal
         except _DATA_DEPENDENT as error:
             raise UntraceableReference(
                 f"{reference.__name__} looks at the values of a tensor to decide what to do next",
-                place=_where(reference, error),
+                place=place_in(reference, error),
                 hint="choose with torch.where, or keep this part outside of the operator",
             ) from error
-        outputs = _flatten(reference, returned)
+        except RuntimeError as error:
+            if "leaf Variable that requires grad" not in str(error):
+                raise
+            raise UndeclaredMutation(
+                f"{reference.__name__} changes an argument that mutates= does not name",
+                place=place_in(reference, error),
+                hint="name it in mutates= of the decorator, or change a copy",
+            ) from error
         for name, value in variables.items():
             if isinstance(value, (tuple, list)):
                 for position, member in enumerate(value):
                     self._name(f"{name}_{position}", member)
             self._name(name, value)
-        return outputs, isinstance(returned, torch.Tensor)
+        return result, outputs
 
     def _name(self, name: str, value: object) -> None:
         if isinstance(value, torch.Tensor) and self._recorder.has(value):
@@ -104,23 +126,8 @@ class Session:
             guards=self._sizes.guards(),
             names=self._names,
             hides_from_autograd=self._recorder.hides_from_autograd,
+            number_guards=self._recorder.numbers.guards(),
         )
-
-
-def _flatten(reference: Callable[..., Any], returned: Any) -> tuple[torch.Tensor, ...]:
-    outputs = returned if isinstance(returned, tuple) else (returned,)
-    for position, output in enumerate(outputs):
-        if isinstance(output, torch.Tensor):
-            continue
-        what = f"{type(output).__name__}" + (f" at position {position}" if len(outputs) > 1 else "")
-        raise UnsupportedReturn(
-            f"{reference.__name__} returns a {what}",
-            place=place_of(reference),
-            hint="return a torch.Tensor or a tuple of tensors",
-        )
-    if not outputs:
-        raise UnsupportedReturn(f"{reference.__name__} returns nothing", place=place_of(reference))
-    return outputs
 
 
 @contextmanager
@@ -141,14 +148,14 @@ def _locals_of(reference: Callable[..., Any]) -> Iterator[dict[str, Any]]:
         sys.setprofile(previous)
 
 
-def _where(reference: Callable[..., Any], error: BaseException) -> Place:
+def place_in(reference: Callable[..., Any], error: BaseException) -> Place:
     """The deepest line of the reference's own file that an error passed through."""
     home = place_of(reference)
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == home.file]
     return Place(home.file, (lines[-1] if lines else None) or home.line)
 
 
-def trace(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> tuple[Graph, bool]:
+def trace(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> tuple[Graph, Result]:
     """Trace a reference without derivatives.
 
     Args:
@@ -156,16 +163,16 @@ def trace(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> tuple
         specs: One per parameter.
 
     Returns:
-        Its Graph, and whether it returns one bare tensor instead of a tuple.
+        Its Graph, and the structure of what it returns.
 
     Raises:
-        UntraceableReference: If its control flow or a shape depends on data.
+        UntraceableReference: If its control flow, a shape or a number depends on data.
         NoKernel: If it does something no kernel can stand for.
     """
 
-    def work() -> tuple[Graph, bool]:
+    def work() -> tuple[Graph, Result]:
         session = Session()
-        outputs, bare = session.call(reference, [session.argument(spec) for spec in specs])
-        return session.graph(outputs), bare
+        result, outputs = session.call(reference, [session.argument(spec) for spec in specs])
+        return session.graph(outputs), result
 
     return in_fresh_thread(lambda: without_compiler(work))

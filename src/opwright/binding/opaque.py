@@ -1,0 +1,70 @@
+"""Opaque steps: functions whose body is not traced, such as those that call NumPy, as operations of a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from opwright.errors import UnsupportedReturn
+from opwright.tracing.signature import place_of
+
+NAMESPACE = "opwright_opaque"
+
+
+def opaque(
+    function: Callable[..., torch.Tensor] | None = None,
+    /,
+    *,
+    like: Callable[..., torch.Tensor],
+    backward: Callable[..., Any] | None = None,
+) -> Callable[..., Any]:
+    """Make a step whose body is not traced; a reference may call it among torch operations.
+
+    Args:
+        function: Takes annotated tensors and constants, without gradients, and returns a new tensor.
+        like: Takes the same and returns an empty tensor of the shape and dtype of the result.
+        backward: `(incoming gradient, *arguments) -> gradients`, one for each argument or None; in torch operations and
+            opaque steps, so that it can be differentiated again where these can. Without it, asking for a gradient is
+            an error.
+
+    Raises:
+        UnsupportedReturn: At a call, if the result is not as `like` says.
+    """
+    if function is None:
+        return lambda body: opaque(body, like=like, backward=backward)
+    body = function
+
+    def checked(*arguments: Any) -> torch.Tensor:
+        given = [a.detach() if isinstance(a, torch.Tensor) else a for a in arguments]
+        made, expected = body(*given), like(*given)
+        if made.shape != expected.shape or made.dtype != expected.dtype:
+            raise UnsupportedReturn(
+                f"{body.__name__} returns {made.dtype} of shape {tuple(made.shape)}, and its like= "
+                f"{expected.dtype} of shape {tuple(expected.shape)}",
+                place=place_of(body),
+            )
+        return made
+
+    schema = torch.library.infer_schema(body, mutates_args=())
+    step = torch.library.custom_op(f"{NAMESPACE}::{body.__name__}", checked, mutates_args=(), schema=schema)
+    step.register_fake(like)
+    if backward is not None:
+        step.register_autograd(_derivative(backward), setup_context=_keep)
+    return step
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    ctx.rest = [None if isinstance(given, torch.Tensor) else given for given in inputs]
+    ctx.save_for_backward(*[given for given in inputs if isinstance(given, torch.Tensor)])
+    ctx.tensors = [isinstance(given, torch.Tensor) for given in inputs]
+
+
+def _derivative(backward: Callable[..., Any]) -> Callable[..., Any]:
+    def derivative(ctx: Any, incoming: torch.Tensor) -> Any:
+        saved = iter(ctx.saved_tensors)
+        arguments = [next(saved) if tensor else given for given, tensor in zip(ctx.rest, ctx.tensors, strict=True)]
+        return backward(incoming, *arguments)
+
+    return derivative

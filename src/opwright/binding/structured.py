@@ -1,0 +1,59 @@
+"""Serving calls with tensors inside of containers: for every structure of arguments there is a flat operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch.utils._pytree import TreeSpec
+
+from opwright.binding.environment import is_quiet
+from opwright.binding.rungs import RungName
+from opwright.binding.server import Server
+from opwright.tracing.flatten import Leaves, flatten
+from opwright.tracing.signature import Signature
+
+
+class StructuredServer:
+    """Serves the calls of one operator.
+
+    Args:
+        reference: The function as written, taking every argument by position.
+        signature: Its parameters.
+        flat: Gives the server of the flat operator for a structure.
+
+    Attributes:
+        last_rung: The rung that served the last call; None before the first.
+    """
+
+    def __init__(
+        self, reference: Callable[..., Any], signature: Signature, flat: Callable[[Leaves, TreeSpec], Server]
+    ) -> None:
+        self.last_rung: RungName | None = None
+        self._reference = reference
+        self._signature = signature
+        self._flat = flat
+
+    def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
+        """Serve a call; a pinned one raises where another would run the reference."""
+        given = self._signature.bind(args, kwargs)
+        if not is_quiet():
+            return self.serve_by_reference(given)
+        leaves, layout = flatten(given)
+        server = self._flat(leaves, layout)
+        result = server.serve(leaves, {}, pinned=pinned)
+        self.last_rung = server.last_rung
+        return result
+
+    def serve_below_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Serve a call that records no gradients, whatever its tensors ask for."""
+        leaves, layout = flatten(self._signature.bind(args, kwargs))
+        server = self._flat(leaves, layout)
+        result = server.serve_leaves_below_autograd(leaves)
+        self.last_rung = server.last_rung
+        return result
+
+    def serve_by_reference(self, args: tuple[Any, ...]) -> Any:
+        """Run the function as written."""
+        self.last_rung = "composed"
+        return self._reference(*args)
