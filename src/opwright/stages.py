@@ -148,7 +148,10 @@ def _derive_with_gradients(joint: Joint, specs: tuple[ArgumentSpec, ...], name: 
         lower(
             graph,
             f"{name}_backward",
-            [(names[node], node) for node in kept.inputs] + intermediates + [(names[node], node) for node in tangents],
+            [(names[node], node) for node in kept.inputs]
+            + [(f"saved_output_{graph.outputs.index(node)}", node) for node in kept.outputs]
+            + intermediates
+            + [(names[node], node) for node in tangents],
             [(f"grad_{specs[position].name}", node) for position, node in gradients],
         )
     )
@@ -176,6 +179,7 @@ def _saved(joint: Joint, kept: Partition, backward: Program, positions: dict[str
         intermediates=len(kept.intermediates),
         sizes=tuple(_argument_size(size, positions) for size in backward.sizes),
         contributing=tuple(sorted(behind)),
+        outputs=tuple(joint.graph.outputs.index(node) for node in kept.outputs),
     )
 
 

@@ -31,7 +31,8 @@ def backward_results(joint: Joint, policy: str, arguments: tuple[Tensor, ...], i
     names = {given.node: given.name for given in joint.graph.inputs}
     tangents = [node for node in joint.tangents if node is not None]
     given = [(names[given.node], given.node) for given in joint.graph.inputs if given.node not in tangents]
-    intermediates = [(f"saved_{position}", node) for position, node in enumerate(kept.intermediates)]
+    results = (*kept.outputs, *kept.intermediates)
+    intermediates = [(f"saved_{position}", node) for position, node in enumerate(results)]
     sizes = {
         f"{name}_size_{dimension}": size
         for (name, _), argument in zip(given, arguments, strict=True)
@@ -87,13 +88,19 @@ def test_a_product_is_saved_rather_than_computed_again() -> None:
 
 
 def test_a_view_of_a_product_is_saved_through_its_base() -> None:
-    joint = joint_of(lambda x, y: torch.tanh((x @ y).mT), (normal(4, 30), normal(30, 3)))
+    joint = joint_of(lambda x, y: torch.sin((x @ y).mT), (normal(4, 30), normal(30, 3)))
     assert operations(partition(joint, "auto").intermediates) == ["aten.mm.default"]
 
 
 def test_the_smaller_side_of_a_cut_is_saved() -> None:
     joint = joint_of(lambda x, y: torch.sin((x @ y).sum(0)), (normal(40, 5), normal(5, 3)))
     assert operations(partition(joint, "auto").intermediates) == ["aten.sum.dim_IntList"]
+
+
+def test_an_output_that_is_all_the_backward_pass_reads_is_kept() -> None:
+    for function in (torch.tanh, lambda x: torch.softmax(x, -1)):
+        kept = partition(joint_of(function, (normal(4, 3),)))
+        assert (kept.inputs, len(kept.outputs), kept.intermediates) == ((), 1, ())
 
 
 def test_all_saves_what_the_backward_pass_reads() -> None:

@@ -26,11 +26,11 @@ class OperatorFunction(Function):
         ctx.variant = variant
         ctx.set_materialize_grads(False)
         if variant.keeps_all_arguments:
-            ctx.save_for_backward(*arguments, *made[plan.outputs :])
+            ctx.save_for_backward(*arguments, *[made[position] for position in variant.kept_results])
         else:
             ctx.rest = [_describe(argument) for argument in arguments]
             kept = [arguments[position] for position in plan.saved.contributing]
-            ctx.save_for_backward(*kept, *made[plan.outputs :])
+            ctx.save_for_backward(*kept, *[made[position] for position in variant.kept_results])
         if not variant.all_outputs_differentiable:
             ctx.mark_non_differentiable(*[made[p] for p in range(plan.outputs) if p not in plan.tangents])
         if variant.bare:

@@ -27,6 +27,7 @@ class Saved:
     Attributes:
         arguments: Positions of tensor arguments that the backward kernel reads, in its order.
         intermediates: How many values the forward kernel gives out after its outputs.
+        outputs: Positions of outputs that the backward kernel reads, between the arguments and the intermediates.
         sizes: Sizes that the backward kernel is given as numbers: (argument, dimension).
         contributing: Positions of tensor arguments whose values the gradients depend on.
     """
@@ -35,6 +36,7 @@ class Saved:
     intermediates: int
     sizes: tuple[tuple[int, int], ...]
     contributing: tuple[int, ...]
+    outputs: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,7 @@ class Plan:
                 intermediates=saved["intermediates"],
                 sizes=tuple((argument, dimension) for argument, dimension in saved["sizes"]),
                 contributing=tuple(saved["contributing"]),
+                outputs=tuple(saved.get("outputs", ())),
             ),
         )
 
@@ -127,6 +130,7 @@ class Variant:
         backward_reads_all_saved: Whether `backward` takes what is saved as it is, and no sizes.
         wants_all_gradients: Whether every argument gets a gradient.
         all_outputs_differentiable: Whether every output has an incoming gradient.
+        kept_results: Positions of what `forward` gives that is kept for `backward`.
     """
 
     plan: Plan
@@ -142,6 +146,7 @@ class Variant:
     backward_reads_all_saved: bool
     wants_all_gradients: bool
     all_outputs_differentiable: bool
+    kept_results: tuple[int, ...]
 
 
 def load_variant(plan: Plan, libraries: Sequence[Path], arity: int, differentiate: Differentiate) -> Variant:
@@ -162,4 +167,5 @@ def load_variant(plan: Plan, libraries: Sequence[Path], arity: int, differentiat
         backward_reads_all_saved=plan.saved.contributing == plan.saved.arguments and not plan.saved.sizes,
         wants_all_gradients=plan.gradients == every,
         all_outputs_differentiable=len(plan.tangents) == plan.outputs,
+        kept_results=(*plan.saved.outputs, *range(plan.outputs, plan.outputs + plan.saved.intermediates)),
     )

@@ -1,14 +1,15 @@
 """What to save for the backward pass, and the two graphs that follow from it.
 
 Recomputing an element-wise value inside a fused kernel costs a few instructions; saving it costs memory traffic. So
-inputs are saved (they are alive anyway), element-wise values and views are computed again, and only where a library
-operation (a matrix product) or a copy (`cat`) would have to run twice does a minimum cut choose what to keep.
+inputs are saved (they are alive anyway), element-wise values and views are computed again, and only where a reduction,
+a library operation (a matrix product) or a copy (`cat`) would have to run twice does a minimum cut choose what to keep.
+Where outputs are all that the backward pass reads beside inputs, as in softmax, they are kept instead.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 import torch
@@ -33,10 +34,12 @@ class Partition:
 
     Attributes:
         inputs: Arguments that the backward pass reads.
+        outputs: Outputs that it reads.
         intermediates: Values that the forward pass gives out besides its outputs.
     """
 
     inputs: tuple[Node, ...]
+    outputs: tuple[Node, ...]
     intermediates: tuple[Node, ...]
 
 
@@ -49,6 +52,7 @@ def partition(joint: Joint, policy: SavePolicy = "auto") -> Partition:
     """
     tangents = {tangent for tangent in joint.tangents if tangent is not None}
     arguments = [given.node for given in joint.graph.inputs if given.node not in tangents]
+    outputs = {output for output in joint.graph.outputs if output not in arguments}
     wanted = [gradient for gradient in joint.gradients if gradient is not None]
     backward = _reached_from(joint, tangents)
     border = _border(wanted, backward, tangents)
@@ -58,10 +62,11 @@ def partition(joint: Joint, policy: SavePolicy = "auto") -> Partition:
     elif policy == "all":
         saved = border
     else:
-        saved = _cut(joint, border, arguments)
+        saved = _cut(joint, border, arguments, outputs)
     return Partition(
         inputs=tuple(node for node in arguments if node in saved),
-        intermediates=tuple(node for node in saved if node not in arguments),
+        outputs=tuple(node for node in saved if node in outputs),
+        intermediates=tuple(node for node in saved if node not in arguments and node not in outputs),
     )
 
 
@@ -114,24 +119,26 @@ def _is_cheap(node: Node) -> bool:
     return packet in POINTWISE or packet in VIEWS or packet in _SPLITS
 
 
-def _cut(joint: Joint, border: Sequence[Node], arguments: Sequence[Node]) -> list[Node]:
+def _cut(joint: Joint, border: Sequence[Node], arguments: Sequence[Node], outputs: Set[Node]) -> list[Node]:
+    if all(node in arguments or node in outputs for node in border):
+        return list(border)
     involved = _ancestors(border)
     if all(_is_cheap(node) for node in involved):
         return [node for node in arguments if node in involved]
-    return _minimum_cut(joint, border, involved)
+    return _minimum_cut(joint, border, involved, outputs)
 
 
-def _minimum_cut(joint: Joint, border: Sequence[Node], involved: Sequence[Node]) -> list[Node]:
+def _minimum_cut(joint: Joint, border: Sequence[Node], involved: Sequence[Node], outputs: Set[Node]) -> list[Node]:
     """Cut every path from what cannot be recomputed to the backward pass, at the fewest bytes.
 
-    Each node is an edge from its `in` to its `out` end, as wide as its bytes; arguments cost almost nothing. Views are
-    never cut: to keep one is to keep its base.
+    Each node is an edge from its `in` to its `out` end, as wide as its bytes; arguments and outputs, which are in
+    memory anyway, cost almost nothing. Views are never cut: to keep one is to keep its base.
     """
     import networkx  # a tenth of a second, needed only by graphs with library operations
 
     network = networkx.DiGraph()
     for node in involved:
-        width = _bytes(joint, node)
+        width = _bytes(joint, node, outputs)
         if width is None:
             network.add_edge((node, "in"), (node, "out"))
         else:
@@ -146,7 +153,7 @@ def _minimum_cut(joint: Joint, border: Sequence[Node], involved: Sequence[Node])
     return [node for node in involved if (node, "in") in before and (node, "out") not in before]
 
 
-def _bytes(joint: Joint, node: Node) -> float | None:
+def _bytes(joint: Joint, node: Node, outputs: Set[Node]) -> float | None:
     """What it costs to keep a value; None if it must not be cut here."""
     value = node.meta["val"]
     if not isinstance(value, torch.Tensor) or _is_view(node):
@@ -156,6 +163,8 @@ def _bytes(joint: Joint, node: Node) -> float | None:
         count *= evaluate(size, joint.graph.sizes.hints)
     if node.op == "placeholder":
         return 1e-3  # kept anyway
+    if node in outputs:
+        return 0.9e-3  # computed for others, and nothing is left to compute again
     written_for_this = 1.01 if _is_cheap(node) else 1.0  # what a library operation gives is in memory already
     return written_for_this * (1.0 + count * value.element_size())
 

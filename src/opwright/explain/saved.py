@@ -28,6 +28,10 @@ def saved_lines(derivation: Derivation) -> list[str]:
         if isinstance(spec, TensorSpec) and position in plan.saved.contributing
     ]
     rows += [
+        (buffer.name, _shape(derivation, buffer), _size(derivation, buffer), "an output")
+        for buffer in (buffers[program.outputs[position]] for position in plan.saved.outputs)
+    ]
+    rows += [
         (buffer.name, _shape(derivation, buffer), _size(derivation, buffer), "an intermediate, written by forward")
         for buffer in intermediates
     ]
