@@ -3,7 +3,7 @@
 Recomputing an element-wise value inside a fused kernel costs a few instructions; saving it costs memory traffic. So
 inputs are saved (they are alive anyway), element-wise values and views are computed again, and only where a reduction,
 a library operation (a matrix product) or a copy (`cat`) would have to run twice does a minimum cut choose what to keep.
-Where outputs are all that the backward pass reads beside inputs, as in softmax, they are kept instead.
+Where it can be computed from outputs alone, as that of softmax, they are kept instead.
 """
 
 from __future__ import annotations
@@ -98,14 +98,15 @@ def _border(wanted: Sequence[Node], backward: set[Node], tangents: set[Node]) ->
     return list(border)
 
 
-def _ancestors(nodes: Sequence[Node]) -> list[Node]:
+def _ancestors(nodes: Sequence[Node], stop: Set[Node] = frozenset()) -> list[Node]:
+    """The nodes and all that they are computed from; what a node of `stop` is computed from is left out."""
     seen: dict[Node, None] = {}
     pending = list(nodes)
     while pending:
         node = pending.pop()
         if node not in seen:
             seen[node] = None
-            pending.extend(node.all_input_nodes)
+            pending.extend(node.all_input_nodes if node not in stop else ())
     return list(seen)
 
 
@@ -120,8 +121,9 @@ def _is_cheap(node: Node) -> bool:
 
 
 def _cut(joint: Joint, border: Sequence[Node], arguments: Sequence[Node], outputs: Set[Node]) -> list[Node]:
-    if all(node in arguments or node in outputs for node in border):
-        return list(border)
+    behind = _ancestors(border, stop=outputs)
+    if behind and all(node in outputs or (_is_cheap(node) and node not in arguments) for node in behind):
+        return [node for node in behind if node in outputs]
     involved = _ancestors(border)
     if all(_is_cheap(node) for node in involved):
         return [node for node in arguments if node in involved]
