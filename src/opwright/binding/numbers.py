@@ -7,19 +7,26 @@ symbol. Where that fails, a library operation or a branch wants the value, each 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from opwright.binding.kinds import Key, constant_key
 from opwright.tracing.flatten import Leaves
+from opwright.tracing.type_questions import asks_for_types
 
 
 class Numbers:
-    """Which parameters of an operator have been given different floats."""
+    """Which parameters of an operator have been given different floats.
 
-    def __init__(self) -> None:
+    Args:
+        reference: The function as written; one that asks for the types of its numbers keeps them as constants.
+    """
+
+    def __init__(self, reference: Callable[..., Any]) -> None:
+        self._reference = reference
+        self._asks: bool | None = None
         self._first: dict[int, float] = {}
         self._changing: set[int] = set()
         self._settled: set[int] = set()
@@ -27,6 +34,8 @@ class Numbers:
     def prepare(self, arguments: Sequence[Any]) -> tuple[Sequence[Any], Key]:
         """The arguments with their changing numbers as tensors, and what tells the constants apart."""
         self._look(arguments)
+        if self._changing and self._keeps_constants():
+            return arguments, constants_of(arguments)
         chosen = [p for p in self._changing if type(arguments[p]) is float and abs(arguments[p]) < _MOST]
         if not chosen:
             return arguments, constants_of(arguments)
@@ -44,6 +53,11 @@ class Numbers:
         """Keep them constants: kernels need their values."""
         self._settled.update(positions)
         self._changing.difference_update(positions)
+
+    def _keeps_constants(self) -> bool:
+        if self._asks is None:  # asked late, when what the reference calls has been defined too
+            self._asks = asks_for_types(self._reference)
+        return self._asks
 
     def _look(self, arguments: Sequence[Any]) -> None:
         for position, value in enumerate(arguments):

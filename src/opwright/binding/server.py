@@ -58,7 +58,7 @@ class Server:
         self._served = variants.by_call
         self._arity = len(signature.parameters)
         self._only_tensors = all(p.kind is Kind.TENSOR and not p.optional for p in signature.parameters)
-        self._numbers = Numbers()
+        self._numbers = Numbers(reference)
         self._said: set[str] = set()
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:

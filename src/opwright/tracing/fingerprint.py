@@ -50,11 +50,11 @@ def _parts(value: Any, seen: set[int]) -> Iterator[str]:
         yield from _function_parts(value, seen)
     elif isinstance(value, types.CodeType):
         yield from _code_parts(value, seen)
-    elif isinstance(value, types.ModuleType) and _is_installed(value.__name__):
+    elif isinstance(value, types.ModuleType) and is_installed(value.__name__):
         yield f"module {value.__name__}"
     elif isinstance(value, types.BuiltinFunctionType) and not _holds_an_object(value):
         yield f"builtin {value.__module__}.{value.__qualname__}"
-    elif isinstance(value, type) and _is_installed(value.__module__):
+    elif isinstance(value, type) and is_installed(value.__module__):
         yield f"type {value.__module__}.{value.__qualname__}"
     elif isinstance(value, _NAMED):
         yield f"{type(value).__name__} {value}"
@@ -63,7 +63,7 @@ def _parts(value: Any, seen: set[int]) -> Iterator[str]:
 
 
 def _function_parts(function: types.FunctionType, seen: set[int]) -> Iterator[str]:
-    if _is_installed(function.__module__):
+    if is_installed(function.__module__):
         yield f"{function.__module__}.{function.__qualname__}"
         for cell in function.__closure__ or ():  # what torch.vmap and the like were made from
             yield from _cell_parts(cell, seen)
@@ -79,7 +79,7 @@ def _function_parts(function: types.FunctionType, seen: set[int]) -> Iterator[st
         yield from _parts(default, seen)
     for cell in function.__closure__ or ():
         yield from _cell_parts(cell, seen)
-    for name in sorted(_names(function.__code__)):
+    for name in sorted(names_in(function.__code__)):
         if name in function.__globals__:
             yield name
             yield from _global_parts(function.__globals__[name], function.__code__, seen)
@@ -95,11 +95,11 @@ def _cell_parts(cell: types.CellType, seen: set[int]) -> Iterator[str]:
 
 def _global_parts(value: Any, code: types.CodeType, seen: set[int]) -> Iterator[str]:
     """A module of the user's own counts by those of its members that the code could mean."""
-    if not isinstance(value, types.ModuleType) or _is_installed(value.__name__):
+    if not isinstance(value, types.ModuleType) or is_installed(value.__name__):
         yield from _parts(value, seen)
         return
     yield f"module {value.__name__}"
-    for name in sorted(_names(code)):
+    for name in sorted(names_in(code)):
         if hasattr(value, name):
             yield name
             yield from _global_parts(getattr(value, name), code, seen)
@@ -117,12 +117,13 @@ def _holds_an_object(function: types.BuiltinFunctionType) -> bool:
     return not isinstance(function.__self__, (types.ModuleType, type, type(None)))
 
 
-def _names(code: types.CodeType) -> set[str]:
+def names_in(code: types.CodeType) -> set[str]:
+    """The global names and attributes that code uses, also in functions inside of it."""
     nested = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
-    return set(code.co_names).union(*(_names(inner) for inner in nested))
+    return set(code.co_names).union(*(names_in(inner) for inner in nested))
 
 
-def _is_installed(module: str | None) -> bool:
+def is_installed(module: str | None) -> bool:
     """Whether a module belongs to Python, torch or NumPy, which change only with their version."""
     root = (module or "").partition(".")[0]
     return root in {"torch", "numpy", builtins.__name__} or root in sys.stdlib_module_names

@@ -1,0 +1,40 @@
+"""Whether a function asks of what type its numbers are: a traced number is no `float`, and the answer another."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from opwright.tracing.fingerprint import is_installed, names_in
+
+_QUESTIONS = frozenset({"isinstance", "issubclass", "type", "str", "repr", "format", "hash", "is_integer", "hex"})
+
+
+def asks_for_types(function: Callable[..., Any]) -> bool:
+    """Whether a function, or one of the user's that it reaches by name, asks such a question."""
+    return any(_QUESTIONS & names_in(code) for code in _reached(function, set()))
+
+
+def _reached(function: Any, seen: set[int]) -> Iterator[types.CodeType]:
+    function = _innermost(function)
+    if not isinstance(function, types.FunctionType) or id(function) in seen or is_installed(function.__module__):
+        return
+    seen.add(id(function))
+    yield function.__code__
+    for name in names_in(function.__code__):
+        yield from _reached(function.__globals__.get(name), seen)
+    for cell in function.__closure__ or ():
+        try:
+            yield from _reached(cell.cell_contents, seen)
+        except ValueError:  # not assigned yet
+            continue
+
+
+def _innermost(function: Any) -> Any:
+    """What wrappers and methods of wrappers stand for."""
+    if isinstance(function, types.MethodType):
+        function = function.__self__
+    while (inner := getattr(function, "__dict__", {}).get("__wrapped__")) is not None:
+        function = inner
+    return function
