@@ -7,6 +7,7 @@ Program was written for, when a guard does not hold, or when torch refuses an al
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
@@ -229,6 +230,12 @@ def _operand(operand: Operand) -> str:
             return f"pass_dtype({TORCH_TYPES[DType(value)]})"
         case ConstantOperand(value, "bool"):
             return f"pass({'true' if value else 'false'})"
+        case ConstantOperand(value, "str"):
+            return f"pass_string({json.dumps(value)})"
+        case ConstantOperand(value, "Device"):
+            return f"pass_device({value})"
+        case ConstantOperand(value, "Layout" | "MemoryFormat"):
+            return f"pass_choice({value})"
         case ConstantOperand(value, _):
             return f"pass({float(value)!r})"
         case _:

@@ -19,6 +19,8 @@ TEMPLATES: dict[str, Template] = {
     "minimum": call("torch.minimum", 2),
     "maximum": call("torch.maximum", 2),
     "pow": call("torch.pow", 2),
+    "hypot": call("torch.hypot", 2),
+    "copysign": call("torch.copysign", 2),
     "abs": call("torch.abs", 1),
     "sign": call("torch.sign", 1),
     "sqrt": call("torch.sqrt", 1),
@@ -53,6 +55,13 @@ TEMPLATES: dict[str, Template] = {
     "atanh": call("torch.atanh", 1),
     "erf": call("torch.erf", 1),
     "erfc": call("torch.erfc", 1),
+    # bits of integers
+    "bitwise_and": infix("&", _AND),
+    "bitwise_or": infix("|", _OR),
+    "bitwise_xor": infix("^", _XOR),
+    "bitwise_not": prefix("~", PREFIX),
+    "shift_left": call("torch.bitwise_left_shift", 2),
+    "shift_right": call("torch.bitwise_right_shift", 2),
     # truth
     "less": comparison("<", _COMPARE),
     "less_equal": comparison("<=", _COMPARE),

@@ -13,7 +13,6 @@ import torch
 from torch.fx import Node
 
 from opwright.derivation.tangents import tangent_names
-from opwright.errors import NoKernel
 from opwright.tracing.graph import Graph
 from opwright.tracing.isolation import in_fresh_thread
 from opwright.tracing.lean_torch import without_compiler
@@ -53,11 +52,9 @@ def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -
     arguments = [session.argument(spec) for spec in specs]
     returned, bare = session.call(reference, arguments)
     with session.recording():
-        outputs = _distinct(returned)
+        outputs = _distinct(returned, arguments)
     wanted = [argument for argument, spec in zip(arguments, specs, strict=True) if _requires_grad(spec)]
     flowing = [output for output in outputs if output.requires_grad]
-    if any(output is argument for output in outputs for argument in arguments):
-        raise NoKernel("the function returns one of its arguments as it is")
     names = tangent_names([spec.name for spec in specs], len(outputs))
     incoming = {
         id(output): session.tangent(name, output)
@@ -75,13 +72,14 @@ def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -
     )
 
 
-def _distinct(outputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    """The same outputs; one that is returned again comes as an alias, which has an incoming gradient of its own."""
-    found: dict[int, torch.Tensor] = {}
-    return tuple(
-        torch.ops.aten.alias(output) if id(output) in found else found.setdefault(id(output), output)
-        for output in outputs
-    )
+def _distinct(outputs: Sequence[torch.Tensor], arguments: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+    """The same outputs; an argument, or one returned again, comes as an alias with an incoming gradient of its own."""
+    taken = {id(argument) for argument in arguments}
+    distinct: list[torch.Tensor] = []
+    for output in outputs:
+        distinct.append(torch.ops.aten.alias(output) if id(output) in taken else output)
+        taken.add(id(output))
+    return tuple(distinct)
 
 
 def _requires_grad(spec: ArgumentSpec) -> bool:

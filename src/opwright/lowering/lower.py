@@ -17,7 +17,7 @@ from torch.fx import Node
 
 from opwright.errors import NoKernel
 from opwright.ir.dtype import DType
-from opwright.ir.expression import Expression, Literal, Load, cast
+from opwright.ir.expression import Expression, Literal, Load, apply, cast
 from opwright.ir.integer import ONE, ZERO, Condition, Integer, linear_coefficients, substitute, symbol
 from opwright.ir.program import Axis, Buffer, Call, Kernel, Number, Program, Step, Store, View, view_axes
 from opwright.lowering.bind_sizes import bind_sizes
@@ -28,6 +28,7 @@ from opwright.lowering.pointwise import POINTWISE, Pointwise
 from opwright.lowering.promotion import program_dtype, promoted
 from opwright.lowering.views import VIEWS, Indices, split_indices
 from opwright.tracing.graph import Graph, value_of
+from opwright.tracing.reals import Real
 
 aten = torch.ops.aten
 
@@ -122,17 +123,24 @@ class _Lowering:
         compute = program_dtype(value_of(node).dtype)
         if row.compares:
             compute = promoted([_promotable(value) for value in values])
-        parameters = {key: value for key, value in arguments.items() if key in _PARAMETERS}
-        if not row.computes_in(compute) or any(isinstance(value, Node | Integer) for value in parameters.values()):
+        rest = {key: value for key, value in arguments.items() if key not in row.operands and key not in _WITHOUT_VALUE}
+        if not row.computes_in(compute) or not rest.keys() <= _PARAMETERS:
             return False
-        target = self._declare(node)
-        axes = tuple(Axis(f"i{dimension}", size) for dimension, size in enumerate(target.shape))
+        axes = tuple(Axis(f"i{dimension}", size) for dimension, size in enumerate(self._shape(node)))
         operands = [self._operand(value, axes) for value in values]
+        parameters = {
+            key: self._operand(value, axes) if isinstance(value, Node | Integer | Real) else value
+            for key, value in rest.items()
+        }
         converted = [
             operand if row.selects and position == 0 else cast(operand, compute)
             for position, operand in enumerate(operands)
         ]
-        result = cast(row.rule(*converted, **parameters), target.dtype)
+        value = row.rule(*converted, **parameters)
+        if value is None:
+            return False
+        target = self._declare(node)
+        result = cast(value, target.dtype)
         indices = tuple(symbol(axis.name) for axis in axes)
         self.steps.append(Kernel(target.name, (target,), axes, (), (Store(target.name, indices, result),)))
         return True
@@ -140,6 +148,8 @@ class _Lowering:
     def _operand(self, value: Any, axes: Sequence[Axis]) -> Expression:
         if isinstance(value, Integer) and value.constant is None:
             return self._number(value)
+        if isinstance(value, Real):
+            return apply(value.function, *(cast(self._operand(member, axes), DType.FLOAT64) for member in value.operands))
         if not isinstance(value, Node):
             return _literal(value)
         buffer = self.buffers[value]
@@ -209,11 +219,31 @@ class _Lowering:
             offset = offset + piece.shape[dimension]
 
     def _call(self, node: Node, func: OpOverload) -> None:
-        targets = tuple(self._declare(member) for member in _members(func, node))
+        targets = self._results(func, node)
         if any(returned.alias_info is not None for returned in func._schema.returns):
             self.aliases.update(target.name for target in targets)
         operands = operands_of(func, node, self.buffers)
         self.steps.append(Call(targets, func._schema.name, func._schema.overload_name, operands))
+
+    def _results(self, func: OpOverload, node: Node) -> tuple[Buffer, ...]:
+        """Declare the results of a library operation, in order; those that nobody takes too.
+
+        Raises:
+            NoKernel: If they come as a list, which has no length of its own in a Program.
+        """
+        values = node.meta["val"]
+        if not isinstance(values, (tuple, list)):
+            return (self._declare(node),)
+        if len(values) != len(func._schema.returns):
+            raise NoKernel(f"{func.name()} gives a list of tensors")
+        taken = {_position(member): self._declare(member) for member in node.users}
+        return tuple(taken.get(position) or self._unused(node, value) for position, value in enumerate(values))
+
+    def _unused(self, node: Node, value: torch.Tensor | None) -> Buffer:
+        if value is None:
+            return Buffer(self.names.fresh(f"no_{node.name}"), DType.INT64, ())
+        shape = tuple(self._size(size) for size in value.shape)
+        return Buffer(self.names.fresh(f"unused_{node.name}"), program_dtype(value.dtype), shape)
 
     def _result(self, name: str, node: Node, taken: Sequence[str]) -> str:
         """An output is a buffer of its own: copy what is an input, a view, or returned already."""
@@ -232,7 +262,12 @@ class _Lowering:
 _RESHAPES = {aten.view, aten._unsafe_view, aten.reshape}
 _PARAMETERS = {
     "alpha", "scale", "input_scale", "negative_slope", "approximate", "min", "max", "min_val", "max_val",
-    "rounding_mode",
+    "rounding_mode", "decimals",
+}  # fmt: skip
+# Arguments that say nothing about values, or only about the shape and dtype that the trace has seen.
+_WITHOUT_VALUE = {
+    "self", "size", "dtype", "layout", "device", "pin_memory", "memory_format", "non_blocking", "copy",
+    "physical_layout",
 }  # fmt: skip
 
 
@@ -248,6 +283,8 @@ def _promotable(value: Any) -> Any:
     """A tensor, or a number of the same type, for torch's promotion rules."""
     if isinstance(value, Integer):
         return 1
+    if isinstance(value, Real):
+        return 1.0
     return value_of(value) if isinstance(value, Node) else value
 
 
@@ -255,16 +292,6 @@ def _position(member: Node) -> int:
     position = member.args[1]
     assert isinstance(position, int)
     return position
-
-
-def _members(func: OpOverload, node: Node) -> list[Node]:
-    """The results of a library operation, all of them, in order."""
-    if not isinstance(node.meta["val"], (tuple, list)):
-        return [node]
-    members = sorted(node.users, key=_position)
-    if [_position(member) for member in members] != list(range(len(func._schema.returns))):
-        raise NoKernel(f"{func.name()} leaves out some of its results")
-    return members
 
 
 def _needed(graph: Graph, inputs: Mapping[Node, str], outputs: Sequence[Node]) -> list[Node]:

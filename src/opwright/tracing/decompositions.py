@@ -8,6 +8,9 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 
+from opwright.tracing.number_decompositions import NUMBER_DECOMPOSITIONS
+from opwright.tracing.range_decompositions import RANGE_DECOMPOSITIONS
+
 aten = torch.ops.aten
 
 
@@ -49,9 +52,18 @@ def _select_backward(gradient: torch.Tensor, input_sizes: list[int], dim: int, i
     return _slice_backward(gradient.unsqueeze(dim), input_sizes, dim, index, index + 1, 1)
 
 
+def _soft_margin_loss_backward(gradient: torch.Tensor, x: torch.Tensor, target: torch.Tensor, reduction: int) -> Any:
+    """-y·σ(-y·x), exact where torch's y·(σ(y·x) - 1) cancels; `reduction` 1 is a mean."""
+    slope = -target * gradient * torch.sigmoid(-target * x)
+    return slope / x.numel() if reduction == 1 else slope
+
+
 OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.addmm.default: _add_product(aten.mm.default),
     aten.baddbmm.default: _add_product(aten.bmm.default),
     aten.slice_backward.default: _slice_backward,
     aten.select_backward.default: _select_backward,
+    aten.soft_margin_loss_backward.default: _soft_margin_loss_backward,
+    **NUMBER_DECOMPOSITIONS,
+    **RANGE_DECOMPOSITIONS,
 }

@@ -16,7 +16,7 @@ from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensor
 from torch.fx import Graph as FxGraph
 from torch.fx import Node
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import arg_tree_leaves
 
 from opwright.errors import NoKernel
@@ -28,6 +28,8 @@ aten = torch.ops.aten
 
 # Questions that leave no trace, and operations that only rename a value.
 _SILENT = {"prim::device", "prim::layout", "prim::dtype"}
+_LIFTS = {aten.lift_fresh.default, aten.lift_fresh_copy.default, aten.lift.default}
+_MOST_CONSTANTS = 64
 _FORWARDING = {aten.detach.default, aten.alias.default, aten.lift_fresh.default}
 
 
@@ -112,6 +114,8 @@ class Recorder(TorchDispatchMode):
                 return result
         if torch.Tag.nondeterministic_seeded in func.tags:
             raise NoKernel(f"the function draws random numbers ({func.name()})")
+        if func in _LIFTS and isinstance(args[0], torch.Tensor) and not isinstance(args[0], FakeTensor):
+            return self._constant(args[0])
         if any(isinstance(a, torch.Tensor) and not isinstance(a, FakeTensor) for a in arg_tree_leaves(*args, **kwargs)):
             raise NoKernel("the function uses a tensor that is not one of its parameters")
         if func._schema.is_mutable:
@@ -124,6 +128,22 @@ class Recorder(TorchDispatchMode):
             return result
         self._record(func, args, kwargs, result)
         return result
+
+    def _constant(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor that the function makes of plain numbers, such as `torch.tensor([1.0, 2.0])`.
+
+        Raises:
+            NoKernel: If it has so many elements that they should not be part of a source.
+        """
+        if tensor.numel() > _MOST_CONSTANTS or tensor.numel() == 0:
+            raise NoKernel(f"the function makes a tensor of {tensor.numel()} numbers")
+        with _disable_current_modes():
+            numbers = tensor.flatten().tolist()
+        with self, self._unwatched():
+            if len(numbers) == 1:
+                return torch.full(tensor.shape, numbers[0], dtype=tensor.dtype)
+            elements = [torch.full((1,), number, dtype=tensor.dtype) for number in numbers]
+            return torch.cat(elements).reshape(tensor.shape)
 
     def _record(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         node = self.fx.call_function(func, tuple(self._replace(args)), self._replace(kwargs))
@@ -170,7 +190,9 @@ class Recorder(TorchDispatchMode):
             return self.node_of(value)
         if isinstance(value, torch.SymInt):
             return self._sizes.integer(value)
-        if isinstance(value, (torch.SymFloat, torch.SymBool)):
+        if isinstance(value, torch.SymFloat):
+            return self._sizes.real(value)
+        if isinstance(value, torch.SymBool):
             raise NoKernel(f"the function computes with {value}, a number made from sizes")
         if isinstance(value, (tuple, list)):
             return [self._replace(member) for member in value]

@@ -14,6 +14,12 @@ inline Size floor_divide(Size a, Size b) {
 inline Size floor_remainder(Size a, Size b) { return a - floor_divide(a, b) * b; }
 inline Size greatest(Size a, Size b) { return a > b ? a : b; }
 
+// What a library operation can be asked for, under its names in torch.
+inline const int32_t contiguous_format = aoti_torch_memory_format_contiguous_format();
+inline const int32_t preserve_format = aoti_torch_memory_format_preserve_format();
+inline const int32_t channels_last = aoti_torch_memory_format_channels_last();
+inline const int32_t channels_last_3d = aoti_torch_memory_format_channels_last_3d();
+
 // Values as a library operation takes them; each is owned by the call.
 inline StableIValue pass(const Tensor& tensor) { return reinterpret_cast<StableIValue>(tensor.share()); }
 inline StableIValue pass(Size value) { return static_cast<StableIValue>(value); }
@@ -24,6 +30,13 @@ inline StableIValue pass(double value) {
   return bits;
 }
 inline StableIValue pass_dtype(int32_t dtype) { return static_cast<uint32_t>(dtype); }
+inline StableIValue pass_device(int32_t type) { return static_cast<uint64_t>(type) << 32 | 0xffffffffu; }  // no index
+inline StableIValue pass_choice(int32_t choice) { return static_cast<uint32_t>(choice); }
+inline StableIValue pass_string(const char* text) {
+  StringHandle string = nullptr;
+  torch_new_string_handle(text, __builtin_strlen(text), &string);
+  return reinterpret_cast<StableIValue>(string);
+}
 inline StableIValue pass_nothing() { return 0; }
 inline StableIValue pass_optional(StableIValue value) {
   return reinterpret_cast<StableIValue>(new StableIValue(value));

@@ -1,0 +1,124 @@
+"""Operations that take a number, which torch's stable C interface does not pass, as operations that take tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+
+aten = torch.ops.aten
+Dimensions = list[int] | None
+
+
+def _scatter_value(x: torch.Tensor, dim: int, index: torch.Tensor, value: Any) -> torch.Tensor:
+    return aten.scatter.src(x, dim, index, _filled(index, value, x))
+
+
+def _scatter_value_reduce(x: torch.Tensor, dim: int, index: torch.Tensor, value: Any, *, reduce: str) -> torch.Tensor:
+    return aten.scatter.reduce(x, dim, index, _filled(index, value, x), reduce=reduce)
+
+
+def _filled(like: torch.Tensor, value: Any, x: torch.Tensor) -> torch.Tensor:
+    return torch.full(like.shape, value, dtype=x.dtype)
+
+
+def _index_fill(x: torch.Tensor, dim: int, index: torch.Tensor, value: Any) -> torch.Tensor:
+    return aten.index_fill.int_Tensor(x, dim, index, torch.full((), value, dtype=x.dtype))
+
+
+def _constant_pad(x: torch.Tensor, pad: list[int], value: Any = 0) -> Any:
+    """Pad and crop one dimension after another, the last one first, as `pad` lists them."""
+    if len(pad) % 2 or len(pad) > 2 * x.dim():
+        return NotImplemented
+    result = x
+    for position in range(len(pad) // 2):
+        before, after = pad[2 * position], pad[2 * position + 1]
+        result = _pad_dimension(result, x.dim() - 1 - position, before, after, value)
+    return result.clone() if result is x else result
+
+
+def _pad_dimension(x: torch.Tensor, dimension: int, before: int, after: int, value: Any) -> torch.Tensor:
+    if before < 0:
+        x = x.narrow(dimension, -before, x.shape[dimension] + before)
+    if after < 0:
+        x = x.narrow(dimension, 0, x.shape[dimension] + after)
+    left = [_border(x, dimension, before, value)] if before > 0 else []
+    right = [_border(x, dimension, after, value)] if after > 0 else []
+    return torch.cat([*left, x, *right], dimension) if left or right else x
+
+
+def _border(x: torch.Tensor, dimension: int, size: int, value: Any) -> torch.Tensor:
+    shape = [size if d == dimension else x.shape[d] for d in range(x.dim())]
+    return torch.full(shape, value, dtype=x.dtype)
+
+
+def _vector_norm(
+    x: torch.Tensor, ord: Any = 2, dim: Dimensions = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> Any:
+    """The p-norm of torch.linalg.vector_norm, for real numbers."""
+    if x.is_complex() or not isinstance(ord, (int, float)):
+        return NotImplemented
+    x = x if dtype is None else x.to(dtype)
+    dims = list(range(x.dim())) if dim is None or len(dim) == 0 else list(dim)
+    if ord == 0:
+        return torch.sum((x != 0).to(x.dtype), dims, keepdim)
+    if math.isinf(ord):
+        return (torch.amax if ord > 0 else torch.amin)(x.abs(), dims, keepdim)
+    if ord == 1:
+        return torch.sum(x.abs(), dims, keepdim)
+    if ord == 2:
+        return torch.sum(x * x, dims, keepdim).sqrt()
+    return torch.pow(torch.sum(torch.pow(x.abs(), ord), dims, keepdim), 1 / ord)
+
+
+def _variance(x: torch.Tensor, dim: Dimensions = None, *, correction: Any = None, keepdim: bool = False) -> Any:
+    found = _variance_and_mean(x, dim, correction=correction, keepdim=keepdim)
+    return found if found is NotImplemented else found[0]
+
+
+def _variance_and_mean(
+    x: torch.Tensor, dim: Dimensions = None, *, correction: Any = None, keepdim: bool = False
+) -> Any:
+    """The squared distances from the mean, summed, over their number less `correction` (one by default)."""
+    if x.is_complex():
+        return NotImplemented
+    dims = list(range(x.dim())) if dim is None or len(dim) == 0 else [d % max(x.dim(), 1) for d in dim]
+    count: Any = 1
+    for d in dims if x.dim() else ():
+        count = count * x.shape[d]
+    mean = torch.sum(x, dims, True) / count
+    freedom = count - (1 if correction is None else correction)
+    centered = x - mean
+    variance = torch.sum(centered * centered, dims, keepdim) / (freedom if freedom > 0 else 0)
+    return variance, mean if keepdim else torch.sum(x, dims) / count
+
+
+def _add_matrix_vector(
+    x: torch.Tensor, matrix: torch.Tensor, vector: torch.Tensor, *, beta: Any = 1, alpha: Any = 1
+) -> torch.Tensor:
+    """beta·x + alpha·(matrix @ vector); a beta of zero hides what is in x."""
+    result: torch.Tensor = aten.mv(matrix, vector)
+    result = result if alpha == 1 else result * alpha
+    if beta == 0:
+        return result
+    return result + (x if beta == 1 else x * beta)
+
+
+NUMBER_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
+    aten.scatter.value: _scatter_value,
+    aten.scatter.value_reduce: _scatter_value_reduce,
+    aten.index_fill.int_Scalar: _index_fill,
+    aten.constant_pad_nd.default: _constant_pad,
+    aten.linalg_vector_norm.default: _vector_norm,
+    aten.var.correction: _variance,
+    aten.var_mean.correction: _variance_and_mean,
+    aten.addmv.default: _add_matrix_vector,
+    aten.dist.default: lambda x, y, p=2: torch.linalg.vector_norm(x - y, p),
+    aten.ldexp.Tensor: lambda x, exponent: x * torch.pow(2.0, exponent),
+    aten.type_as.default: lambda x, other: x.to(other.dtype),
+    aten._efficientzerotensor.default: lambda size, **options: torch.zeros(size, dtype=options.get("dtype")),
+    aten.unbind_copy.int: lambda x, dim=0: [x.select(dim, index).clone() for index in range(x.shape[dim])],
+}

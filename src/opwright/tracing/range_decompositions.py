@@ -1,0 +1,44 @@
+"""Ranges of numbers as arithmetic on 0, 1, 2, …, which torch's library counts as sums of ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+
+aten = torch.ops.aten
+Number = Any  # int | float | SymInt | SymFloat
+
+
+def _count(size: Any) -> torch.Tensor:
+    """0, 1, …, size - 1 in int64."""
+    return torch.cumsum(torch.ones([size], dtype=torch.int64), 0) - 1
+
+
+def _arange(start: Number, end: Number, step: Number = 1, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
+    """start + step·k, computed in int64 or float64 as torch does."""
+    numbers = (start, end, step)
+    integral = all(isinstance(number, (int, torch.SymInt)) for number in numbers)
+    if dtype is None:
+        dtype = torch.int64 if integral else torch.get_default_dtype()
+    if not (integral or all(isinstance(number, (int, float)) for number in numbers)):
+        return NotImplemented
+    if integral:
+        size = -((start - end) // step)
+        return _affine(_count(size), start, step).to(dtype)
+    return _affine(_count(math.ceil((end - start) / step)).to(torch.float64), start, step).to(dtype)
+
+
+def _affine(counted: torch.Tensor, start: Number, step: Number) -> torch.Tensor:
+    scaled = counted if isinstance(step, int) and step == 1 else counted * step
+    return scaled if isinstance(start, int) and start == 0 else scaled + start
+
+
+RANGE_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
+    aten.arange.default: lambda end, **options: _arange(0, end, **options),
+    aten.arange.start: lambda start, end, **options: _arange(start, end, **options),
+    aten.arange.start_step: _arange,
+}
