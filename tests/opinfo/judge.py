@@ -59,7 +59,10 @@ def serve(case: Case, settings: Settings | None) -> Service:
     rung = "library" if calls else "kernel"
     if settings is None:
         return Service(rung, kernels=kernels, calls=calls)
-    declined, wrong = _compare(case, settings)
+    try:
+        declined, wrong = _compare(case, settings)
+    except Exception as error:
+        declined, wrong = "", f"raises {type(error).__name__}: {str(error).strip().splitlines()[:1]}"
     return Service("reference" if declined else rung, declined, kernels, calls, wrong)
 
 

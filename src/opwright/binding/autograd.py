@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -21,6 +22,7 @@ class OperatorFunction(Function):
     @staticmethod
     def forward(ctx: Any, variants: Sequence[Variant], *arguments: Any) -> Any:
         """Run the forward kernel and keep what the backward pass reads."""
+        ctx.generator = torch.get_rng_state() if _may_draw(variants) else None
         variant, made = run_forward(variants, arguments)
         plan = variant.plan
         ctx.variant = variant
@@ -49,13 +51,29 @@ class OperatorFunction(Function):
         if not torch.is_grad_enabled():
             found = _run_backward(ctx, incoming, variant)
         if found is None:
-            found = variant.differentiate(_arguments(ctx, variant), incoming, variant.plan)
+            with _same_draws(ctx.generator):
+                found = variant.differentiate(_arguments(ctx, variant), incoming, variant.plan)
         if variant.wants_all_gradients:
             return (None, *found)
         gradients: list[torch.Tensor | None] = [None] * len(ctx.needs_input_grad)
         for position, gradient in zip(variant.plan.gradients, found, strict=True):
             gradients[1 + position] = gradient
         return tuple(gradients)
+
+
+def _may_draw(variants: Sequence[Variant]) -> bool:
+    return bool(variants) and variants[0].plan.is_random
+
+
+@contextmanager
+def _same_draws(state: torch.Tensor | None) -> Iterator[None]:
+    """Run the reference again with the random numbers of the forward pass; then go on where the generator was."""
+    if state is None:
+        yield
+        return
+    with torch.random.fork_rng(devices=()):
+        torch.set_rng_state(state)
+        yield
 
 
 # `Function.apply` without its questions about function transforms, which the caller has asked already.

@@ -48,6 +48,7 @@ class Plan:
         tangents: Positions of the outputs that have an incoming gradient.
         gradients: For each result of the backward kernel, the position of the argument it belongs to.
         saved: What crosses to the backward pass.
+        is_random: Whether it draws random numbers.
     """
 
     forward: Source
@@ -58,6 +59,7 @@ class Plan:
     tangents: tuple[int, ...]
     gradients: tuple[int, ...]
     saved: Saved
+    is_random: bool = False
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -86,6 +88,7 @@ class Plan:
                 sizes=tuple((argument, dimension) for argument, dimension in saved["sizes"]),
                 contributing=tuple(saved["contributing"]),
             ),
+            is_random=record.get("is_random", False),
         )
 
 

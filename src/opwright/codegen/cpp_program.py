@@ -16,6 +16,7 @@ from opwright.codegen.cpp_expression import CPP_TYPES, TORCH_TYPES
 from opwright.codegen.cpp_kernel import emit_launch, emit_row_function, times
 from opwright.codegen.cpp_size import spell_condition, spell_size
 from opwright.errors import NoKernel
+from opwright.ir.call_traits import LAYOUT_DEPENDENT, TAKES_ANY_STRIDES
 from opwright.ir.dtype import DType
 from opwright.ir.integer import Condition, linear_coefficients
 from opwright.ir.program import (
@@ -98,7 +99,7 @@ class _Emitter:
                 case Number(target, value):
                     lines.append(f"const Size {target.name} = {spell_size(value)};")
                 case Call():
-                    lines += _call(step)
+                    lines += _call(step) if step.targets else ["{", *(f"  {line}" for line in _call(step)), "}"]
                 case _:
                     assert_never(step)
         for position, name in enumerate(self.program.outputs):
@@ -113,6 +114,9 @@ class _Emitter:
             yield f"const Tensor& {buffer.name} = given[{position}];"
         kinds = [f"{b.name}.is({TORCH_TYPES[b.dtype]}, {len(b.shape)})" for b in self.program.inputs]
         yield from _decline_unless(kinds)
+        calls = {step.function for step in self.program.steps if isinstance(step, Call)}
+        if calls & LAYOUT_DEPENDENT and self.program.inputs:
+            yield f"if (!({' && '.join(f'{b.name}.is_row_major()' for b in self.program.inputs)})) return false;"
         for buffer in self.program.inputs:
             for dimension in range(len(buffer.shape)):
                 yield f"const Size {buffer.name}_size_{dimension} = {buffer.name}.size({dimension});"
@@ -202,30 +206,35 @@ def _view(view: View) -> Iterable[str]:
 
 
 def _call(call: Call) -> Iterable[str]:
-    stack = f"{call.targets[0].name}_stack"
     slots = max(len(call.operands), len(call.targets))
-    operands = ", ".join(_operand(operand) for operand in call.operands)
+    tensor = "pass" if call.function in TAKES_ANY_STRIDES else "pass_row_major"
+    operands = ", ".join(_operand(operand, tensor) for operand in call.operands)
+    if not call.targets:
+        yield f"StableIValue checked[{slots}] = {{{operands}}};"
+        yield f'if (!call("{call.function}", "{call.overload}", checked)) return false;'
+        return
+    stack = f"{call.targets[0].name}_stack"
     yield f"StableIValue {stack}[{slots}] = {{{operands}}};"
     yield f'if (!call("{call.function}", "{call.overload}", {stack})) return false;'
     for position, target in enumerate(call.targets):
         yield f"Tensor {target.name} = take({stack}[{position}]);"
 
 
-def _operand(operand: Operand) -> str:
+def _operand(operand: Operand, tensor: str) -> str:
     match operand:
         case TensorOperand(buffer):
-            return f"pass({buffer})"
+            return f"{tensor}({buffer})"
         case SizeOperand(value):
             return f"pass(Size({spell_size(value)}))"
         case ListOperand(()):
             return "pass_empty_list()"
         case ListOperand(items):
-            return f"pass_list({{{', '.join(_operand(item) for item in items)}}})"
+            return f"pass_list({{{', '.join(_operand(item, tensor) for item in items)}}})"
         case OptionalOperand(None):
             return "pass_nothing()"
         case OptionalOperand(item):
             assert item is not None
-            return f"pass_optional({_operand(item)})"
+            return f"pass_optional({_operand(item, tensor)})"
         case ConstantOperand(value, "ScalarType"):
             return f"pass_dtype({TORCH_TYPES[DType(value)]})"
         case ConstantOperand(value, "bool"):

@@ -16,6 +16,7 @@ from torch._ops import OpOverload
 from torch.fx import Node
 
 from opwright.errors import NoKernel
+from opwright.ir.call_traits import has_effect
 from opwright.ir.dtype import DType
 from opwright.ir.expression import Expression, Literal, Load, apply, cast
 from opwright.ir.integer import ONE, ZERO, Condition, Integer, linear_coefficients, substitute, symbol
@@ -39,6 +40,8 @@ def lower(
     inputs: Sequence[tuple[str, Node]],
     outputs: Sequence[tuple[str, Node]],
     guards: Sequence[Condition] = (),
+    *,
+    effects: bool = True,
 ) -> Program:
     """Lower the part of a graph that computes `outputs` from `inputs`.
 
@@ -48,11 +51,12 @@ def lower(
         inputs: Nodes that are given, with the names of their buffers.
         outputs: Nodes that are asked for, with the names they would like.
         guards: For which sizes the result is valid.
+        effects: Whether to keep what draws random numbers or checks values though nothing reads its results.
 
     Raises:
         NoKernel: If kernels cannot hold a dtype in it.
     """
-    return _Lowering(graph, name, {node: given for given, node in inputs}, outputs, tuple(guards)).program()
+    return _Lowering(graph, name, {node: given for given, node in inputs}, outputs, tuple(guards), effects).program()
 
 
 @dataclass
@@ -62,6 +66,7 @@ class _Lowering:
     inputs: Mapping[Node, str]
     outputs: Sequence[tuple[str, Node]]
     guards: tuple[Condition, ...]
+    effects: bool
     steps: list[Step] = field(default_factory=list)
     buffers: dict[Node, Buffer] = field(default_factory=dict)
     numbers: dict[Integer, Buffer] = field(default_factory=dict)
@@ -73,7 +78,10 @@ class _Lowering:
         self.names = Names(self.graph, self.inputs, self.outputs)
         for node, name in self.inputs.items():
             self.buffers[node] = Buffer(name, program_dtype(value_of(node).dtype), self._shape(node))
-        for node in _needed(self.graph, self.inputs, [node for _, node in self.outputs]):
+        wanted = [node for _, node in self.outputs]
+        if self.effects:
+            wanted += _effects(self.graph, self.inputs)
+        for node in _needed(self.graph, self.inputs, wanted):
             self._lower(node)
         results: list[str] = []
         for name, node in self.outputs:
@@ -292,6 +300,19 @@ def _position(member: Node) -> int:
     position = member.args[1]
     assert isinstance(position, int)
     return position
+
+
+def _effects(graph: Graph, inputs: Mapping[Node, str]) -> list[Node]:
+    """What does more than give results, and can be computed from the inputs."""
+    reached: set[Node] = set(inputs)
+    for node in graph.fx.nodes:
+        if node.op != "placeholder" and all(source in reached for source in node.all_input_nodes):
+            reached.add(node)
+    return [
+        node
+        for node in graph.fx.nodes
+        if node in reached and isinstance(node.target, OpOverload) and has_effect(node.target._schema.name)
+    ]
 
 
 def _needed(graph: Graph, inputs: Mapping[Node, str], outputs: Sequence[Node]) -> list[Node]:

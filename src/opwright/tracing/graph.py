@@ -32,6 +32,7 @@ class Graph:
         guards: For which sizes the Graph is valid.
         names: Names of the reference's own variables, by node.
         hides_from_autograd: Whether the reference detaches a value or computes under no_grad.
+        is_random: Whether it draws random numbers.
     """
 
     fx: FxGraph
@@ -41,6 +42,7 @@ class Graph:
     guards: tuple[Condition, ...]
     names: dict[Node, str]
     hides_from_autograd: bool
+    is_random: bool
 
 
 def value_of(node: Node) -> torch.Tensor:

@@ -104,6 +104,7 @@ class Session:
             guards=self._sizes.guards(),
             names=self._names,
             hides_from_autograd=self._recorder.hides_from_autograd,
+            is_random=self._recorder.is_random,
         )
 
 

@@ -59,16 +59,18 @@ inline bool call(const char* name, const char* overload, StableIValue* stack) {
   return torch_call_dispatcher(name, overload, stack, torch_target) == 0;
 }
 
+// The same elements one after another in memory: a second handle, or a copy.
+inline StableIValue pass_row_major(const Tensor& tensor) {
+  if (tensor.is_row_major()) return pass(tensor);
+  StableIValue stack[] = {pass(tensor), pass_choice(contiguous_format)};
+  call("aten::contiguous", "", stack);  // where it fails, the operation that is given its operand back fails too
+  return stack[0];
+}
+
 // A tensor whose elements lie one after another: itself, or a copy.
 inline Tensor row_major(Tensor&& tensor) {
-  Size expected = 1;
-  bool dense = true;
-  for (int dimension = int(tensor.rank()) - 1; dimension >= 0; --dimension) {
-    if (tensor.size(dimension) != 1 && tensor.stride(dimension) != expected) dense = false;
-    expected *= tensor.size(dimension);
-  }
-  if (dense) return static_cast<Tensor&&>(tensor);
-  StableIValue stack[] = {pass(tensor), pass(Size(0))};
+  if (tensor.is_row_major()) return static_cast<Tensor&&>(tensor);
+  StableIValue stack[] = {pass(tensor), pass_choice(contiguous_format)};
   if (!call("aten::contiguous", "", stack)) return Tensor();
   return Tensor(reinterpret_cast<AtenTensorHandle>(stack[0]));
 }
