@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -36,6 +36,10 @@ class SeenThrough:
         """The same view of another tensor."""
         seen: Any = self.func(source, *self.arguments, **self.keywords)
         return seen if self.position is None else seen[self.position]
+
+    def with_source(self, old: torch.Tensor, new: torch.Tensor) -> SeenThrough:
+        """The same view where one tensor has taken the place of another."""
+        return replace(self, source=new) if self.source is old else self
 
     def written_back(self, value: torch.Tensor) -> torch.Tensor | None:
         """The source with the elements that the view shows replaced; None if that cannot be written down."""

@@ -107,6 +107,27 @@ def _add_matrix_vector(
     return result + (x if beta == 1 else x * beta)
 
 
+def _add_batch_of_products(
+    x: torch.Tensor, left: torch.Tensor, right: torch.Tensor, *, beta: Any = 1, alpha: Any = 1
+) -> torch.Tensor:
+    result = torch.bmm(left, right).sum(0)
+    result = result if alpha == 1 else result * alpha
+    if beta == 0:
+        return result
+    return result + (x if beta == 1 else x * beta)
+
+
+def _broadcast(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    shape = torch.broadcast_shapes(*(tensor.shape for tensor in tensors))
+    return [tensor.expand(shape) for tensor in tensors]
+
+
+def _tensor_split(x: torch.Tensor, sections: int, dim: int = 0) -> list[torch.Tensor]:
+    size = x.shape[dim]
+    sizes = [size // sections + (1 if position < size % sections else 0) for position in range(sections)]
+    return list(torch.split_with_sizes(x, sizes, dim))
+
+
 NUMBER_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.scatter.value: _scatter_value,
     aten.scatter.value_reduce: _scatter_value_reduce,
@@ -120,5 +141,8 @@ NUMBER_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.ldexp.Tensor: lambda x, exponent: x * torch.pow(2.0, exponent),
     aten.type_as.default: lambda x, other: x.to(other.dtype),
     aten._efficientzerotensor.default: lambda size, **options: torch.zeros(size, dtype=options.get("dtype")),
+    aten.addbmm.default: _add_batch_of_products,
+    aten.broadcast_tensors.default: _broadcast,
+    aten.tensor_split.sections: _tensor_split,
     aten.unbind_copy.int: lambda x, dim=0: [x.select(dim, index).clone() for index in range(x.shape[dim])],
 }

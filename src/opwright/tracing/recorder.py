@@ -195,8 +195,12 @@ class Recorder(TorchDispatchMode):
         """
         target: Any = args[0] if args else None
         functional, aliases = functional_of(func), self._aliases(target)
-        if functional is None or not aliases or torch.Tag.inplace_view in func.tags:
+        if functional is None or not aliases:
             raise NoKernel(f"the function modifies a tensor in place ({func.name()})")
+        if torch.Tag.inplace_view in func.tags:
+            return self._record_reshaping_in_place(func, functional, args, kwargs)
+        given = [argument.default_value for argument in func._schema.arguments[len(args) :] if not argument.kwarg_only]
+        args = (*args, *given)
         with self:  # recorded as any other operation is, and converted as an assignment converts
             result = functional(*args, **kwargs)
             renewed = {id(target): self._converted(result, target)}
@@ -205,6 +209,26 @@ class Recorder(TorchDispatchMode):
         func(*args, **kwargs)
         for alias in aliases:
             self._nodes[id(alias)] = self._nodes[id(renewed.get(id(alias), renewed[id(target)]))]
+        return target
+
+    def _record_reshaping_in_place(
+        self, func: OpOverload, functional: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Record that a tensor becomes a view of what it was; a copy stands for that from now on."""
+        target = args[0]
+        before = aten.alias.default(target)
+        node = self._nodes[id(target)]
+        node.meta["val"] = before
+        self._nodes[id(before)] = node
+        self._kept.insert(next(p for p, kept in enumerate(self._kept) if kept is target), before)
+        self._views = {key: view.with_source(target, before) for key, view in self._views.items()}
+        if id(target) in self._views:
+            self._views[id(before)] = self._views[id(target)]
+        with self:
+            result = functional(before, *args[1:], **kwargs)
+        func(*args, **kwargs)
+        self._views[id(target)] = SeenThrough(before, functional, tuple(args[1:]), kwargs)
+        self._nodes[id(target)] = self._nodes[id(result)]
         return target
 
     def _converted(self, result: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
