@@ -115,7 +115,9 @@ def derive_function(
     forward = optimize(lower(graph, name, arguments, _outputs(graph), graph.guards))
     gradients = {position: node for position, node in enumerate(joint.gradients) if node is not None}
     wanted = [(f"grad_{specs[position].name}", node) for position, node in gradients.items()]
-    backward = optimize(lower(graph, f"{name}_backward", _named_inputs(graph), wanted, effects=False)) if wanted else None
+    backward = (
+        optimize(lower(graph, f"{name}_backward", _named_inputs(graph), wanted, effects=False)) if wanted else None
+    )
     parameters: list[TensorParameter | ConstantParameter] = []
     results = dict(zip(gradients, backward.outputs if backward else (), strict=True))
     for position, spec in enumerate(specs):

@@ -12,7 +12,6 @@ from torch.nn import functional
 from opwright.derivation.backward import backward_reference, backward_signature
 from opwright.derivation.joint import trace_joint
 from opwright.derivation.tangents import tangent_names
-from opwright.errors import NoKernel
 from opwright.tracing.signature import read_signature
 from tests.derived import lowered_joint, run, specs_of
 
@@ -74,9 +73,10 @@ def test_no_gradient_for_what_requires_none() -> None:
     assert [gradient is not None for gradient in joint.gradients] == [True, False]
 
 
-def test_an_argument_returned_as_it_is_is_refused() -> None:
-    with pytest.raises(NoKernel, match="returns one of its arguments as it is"):
-        trace_joint(lambda x, y: (x, x * y), specs_of("xy", (normal(3), normal(3))))
+def test_an_argument_returned_as_it_is_has_an_incoming_gradient() -> None:
+    joint = trace_joint(lambda x, y: (x, x * y, x), specs_of("xy", (normal(3), normal(3))))
+    assert None not in joint.tangents
+    assert len(set(joint.tangents)) == 3
 
 
 @pytest.mark.parametrize(

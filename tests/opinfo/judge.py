@@ -83,7 +83,8 @@ def _not_served(case: Case, reason: str) -> Service:
         return [tensor for tensors in _outputs_and_gradients(case.function, tensors, 0) for tensor in tensors]
 
     try:
-        make_fx(forward_and_backward, tracing_mode="symbolic", _error_on_data_dependent_ops=True)(*_copies(case.tensors))
+        tracer = make_fx(forward_and_backward, tracing_mode="symbolic", _error_on_data_dependent_ops=True)
+        tracer(*_copies(case.tensors))
     except Exception as error:
         return Service("untraceable", f"{type(error).__name__}: {str(error).strip().splitlines()[:1]}")
     return Service("reference", reason)
@@ -160,13 +161,14 @@ def _is_random(case: Case) -> bool:
 
 def _exactly(case: Case) -> list[Tensors] | None:
     """The results in float64; None if the operation refuses."""
-    doubles = [
-        (tensor.detach().double() if tensor.dtype is torch.float32 else tensor.detach()).requires_grad_(tensor.requires_grad)
-        for tensor in case.tensors
-    ]
+    doubles = [_doubled(tensor).requires_grad_(tensor.requires_grad) for tensor in case.tensors]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return _outputs_and_gradients(case.function, doubles)
     except (RuntimeError, TypeError):
         return None
+
+
+def _doubled(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().double() if tensor.dtype is torch.float32 else tensor.detach()

@@ -61,9 +61,10 @@ def _sweep_chunk(entries: Sequence[str], file: Path, samples: int, options: dict
 
 def _record_loss(entry: str, file: Path, status: int) -> None:
     how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
-    lost = {"entry": entry, "group": "other", "skipped": {}, "served": {"crash": 1}, "reasons": {f"ended with {how}": 1}}
+    lost = {"entry": entry, "group": "other", "served": {"crash": 1}, "reasons": {f"ended with {how}": 1}}
+    nothing = {"skipped": {}, "kernels": 0, "calls": {}, "wrong": [], "seconds": 0.0}
     with file.open("a") as lines:
-        lines.write(json.dumps(lost | {"kernels": 0, "calls": {}, "wrong": [], "seconds": 0.0}) + "\n")
+        lines.write(json.dumps(lost | nothing) + "\n")
 
 
 def quick_compiler(directory: Path) -> str:

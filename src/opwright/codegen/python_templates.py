@@ -78,6 +78,8 @@ TEMPLATES: dict[str, Template] = {
     "where": call("torch.where", 3),
 }
 
+INTEGER_DIVISION = Template("torch.div({}, {}, rounding_mode='trunc')", TIGHTEST, (0, 0))
+
 # With a number as one operand; these keep the dtype of the tensor, and NaN.
 RELU = call("torch.relu", 1)
 AT_LEAST = Template("torch.clamp({}, min={})", TIGHTEST, (0, 0))
@@ -87,7 +89,9 @@ BETWEEN = Template("torch.clamp({}, {}, {})", TIGHTEST, (0, 0, 0))
 # torch's functions of two tensors that take no number; for each, the operands that must be tensors.
 TENSORS_ONLY: dict[str, tuple[int, ...]] = {
     "atan2": (0, 1),
+    "copysign": (0,),
     "fmod": (0,),
+    "hypot": (0, 1),
     "maximum": (0, 1),
     "minimum": (0, 1),
 }

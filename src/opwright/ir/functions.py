@@ -130,12 +130,12 @@ FUNCTIONS: dict[str, ScalarFunction] = {
     "erf": ScalarFunction(1, _elementwise(math.erf)),
     "erfc": ScalarFunction(1, _elementwise(math.erfc)),
     # bits of integers
-    "bitwise_and": ScalarFunction(2, np.bitwise_and, template="{} & {}"),
-    "bitwise_or": ScalarFunction(2, np.bitwise_or, template="{} | {}"),
-    "bitwise_xor": ScalarFunction(2, np.bitwise_xor, template="{} ^ {}"),
-    "bitwise_not": ScalarFunction(1, np.bitwise_not, template="~{}"),
-    "shift_left": ScalarFunction(2, _shift_left, template="{} << {}"),
-    "shift_right": ScalarFunction(2, _shift_right, template="{} >> {}"),
+    "bitwise_and": ScalarFunction(2, np.bitwise_and),
+    "bitwise_or": ScalarFunction(2, np.bitwise_or),
+    "bitwise_xor": ScalarFunction(2, np.bitwise_xor),
+    "bitwise_not": ScalarFunction(1, np.bitwise_not),
+    "shift_left": ScalarFunction(2, _shift_left),
+    "shift_right": ScalarFunction(2, _shift_right),
     # truth
     "less": ScalarFunction(2, np.less, "bool", "{} < {}"),
     "less_equal": ScalarFunction(2, np.less_equal, "bool", "{} <= {}"),

@@ -21,7 +21,6 @@ from opwright.ir.program import (
     TensorOperand,
 )
 
-
 _KINDS_BY_NAME = {torch.dtype: "ScalarType", torch.layout: "Layout", torch.memory_format: "MemoryFormat"}
 
 

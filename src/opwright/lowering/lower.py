@@ -25,7 +25,8 @@ from opwright.lowering.bind_sizes import bind_sizes
 from opwright.lowering.calls import named_arguments, operands_of
 from opwright.lowering.equal_sizes import EqualSizes
 from opwright.lowering.names import Names
-from opwright.lowering.pointwise import POINTWISE, Pointwise
+from opwright.lowering.pointwise import POINTWISE
+from opwright.lowering.pointwise_row import Pointwise
 from opwright.lowering.promotion import program_dtype, promoted
 from opwright.lowering.views import VIEWS, Indices, split_indices
 from opwright.tracing.graph import Graph, value_of
@@ -157,7 +158,9 @@ class _Lowering:
         if isinstance(value, Integer) and value.constant is None:
             return self._number(value)
         if isinstance(value, Real):
-            return apply(value.function, *(cast(self._operand(member, axes), DType.FLOAT64) for member in value.operands))
+            return apply(
+                value.function, *(cast(self._operand(member, axes), DType.FLOAT64) for member in value.operands)
+            )
         if not isinstance(value, Node):
             return _literal(value)
         buffer = self.buffers[value]

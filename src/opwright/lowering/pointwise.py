@@ -101,7 +101,7 @@ def _pow(x: Expression, y: Expression) -> Expression | None:
 
 
 def _round(x: Expression, decimals: int = 0) -> Expression:
-    """Half to even; with decimals, of the number scaled by a power of ten (aten/src/ATen/native/cpu/UnaryOpsKernel.cpp)."""
+    """Half to even; with decimals, of the number scaled by a power of ten, as in UnaryOpsKernel.cpp of ATen."""
     if decimals == 0:
         return apply("round", x)
     ten = like(x, 10.0 ** abs(decimals))
@@ -218,7 +218,9 @@ POINTWISE: dict[Any, Pointwise] = {
     aten.logical_not: truth_row("logical_not", ONE_OPERAND),
     aten.isnan: Pointwise(ONE_OPERAND, function_rule("is_nan"), compares=True),
     aten.isinf: Pointwise(ONE_OPERAND, function_rule("is_infinite"), compares=True),
-    aten.where: Pointwise(("condition", "self", "other"), function_rule("where"), selects=True, integral=True, truth=True),
+    aten.where: Pointwise(
+        ("condition", "self", "other"), function_rule("where"), selects=True, integral=True, truth=True
+    ),
     # the same value, perhaps in another dtype
     aten.clone: Pointwise(ONE_OPERAND, _identity, integral=True, truth=True),
     aten.to: Pointwise(ONE_OPERAND, _identity, integral=True, truth=True),

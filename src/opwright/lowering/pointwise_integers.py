@@ -1,6 +1,6 @@
 """Rows for integers: bits, shifts, powers, and what is left of a division.
 
-Division by zero raises in eager, which a kernel cannot: these rows serve divisors that are plain numbers, torch the rest.
+Division by zero raises in eager, which a kernel cannot: here a divisor is a plain number; the rest is torch's.
 """
 
 from __future__ import annotations
@@ -59,7 +59,10 @@ def _bitwise(name: str) -> Any:
 
 
 def _row(operands: tuple[str, ...], rule: Any, truth: bool = True) -> Pointwise:
-    return Pointwise(operands, lambda *given: None if given[0].dtype.is_floating else rule(*given), False, False, True, truth)
+    def on_integers(*given: Expression) -> Expression | None:
+        return None if given[0].dtype.is_floating else rule(*given)
+
+    return Pointwise(operands, on_integers, integral=True, truth=truth)
 
 
 _AND, _OR, _XOR = (_row(TWO_OPERANDS, _bitwise(name)) for name in ("and", "or", "xor"))

@@ -40,6 +40,7 @@ class Pointwise:
 
 
 def function_rule(name: str) -> Rule:
+    """The rule that applies one scalar function."""
     return lambda *operands: apply(name, *operands)
 
 
@@ -51,10 +52,12 @@ def like(operand: Expression, value: Any) -> Expression:
 
 
 def is_number(expression: Expression, value: float) -> bool:
+    """Whether an expression is a certain number."""
     return isinstance(expression, Literal) and expression.value == value
 
 
 def scaled(operand: Expression, factor: Any) -> Expression:
+    """The product of an operand and a number; by one it is the operand."""
     return operand if factor == 1 else apply("multiply", operand, like(operand, factor))
 
 
@@ -62,14 +65,18 @@ ONE_OPERAND, TWO_OPERANDS = ("self",), ("self", "other")
 
 
 def unary(name: str, integral: bool = False) -> Pointwise:
+    """A function of one number."""
     return Pointwise(ONE_OPERAND, function_rule(name), integral=integral)
 
 
 def comparison(name: str, truth: bool = False) -> Pointwise:
+    """A relation between two numbers."""
     return Pointwise(TWO_OPERANDS, function_rule(name), compares=True, integral=True, truth=truth)
 
 
 def truth_row(name: str, operands: tuple[str, ...] = TWO_OPERANDS) -> Pointwise:
+    """A function of truth values; a number is true unless it is zero."""
+
     def rule(*given: Expression) -> Expression:
         return apply(name, *(cast(operand, DType.BOOL) for operand in given))
 

@@ -35,7 +35,8 @@ class SeenThrough:
     def of(self, source: torch.Tensor) -> torch.Tensor:
         """The same view of another tensor."""
         seen: Any = self.func(source, *self.arguments, **self.keywords)
-        return seen if self.position is None else seen[self.position]
+        found: torch.Tensor = seen if self.position is None else seen[self.position]
+        return found
 
     def with_source(self, old: torch.Tensor, new: torch.Tensor) -> SeenThrough:
         """The same view where one tensor has taken the place of another."""

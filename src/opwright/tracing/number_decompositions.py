@@ -13,11 +13,11 @@ aten = torch.ops.aten
 Dimensions = list[int] | None
 
 
-def _scatter_value(x: torch.Tensor, dim: int, index: torch.Tensor, value: Any) -> torch.Tensor:
+def _scatter_value(x: torch.Tensor, dim: int, index: torch.Tensor, value: Any) -> Any:
     return aten.scatter.src(x, dim, index, _filled(index, value, x))
 
 
-def _scatter_value_reduce(x: torch.Tensor, dim: int, index: torch.Tensor, value: Any, *, reduce: str) -> torch.Tensor:
+def _scatter_value_reduce(x: torch.Tensor, dim: int, index: torch.Tensor, value: Any, *, reduce: str) -> Any:
     return aten.scatter.reduce(x, dim, index, _filled(index, value, x), reduce=reduce)
 
 
@@ -25,7 +25,7 @@ def _filled(like: torch.Tensor, value: Any, x: torch.Tensor) -> torch.Tensor:
     return torch.full(like.shape, value, dtype=x.dtype)
 
 
-def _index_fill(x: torch.Tensor, dim: int, index: torch.Tensor, value: Any) -> torch.Tensor:
+def _index_fill(x: torch.Tensor, dim: int, index: torch.Tensor, value: Any) -> Any:
     return aten.index_fill.int_Tensor(x, dim, index, torch.full((), value, dtype=x.dtype))
 
 

@@ -19,7 +19,7 @@ def _count(size: Any) -> torch.Tensor:
 
 
 def _arange(start: Number, end: Number, step: Number = 1, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
-    """start + step·k, computed in int64 or float64 as torch does."""
+    """Start + step·k, computed in int64 or float64 as torch does."""
     numbers = (start, end, step)
     integral = all(isinstance(number, (int, torch.SymInt)) for number in numbers)
     if dtype is None:

@@ -1,6 +1,6 @@
 """Real numbers made from sizes, such as the `1 / n` of a mean: between torch's symbolic floats and a Program.
 
-    real = Real(function, operands)     function: a row of ir/functions.py;  operand: Real | Integer | float
+real = Real(function, operands)     function: a row of ir/functions.py;  operand: Real | Integer | float
 """
 
 from __future__ import annotations
