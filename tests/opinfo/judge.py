@@ -104,14 +104,23 @@ def _compare(case: Case, settings: Settings) -> tuple[str, str]:
         return refusal.fact, ""
     if operator.last_rung != "cpp":
         return "its kernel declines these arguments", ""
+    return "", _difference(case, actual)
+
+
+def compared(case: Case, candidate: Callable[..., Sequence[torch.Tensor]]) -> str:
+    """What of a candidate differs from eager, in words; empty if nothing does."""
+    return _difference(case, _outputs_and_gradients(candidate, _copies(case.tensors)))
+
+
+def _difference(case: Case, actual: list[Tensors]) -> str:
     eager = _outputs_and_gradients(case.function, _copies(case.tensors))
     exact = None if _is_random(case) else _exactly(case)
     try:
         for what, mine, theirs, true in zip(("output", "gradient"), actual, eager, exact or eager, strict=True):
             _agree(what, mine, theirs, true, case)
     except (Fault, AssertionError) as fault:
-        return "", str(fault).splitlines()[0]
-    return "", ""
+        return str(fault).splitlines()[0]
+    return ""
 
 
 def _agree(what: str, mine: Tensors, theirs: Tensors, true: Tensors, case: Case) -> None:

@@ -52,7 +52,7 @@ def _operand(func: OpOverload, kind: str, value: Any, buffers: Mapping[Node, Buf
     if isinstance(value, (list, tuple)):
         inner = kind.removeprefix("List[").removesuffix("]")
         return ListOperand(tuple(_operand(func, inner, member, buffers) for member in value))
-    if isinstance(value, Integer):
+    if isinstance(value, Integer) and kind in ("int", "SymInt"):
         return SizeOperand(value)
     if isinstance(value, bool) and kind == "bool":
         return ConstantOperand(value, "bool")

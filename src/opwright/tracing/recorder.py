@@ -44,6 +44,7 @@ class Recorder(TorchDispatchMode):
         self.fx = FxGraph()
         self.hides_from_autograd = False
         self.is_random = False
+        self._generator = torch.get_rng_state()
         self._watching = False
         self._detached: set[int] = set()
         self._nodes: dict[int, Node] = {}
@@ -145,8 +146,12 @@ class Recorder(TorchDispatchMode):
         """Demand that an operation can draw the numbers that eager draws.
 
         Raises:
-            NoKernel: If it is none that the Program knows, or draws in the order of another layout than row by row.
+            NoKernel: If it is none that the Program knows, draws in the order of another layout than row by row, or
+                goes on from a seed that the function has set.
         """
+        with _disable_current_modes():
+            if not torch.equal(torch.get_rng_state(), self._generator):  # what is fake draws nothing
+                raise NoKernel("the function seeds the generator of random numbers")
         if func._schema.name not in RANDOM:
             raise NoKernel(f"the function draws random numbers ({func.name()})")
         tensors = [leaf for leaf in arg_tree_leaves(*args, **kwargs) if isinstance(leaf, torch.Tensor)]
