@@ -85,6 +85,7 @@ def derive(
         gradients=(),
         saved=Saved((), 0, (), ()),
         is_random=graph.is_random,
+        needs_row_major=graph.needs_row_major,
     )
     return Derivation(specs, graph, forward, None, plan)
 
@@ -108,6 +109,8 @@ def derive_function(
     graph = joint.graph
     if graph.is_random:
         raise NoKernel("it draws random numbers, which an emitted autograd.Function would draw again")
+    if graph.needs_row_major:
+        raise NoKernel("what it does depends on how its arguments lie in memory")
     if graph.hides_from_autograd:
         raise NoKernel("it uses detach or no_grad, which an emitted autograd.Function cannot pass on to higher orders")
     tangents = [node for node in joint.tangents if node is not None]
@@ -158,6 +161,7 @@ def _derive_with_gradients(joint: Joint, specs: tuple[ArgumentSpec, ...], name: 
         gradients=tuple(position for position, _ in gradients),
         saved=_saved(joint, kept, backward, positions),
         is_random=graph.is_random,
+        needs_row_major=graph.needs_row_major,
     )
     return Derivation(specs, graph, forward, backward, plan)
 

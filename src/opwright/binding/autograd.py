@@ -87,6 +87,8 @@ def run_forward(variants: Sequence[Variant], arguments: Sequence[Any]) -> tuple[
         Declined: If none does.
     """
     for variant in variants:
+        if variant.plan.needs_row_major and not _are_row_major(arguments):
+            continue
         if variant.only_tensors:
             made = variant.forward(*arguments)
         else:
@@ -97,6 +99,10 @@ def run_forward(variants: Sequence[Variant], arguments: Sequence[Any]) -> tuple[
         elif made[0] is not None:
             return variant, made
     raise Declined
+
+
+def _are_row_major(arguments: Sequence[Any]) -> bool:
+    return all(argument.is_contiguous() for argument in arguments if isinstance(argument, torch.Tensor))
 
 
 def _some_missing(incoming: Sequence[torch.Tensor | None]) -> bool:

@@ -49,6 +49,7 @@ class Plan:
         gradients: For each result of the backward kernel, the position of the argument it belongs to.
         saved: What crosses to the backward pass.
         is_random: Whether it draws random numbers.
+        needs_row_major: Whether it serves only arguments that lie row by row.
     """
 
     forward: Source
@@ -60,6 +61,7 @@ class Plan:
     gradients: tuple[int, ...]
     saved: Saved
     is_random: bool = False
+    needs_row_major: bool = False
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -88,7 +90,8 @@ class Plan:
                 sizes=tuple((argument, dimension) for argument, dimension in saved["sizes"]),
                 contributing=tuple(saved["contributing"]),
             ),
-            is_random=record.get("is_random", False),
+            is_random=record["is_random"],
+            needs_row_major=record["needs_row_major"],
         )
 
 

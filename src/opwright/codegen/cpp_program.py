@@ -16,7 +16,7 @@ from opwright.codegen.cpp_expression import CPP_TYPES, TORCH_TYPES
 from opwright.codegen.cpp_kernel import emit_launch, emit_row_function, times
 from opwright.codegen.cpp_size import spell_condition, spell_size
 from opwright.errors import NoKernel
-from opwright.ir.call_traits import LAYOUT_DEPENDENT, TAKES_ANY_STRIDES
+from opwright.ir.call_traits import TAKES_ANY_STRIDES
 from opwright.ir.dtype import DType
 from opwright.ir.integer import Condition, linear_coefficients
 from opwright.ir.program import (
@@ -114,9 +114,6 @@ class _Emitter:
             yield f"const Tensor& {buffer.name} = given[{position}];"
         kinds = [f"{b.name}.is({TORCH_TYPES[b.dtype]}, {len(b.shape)})" for b in self.program.inputs]
         yield from _decline_unless(kinds)
-        calls = {step.function for step in self.program.steps if isinstance(step, Call)}
-        if calls & LAYOUT_DEPENDENT and self.program.inputs:
-            yield f"if (!({' && '.join(f'{b.name}.is_row_major()' for b in self.program.inputs)})) return false;"
         for buffer in self.program.inputs:
             for dimension in range(len(buffer.shape)):
                 yield f"const Size {buffer.name}_size_{dimension} = {buffer.name}.size({dimension});"

@@ -15,10 +15,6 @@ RANDOM = frozenset(
 # They raise for some values: never left out.
 CHECKS = frozenset({"aten::_linalg_check_errors", "aten::_assert_async"})
 
-# What they give depends on how their operands lie in memory, so that they are right only where the reference would
-# have them lie row by row too.
-LAYOUT_DEPENDENT = RANDOM | {"aten::as_strided", "aten::as_strided_copy", "aten::as_strided_scatter"}
-
 # They read operands with any strides at full speed. Others get operands that lie row by row, as in the trace: an
 # operation below PyTorch's public ones may rely on it.
 TAKES_ANY_STRIDES = frozenset(

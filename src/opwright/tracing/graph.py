@@ -33,6 +33,7 @@ class Graph:
         names: Names of the reference's own variables, by node.
         hides_from_autograd: Whether the reference detaches a value or computes under no_grad.
         is_random: Whether it draws random numbers.
+        needs_row_major: Whether it holds only for inputs that lie row by row, as those of the trace do.
     """
 
     fx: FxGraph
@@ -43,6 +44,7 @@ class Graph:
     names: dict[Node, str]
     hides_from_autograd: bool
     is_random: bool
+    needs_row_major: bool
 
 
 def value_of(node: Node) -> torch.Tensor:

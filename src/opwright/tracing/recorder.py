@@ -30,6 +30,7 @@ aten = torch.ops.aten
 
 # Questions that leave no trace, and operations that only rename a value.
 _SILENT = {"prim::device", "prim::layout", "prim::dtype"}
+_BY_STRIDES = {aten.as_strided, aten.as_strided_copy, aten.as_strided_scatter}
 _LIFTS = {aten.lift_fresh.default, aten.lift_fresh_copy.default, aten.lift.default}
 _MOST_CONSTANTS = 64
 _FORWARDING = {aten.detach.default, aten.alias.default, aten.lift_fresh.default}
@@ -44,6 +45,7 @@ class Recorder(TorchDispatchMode):
         self.fx = FxGraph()
         self.hides_from_autograd = False
         self.is_random = False
+        self.needs_row_major = False
         self._generator = torch.get_rng_state()
         self._watching = False
         self._detached: set[int] = set()
@@ -127,6 +129,8 @@ class Recorder(TorchDispatchMode):
             return self._record_in_place(func, args, kwargs)
         if is_random:
             self._check_random(func, args, kwargs)
+        if self._watching and func.overloadpacket in _BY_STRIDES:
+            self.needs_row_major = True
         result = func(*args, **kwargs)
         if any(result is argument for argument in args):
             return result  # a conversion to what it is already
@@ -157,7 +161,7 @@ class Recorder(TorchDispatchMode):
         tensors = [leaf for leaf in arg_tree_leaves(*args, **kwargs) if isinstance(leaf, torch.Tensor)]
         if not all(tensor.is_contiguous() for tensor in tensors):
             raise NoKernel(f"the function draws random numbers in another order than row by row ({func.name()})")
-        self.is_random = True
+        self.is_random = self.needs_row_major = True
 
     def _constant(self, tensor: torch.Tensor) -> torch.Tensor:
         """A tensor that the function makes of plain numbers, such as `torch.tensor([1.0, 2.0])`.
@@ -198,6 +202,8 @@ class Recorder(TorchDispatchMode):
         Raises:
             NoKernel: If the tensor is an input, whose change others would have to see, or cannot be written back.
         """
+        if self._watching:  # whether a tensor is in the same memory as another may depend on its layout
+            self.needs_row_major = True
         target: Any = args[0] if args else None
         functional, aliases = functional_of(func), self._aliases(target)
         if functional is None or not aliases:

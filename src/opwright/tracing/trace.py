@@ -105,6 +105,7 @@ class Session:
             names=self._names,
             hides_from_autograd=self._recorder.hides_from_autograd,
             is_random=self._recorder.is_random,
+            needs_row_major=self._recorder.needs_row_major,
         )
 
 
