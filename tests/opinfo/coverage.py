@@ -22,7 +22,7 @@ dtype, with its gradients, on the first few of its sample inputs; the worst samp
 - **library**: with calls of PyTorch's library
 - **reference**: the function as written
 - **untraceable**: PyTorch's own tracer refuses it too
-- **not tried**: random samples, empty tensors, sparse tensors or results that are not tensors
+- **not tried**: no tensors, empty or sparse ones, undefined values, or results that are not tensors
 
 Written by `python -m tests.opinfo.coverage`, from the records of `python -m tests.opinfo.sweep`.
 """
