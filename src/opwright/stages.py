@@ -95,6 +95,8 @@ def derive(
         tangents=(),
         gradients=(),
         saved=Saved((), 0, (), ()),
+        is_random=graph.is_random,
+        needs_row_major=graph.needs_row_major,
     )
     return Derivation(specs, graph, forward, None, plan)
 
@@ -116,6 +118,10 @@ def derive_function(
     """
     joint = trace_joint(reference, specs)
     graph = joint.graph
+    if graph.is_random:
+        raise NoKernel("it draws random numbers, which an emitted autograd.Function would draw again")
+    if graph.needs_row_major:
+        raise NoKernel("what it does depends on how its arguments lie in memory")
     if graph.hides_from_autograd:
         raise NoKernel("it uses detach or no_grad, which an emitted autograd.Function cannot pass on to higher orders")
     tangents = [node for node in joint.tangents if node is not None]
@@ -123,7 +129,9 @@ def derive_function(
     forward = optimize(lower(graph, name, arguments, _outputs(graph), graph.guards))
     gradients = {position: node for position, node in enumerate(joint.gradients) if node is not None}
     wanted = [(f"grad_{specs[position].name}", node) for position, node in gradients.items()]
-    backward = optimize(lower(graph, f"{name}_backward", _named_inputs(graph), wanted)) if wanted else None
+    backward = (
+        optimize(lower(graph, f"{name}_backward", _named_inputs(graph), wanted, effects=False)) if wanted else None
+    )
     parameters: list[TensorParameter | ConstantParameter] = []
     results = dict(zip(gradients, backward.outputs if backward else (), strict=True))
     for position, spec in enumerate(specs):
@@ -137,7 +145,7 @@ def derive_function(
 
 def _derive_with_gradients(joint: Joint, specs: tuple[ArgumentSpec, ...], name: str, save: SavePolicy) -> Derivation:
     graph = joint.graph
-    kept = partition(joint, save)
+    kept = partition(joint, "auto" if graph.is_random and save == "inputs" else save)
     tangents = [node for node in joint.tangents if node is not None]
     arguments = [(given, node) for given, node in _named_inputs(graph) if node not in tangents]
     intermediates = [(f"saved_{position}", node) for position, node in enumerate(kept.intermediates)]
@@ -153,6 +161,7 @@ def _derive_with_gradients(joint: Joint, specs: tuple[ArgumentSpec, ...], name: 
             + intermediates
             + [(names[node], node) for node in tangents],
             [(f"grad_{specs[position].name}", node) for position, node in gradients],
+            effects=False,
         )
     )
     positions = {spec.name: position for position, spec in enumerate(specs)}
@@ -167,6 +176,8 @@ def _derive_with_gradients(joint: Joint, specs: tuple[ArgumentSpec, ...], name: 
         tangents=tuple(position for position, node in enumerate(joint.tangents) if node is not None),
         gradients=tuple(position for position, _ in gradients),
         saved=_saved(joint, kept, backward, positions),
+        is_random=graph.is_random,
+        needs_row_major=graph.needs_row_major,
     )
     return Derivation(specs, graph, forward, backward, plan)
 

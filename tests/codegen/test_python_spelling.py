@@ -76,16 +76,20 @@ def array(dtype: DType, seed: int, low: float = -2.0, high: float = 2.0):
     return values > 0 if dtype is BOOL else values.astype(dtype.value)
 
 
+def dtype_of_operands(name: str) -> DType:
+    if name.startswith(("bitwise", "shift")):
+        return DType.INT64
+    return BOOL if name.startswith("logical") else F64
+
+
 def test_every_function_has_a_spelling():
     assert set(TEMPLATES) == set(FUNCTIONS)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_mean_what_the_interpreter_says(name):
-    truth = name.startswith("logical")
-    dtypes = [
-        BOOL if truth or (name == "where" and position == 0) else F64 for position in range(FUNCTIONS[name].arity)
-    ]
+    operands = dtype_of_operands(name)
+    dtypes = [BOOL if name == "where" and position == 0 else operands for position in range(FUNCTIONS[name].arity)]
     value = apply(name, *(at(operand, dtype) for operand, dtype in zip("xyz", dtypes, strict=False)))
     high = 0.9 if name in BELOW_ONE else 2.0
     low = 1.1 if name == "acosh" else 0.1
@@ -95,9 +99,9 @@ def test_functions_mean_what_the_interpreter_says(name):
 @pytest.mark.parametrize("position", [0, 1])
 @pytest.mark.parametrize("name", [name for name, row in FUNCTIONS.items() if row.arity == 2])
 def test_functions_take_a_number_in_place_of_an_operand(name, position):
-    dtype = BOOL if name.startswith("logical") else F64
+    dtype = dtype_of_operands(name)
     operands: list[Expression] = [at("x", dtype), at("x", dtype)]
-    operands[position] = Literal(True if dtype is BOOL else 1.75, dtype)
+    operands[position] = Literal({BOOL: True, F64: 1.75}.get(dtype, 2), dtype)
     run(elementwise(apply(name, *operands), dtype), array(dtype, 0, 0.1, 3.0))
 
 

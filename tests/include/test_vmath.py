@@ -20,6 +20,8 @@ INTEGER_BINARY = {
     "max": torch.maximum,
     "min": torch.minimum,
     "remainder": torch.remainder,
+    "shift_left": torch.bitwise_left_shift,
+    "shift_right": torch.bitwise_right_shift,
 }
 WRONG = ["flushes_subnormals", "loses_infinity", "loses_minus_zero", "loses_nan", "scaled"]
 

@@ -53,14 +53,16 @@ UNARY: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 BINARY: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "atan2": torch.atan2,
+    "copysign": torch.copysign,
     "fmod": torch.fmod,
+    "hypot": torch.hypot,
     "max": torch.maximum,
     "min": torch.minimum,
     "pow": torch.pow,
     "remainder": torch.remainder,
 }
 INLINE_DOUBLE = ["exp", "expm1", "log", "log1p", "sigmoid", "tanh"]
-EXACT = {"abs", "ceil", "floor", "fmod", "max", "min", "round", "sign", "trunc"}
+EXACT = {"abs", "ceil", "copysign", "floor", "fmod", "max", "min", "round", "sign", "trunc"}
 
 
 def compile_with_gcc(target: str, *arguments: str) -> None:

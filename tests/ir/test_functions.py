@@ -34,10 +34,14 @@ IN_TORCH: dict[str, Callable[..., torch.Tensor]] = {
     "not_equal": torch.ne,
     "is_nan": torch.isnan,
     "is_infinite": torch.isinf,
+    "shift_left": torch.bitwise_left_shift,
+    "shift_right": torch.bitwise_right_shift,
 }
+ON_BITS = [name for name in FUNCTIONS if name.startswith(("bitwise", "shift"))]
 ON_INTEGERS = (
     *("add", "subtract", "multiply", "divide", "negate", "remainder", "fmod", "minimum", "maximum", "pow"),
     *("abs", "sign", "floor", "ceil", "trunc", "round", "less", "equal", "is_nan"),
+    *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "shift_left", "shift_right"),
 )
 
 
@@ -80,7 +84,7 @@ def assert_agrees(name: str, operands: list[Array], function: Callable[..., torc
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "where"])
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "where" and name not in ON_BITS])
 def test_on_reals(name: str, dtype: type) -> None:
     operands = every_combination(FUNCTIONS[name].arity, np.array(REALS, dtype))
     if name in (

@@ -23,6 +23,28 @@ POINTWISE_SAMPLES: dict[Any, Call] = {
     aten.reciprocal: torch.reciprocal,
     aten.sqrt: torch.sqrt,
     aten.rsqrt: torch.rsqrt,
+    aten.true_divide: lambda x, y: aten.true_divide.Tensor(x, y),
+    aten.floor_divide: lambda x, y: aten.floor_divide.default(x.detach(), y.detach()),
+    aten.copysign: lambda x, y: torch.copysign(x, y.detach()),
+    aten.signbit: torch.signbit,
+    aten.isfinite: lambda x: aten.isfinite.default(x),
+    aten.isposinf: torch.isposinf,
+    aten.isneginf: torch.isneginf,
+    aten.angle: torch.angle,
+    aten.fmax: torch.fmax,
+    aten.fmin: torch.fmin,
+    aten.hypot: lambda x, y: torch.hypot(x.detach(), y.detach()),
+    aten.bitwise_and: torch.bitwise_and,
+    aten.__and__: lambda x, y: x & y,
+    aten.bitwise_or: torch.bitwise_or,
+    aten.__or__: lambda x, y: x | y,
+    aten.bitwise_xor: torch.bitwise_xor,
+    aten.__xor__: lambda x, y: x ^ y,
+    aten.bitwise_not: torch.bitwise_not,
+    aten.bitwise_left_shift: torch.bitwise_left_shift,
+    aten.__lshift__: lambda x, y: x << y,
+    aten.bitwise_right_shift: torch.bitwise_right_shift,
+    aten.__rshift__: lambda x, y: x >> y,
     aten.square: torch.square,
     aten.pow: torch.pow,
     aten.remainder: torch.remainder,
@@ -86,6 +108,14 @@ POINTWISE_SAMPLES: dict[Any, Call] = {
     aten.full: lambda x: torch.full(x.shape, 3, dtype=torch.float32),
     aten.full_like: lambda x: torch.full_like(x, 1.5),
     aten.empty_permuted: lambda x: torch.empty_like(x).copy_(x),
+}
+
+# Where a divisor or exponent must be a number, for a kernel to take an operation on integers.
+INTEGER_SAMPLES: dict[Any, Call] = {
+    aten.div: lambda x: torch.div(x, -3, rounding_mode="trunc"),
+    aten.floor_divide: lambda x: x // -3,
+    aten.remainder: lambda x: x % -3,
+    aten.pow: lambda x: x**5,
 }
 
 # Operation → calls of it with one matrix that is at least 4 by 6.

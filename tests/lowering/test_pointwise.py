@@ -11,7 +11,7 @@ from opwright.lowering.pointwise import POINTWISE
 from opwright.lowering.promotion import program_dtype
 from opwright.settings import Settings
 from tests.lowering.batch import Function, Results, arity, compiled, run_compiled, run_eager
-from tests.lowering.samples import POINTWISE_SAMPLES
+from tests.lowering.samples import INTEGER_SAMPLES, POINTWISE_SAMPLES
 
 aten = torch.ops.aten
 
@@ -42,7 +42,7 @@ def rows(dtype: torch.dtype) -> dict[Any, Function]:
     """The rows that are right for a dtype, where eager has the operation."""
     return {
         packet: call
-        for packet, call in POINTWISE_SAMPLES.items()
+        for packet, call in (POINTWISE_SAMPLES | ({} if dtype.is_floating_point else INTEGER_SAMPLES)).items()
         if POINTWISE[packet].computes_in(program_dtype(dtype)) and _takes(call, dtype)
         if dtype.is_floating_point or packet is not aten.square  # torch writes it as pow, which stays torch's
     }
@@ -74,7 +74,7 @@ class Compiled:
     def _run(self, packet: Any, dtype: torch.dtype) -> None:
         everything = list(rows(dtype))
         begin = everything.index(packet) // _IN_ONE_OPERATOR * _IN_ONE_OPERATOR
-        chosen = {key: POINTWISE_SAMPLES[key] for key in everything[begin : begin + _IN_ONE_OPERATOR]}
+        chosen = {key: rows(dtype)[key] for key in everything[begin : begin + _IN_ONE_OPERATOR]}
         operator = compiled(f"rows_{begin}_{str(dtype).removeprefix('torch.')}", chosen, self._settings)
         for layout in LAYOUTS:
             made = run_compiled(operator, chosen, operands(dtype, layout))
@@ -118,7 +118,7 @@ def show(places: list[int], *tensors: torch.Tensor) -> list[tuple[float, ...]]:
     ("packet", "dtype"), CASES, ids=lambda value: str(value).removeprefix("aten.").removeprefix("torch.")
 )
 def test_row(packet: Any, dtype: torch.dtype, compiled_rows: Compiled) -> None:
-    call = POINTWISE_SAMPLES[packet]
+    call = rows(dtype)[packet]
     for layout, actual in compiled_rows.results(packet, dtype).items():
         given = operands(dtype, layout)
         eager, exact = run_eager(call, given), run_eager(call, exactly(given))

@@ -5,6 +5,7 @@ from dataclasses import replace
 import torch
 
 from opwright.ir.expression import apply
+from opwright.ir.program import Call
 from opwright.passes.prune import prune
 from tests.ir.programs import gated, joined
 from tests.passes.kernels import X, kernel, local, statements
@@ -24,6 +25,17 @@ def test_steps_that_nothing_reads() -> None:
           new output_0: float32[x_size_0, x_size_1]
           output_0[i0, i1] = exp(x[i0, i1])
         """)
+
+
+def test_what_draws_random_numbers_or_checks_values_stays() -> None:
+    def drawing(x: torch.Tensor) -> torch.Tensor:
+        torch.rand_like(x)
+        torch.linalg.inv(x)
+        return x + 1
+
+    program = prune(lowered_from(drawing, torch.eye(3)))
+    calls = [step.function for step in program.steps if isinstance(step, Call)]
+    assert calls == ["aten::rand_like", "aten::linalg_inv_ex", "aten::_linalg_check_errors"]
 
 
 def test_every_piece_of_a_buffer_stays() -> None:

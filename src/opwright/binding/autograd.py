@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -21,6 +22,7 @@ class OperatorFunction(Function):
     @staticmethod
     def forward(ctx: Any, variants: Iterable[Variant], *arguments: Any) -> Any:
         """Run the forward kernel and keep what the backward pass reads."""
+        ctx.generator = torch.get_rng_state() if _may_draw(variants) else None
         variant, made = run_forward(variants, arguments)
         plan = variant.plan
         ctx.variant = variant
@@ -49,7 +51,8 @@ class OperatorFunction(Function):
         if not torch.is_grad_enabled():
             found = _run_backward(ctx, incoming, variant)
         if found is None:
-            found = variant.differentiate(_arguments(ctx, variant), incoming, variant.plan)
+            with _same_draws(ctx.generator):
+                found = variant.differentiate(_arguments(ctx, variant), incoming, variant.plan)
         if variant.wants_all_gradients:
             return (None, *found)
         gradients: list[torch.Tensor | None] = [None] * len(ctx.needs_input_grad)
@@ -73,6 +76,21 @@ class Chosen:
             yield variant
 
 
+def _may_draw(variants: Iterable[Variant]) -> bool:
+    return any(variant.plan.is_random for variant in variants)
+
+
+@contextmanager
+def _same_draws(state: torch.Tensor | None) -> Iterator[None]:
+    """Run the reference again with the random numbers of the forward pass; then go on where the generator was."""
+    if state is None:
+        yield
+        return
+    with torch.random.fork_rng(devices=()):
+        torch.set_rng_state(state)
+        yield
+
+
 # `Function.apply` without its questions about function transforms, which the caller has asked already.
 apply: Callable[..., Any] = super(Function, OperatorFunction).apply
 
@@ -84,6 +102,8 @@ def run_forward(variants: Iterable[Variant], arguments: Sequence[Any]) -> tuple[
         Declined: If none does.
     """
     for variant in variants:
+        if variant.plan.needs_row_major and not _are_row_major(arguments):
+            continue
         if variant.only_tensors:
             made = variant.forward(*arguments)
         elif not all(guard.holds(arguments[p].item()) for p, guard in variant.plan.number_guards):
@@ -96,6 +116,10 @@ def run_forward(variants: Iterable[Variant], arguments: Sequence[Any]) -> tuple[
         elif made[0] is not None:
             return variant, made
     raise Declined
+
+
+def _are_row_major(arguments: Sequence[Any]) -> bool:
+    return all(argument.is_contiguous() for argument in arguments if isinstance(argument, torch.Tensor))
 
 
 def _some_missing(incoming: Sequence[torch.Tensor | None]) -> bool:

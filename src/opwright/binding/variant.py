@@ -54,6 +54,8 @@ class Plan:
         tangents: Positions of the outputs that have an incoming gradient.
         gradients: For each result of the backward kernel, the position of the argument it belongs to.
         saved: What crosses to the backward pass.
+        is_random: Whether it draws random numbers.
+        needs_row_major: Whether it serves only arguments that lie row by row.
     """
 
     forward: Source
@@ -66,6 +68,8 @@ class Plan:
     tangents: tuple[int, ...]
     gradients: tuple[int, ...]
     saved: Saved
+    is_random: bool = False
+    needs_row_major: bool = False
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -109,6 +113,8 @@ class Plan:
                 contributing=tuple(saved["contributing"]),
                 outputs=tuple(saved.get("outputs", ())),
             ),
+            is_random=record["is_random"],
+            needs_row_major=record["needs_row_major"],
         )
 
 

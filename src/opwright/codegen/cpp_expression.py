@@ -46,6 +46,10 @@ CPP_OPERATORS: dict[str, tuple[str, int]] = {
     "logical_or": ("{} | {}", _OR),
     "logical_xor": ("{} ^ {}", _XOR),
     "logical_not": ("!{}", _PREFIX),
+    "bitwise_and": ("{} & {}", _AND),
+    "bitwise_or": ("{} | {}", _OR),
+    "bitwise_xor": ("{} ^ {}", _XOR),
+    "bitwise_not": ("~{}", _PREFIX),
     "where": ("{} ? {} : {}", _CONDITIONAL),
     "minimum": ("min({}, {})", _CALL),
     "maximum": ("max({}, {})", _CALL),
@@ -53,9 +57,9 @@ CPP_OPERATORS: dict[str, tuple[str, int]] = {
     "is_infinite": ("__builtin_isinf({})", _CALL),
 }
 VMATH_FUNCTIONS = {
-    "abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "cos", "cosh", "erf", "erfc",
-    "exp", "exp2", "expm1", "floor", "fmod", "log", "log10", "log1p", "log2", "pow", "remainder", "round",
-    "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+    "abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "copysign", "cos", "cosh", "erf",
+    "erfc", "exp", "exp2", "expm1", "floor", "fmod", "hypot", "log", "log10", "log1p", "log2", "pow", "remainder",
+    "round", "rsqrt", "shift_left", "shift_right", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 }  # fmt: skip
 TRANSCENDENTAL = VMATH_FUNCTIONS - {"abs", "ceil", "floor", "round", "sign", "sqrt", "trunc"}
 

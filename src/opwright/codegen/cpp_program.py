@@ -7,6 +7,7 @@ Program was written for, when a guard does not hold, or when torch refuses an al
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
@@ -16,6 +17,7 @@ from opwright.codegen.cpp_expression import CPP_TYPES, TORCH_TYPES
 from opwright.codegen.cpp_kernel import emit_functions, emit_launch
 from opwright.codegen.cpp_size import spell_condition, spell_size
 from opwright.errors import NoKernel
+from opwright.ir.call_traits import TAKES_ANY_STRIDES
 from opwright.ir.dtype import DType
 from opwright.ir.integer import Condition, linear_coefficients
 from opwright.ir.program import (
@@ -103,7 +105,7 @@ class _Emitter:
                 case Range():
                     pass  # kernels count by themselves
                 case Call():
-                    lines += _call(step)
+                    lines += _call(step) if step.targets else ["{", *(f"  {line}" for line in _call(step)), "}"]
                 case _:
                     assert_never(step)
         for position, name in enumerate(self.program.outputs):
@@ -207,34 +209,45 @@ def _view(view: View) -> Iterable[str]:
 
 
 def _call(call: Call) -> Iterable[str]:
-    stack = f"{call.targets[0].name}_stack"
     slots = max(len(call.operands), len(call.targets))
-    operands = ", ".join(_operand(operand) for operand in call.operands)
+    tensor = "pass" if call.function in TAKES_ANY_STRIDES else "pass_row_major"
+    operands = ", ".join(_operand(operand, tensor) for operand in call.operands)
+    if not call.targets:
+        yield f"StableIValue checked[{slots}] = {{{operands}}};"
+        yield f'if (!call("{call.function}", "{call.overload}", checked)) return false;'
+        return
+    stack = f"{call.targets[0].name}_stack"
     yield f"StableIValue {stack}[{slots}] = {{{operands}}};"
     yield f'if (!call("{call.function}", "{call.overload}", {stack})) return false;'
     for position, target in enumerate(call.targets):
         yield f"Tensor {target.name} = take({stack}[{position}]);"
 
 
-def _operand(operand: Operand) -> str:
+def _operand(operand: Operand, tensor: str) -> str:
     match operand:
         case TensorOperand(buffer):
-            return f"pass({buffer})"
+            return f"{tensor}({buffer})"
         case SizeOperand(value):
             return f"pass(Size({spell_size(value)}))"
         case ListOperand(()):
             return "pass_empty_list()"
         case ListOperand(items):
-            return f"pass_list({{{', '.join(_operand(item) for item in items)}}})"
+            return f"pass_list({{{', '.join(_operand(item, tensor) for item in items)}}})"
         case OptionalOperand(None):
             return "pass_nothing()"
         case OptionalOperand(item):
             assert item is not None
-            return f"pass_optional({_operand(item)})"
+            return f"pass_optional({_operand(item, tensor)})"
         case ConstantOperand(value, "ScalarType"):
             return f"pass_dtype({TORCH_TYPES[DType(value)]})"
         case ConstantOperand(value, "bool"):
             return f"pass({'true' if value else 'false'})"
+        case ConstantOperand(value, "str"):
+            return f"pass_string({json.dumps(value)})"
+        case ConstantOperand(value, "Device"):
+            return f"pass_device({value})"
+        case ConstantOperand(value, "Layout" | "MemoryFormat"):
+            return f"pass_choice({value})"
         case ConstantOperand(value, _):
             return f"pass({float(value)!r})"
         case _:

@@ -8,7 +8,16 @@ from typing import assert_never
 
 from opwright.codegen.infix import TIGHTEST, Spelled, postfix
 from opwright.codegen.python_calls import spell_number
-from opwright.codegen.python_templates import AT_LEAST, AT_MOST, BETWEEN, PREFIX, RELU, TEMPLATES, TENSORS_ONLY
+from opwright.codegen.python_templates import (
+    AT_LEAST,
+    AT_MOST,
+    BETWEEN,
+    INTEGER_DIVISION,
+    PREFIX,
+    RELU,
+    TEMPLATES,
+    TENSORS_ONLY,
+)
 from opwright.ir.dtype import DType
 from opwright.ir.expression import Apply, Cast, Expression, Literal, Load, Local
 from opwright.ir.program import Axis
@@ -83,7 +92,9 @@ class KernelSpeller:
             operands[-1] = self._tensor(operands[-1])
         if expression.function == "where":
             operands[0] = self._tensor(operands[0])
-        return _joined(TEMPLATES[expression.function].fill([v.spelled for v in operands]), operands, expression.dtype)
+        is_integer_division = expression.function == "divide" and not expression.dtype.is_floating
+        template = INTEGER_DIVISION if is_integer_division else TEMPLATES[expression.function]
+        return _joined(template.fill([v.spelled for v in operands]), operands, expression.dtype)
 
     def _clamp(self, expression: Apply) -> Value | None:
         """A bound that is a number: `torch.clamp` keeps the dtype, and NaN; None if there is no such bound."""

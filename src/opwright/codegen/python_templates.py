@@ -19,6 +19,8 @@ TEMPLATES: dict[str, Template] = {
     "minimum": call("torch.minimum", 2),
     "maximum": call("torch.maximum", 2),
     "pow": call("torch.pow", 2),
+    "hypot": call("torch.hypot", 2),
+    "copysign": call("torch.copysign", 2),
     "abs": call("torch.abs", 1),
     "sign": call("torch.sign", 1),
     "sqrt": call("torch.sqrt", 1),
@@ -53,6 +55,13 @@ TEMPLATES: dict[str, Template] = {
     "atanh": call("torch.atanh", 1),
     "erf": call("torch.erf", 1),
     "erfc": call("torch.erfc", 1),
+    # bits of integers
+    "bitwise_and": infix("&", _AND),
+    "bitwise_or": infix("|", _OR),
+    "bitwise_xor": infix("^", _XOR),
+    "bitwise_not": prefix("~", PREFIX),
+    "shift_left": call("torch.bitwise_left_shift", 2),
+    "shift_right": call("torch.bitwise_right_shift", 2),
     # truth
     "less": comparison("<", _COMPARE),
     "less_equal": comparison("<=", _COMPARE),
@@ -69,6 +78,8 @@ TEMPLATES: dict[str, Template] = {
     "where": call("torch.where", 3),
 }
 
+INTEGER_DIVISION = Template("torch.div({}, {}, rounding_mode='trunc')", TIGHTEST, (0, 0))
+
 # With a number as one operand; these keep the dtype of the tensor, and NaN.
 RELU = call("torch.relu", 1)
 AT_LEAST = Template("torch.clamp({}, min={})", TIGHTEST, (0, 0))
@@ -78,7 +89,9 @@ BETWEEN = Template("torch.clamp({}, {}, {})", TIGHTEST, (0, 0, 0))
 # torch's functions of two tensors that take no number; for each, the operands that must be tensors.
 TENSORS_ONLY: dict[str, tuple[int, ...]] = {
     "atan2": (0, 1),
+    "copysign": (0,),
     "fmod": (0,),
+    "hypot": (0, 1),
     "maximum": (0, 1),
     "minimum": (0, 1),
 }

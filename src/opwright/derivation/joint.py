@@ -13,7 +13,6 @@ import torch
 from torch.fx import Node
 
 from opwright.derivation.tangents import tangent_names
-from opwright.errors import NoKernel
 from opwright.tracing.graph import Graph
 from opwright.tracing.isolation import in_fresh_thread
 from opwright.tracing.lean_torch import without_compiler
@@ -55,8 +54,6 @@ def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -
     result, outputs = session.call(reference, arguments)
     wanted = [argument for argument, spec in zip(arguments, specs, strict=True) if _requires_grad(spec)]
     flowing = [output for output in outputs if output.requires_grad]
-    if any(output is argument for output in outputs for argument in arguments):
-        raise NoKernel("the function returns one of its arguments as it is")
     names = tangent_names([spec.name for spec in specs], len(outputs))
     incoming = {
         id(output): session.tangent(name, output)

@@ -60,6 +60,18 @@ def _sigmoid(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))
 
 
+def _shift_left(x: Array, y: Array) -> Array:
+    """Zero where all bits are shifted out."""
+    outside = (y < 0) | (y >= 8 * x.dtype.itemsize)
+    return np.where(outside, 0, np.left_shift(x, np.where(outside, 0, y))).astype(x.dtype)
+
+
+def _shift_right(x: Array, y: Array) -> Array:
+    """Zero or minus one, by the sign, where all bits are shifted out."""
+    last = 8 * x.dtype.itemsize - 1
+    return np.right_shift(x, np.where((y < 0) | (y > last), last, y)).astype(x.dtype)
+
+
 def _elementwise(function: Callable[[float], float]) -> Callable[[Array], Array]:
     vectorised = np.vectorize(function, otypes=[np.float64])
 
@@ -81,6 +93,8 @@ FUNCTIONS: dict[str, ScalarFunction] = {
     "minimum": ScalarFunction(2, np.minimum),
     "maximum": ScalarFunction(2, np.maximum),
     "pow": ScalarFunction(2, _power),
+    "hypot": ScalarFunction(2, np.hypot),
+    "copysign": ScalarFunction(2, np.copysign),
     "abs": ScalarFunction(1, np.abs),
     "sign": ScalarFunction(1, _sign),
     "sqrt": ScalarFunction(1, np.sqrt),
@@ -115,6 +129,13 @@ FUNCTIONS: dict[str, ScalarFunction] = {
     "atanh": ScalarFunction(1, np.arctanh),
     "erf": ScalarFunction(1, _elementwise(math.erf)),
     "erfc": ScalarFunction(1, _elementwise(math.erfc)),
+    # bits of integers
+    "bitwise_and": ScalarFunction(2, np.bitwise_and),
+    "bitwise_or": ScalarFunction(2, np.bitwise_or),
+    "bitwise_xor": ScalarFunction(2, np.bitwise_xor),
+    "bitwise_not": ScalarFunction(1, np.bitwise_not),
+    "shift_left": ScalarFunction(2, _shift_left),
+    "shift_right": ScalarFunction(2, _shift_right),
     # truth
     "less": ScalarFunction(2, np.less, "bool", "{} < {}"),
     "less_equal": ScalarFunction(2, np.less_equal, "bool", "{} <= {}"),

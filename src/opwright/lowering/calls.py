@@ -21,6 +21,8 @@ from opwright.ir.program import (
     TensorOperand,
 )
 
+_KINDS_BY_NAME = {torch.dtype: "ScalarType", torch.layout: "Layout", torch.memory_format: "MemoryFormat"}
+
 
 def named_arguments(func: OpOverload, node: Node) -> dict[str, Any]:
     """The arguments a node gives, by the names of the schema; what it leaves to defaults is absent."""
@@ -50,7 +52,7 @@ def _operand(func: OpOverload, kind: str, value: Any, buffers: Mapping[Node, Buf
     if isinstance(value, (list, tuple)):
         inner = kind.removeprefix("List[").removesuffix("]")
         return ListOperand(tuple(_operand(func, inner, member, buffers) for member in value))
-    if isinstance(value, Integer):
+    if isinstance(value, Integer) and kind in ("int", "SymInt"):
         return SizeOperand(value)
     if isinstance(value, bool) and kind == "bool":
         return ConstantOperand(value, "bool")
@@ -58,6 +60,10 @@ def _operand(func: OpOverload, kind: str, value: Any, buffers: Mapping[Node, Buf
         return SizeOperand(integer(value))
     if isinstance(value, (int, float)) and kind == "float":
         return ConstantOperand(float(value), "float")
-    if isinstance(value, torch.dtype):
-        return ConstantOperand(str(value).removeprefix("torch."), "ScalarType")
+    if isinstance(value, str) and kind == "str":
+        return ConstantOperand(value, "str")
+    if isinstance(value, torch.device) and value.type == "cpu":
+        return ConstantOperand("cpu", "Device")
+    if (named := _KINDS_BY_NAME.get(type(value))) is not None:
+        return ConstantOperand(str(value).removeprefix("torch."), named)
     raise NoKernel(f"{func.name()} takes a {kind}, which torch's stable C interface does not pass")

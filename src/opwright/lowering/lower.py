@@ -16,8 +16,9 @@ from torch._ops import OpOverload
 from torch.fx import Node
 
 from opwright.errors import NoKernel
+from opwright.ir.call_traits import has_effect
 from opwright.ir.dtype import DType
-from opwright.ir.expression import Expression, Literal, Load, cast
+from opwright.ir.expression import Expression, Literal, Load, apply, cast
 from opwright.ir.integer import ONE, ZERO, Condition, Integer, linear_coefficients, substitute, symbol
 from opwright.ir.program import Axis, Buffer, Call, Kernel, Number, Program, Range, Step, Store, View, view_axes
 from opwright.lowering.bind_sizes import bind_sizes
@@ -30,6 +31,7 @@ from opwright.lowering.reductions import REDUCTIONS, fold_kernel, reduced_dimens
 from opwright.lowering.views import VIEWS, Indices, split_indices
 from opwright.tracing.graph import Graph, value_of
 from opwright.tracing.numbers import NUMBER
+from opwright.tracing.reals import Real
 
 aten = torch.ops.aten
 prims = torch.ops.prims
@@ -41,6 +43,8 @@ def lower(
     inputs: Sequence[tuple[str, Node]],
     outputs: Sequence[tuple[str, Node]],
     guards: Sequence[Condition] = (),
+    *,
+    effects: bool = True,
 ) -> Program:
     """Lower the part of a graph that computes `outputs` from `inputs`.
 
@@ -50,11 +54,12 @@ def lower(
         inputs: Nodes that are given, with the names of their buffers.
         outputs: Nodes that are asked for, with the names they would like.
         guards: For which sizes the result is valid.
+        effects: Whether to keep what draws random numbers or checks values though nothing reads its results.
 
     Raises:
         NoKernel: If kernels cannot hold a dtype in it.
     """
-    return _Lowering(graph, name, {node: given for given, node in inputs}, outputs, tuple(guards)).program()
+    return _Lowering(graph, name, {node: given for given, node in inputs}, outputs, tuple(guards), effects).program()
 
 
 @dataclass
@@ -64,6 +69,7 @@ class _Lowering:
     inputs: Mapping[Node, str]
     outputs: Sequence[tuple[str, Node]]
     guards: tuple[Condition, ...]
+    effects: bool
     steps: list[Step] = field(default_factory=list)
     buffers: dict[Node, Buffer] = field(default_factory=dict)
     numbers: dict[Integer, Buffer] = field(default_factory=dict)
@@ -75,7 +81,10 @@ class _Lowering:
         self.names = Names(self.graph, self.inputs, self.outputs)
         for node, name in self.inputs.items():
             self.buffers[node] = Buffer(name, program_dtype(value_of(node).dtype), self._shape(node))
-        for node in _needed(self.graph, self.inputs, [node for _, node in self.outputs]):
+        wanted = [node for _, node in self.outputs]
+        if self.effects:
+            wanted += _effects(self.graph, self.inputs)
+        for node in _needed(self.graph, self.inputs, wanted):
             self._lower(node)
         results: list[str] = []
         for name, node in self.outputs:
@@ -128,17 +137,24 @@ class _Lowering:
         compute = program_dtype(value_of(node).dtype)
         if row.compares:
             compute = promoted([_promotable(value) for value in values])
-        parameters = {key: value for key, value in arguments.items() if key in _PARAMETERS}
-        if not row.computes_in(compute) or any(isinstance(value, Node | Integer) for value in parameters.values()):
+        rest = {key: value for key, value in arguments.items() if key not in row.operands and key not in _WITHOUT_VALUE}
+        if not row.computes_in(compute) or not rest.keys() <= _PARAMETERS:
             return False
-        target = self._declare(node)
-        axes = tuple(Axis(f"i{dimension}", size) for dimension, size in enumerate(target.shape))
+        axes = tuple(Axis(f"i{dimension}", size) for dimension, size in enumerate(self._shape(node)))
         operands = [self._operand(value, axes) for value in values]
+        parameters = {
+            key: self._operand(value, axes) if isinstance(value, Node | Integer | Real) else value
+            for key, value in rest.items()
+        }
         converted = [
             operand if row.selects and position == 0 else cast(operand, compute)
             for position, operand in enumerate(operands)
         ]
-        result = cast(row.rule(*converted, **parameters), target.dtype)
+        value = row.rule(*converted, **parameters)
+        if value is None:
+            return False
+        target = self._declare(node)
+        result = cast(value, target.dtype)
         indices = tuple(symbol(axis.name) for axis in axes)
         self.steps.append(Kernel(target.name, (target,), axes, (), (Store(target.name, indices, result),)))
         return True
@@ -146,6 +162,10 @@ class _Lowering:
     def _operand(self, value: Any, axes: Sequence[Axis]) -> Expression:
         if isinstance(value, Integer) and value.constant is None:
             return self._number(value)
+        if isinstance(value, Real):
+            return apply(
+                value.function, *(cast(self._operand(member, axes), DType.FLOAT64) for member in value.operands)
+            )
         if not isinstance(value, Node):
             return _literal(value)
         buffer = self.buffers[value]
@@ -229,11 +249,31 @@ class _Lowering:
     def _call(self, node: Node, func: OpOverload) -> None:
         if any(NUMBER in source.meta for source in node.all_input_nodes):
             raise NoKernel(f"{func.name()} takes a number that changes from call to call")
-        targets = tuple(self._declare(member) for member in _members(func, node))
+        targets = self._results(func, node)
         if any(returned.alias_info is not None for returned in func._schema.returns):
             self.aliases.update(target.name for target in targets)
         operands = operands_of(func, node, self.buffers)
         self.steps.append(Call(targets, func._schema.name, func._schema.overload_name, operands))
+
+    def _results(self, func: OpOverload, node: Node) -> tuple[Buffer, ...]:
+        """Declare the results of a library operation, in order; those that nobody takes too.
+
+        Raises:
+            NoKernel: If they come as a list, which has no length of its own in a Program.
+        """
+        values = node.meta["val"]
+        if not isinstance(values, (tuple, list)):
+            return (self._declare(node),)
+        if len(values) != len(func._schema.returns):
+            raise NoKernel(f"{func.name()} gives a list of tensors")
+        taken = {_position(member): self._declare(member) for member in node.users}
+        return tuple(taken.get(position) or self._unused(node, value) for position, value in enumerate(values))
+
+    def _unused(self, node: Node, value: torch.Tensor | None) -> Buffer:
+        if value is None:
+            return Buffer(self.names.fresh(f"no_{node.name}"), DType.INT64, ())
+        shape = tuple(self._size(size) for size in value.shape)
+        return Buffer(self.names.fresh(f"unused_{node.name}"), program_dtype(value.dtype), shape)
 
     def _result(self, name: str, node: Node, taken: Sequence[str]) -> str:
         """An output is a buffer of its own: copy what is an input, a view, or returned already."""
@@ -252,7 +292,12 @@ class _Lowering:
 _RESHAPES = {aten.view, aten._unsafe_view, aten.reshape}
 _PARAMETERS = {
     "alpha", "scale", "input_scale", "negative_slope", "approximate", "min", "max", "min_val", "max_val",
-    "rounding_mode",
+    "rounding_mode", "decimals",
+}  # fmt: skip
+# Arguments that say nothing about values, or only about the shape and dtype that the trace has seen.
+_WITHOUT_VALUE = {
+    "self", "size", "dtype", "layout", "device", "pin_memory", "memory_format", "non_blocking", "copy",
+    "physical_layout",
 }  # fmt: skip
 
 
@@ -268,7 +313,7 @@ def _promotable(value: Any) -> Any:
     """A tensor, or a number of the same type, for torch's promotion rules."""
     if isinstance(value, Integer):
         return 1
-    if isinstance(value, Node) and NUMBER in value.meta:
+    if isinstance(value, Real) or (isinstance(value, Node) and NUMBER in value.meta):
         return 1.0
     return value_of(value) if isinstance(value, Node) else value
 
@@ -279,14 +324,17 @@ def _position(member: Node) -> int:
     return position
 
 
-def _members(func: OpOverload, node: Node) -> list[Node]:
-    """The results of a library operation, all of them, in order."""
-    if not isinstance(node.meta["val"], (tuple, list)):
-        return [node]
-    members = sorted(node.users, key=_position)
-    if [_position(member) for member in members] != list(range(len(func._schema.returns))):
-        raise NoKernel(f"{func.name()} leaves out some of its results")
-    return members
+def _effects(graph: Graph, inputs: Mapping[Node, str]) -> list[Node]:
+    """What does more than give results, and can be computed from the inputs."""
+    reached: set[Node] = set(inputs)
+    for node in graph.fx.nodes:
+        if node.op != "placeholder" and all(source in reached for source in node.all_input_nodes):
+            reached.add(node)
+    return [
+        node
+        for node in graph.fx.nodes
+        if node in reached and isinstance(node.target, OpOverload) and has_effect(node.target._schema.name)
+    ]
 
 
 def _needed(graph: Graph, inputs: Mapping[Node, str], outputs: Sequence[Node]) -> list[Node]:

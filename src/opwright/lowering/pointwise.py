@@ -7,69 +7,42 @@ operation's other arguments by name. What it computes in follows torch's promoti
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from opwright.ir.dtype import DType
-from opwright.ir.expression import Expression, Literal, apply, cast
+from opwright.ir.expression import Expression, Literal, apply
+from opwright.lowering.pointwise_integers import (
+    INTEGER_ROWS,
+    floored_quotient,
+    integer_power,
+    remainder,
+    truncated_quotient,
+)
+from opwright.lowering.pointwise_parts import PARTS_ROWS
+from opwright.lowering.pointwise_row import (
+    ONE_OPERAND,
+    TWO_OPERANDS,
+    Pointwise,
+    comparison,
+    function_rule,
+    is_number,
+    like,
+    scaled,
+    truth_row,
+    unary,
+)
 
 aten = torch.ops.aten
-Rule = Callable[..., Expression]
-
-
-@dataclass(frozen=True, slots=True)
-class Pointwise:
-    """A row: which arguments are operands, and the rule.
-
-    Attributes:
-        operands: Names of the schema arguments that are tensors or numbers taking part in the computation.
-        rule: Makes the expression; gets the other arguments by name.
-        compares: Whether operands are promoted among themselves, since a bool result does not say what to compute in.
-        selects: Whether the first operand is a condition, kept as bool.
-        integral: Whether the rule is right for integers too; what is not becomes a library call.
-        truth: Whether the rule is right for bool too.
-    """
-
-    operands: tuple[str, ...]
-    rule: Rule
-    compares: bool = False
-    selects: bool = False
-    integral: bool = False
-    truth: bool = False
-
-    def computes_in(self, dtype: DType) -> bool:
-        """Whether the rule is right for operands of a dtype."""
-        if dtype.is_floating:
-            return True
-        return self.truth if dtype is DType.BOOL else self.integral
-
-
-def _function(name: str) -> Rule:
-    return lambda *operands, **_: apply(name, *operands)
-
-
-def _like(operand: Expression, value: float) -> Expression:
-    """A number of the operand's dtype."""
-    return cast(Literal(value, DType.FLOAT64), operand.dtype)
-
-
-def _is(expression: Expression, value: float) -> bool:
-    return isinstance(expression, Literal) and expression.value == value
-
-
-def _scaled(operand: Expression, factor: Any) -> Expression:
-    return operand if factor == 1 else apply("multiply", operand, _like(operand, factor))
 
 
 def _add(x: Expression, y: Expression, alpha: Any = 1) -> Expression:
-    return apply("logical_or" if x.dtype is DType.BOOL else "add", x, _scaled(y, alpha))
+    return apply("logical_or" if x.dtype is DType.BOOL else "add", x, scaled(y, alpha))
 
 
 def _subtract(x: Expression, y: Expression, alpha: Any = 1) -> Expression:
-    return apply("subtract", x, _scaled(y, alpha))
+    return apply("subtract", x, scaled(y, alpha))
 
 
 def _multiply(x: Expression, y: Expression) -> Expression:
@@ -77,50 +50,65 @@ def _multiply(x: Expression, y: Expression) -> Expression:
 
 
 def _reversed_subtract(x: Expression, y: Expression, alpha: Any = 1) -> Expression:
-    return apply("subtract", y, _scaled(x, alpha))
+    return apply("subtract", y, scaled(x, alpha))
 
 
-def _divide(x: Expression, y: Expression, rounding_mode: str | None = None) -> Expression:
+def _divide(x: Expression, y: Expression, rounding_mode: str | None = None) -> Expression | None:
     if rounding_mode == "floor":
         return _floor_divide(x, y)
+    if not x.dtype.is_floating:
+        return truncated_quotient(x, y)
     quotient = apply("divide", x, y)
-    return apply("trunc", quotient) if rounding_mode == "trunc" and x.dtype.is_floating else quotient
+    return apply("trunc", quotient) if rounding_mode == "trunc" else quotient
 
 
-def _floor_divide(x: Expression, y: Expression) -> Expression:
+def _floor_divide(x: Expression, y: Expression) -> Expression | None:
     """Torch's float floor division: exact where x/y rounds up to the next integer (c10/util/generic_math.h)."""
+    if not x.dtype.is_floating:
+        return floored_quotient(x, y)
     modulus = apply("fmod", x, y)
     quotient = apply("divide", apply("subtract", x, modulus), y)
-    zero, one = _like(x, 0), _like(x, 1)
+    zero, one = like(x, 0), like(x, 1)
     opposite = apply("not_equal", apply("less", y, zero), apply("less", modulus, zero))
     lowered = apply("logical_and", apply("not_equal", modulus, zero), opposite)
     quotient = apply("where", lowered, apply("subtract", quotient, one), quotient)
     floor = apply("floor", quotient)
-    closer = apply("greater", apply("subtract", quotient, floor), _like(x, 0.5))
+    closer = apply("greater", apply("subtract", quotient, floor), like(x, 0.5))
     rounded = apply("where", closer, apply("add", floor, one), floor)
     signed_zero = apply("multiply", apply("divide", x, y), zero)
     result = apply("where", apply("equal", quotient, zero), signed_zero, rounded)
     return apply("where", apply("equal", y, zero), apply("divide", x, y), result)
 
 
-def _pow(x: Expression, y: Expression) -> Expression:
+def _pow(x: Expression, y: Expression) -> Expression | None:
     """The exponents torch treats apart (aten/src/ATen/native/cpu/PowKernel.cpp), then the general power."""
-    one = _like(x, 1)
-    if _is(y, 1):
+    if not x.dtype.is_floating:
+        return integer_power(x, y)
+    one = like(x, 1)
+    if is_number(y, 1):
         return x
-    if _is(y, 0.5):
+    if is_number(y, 0.5):
         return apply("sqrt", x)
-    if _is(y, 2):
+    if is_number(y, 2):
         return apply("multiply", x, x)
-    if _is(y, 3):
+    if is_number(y, 3):
         return apply("multiply", apply("multiply", x, x), x)
-    if _is(y, -0.5):
+    if is_number(y, -0.5):
         return apply("divide", one, apply("sqrt", x))
-    if _is(y, -1):
+    if is_number(y, -1):
         return apply("divide", one, x)
-    if _is(y, -2):
+    if is_number(y, -2):
         return apply("divide", one, apply("multiply", x, x))
     return apply("pow", x, y)
+
+
+def _round(x: Expression, decimals: int = 0) -> Expression:
+    """Half to even; with decimals, of the number scaled by a power of ten, as in UnaryOpsKernel.cpp of ATen."""
+    if decimals == 0:
+        return apply("round", x)
+    ten = like(x, 10.0 ** abs(decimals))
+    scale, back = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
+    return apply(back, apply("round", apply(scale, x, ten)), ten)
 
 
 def _relu(x: Expression) -> Expression:
@@ -129,141 +117,125 @@ def _relu(x: Expression) -> Expression:
 
 def _clamp(x: Expression, min: Any = None, max: Any = None) -> Expression:
     if min is not None:
-        x = apply("maximum", x, _like(x, min))
-    return x if max is None else apply("minimum", x, _like(x, max))
+        x = apply("maximum", x, like(x, min))
+    return x if max is None else apply("minimum", x, like(x, max))
 
 
 def _elu(x: Expression, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Expression:
     """Where x > 0: scale·x, else scale·alpha·(exp(input_scale·x) − 1)."""
-    negative = _scaled(_scaled(apply("expm1", _scaled(x, input_scale)), alpha), scale)
-    return apply("where", apply("greater", x, _like(x, 0)), _scaled(x, scale), negative)
+    negative = scaled(scaled(apply("expm1", scaled(x, input_scale)), alpha), scale)
+    return apply("where", apply("greater", x, like(x, 0)), scaled(x, scale), negative)
 
 
 def _leaky_relu(x: Expression, negative_slope: float = 0.01) -> Expression:
-    return apply("where", apply("greater", x, _like(x, 0)), x, _scaled(x, negative_slope))
+    return apply("where", apply("greater", x, like(x, 0)), x, scaled(x, negative_slope))
 
 
 def _gelu(x: Expression, approximate: str = "none") -> Expression:
     """x·Φ(x); Φ by erf, or by the tanh approximation (Hendrycks and Gimpel 2016)."""
-    half_x, one = apply("multiply", x, _like(x, 0.5)), _like(x, 1)
+    half_x, one = apply("multiply", x, like(x, 0.5)), like(x, 1)
     if approximate == "none":
-        return apply("multiply", half_x, apply("add", one, apply("erf", _scaled(x, math.sqrt(0.5)))))
+        return apply("multiply", half_x, apply("add", one, apply("erf", scaled(x, math.sqrt(0.5)))))
     cubed = apply("multiply", apply("multiply", x, x), x)
-    inner = _scaled(apply("add", x, _scaled(cubed, 0.044715)), math.sqrt(2 / math.pi))
+    inner = scaled(apply("add", x, scaled(cubed, 0.044715)), math.sqrt(2 / math.pi))
     return apply("multiply", half_x, apply("add", one, apply("tanh", inner)))
 
 
-def _identity(x: Expression, **_: Any) -> Expression:
+def _identity(x: Expression) -> Expression:
     return x
 
 
-def _fill(value: Expression, **_: Any) -> Expression:
-    return value
-
-
-def _nothing(**_: Any) -> Expression:
+def _nothing() -> Expression:
     """New memory, which is written before anyone reads it."""
     return Literal(0, DType.INT64)
 
 
-_ONE, _TWO = ("self",), ("self", "other")
-
-
-def _unary(name: str, integral: bool = False) -> Pointwise:
-    return Pointwise(_ONE, _function(name), integral=integral)
-
-
-def _comparison(name: str, truth: bool = False) -> Pointwise:
-    return Pointwise(_TWO, _function(name), compares=True, integral=True, truth=truth)
-
-
-def _truth(name: str, operands: tuple[str, ...] = _TWO) -> Pointwise:
-    def rule(*given: Expression, **_: Any) -> Expression:
-        return apply(name, *(cast(operand, DType.BOOL) for operand in given))
-
-    return Pointwise(operands, rule, compares=True, integral=True, truth=True)
-
-
 POINTWISE: dict[Any, Pointwise] = {
     # arithmetic
-    aten.add: Pointwise(_TWO, _add, integral=True, truth=True),
-    aten.sub: Pointwise(_TWO, _subtract, integral=True),
-    aten.rsub: Pointwise(_TWO, _reversed_subtract, integral=True),
-    aten.mul: Pointwise(_TWO, _multiply, integral=True, truth=True),
-    aten.div: Pointwise(_TWO, _divide),
-    aten.neg: _unary("negate", integral=True),
-    aten.abs: _unary("abs", integral=True),
-    aten.sign: _unary("sign", integral=True),
-    aten.reciprocal: _unary("reciprocal"),
-    aten.sqrt: _unary("sqrt"),
-    aten.rsqrt: _unary("rsqrt"),
-    aten.square: Pointwise(_ONE, lambda x: apply("multiply", x, x), integral=True),
-    aten.pow: Pointwise(("self", "exponent"), _pow),
-    aten.remainder: Pointwise(_TWO, _function("remainder")),
-    aten.fmod: Pointwise(_TWO, _function("fmod")),
-    aten.maximum: Pointwise(_TWO, _function("maximum"), integral=True),
-    aten.minimum: Pointwise(_TWO, _function("minimum"), integral=True),
-    aten.floor: _unary("floor"),
-    aten.ceil: _unary("ceil"),
-    aten.trunc: _unary("trunc"),
-    aten.round: _unary("round"),
+    aten.add: Pointwise(TWO_OPERANDS, _add, integral=True, truth=True),
+    aten.sub: Pointwise(TWO_OPERANDS, _subtract, integral=True),
+    aten.rsub: Pointwise(TWO_OPERANDS, _reversed_subtract, integral=True),
+    aten.mul: Pointwise(TWO_OPERANDS, _multiply, integral=True, truth=True),
+    aten.div: Pointwise(TWO_OPERANDS, _divide, integral=True),
+    aten.true_divide: Pointwise(TWO_OPERANDS, _divide),
+    aten.floor_divide: Pointwise(TWO_OPERANDS, _floor_divide, integral=True),
+    aten.neg: unary("negate", integral=True),
+    aten.abs: unary("abs", integral=True),
+    aten.sign: unary("sign", integral=True),
+    aten.reciprocal: unary("reciprocal"),
+    aten.sqrt: unary("sqrt"),
+    aten.rsqrt: unary("rsqrt"),
+    aten.square: Pointwise(ONE_OPERAND, lambda x: apply("multiply", x, x), integral=True),
+    aten.pow: Pointwise(("self", "exponent"), _pow, integral=True),
+    aten.remainder: Pointwise(TWO_OPERANDS, remainder, integral=True),
+    aten.fmod: Pointwise(TWO_OPERANDS, function_rule("fmod")),
+    aten.maximum: Pointwise(TWO_OPERANDS, function_rule("maximum"), integral=True),
+    aten.minimum: Pointwise(TWO_OPERANDS, function_rule("minimum"), integral=True),
+    aten.floor: unary("floor"),
+    aten.ceil: unary("ceil"),
+    aten.trunc: unary("trunc"),
+    aten.round: Pointwise(ONE_OPERAND, _round),
     # exponentials
-    aten.exp: _unary("exp"),
-    aten.exp2: _unary("exp2"),
-    aten.expm1: _unary("expm1"),
-    aten.log: _unary("log"),
-    aten.log2: _unary("log2"),
-    aten.log10: _unary("log10"),
-    aten.log1p: _unary("log1p"),
-    aten.sigmoid: _unary("sigmoid"),
+    aten.exp: unary("exp"),
+    aten.exp2: unary("exp2"),
+    aten.expm1: unary("expm1"),
+    aten.log: unary("log"),
+    aten.log2: unary("log2"),
+    aten.log10: unary("log10"),
+    aten.log1p: unary("log1p"),
+    aten.sigmoid: unary("sigmoid"),
     # circular and hyperbolic
-    aten.sin: _unary("sin"),
-    aten.cos: _unary("cos"),
-    aten.tan: _unary("tan"),
-    aten.asin: _unary("asin"),
-    aten.acos: _unary("acos"),
-    aten.atan: _unary("atan"),
-    aten.atan2: Pointwise(_TWO, _function("atan2")),
-    aten.sinh: _unary("sinh"),
-    aten.cosh: _unary("cosh"),
-    aten.tanh: _unary("tanh"),
-    aten.asinh: _unary("asinh"),
-    aten.acosh: _unary("acosh"),
-    aten.atanh: _unary("atanh"),
-    aten.erf: _unary("erf"),
-    aten.erfc: _unary("erfc"),
+    aten.sin: unary("sin"),
+    aten.cos: unary("cos"),
+    aten.tan: unary("tan"),
+    aten.asin: unary("asin"),
+    aten.acos: unary("acos"),
+    aten.atan: unary("atan"),
+    aten.atan2: Pointwise(TWO_OPERANDS, function_rule("atan2")),
+    aten.sinh: unary("sinh"),
+    aten.cosh: unary("cosh"),
+    aten.tanh: unary("tanh"),
+    aten.asinh: unary("asinh"),
+    aten.acosh: unary("acosh"),
+    aten.atanh: unary("atanh"),
+    aten.erf: unary("erf"),
+    aten.erfc: unary("erfc"),
     # activations
-    aten.relu: Pointwise(_ONE, _relu, integral=True),
-    aten.hardtanh: Pointwise(_ONE, lambda x, min_val=-1, max_val=1: _clamp(x, min=min_val, max=max_val)),
-    aten.clamp: Pointwise(_ONE, _clamp, integral=True),
-    aten.elu: Pointwise(_ONE, _elu),
-    aten.leaky_relu: Pointwise(_ONE, _leaky_relu),
-    aten.gelu: Pointwise(_ONE, _gelu),
+    aten.relu: Pointwise(ONE_OPERAND, _relu, integral=True),
+    aten.hardtanh: Pointwise(ONE_OPERAND, lambda x, min_val=-1, max_val=1: _clamp(x, min=min_val, max=max_val)),
+    aten.clamp: Pointwise(ONE_OPERAND, _clamp, integral=True),
+    aten.elu: Pointwise(ONE_OPERAND, _elu),
+    aten.leaky_relu: Pointwise(ONE_OPERAND, _leaky_relu),
+    aten.gelu: Pointwise(ONE_OPERAND, _gelu),
     # truth
-    aten.lt: _comparison("less"),
-    aten.le: _comparison("less_equal"),
-    aten.gt: _comparison("greater"),
-    aten.ge: _comparison("greater_equal"),
-    aten.eq: _comparison("equal", truth=True),
-    aten.ne: _comparison("not_equal", truth=True),
-    aten.logical_and: _truth("logical_and"),
-    aten.logical_or: _truth("logical_or"),
-    aten.logical_xor: _truth("logical_xor"),
-    aten.logical_not: _truth("logical_not", _ONE),
-    aten.isnan: Pointwise(_ONE, _function("is_nan"), compares=True),
-    aten.isinf: Pointwise(_ONE, _function("is_infinite"), compares=True),
-    aten.where: Pointwise(("condition", "self", "other"), _function("where"), selects=True, integral=True, truth=True),
+    aten.lt: comparison("less"),
+    aten.le: comparison("less_equal"),
+    aten.gt: comparison("greater"),
+    aten.ge: comparison("greater_equal"),
+    aten.eq: comparison("equal", truth=True),
+    aten.ne: comparison("not_equal", truth=True),
+    aten.logical_and: truth_row("logical_and"),
+    aten.logical_or: truth_row("logical_or"),
+    aten.logical_xor: truth_row("logical_xor"),
+    aten.logical_not: truth_row("logical_not", ONE_OPERAND),
+    aten.isnan: Pointwise(ONE_OPERAND, function_rule("is_nan"), compares=True),
+    aten.isinf: Pointwise(ONE_OPERAND, function_rule("is_infinite"), compares=True),
+    aten.where: Pointwise(
+        ("condition", "self", "other"), function_rule("where"), selects=True, integral=True, truth=True
+    ),
     # the same value, perhaps in another dtype
-    aten.clone: Pointwise(_ONE, _identity, integral=True, truth=True),
-    aten.to: Pointwise(_ONE, _identity, integral=True, truth=True),
-    aten._to_copy: Pointwise(_ONE, _identity, integral=True, truth=True),
-    aten.conj_physical: Pointwise(_ONE, _identity, integral=True, truth=True),
-    aten.positive: Pointwise(_ONE, _identity, integral=True, truth=True),
+    aten.clone: Pointwise(ONE_OPERAND, _identity, integral=True, truth=True),
+    aten.to: Pointwise(ONE_OPERAND, _identity, integral=True, truth=True),
+    aten._to_copy: Pointwise(ONE_OPERAND, _identity, integral=True, truth=True),
+    aten.conj_physical: Pointwise(ONE_OPERAND, _identity, integral=True, truth=True),
+    aten.positive: Pointwise(ONE_OPERAND, _identity, integral=True, truth=True),
     # one value everywhere
-    aten.scalar_tensor: Pointwise(("s",), _fill, integral=True, truth=True),
-    aten.fill: Pointwise(("value",), _fill, integral=True, truth=True),
+    aten.scalar_tensor: Pointwise(("s",), _identity, integral=True, truth=True),
+    aten.fill: Pointwise(("value",), _identity, integral=True, truth=True),
     aten.copy: Pointwise(("src",), _identity, integral=True, truth=True),
-    aten.full: Pointwise(("fill_value",), _fill, integral=True, truth=True),
-    aten.full_like: Pointwise(("fill_value",), _fill, integral=True, truth=True),
+    aten.full: Pointwise(("fill_value",), _identity, integral=True, truth=True),
+    aten.full_like: Pointwise(("fill_value",), _identity, integral=True, truth=True),
     aten.empty_permuted: Pointwise((), _nothing, integral=True, truth=True),
+    **INTEGER_ROWS,
+    **PARTS_ROWS,
 }

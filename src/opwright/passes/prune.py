@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from opwright.ir.call_traits import has_effect
 from opwright.ir.expression import Expression, Local, children
-from opwright.ir.program import Fold, Kernel, Let, Program, Step, targets_of
+from opwright.ir.program import Call, Fold, Kernel, Let, Program, Step, targets_of
 from opwright.passes.reads import reads_of
 
 
@@ -18,7 +19,7 @@ def prune(program: Program) -> Program:
     needed = set(program.outputs)
     kept: list[Step] = []
     for step in reversed(program.steps):
-        if not _writes(step) & needed:
+        if not (_writes(step) & needed or _has_effect(step)):
             continue
         kept.append(_prune_lets(_prune_stores(step, needed)) if isinstance(step, Kernel) else step)
         needed.update(reads_of(kept[-1]))
@@ -46,6 +47,10 @@ def _locals(expression: Expression) -> set[str]:
     if isinstance(expression, Local):
         return {expression.name}
     return {name for child in children(expression) for name in _locals(child)}
+
+
+def _has_effect(step: Step) -> bool:
+    return isinstance(step, Call) and has_effect(step.function)
 
 
 def _writes(step: Step) -> set[str]:

@@ -10,6 +10,7 @@ from torch._ops import OpOverload
 
 from opwright.tracing.losses import LOSSES
 from opwright.tracing.normalizations import NORMALIZATIONS
+from opwright.tracing.number_decompositions import NUMBER_DECOMPOSITIONS
 from opwright.tracing.range_decompositions import RANGE_DECOMPOSITIONS
 
 aten = torch.ops.aten
@@ -62,6 +63,12 @@ def _scaled(operation: Callable[..., torch.Tensor]) -> Callable[..., Any]:
     return rule
 
 
+def _soft_margin_loss_backward(gradient: torch.Tensor, x: torch.Tensor, target: torch.Tensor, reduction: int) -> Any:
+    """-y·σ(-y·x), exact where torch's y·(σ(y·x) - 1) cancels; `reduction` 1 is a mean."""
+    slope = -target * gradient * torch.sigmoid(-target * x)
+    return slope / x.numel() if reduction == 1 else slope
+
+
 OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.add.Tensor: _scaled(aten.add.Tensor),
     aten.sub.Tensor: _scaled(aten.sub.Tensor),
@@ -71,5 +78,7 @@ OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.select_backward.default: _select_backward,
     **LOSSES,
     **NORMALIZATIONS,
+    aten.soft_margin_loss_backward.default: _soft_margin_loss_backward,
+    **NUMBER_DECOMPOSITIONS,
     **RANGE_DECOMPOSITIONS,
 }

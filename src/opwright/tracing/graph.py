@@ -34,6 +34,8 @@ class Graph:
         names: Names of the reference's own variables, by node.
         number_guards: For which values of numbers that change from call to call.
         hides_from_autograd: Whether the reference detaches a value or computes under no_grad.
+        is_random: Whether it draws random numbers.
+        needs_row_major: Whether it holds only for inputs that lie row by row, as those of the trace do.
     """
 
     fx: FxGraph
@@ -43,6 +45,8 @@ class Graph:
     guards: tuple[Condition, ...]
     names: dict[Node, str]
     hides_from_autograd: bool
+    is_random: bool
+    needs_row_major: bool
     number_guards: tuple[NumberGuard, ...] = ()
 
 

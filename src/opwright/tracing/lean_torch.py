@@ -9,10 +9,11 @@ This file is the place for private hooks of tracing; tests/tracing/test_lean_tor
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -20,6 +21,7 @@ from typing import Any, TypeVar
 
 import torch
 import torch._decomp
+from torch._dispatch.python import enable_python_dispatcher
 from torch._guards import SLoc
 from torch._logging import _internal
 from torch._ops import OpOverload
@@ -64,18 +66,32 @@ def fake_mode() -> tuple[FakeTensorMode, ShapeEnv]:
 
 
 def without_compiler(work: Callable[[], Result]) -> Result:
-    """Do work that uses a `fake_mode`, importing torch's compiler only if it turns out to be needed."""
-    if _COMPILER in sys.modules:
-        return work()
+    """Do work that uses a `fake_mode`, importing torch's compiler only if it turns out to be needed.
+
+    What fails is done again, the compiler at hand, and with torch's Python dispatcher: it knows formulas for symbolic
+    sizes that the one in C++ does not, and takes twice the time.
+    """
     with _lock:
         try:
-            with _stand_ins():
+            with nullcontext() if _COMPILER in sys.modules else _stand_ins(), _in_silence():
                 return work()
         except OpwrightError:
             raise
         except Exception:
             importlib.import_module(_COMPILER)
-            return work()
+    with enable_python_dispatcher():
+        return work()
+
+
+@contextmanager
+def _in_silence() -> Iterator[None]:
+    """Keep torch from logging a failure that is not the last word."""
+    log = logging.getLogger(FakeTensorMode.__module__)
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = before
 
 
 @cache

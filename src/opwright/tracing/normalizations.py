@@ -49,16 +49,14 @@ def _mean(x: Tensor, dim: Sequence[int] | None = None, keepdim: bool = False, *,
 def _var_mean(x: Tensor, dim: Sequence[int] | None = None, *, correction: Any = None, keepdim: bool = False) -> Any:
     """Two passes: the mean first, then the mean square of what is left (the stable form)."""
     correction = 1 if correction is None else correction
-    if not x.dtype.is_floating_point or correction > 2:
+    if not x.dtype.is_floating_point:
         return NotImplemented
     wide, dimensions = _wide(x), _dimensions(x, dim)
     count = _count(x, dimensions)
     mean = torch.sum(wide, dimensions, True) / count
     centred = wide - mean
     freedom = count - correction
-    if isinstance(freedom, (int, float)):
-        freedom = max(freedom, 0)
-    variance = torch.sum(centred * centred, dimensions, keepdim) / freedom
+    variance = torch.sum(centred * centred, dimensions, keepdim) / (freedom if freedom > 0 else 0)
     mean = mean if keepdim else _drop(mean, dimensions)
     return variance.to(x.dtype), mean.to(x.dtype)
 

@@ -52,6 +52,10 @@ class NumberTable:
         """
         return self._value(number.node.expr)
 
+    def is_size(self, number: torch.SymFloat) -> bool:
+        """Whether sizes alone decide what a traced number is."""
+        return bool(number.node.expr.free_symbols.isdisjoint(self._tensors))
+
     def guards(self) -> tuple[NumberGuard, ...]:
         """What the trace assumed of the numbers.
 

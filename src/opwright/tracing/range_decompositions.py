@@ -40,8 +40,26 @@ def _affine(counted: torch.Tensor, start: Number, step: Number) -> torch.Tensor:
     return scaled if isinstance(start, int) and start == 0 else scaled + start
 
 
+def _roll(x: torch.Tensor, shifts: list[Any], dims: list[int] | None = None) -> Any:
+    """Two slices that change places, for each dimension; all elements in a row if no dimensions are given."""
+    if not dims:
+        return (
+            _roll(x.flatten(), shifts, [0]).view(x.shape)
+            if len(shifts) == 1 and x.dim() != 1
+            else _roll(x, shifts, [0])
+        )
+    for shift, dim in zip(shifts, dims, strict=True):
+        if not (isinstance(shift, int) and abs(shift) < x.shape[dim]):
+            return NotImplemented
+    for shift, dim in zip(shifts, dims, strict=True):
+        if shift:
+            x = torch.cat([aten.slice.Tensor(x, dim, -shift), aten.slice.Tensor(x, dim, 0, -shift)], dim)
+    return x if any(shifts) else x.clone()
+
+
 RANGE_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.arange.default: lambda end, **options: _arange(0, end, **options),
     aten.arange.start: lambda start, end, **options: _arange(start, end, **options),
     aten.arange.start_step: _arange,
+    aten.roll.default: _roll,
 }

@@ -17,11 +17,13 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 from torch.fx import Graph as FxGraph
 from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import arg_tree_leaves
 
 from opwright.errors import NoKernel, UndeclaredMutation, UntraceableReference
+from opwright.ir.call_traits import CHECKS, RANDOM
 from opwright.tracing.decompositions import OWN_DECOMPOSITIONS
+from opwright.tracing.in_place import SeenThrough, functional_of, views_of
 from opwright.tracing.lean_torch import core_decompositions
 from opwright.tracing.numbers import NUMBER, NumberTable
 from opwright.tracing.sizes import SizeTable
@@ -30,6 +32,9 @@ aten = torch.ops.aten
 
 # Questions that leave no trace, and operations that only rename a value.
 _SILENT = {"prim::device", "prim::layout", "prim::dtype"}
+_BY_STRIDES = {aten.as_strided, aten.as_strided_copy, aten.as_strided_scatter}
+_LIFTS = {aten.lift_fresh.default, aten.lift_fresh_copy.default, aten.lift.default}
+_MOST_CONSTANTS = 64
 _FORWARDING = {aten.detach.default, aten.alias.default, aten.lift_fresh.default}
 
 
@@ -42,10 +47,14 @@ class Recorder(TorchDispatchMode):
         self.numbers = NumberTable(sizes)
         self.fx = FxGraph()
         self.hides_from_autograd = False
+        self.is_random = False
+        self.needs_row_major = False
+        self._generator = torch.get_rng_state()
         self._watching = False
         self._detached: set[int] = set()
         self._nodes: dict[int, Node] = {}
         self._inputs: list[torch.Tensor] = []
+        self._views: dict[int, SeenThrough] = {}
         self._kept: list[Any] = []  # keeps every fake tensor alive, so that its id stays its own
 
     @contextmanager
@@ -108,35 +117,84 @@ class Recorder(TorchDispatchMode):
             raise DataDependentOutputException(func)
         if self._watching and (not torch.is_grad_enabled() or self._reads_detached((args, kwargs))):
             self.hides_from_autograd = True
-        if (rule := OWN_DECOMPOSITIONS.get(func) or core_decompositions().get(func)) is not None:
+        is_random = torch.Tag.nondeterministic_seeded in func.tags
+        rule = OWN_DECOMPOSITIONS.get(func) or core_decompositions().get(func)
+        if rule is not None and not is_random:  # what is drawn otherwise is drawn differently
             with self, self._unwatched():
                 result = rule(*args, **kwargs)
             if func is aten.detach.default and self._watching:
                 self._detached.add(id(result))
             if result is not NotImplemented:
                 return result
-        if torch.Tag.nondeterministic_seeded in func.tags:
-            raise NoKernel(f"the function draws random numbers ({func.name()})")
+        if func in _LIFTS and isinstance(args[0], torch.Tensor) and not isinstance(args[0], FakeTensor):
+            return self._constant(args[0])
         if any(isinstance(a, torch.Tensor) and not isinstance(a, FakeTensor) for a in arg_tree_leaves(*args, **kwargs)):
             raise NoKernel("the function uses a tensor that is not one of its parameters")
         if func._schema.is_mutable:
             return self._record_in_place(func, args, kwargs)
+        if is_random:
+            self._check_random(func, args, kwargs)
+        if self._watching and func.overloadpacket in _BY_STRIDES:
+            self.needs_row_major = True
         result = func(*args, **kwargs)
         if any(result is argument for argument in args):
             return result  # a conversion to what it is already
         if func in _FORWARDING and self.has(args[0]):
+            self._see(func, args, kwargs, result)
             self._bind(result, self._nodes[id(args[0])])
             return result
         self._record(func, args, kwargs, result)
         return result
 
+    def _see(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        members = [result] if isinstance(result, torch.Tensor) else result
+        for view, member in zip(views_of(func, args, kwargs, result), members or (), strict=False):
+            self._views[id(member)] = view
+
+    def _check_random(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Demand that an operation can draw the numbers that eager draws.
+
+        Raises:
+            NoKernel: If it is none that the Program knows, draws in the order of another layout than row by row, or
+                goes on from a seed that the function has set.
+        """
+        with _disable_current_modes():
+            if not torch.equal(torch.get_rng_state(), self._generator):  # what is fake draws nothing
+                raise NoKernel("the function seeds the generator of random numbers")
+        if func._schema.name not in RANDOM:
+            raise NoKernel(f"the function draws random numbers ({func.name()})")
+        tensors = [leaf for leaf in arg_tree_leaves(*args, **kwargs) if isinstance(leaf, torch.Tensor)]
+        if not all(tensor.is_contiguous() for tensor in tensors):
+            raise NoKernel(f"the function draws random numbers in another order than row by row ({func.name()})")
+        self.is_random = self.needs_row_major = True
+
+    def _constant(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A tensor that the function makes of plain numbers, such as `torch.tensor([1.0, 2.0])`.
+
+        Raises:
+            NoKernel: If it has so many elements that they should not be part of a source.
+        """
+        if tensor.numel() > _MOST_CONSTANTS or tensor.numel() == 0:
+            raise NoKernel(f"the function makes a tensor of {tensor.numel()} numbers")
+        with _disable_current_modes():
+            numbers = tensor.flatten().tolist()
+        with self, self._unwatched():
+            if len(numbers) == 1:
+                return torch.full(tensor.shape, numbers[0], dtype=tensor.dtype)
+            elements = [torch.full((1,), number, dtype=tensor.dtype) for number in numbers]
+            return torch.cat(elements).reshape(tensor.shape)
+
     def _record(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         if torch.Tag.dynamic_output_shape in func.tags and free_unbacked_symbols(result):
             raise UntraceableReference(f"the sizes of what {func.name()} gives depend on the values of a tensor")
+        self._see(func, args, kwargs, result)
         node = self.fx.call_function(func, tuple(self._replace(args)), self._replace(kwargs))
         node.meta["val"] = result
         if isinstance(result, torch.Tensor):
             self._bind(result, node)
+            return
+        if result is None and func._schema.name in CHECKS:
+            node.meta["val"] = ()
             return
         if not isinstance(result, (tuple, list)):
             raise NoKernel(f"{func.name()} gives a Python value that depends on data")
@@ -149,19 +207,27 @@ class Recorder(TorchDispatchMode):
         """Record a modification of a temporary as the operation that gives the modified value.
 
         Raises:
-            NoKernel: If the tensor is an input, or seen through a view: then others would have to see the change.
+            NoKernel: If the tensor is an input, whose change others would have to see, or cannot be written back.
         """
+        if self._watching:  # whether a tensor is in the same memory as another may depend on its layout
+            self.needs_row_major = True
         target: Any = args[0] if args else None
-        name = func._schema.name.removeprefix("aten::")
-        functional = getattr(getattr(aten, name.removesuffix("_"), None), func._overloadname, None)
         self._refuse_input(target)
-        aliases = self._aliases(target)
-        if not name.endswith("_") or functional is None or not aliases:
+        functional, aliases = functional_of(func), self._aliases(target)
+        if functional is None or not aliases:
             raise NoKernel(f"the function modifies a tensor in place ({func.name()})")
+        if torch.Tag.inplace_view in func.tags:
+            return self._record_reshaping_in_place(func, functional, args, kwargs)
+        given = [argument.default_value for argument in func._schema.arguments[len(args) :] if not argument.kwarg_only]
+        args = (*args, *given)
         with self:  # recorded as any other operation is, and converted as an assignment converts
-            result = functional(*args, **kwargs).to(target.dtype)
+            result = functional(*args, **kwargs)
+            renewed = {id(target): self._converted(result, target)}
+            if len({self._nodes[id(alias)] for alias in aliases}) > 1:
+                renewed |= self._renewed(target, renewed[id(target)], aliases)
         func(*args, **kwargs)
-        self._nodes.update((id(alias), self._nodes[id(result)]) for alias in aliases)
+        for alias in aliases:
+            self._nodes[id(alias)] = self._nodes[id(renewed.get(id(alias), renewed[id(target)]))]
         return target
 
     def _refuse_input(self, target: Any) -> None:
@@ -174,14 +240,61 @@ class Recorder(TorchDispatchMode):
                     hint=f'give the decorator mutates=("{name}",), or change a copy',
                 )
 
+    def _record_reshaping_in_place(
+        self, func: OpOverload, functional: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Record that a tensor becomes a view of what it was; a copy stands for that from now on."""
+        target = args[0]
+        before = aten.alias.default(target)
+        node = self._nodes[id(target)]
+        node.meta["val"] = before
+        self._nodes[id(before)] = node
+        self._kept.insert(next(p for p, kept in enumerate(self._kept) if kept is target), before)
+        self._views = {key: view.with_source(target, before) for key, view in self._views.items()}
+        if id(target) in self._views:
+            self._views[id(before)] = self._views[id(target)]
+        with self:
+            result = functional(before, *args[1:], **kwargs)
+        func(*args, **kwargs)
+        self._views[id(target)] = SeenThrough(before, functional, tuple(args[1:]), kwargs)
+        self._nodes[id(target)] = self._nodes[id(result)]
+        return target
+
+    def _converted(self, result: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        result = result if result.dtype is target.dtype else result.to(target.dtype)
+        return result if len(result.shape) == len(target.shape) else result.expand(target.shape)
+
+    def _renewed(
+        self, target: torch.Tensor, value: torch.Tensor, aliases: list[torch.Tensor]
+    ) -> dict[int, torch.Tensor]:
+        """What every tensor in the memory of `target` shows after `value` was written there.
+
+        Raises:
+            NoKernel: If one of them is a view in a way that cannot be followed.
+        """
+        base, written = target, value
+        while (view := self._views.get(id(base))) is not None:
+            back = view.written_back(written)
+            if back is None:
+                raise NoKernel(f"the function modifies a tensor in place, seen through {view.func.name()}")
+            base, written = view.source, back
+        renewed = {id(base): written}
+        for alias in aliases:  # in the order they were made: a source comes before its views
+            if alias is base:
+                continue
+            seen = self._views.get(id(alias))
+            if seen is None or id(seen.source) not in renewed:
+                raise NoKernel("the function modifies a tensor in place that is seen in several ways")
+            renewed[id(alias)] = seen.of(renewed[id(seen.source)])
+        return renewed
+
     def _aliases(self, tensor: Any) -> list[torch.Tensor]:
-        """All recorded tensors in the memory of a temporary; none if one of them is an input or sees it another way."""
-        if not isinstance(tensor, torch.Tensor) or not self.has(tensor) or self._nodes[id(tensor)].op == "placeholder":
+        """All recorded tensors in the memory of a temporary; none if one of them is an input."""
+        if not isinstance(tensor, torch.Tensor) or not self.has(tensor):
             return []
         storage = tensor.untyped_storage()._cdata
         aliases = [kept for kept in self._kept if kept.untyped_storage()._cdata == storage]
-        same = all(self._nodes[id(alias)] is self._nodes[id(tensor)] for alias in aliases)
-        return aliases if same else []
+        return [] if any(self._nodes[id(alias)].op == "placeholder" for alias in aliases) else aliases
 
     def _replace(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -189,6 +302,8 @@ class Recorder(TorchDispatchMode):
         if isinstance(value, torch.SymInt):
             return self._sizes.integer(value)
         if isinstance(value, torch.SymFloat):
+            if self.numbers.is_size(value):
+                return self._sizes.real(value)
             with self:
                 number = self.numbers.value(value)
             return self._number(number) if isinstance(number, torch.Tensor) else number

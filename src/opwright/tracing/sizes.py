@@ -14,6 +14,7 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 from opwright.errors import NoKernel
 from opwright.ir.integer import Condition, Integer, greatest, holds, integer, product
 from opwright.ir.program import size_symbol
+from opwright.tracing.reals import RealOperand, translate_real
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,10 @@ class SizeTable:
         if isinstance(size, int):
             return integer(size)
         return self.translate(size.node.expr.xreplace(self.environment.replacements))
+
+    def real(self, number: torch.SymFloat) -> RealOperand:
+        """A traced float as a function of sizes; a plain number where they do not matter."""
+        return translate_real(number.node.expr.xreplace(self.environment.replacements), self.translate)
 
     def guards(self) -> tuple[Condition, ...]:
         """What the trace assumed of the sizes."""

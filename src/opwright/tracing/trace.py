@@ -127,6 +127,8 @@ class Session:
             names=self._names,
             hides_from_autograd=self._recorder.hides_from_autograd,
             number_guards=self._recorder.numbers.guards(),
+            is_random=self._recorder.is_random,
+            needs_row_major=self._recorder.needs_row_major,
         )
 
 

@@ -14,6 +14,12 @@ inline Size floor_divide(Size a, Size b) {
 inline Size floor_remainder(Size a, Size b) { return a - floor_divide(a, b) * b; }
 inline Size greatest(Size a, Size b) { return a > b ? a : b; }
 
+// What a library operation can be asked for, under its names in torch.
+inline const int32_t contiguous_format = aoti_torch_memory_format_contiguous_format();
+inline const int32_t preserve_format = aoti_torch_memory_format_preserve_format();
+inline const int32_t channels_last = aoti_torch_memory_format_channels_last();
+inline const int32_t channels_last_3d = aoti_torch_memory_format_channels_last_3d();
+
 // Values as a library operation takes them; each is owned by the call.
 inline StableIValue pass(const Tensor& tensor) { return reinterpret_cast<StableIValue>(tensor.share()); }
 inline StableIValue pass(Size value) { return static_cast<StableIValue>(value); }
@@ -24,6 +30,13 @@ inline StableIValue pass(double value) {
   return bits;
 }
 inline StableIValue pass_dtype(int32_t dtype) { return static_cast<uint32_t>(dtype); }
+inline StableIValue pass_device(int32_t type) { return static_cast<uint64_t>(type) << 32 | 0xffffffffu; }  // no index
+inline StableIValue pass_choice(int32_t choice) { return static_cast<uint32_t>(choice); }
+inline StableIValue pass_string(const char* text) {
+  StringHandle string = nullptr;
+  torch_new_string_handle(text, __builtin_strlen(text), &string);
+  return reinterpret_cast<StableIValue>(string);
+}
 inline StableIValue pass_nothing() { return 0; }
 inline StableIValue pass_optional(StableIValue value) {
   return reinterpret_cast<StableIValue>(new StableIValue(value));
@@ -46,16 +59,18 @@ inline bool call(const char* name, const char* overload, StableIValue* stack) {
   return torch_call_dispatcher(name, overload, stack, torch_target) == 0;
 }
 
+// The same elements one after another in memory: a second handle, or a copy.
+inline StableIValue pass_row_major(const Tensor& tensor) {
+  if (tensor.is_row_major()) return pass(tensor);
+  StableIValue stack[] = {pass(tensor), pass_choice(contiguous_format)};
+  call("aten::contiguous", "", stack);  // where it fails, the operation that is given its operand back fails too
+  return stack[0];
+}
+
 // A tensor whose elements lie one after another: itself, or a copy.
 inline Tensor row_major(Tensor&& tensor) {
-  Size expected = 1;
-  bool dense = true;
-  for (int dimension = int(tensor.rank()) - 1; dimension >= 0; --dimension) {
-    if (tensor.size(dimension) != 1 && tensor.stride(dimension) != expected) dense = false;
-    expected *= tensor.size(dimension);
-  }
-  if (dense) return static_cast<Tensor&&>(tensor);
-  StableIValue stack[] = {pass(tensor), pass(Size(0))};
+  if (tensor.is_row_major()) return static_cast<Tensor&&>(tensor);
+  StableIValue stack[] = {pass(tensor), pass_choice(contiguous_format)};
   if (!call("aten::contiguous", "", stack)) return Tensor();
   return Tensor(reinterpret_cast<AtenTensorHandle>(stack[0]));
 }

@@ -11,11 +11,17 @@ typedef struct AtenTensorOpaque* AtenTensorHandle;
 typedef struct TorchLibraryOpaque* TorchLibraryHandle;
 struct StableListOpaque;
 using StableListHandle = StableListOpaque*;
+struct StringOpaque;
+using StringHandle = StringOpaque*;
 using StableIValue = uint64_t;
 typedef void (*ParallelFunc)(int64_t begin, int64_t end, void* context);
 
 int32_t aoti_torch_device_type_cpu();
 int32_t aoti_torch_layout_strided();
+int32_t aoti_torch_memory_format_contiguous_format();
+int32_t aoti_torch_memory_format_preserve_format();
+int32_t aoti_torch_memory_format_channels_last();
+int32_t aoti_torch_memory_format_channels_last_3d();
 int32_t aoti_torch_dtype_float32();
 int32_t aoti_torch_dtype_float64();
 int32_t aoti_torch_dtype_int32();
@@ -50,6 +56,7 @@ int32_t torch_library_impl(TorchLibraryHandle library, const char* name,
 int32_t torch_call_dispatcher(const char* name, const char* overload, StableIValue* stack, uint64_t version);
 int32_t torch_new_list_reserve_size(std::size_t size, StableListHandle* result);
 int32_t torch_list_push_back(StableListHandle list, StableIValue element);
+int32_t torch_new_string_handle(const char* text, std::size_t size, StringHandle* result);
 int32_t torch_parallel_for(int64_t begin, int64_t end, int64_t grain, ParallelFunc function, void* context);
 }
 

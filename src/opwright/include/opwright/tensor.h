@@ -56,6 +56,16 @@ class Tensor {
     return rank_ == rank && found == dtype && device == cpu && layout == strided;
   }
 
+  // Whether the elements lie one after another, row by row.
+  bool is_row_major() const {
+    Size expected = 1;
+    for (int dimension = int(rank_) - 1; dimension >= 0; --dimension) {
+      if (sizes_[dimension] != 1 && strides_[dimension] != expected) return false;
+      expected *= sizes_[dimension];
+    }
+    return true;
+  }
+
   // A second handle to the same tensor, for a library operation to take.
   AtenTensorHandle share() const {
     AtenTensorHandle copy = nullptr;

@@ -49,6 +49,36 @@ OPWRIGHT_INLINE T sign(T x) {
   return static_cast<T>((x > 0) - (x < 0));
 }
 
+/// |x| with the sign of y, that of a zero or a NaN too.
+template <class T>
+OPWRIGHT_INLINE T copysign(T x, T y) {
+  return detail::with_sign_of(detail::magnitude(x), y);
+}
+
+/// √(x² + y²); in float by way of double, where no square overflows. Infinite where one of them is, even beside a NaN.
+OPWRIGHT_INLINE float hypot(float x, float y) {
+  const double a = x, b = y;
+  const bool infinite = (detail::magnitude(x) == detail::kInfinity<float>) | (detail::magnitude(y) == detail::kInfinity<float>);
+  const float root = static_cast<float>(__builtin_sqrt(a * a + b * b));
+  return infinite ? detail::kInfinity<float> : root;
+}
+inline double hypot(double x, double y) { return __builtin_hypot(x, y); }
+
+/// torch.bitwise_left_shift: zero where all bits are shifted out.
+template <class T>
+OPWRIGHT_INLINE T shift_left(T x, T y) {
+  constexpr T width = 8 * sizeof(T);
+  const T shifted = static_cast<T>(static_cast<std::uint64_t>(x) << (y & (width - 1)));
+  return (y < 0) | (y >= width) ? T(0) : shifted;
+}
+
+/// torch.bitwise_right_shift: zero or minus one, by the sign, where all bits are shifted out.
+template <class T>
+OPWRIGHT_INLINE T shift_right(T x, T y) {
+  constexpr T last = 8 * sizeof(T) - 1;
+  return static_cast<T>(x >> ((y < 0) | (y > last) ? last : y));
+}
+
 /// C's fmod, exact: the sign of x.
 ///
 /// Method: from the largest k down, subtract from |x| the nearest multiple of |y|·2^28k. The multiplier has 28 bits and

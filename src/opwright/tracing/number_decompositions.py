@@ -1,0 +1,102 @@
+"""Operations that take a number, which torch's stable C interface does not pass, as operations that take tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+
+aten = torch.ops.aten
+
+
+def _scatter_value(x: torch.Tensor, dim: int, index: torch.Tensor, value: Any) -> Any:
+    return aten.scatter.src(x, dim, index, _filled(index, value, x))
+
+
+def _scatter_value_reduce(x: torch.Tensor, dim: int, index: torch.Tensor, value: Any, *, reduce: str) -> Any:
+    return aten.scatter.reduce(x, dim, index, _filled(index, value, x), reduce=reduce)
+
+
+def _filled(like: torch.Tensor, value: Any, x: torch.Tensor) -> torch.Tensor:
+    return torch.full(like.shape, value, dtype=x.dtype)
+
+
+def _index_fill(x: torch.Tensor, dim: int, index: torch.Tensor, value: Any) -> Any:
+    return aten.index_fill.int_Tensor(x, dim, index, torch.full((), value, dtype=x.dtype))
+
+
+def _constant_pad(x: torch.Tensor, pad: list[int], value: Any = 0) -> Any:
+    """Pad and crop one dimension after another, the last one first, as `pad` lists them."""
+    if len(pad) % 2 or len(pad) > 2 * x.dim():
+        return NotImplemented
+    result = x
+    for position in range(len(pad) // 2):
+        before, after = pad[2 * position], pad[2 * position + 1]
+        result = _pad_dimension(result, x.dim() - 1 - position, before, after, value)
+    return result.clone() if result is x else result
+
+
+def _pad_dimension(x: torch.Tensor, dimension: int, before: int, after: int, value: Any) -> torch.Tensor:
+    if before < 0:
+        x = x.narrow(dimension, -before, x.shape[dimension] + before)
+    if after < 0:
+        x = x.narrow(dimension, 0, x.shape[dimension] + after)
+    left = [_border(x, dimension, before, value)] if before > 0 else []
+    right = [_border(x, dimension, after, value)] if after > 0 else []
+    return torch.cat([*left, x, *right], dimension) if left or right else x
+
+
+def _border(x: torch.Tensor, dimension: int, size: int, value: Any) -> torch.Tensor:
+    shape = [size if d == dimension else x.shape[d] for d in range(x.dim())]
+    return torch.full(shape, value, dtype=x.dtype)
+
+
+def _add_matrix_vector(
+    x: torch.Tensor, matrix: torch.Tensor, vector: torch.Tensor, *, beta: Any = 1, alpha: Any = 1
+) -> torch.Tensor:
+    """beta·x + alpha·(matrix @ vector); a beta of zero hides what is in x."""
+    result: torch.Tensor = aten.mv(matrix, vector)
+    result = result if alpha == 1 else result * alpha
+    if beta == 0:
+        return result
+    return result + (x if beta == 1 else x * beta)
+
+
+def _add_batch_of_products(
+    x: torch.Tensor, left: torch.Tensor, right: torch.Tensor, *, beta: Any = 1, alpha: Any = 1
+) -> torch.Tensor:
+    result = torch.bmm(left, right).sum(0)
+    result = result if alpha == 1 else result * alpha
+    if beta == 0:
+        return result
+    return result + (x if beta == 1 else x * beta)
+
+
+def _broadcast(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    shape = torch.broadcast_shapes(*(tensor.shape for tensor in tensors))
+    return [tensor.expand(shape) for tensor in tensors]
+
+
+def _tensor_split(x: torch.Tensor, sections: int, dim: int = 0) -> list[torch.Tensor]:
+    size = x.shape[dim]
+    sizes = [size // sections + (1 if position < size % sections else 0) for position in range(sections)]
+    return list(torch.split_with_sizes(x, sizes, dim))
+
+
+NUMBER_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
+    aten.scatter.value: _scatter_value,
+    aten.scatter.value_reduce: _scatter_value_reduce,
+    aten.index_fill.int_Scalar: _index_fill,
+    aten.constant_pad_nd.default: _constant_pad,
+    aten.addmv.default: _add_matrix_vector,
+    aten.dist.default: lambda x, y, p=2: torch.linalg.vector_norm(x - y, p),
+    aten.ldexp.Tensor: lambda x, exponent: x * torch.pow(2.0, exponent),
+    aten.type_as.default: lambda x, other: x.to(other.dtype),
+    aten._efficientzerotensor.default: lambda size, **options: torch.zeros(size, dtype=options.get("dtype")),
+    aten.addbmm.default: _add_batch_of_products,
+    aten.broadcast_tensors.default: _broadcast,
+    aten.tensor_split.sections: _tensor_split,
+    aten.unbind_copy.int: lambda x, dim=0: [x.select(dim, index).clone() for index in range(x.shape[dim])],
+}

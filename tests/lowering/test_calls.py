@@ -1,0 +1,71 @@
+"""Library calls: operands of every kind that torch's stable C interface passes, checks that raise, layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from opwright.operator import Operator
+from opwright.settings import Settings
+from opwright.tracing.signature import Kind, Parameter, Signature
+
+INDEX = [0, 2, 1, 2]
+
+FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
+    "a string": lambda x: torch.scatter_reduce(x, 0, (x > 0).long(), x * 2, "amax"),
+    "a string and a number": lambda x: torch.linalg.eigvalsh(x @ x.t(), UPLO="U"),
+    "a device": lambda x: x + torch.ones(x.shape, device="cpu"),
+    "a memory format": lambda x: torch.clone(x.t(), memory_format=torch.contiguous_format).cumsum(0),
+    "a number in a library operation": lambda x: torch.linalg.vector_norm(x, 3, dim=1),
+    "results left out": lambda x: torch.sort(x, dim=1)[0] + torch.max(x, 1, keepdim=True)[0],
+    "a list of tensors that may be missing": lambda x: x[:, torch.tensor(INDEX)] * 2,
+    "a number made from sizes": lambda x: x / (x.shape[0] / x.shape[1]) + x.shape[1] ** 0.5,
+    "constants": lambda x: x * torch.tensor(2.5) + torch.tensor([[1.0, 2.0, 3.0, 4.0]]),
+    "a range": lambda x: x * torch.arange(x.shape[1]) + torch.arange(1.0, 5.0),
+    "padding": lambda x: functional.pad(x, (1, -2, 3, 0), value=1.5),
+    "a variance": lambda x: torch.var(x, dim=1) + x.std(),
+    "rolled": lambda x: x.roll((1, -2), (0, 1)) + x.roll(3),
+    "a view by strides": lambda x: (x + 0).as_strided((2, 3), (4, 1), 1) * 2,
+    "an operation below the public ones": lambda x: functional.embedding_bag(
+        (x * 4).long() % 3, x[:3].contiguous(), mode="sum"
+    ),
+}
+
+
+def operator_of(function: Callable[[Tensor], Any], name: str, settings: Settings) -> Operator:
+    signature = Signature((Parameter("x", Kind.TENSOR, False),), 1)
+    return Operator(function, name=name, signature=signature, settings=settings)
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    return Settings(tmp_path_factory.mktemp("cache"), notify=False)
+
+
+def output_and_gradient(function: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
+    leaf = x.detach().requires_grad_()
+    output = function(leaf)
+    return output.detach(), torch.autograd.grad((output * output).sum(), leaf)[0]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_as_in_eager(name: str, settings: Settings) -> None:
+    operator = operator_of(FUNCTIONS[name], f"call_{[*FUNCTIONS].index(name)}", settings)
+    x = torch.rand(4, 4, generator=torch.Generator().manual_seed(0)) + 0.1
+    for layout in (x, x.t().contiguous().t(), torch.cat([x, x], 1)[:, ::2]):
+        torch.testing.assert_close(output_and_gradient(operator, layout), output_and_gradient(FUNCTIONS[name], layout))
+        assert operator.last_rung == "cpp" or (layout is not x and name == "a view by strides")
+
+
+def test_a_check_that_fails_raises_as_in_eager(settings: Settings) -> None:
+    operator = operator_of(lambda x: torch.linalg.cholesky(x) * 2, "checked", settings)
+    good = torch.eye(3) * 4
+    torch.testing.assert_close(operator(good), torch.eye(3) * 4)
+    assert operator.last_rung == "cpp"
+    with pytest.raises(torch.linalg.LinAlgError, match="not positive-definite"):
+        operator(-good)

@@ -1,0 +1,109 @@
+"""Temporaries that a function modifies in place, whole or through views: forward and gradients against eager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from opwright.operator import Operator
+from opwright.settings import Settings
+from opwright.tracing.signature import Kind, Parameter, Signature
+
+SIGNATURE = Signature((Parameter("x", Kind.TENSOR, False),), 1)
+
+
+def fill_a_slice(x: Tensor) -> Tensor:
+    y = torch.zeros(5, 6)
+    y[1:4] = x[:3]
+    y[0, 0] = 7
+    return y * 2
+
+
+def change_what_two_views_show(x: Tensor) -> Tensor:
+    y = x * 2
+    column, row = y[:, 1], y.t()[0]
+    column.mul_(3)
+    row.add_(1)
+    return y + column.unsqueeze(1)
+
+
+def change_a_flat_view(x: Tensor) -> Tensor:
+    y = x.clone()
+    y.view(-1)[3:].sigmoid_()
+    return y
+
+
+def clear_the_diagonal(x: Tensor) -> Tensor:
+    y = x * 1
+    y.diagonal().zero_()
+    return y.cumsum(0)
+
+
+def change_what_is_detached(x: Tensor) -> Tensor:
+    y = x * 1
+    z = y.detach()
+    y.pow_(2)
+    return y + z
+
+
+def reshape_in_place(x: Tensor) -> Tensor:
+    y = x * 1
+    y.unsqueeze_(0)
+    y.mul_(2)
+    return y.sum(1)
+
+
+def permute_and_fill(x: Tensor) -> Tensor:
+    y = (x + 1).reshape(2, 2, -1)
+    y.permute(2, 0, 1)[0].fill_(3)
+    return y * y
+
+
+FUNCTIONS = (
+    *(fill_a_slice, change_what_two_views_show, change_a_flat_view, clear_the_diagonal, change_what_is_detached),
+    *(reshape_in_place, permute_and_fill),
+)
+
+
+def output_and_gradient(function: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
+    leaf = x.detach().requires_grad_()
+    output = function(leaf)
+    (gradient,) = torch.autograd.grad((output * output).sum(), leaf)
+    return output.detach(), gradient
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+def test_as_in_eager(function: Callable[[Tensor], Tensor], tmp_path_factory: pytest.TempPathFactory) -> None:
+    settings = Settings(tmp_path_factory.mktemp("cache"), notify=False)
+    operator = Operator(function, signature=SIGNATURE, settings=settings)
+    x = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(output_and_gradient(operator, x), output_and_gradient(function, x))
+    assert operator.last_rung == "cpp"
+
+
+def change_what_may_be_a_copy(x: Tensor) -> Tensor:
+    y = x * 1
+    y.reshape(-1)[3:].sigmoid_()
+    return y
+
+
+def change_what_may_be_another(x: Tensor) -> Tensor:
+    y = x * 1
+    y.contiguous().mul_(2)
+    return y
+
+
+@pytest.mark.parametrize("function", [change_what_may_be_a_copy, change_what_may_be_another])
+def test_what_shares_memory_may_depend_on_the_layout(
+    function: Callable[[Tensor], Tensor], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    operator = Operator(
+        function, signature=SIGNATURE, settings=Settings(tmp_path_factory.mktemp("cache"), notify=False)
+    )
+    x = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))
+    for layout, rung in ((x, "cpp"), (x.t().contiguous().t(), "composed"), (x, "cpp")):
+        torch.testing.assert_close(output_and_gradient(operator, layout), output_and_gradient(function, layout))
+        assert operator.last_rung == rung

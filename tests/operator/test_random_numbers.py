@@ -1,0 +1,79 @@
+"""Functions that draw random numbers: eager's stream for a seed, drawn once, also when differentiated twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from opwright.ir.call_traits import RANDOM
+from opwright.operator import Operator
+from opwright.settings import Settings
+from opwright.tracing.signature import Kind, Parameter, Signature
+
+SIGNATURE = Signature((Parameter("x", Kind.TENSOR, False),), 1)
+
+
+def several_draws(x: Tensor) -> Tensor:
+    return torch.rand_like(x) + torch.randn(x.shape) * functional.dropout(x.sin() * x, 0.3)
+
+
+def unused_draw(x: Tensor) -> Tensor:
+    torch.rand(3)
+    return x * torch.bernoulli(x.sigmoid())
+
+
+def drawn_in_place(x: Tensor) -> Tensor:
+    return x * x * torch.empty_like(x).uniform_(1, 2) + torch.empty(5).normal_() * x.exp()
+
+
+def seeded(x: Tensor) -> Tensor:
+    torch.manual_seed(3)
+    return x * x * torch.rand_like(x)
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    return Settings(tmp_path_factory.mktemp("cache"), notify=False)
+
+
+def operator_of(function: Callable[[Tensor], Tensor], settings: Settings) -> Operator:
+    return Operator(function, signature=SIGNATURE, settings=settings)
+
+
+def everything(function: Callable[[Tensor], Tensor], x: Tensor) -> list[Tensor]:
+    """Output, gradient, second derivative, and what is drawn afterwards."""
+    torch.manual_seed(11)
+    leaf = x.detach().requires_grad_()
+    output = function(leaf)
+    torch.rand(2)
+    (gradient,) = torch.autograd.grad(output.sum(), leaf, create_graph=True)
+    (second,) = torch.autograd.grad((gradient * gradient).sum(), leaf)
+    (without_graph,) = torch.autograd.grad(function(leaf).sum(), leaf)
+    return [output.detach(), gradient.detach(), second, without_graph, torch.rand(2)]
+
+
+@pytest.mark.parametrize("function", [several_draws, unused_draw, drawn_in_place, seeded])
+def test_the_stream_is_that_of_eager(function: Callable[[Tensor], Tensor], settings: Settings) -> None:
+    operator = operator_of(function, settings)
+    x = torch.randn(4, 5, generator=torch.Generator().manual_seed(0))
+    for _ in range(2):  # derived, then found
+        torch.testing.assert_close(everything(operator, x), everything(function, x))
+        assert operator.last_rung == ("composed" if function is seeded else "cpp")
+
+
+def test_another_layout_is_the_references(settings: Settings) -> None:
+    operator = operator_of(unused_draw, settings)
+    x = torch.randn(5, 4, generator=torch.Generator().manual_seed(0)).t()
+    torch.testing.assert_close(everything(operator, x), everything(unused_draw, x))
+    assert operator.last_rung == "composed"
+
+
+def test_random_operations_are_those_of_torch() -> None:
+    for name in RANDOM:
+        packet = getattr(torch.ops.aten, name.removeprefix("aten::"))
+        tags = [getattr(packet, overload).tags for overload in packet.overloads()]
+        assert any(torch.Tag.nondeterministic_seeded in found for found in tags), name

@@ -1,0 +1,115 @@
+"""PyTorch's own test inputs as functions of tensors: one case for each sample of an OpInfo in a dtype."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import types
+import unittest
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from opwright.samples import Sample
+from opwright.tracing.signature import Kind, Parameter, Signature
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+_UNDEFINED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"}
+
+
+class Unsuitable(Exception):
+    """Why a sample is no function of tensors that an operator could be made from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A call of an operation as a function of its tensors; what is not a tensor is closed over.
+
+    Attributes:
+        function: Takes the tensors by position and returns a tuple of tensors.
+        tensors: The arguments.
+        signature: One parameter for each of them.
+    """
+
+    function: Callable[..., tuple[torch.Tensor, ...]]
+    tensors: tuple[torch.Tensor, ...]
+    signature: Signature
+
+    @property
+    def description(self) -> str:
+        """The shapes of the arguments."""
+        return ", ".join(str([*tensor.shape]) for tensor in self.tensors)
+
+
+@cache
+def operations() -> dict[str, Any]:
+    """PyTorch's table of operations, by name and variant."""
+    if importlib.util.find_spec("expecttest") is None:  # torch's own tests need it, their tables do not
+        stand_in: Any = types.ModuleType("expecttest")
+        stand_in.TestCase = unittest.TestCase
+        sys.modules["expecttest"] = stand_in
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from torch.testing._internal import common_methods_invocations as table
+
+        table.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)  # who compares sets the seed
+    return {_full_name(info): info for info in table.op_db}
+
+
+def _full_name(info: Any) -> str:
+    return f"{info.name}.{info.variant_test_name}" if info.variant_test_name else str(info.name)
+
+
+def samples_of(info: Any, dtype: torch.dtype, count: int) -> Iterator[Sample]:
+    """The first samples of an operation, with gradients where it has them, the same ones each time."""
+    requires_grad = info.supports_autograd and dtype in info.supported_backward_dtypes("cpu")
+    torch.manual_seed(0)
+    for position, sample in enumerate(info.sample_inputs("cpu", dtype, requires_grad=requires_grad)):
+        if position == count:
+            return
+        yield Sample((sample.input, *sample.args), dict(sample.kwargs))
+
+
+def case_of(info: Any, sample: Sample) -> Case:
+    """Make a function of the tensors of a sample.
+
+    Raises:
+        Unsuitable: If there is none that an operator could be made from.
+    """
+    tensors = tuple(_leaf(tensor) for tensor in sample.tensors())
+
+    def function(*given: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        call = sample.with_tensors(given)
+        return _results(info.op(*call.args, **call.kwargs))
+
+    function.__name__ = info.name.replace(".", "_").strip("_")
+    parameters = tuple(Parameter(f"x{position}", Kind.TENSOR, False) for position in range(len(tensors)))
+    if any(tensor.layout != torch.strided or tensor.is_nested for tensor in tensors):
+        raise Unsuitable("a sparse or nested tensor")
+    if info.name in _UNDEFINED:
+        raise Unsuitable("undefined values")
+    if not tensors:
+        raise Unsuitable("no tensor among the arguments")
+    if any(tensor.numel() == 0 for tensor in tensors):
+        raise Unsuitable("an empty tensor, which the reference serves by design")
+    return Case(function, tensors, Signature(parameters, None))
+
+
+def _leaf(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().requires_grad_(tensor.requires_grad)
+
+
+def _results(returned: Any) -> tuple[torch.Tensor, ...]:
+    found = tuple(leaf for leaf in tree_leaves(returned) if isinstance(leaf, torch.Tensor))
+    if not found or len(found) < len([leaf for leaf in tree_leaves(returned) if leaf is not None]):
+        raise Unsuitable("results that are not tensors")
+    if any(tensor.layout != torch.strided or tensor.is_nested for tensor in found):
+        raise Unsuitable("a sparse or nested result")
+    return found

@@ -1,0 +1,77 @@
+"""PyTorch's own test table: a sample of it in the ordinary tests, all of it at night."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from opwright.settings import Settings
+from tests.opinfo.cases import DTYPES, case_of, operations, samples_of
+from tests.opinfo.coverage import page, rung_of
+from tests.opinfo.judge import compared
+from tests.opinfo.sweep import entries_of, quick_compiler, read_records, sweep
+from tests.opinfo.worker import sweep_entry
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),  # PyTorch's samples use what PyTorch advises against
+    pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning"),
+]
+
+# One or two of every family, and what was wrong once.
+KERNELS = ("angle", "nn.functional.softplus", "round.decimals_3", "signbit")
+WITH_CALLS = (
+    *("__getitem__", "addmv", "as_strided", "bernoulli", "clamp", "copysign", "cross", "diag_embed", "dist", "fmax"),
+    *("gather", "hypot", "index_add", "linalg.cholesky", "linalg.inv", "linalg.vector_norm", "masked.sum", "matmul"),
+    *("nn.functional.bilinear", "nn.functional.conv2d", "nn.functional.dropout", "nn.functional.embedding_bag"),
+    *("nn.functional.group_norm", "nn.functional.max_pool2d", "nn.functional.pad.reflect", "norm", "normal"),
+    *("nn.functional.soft_margin_loss", "rand_like", "scatter", "sort", "std_mean", "triu", "unbind"),
+)
+SAMPLES = 1
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    directory = tmp_path_factory.mktemp("cache")
+    return Settings(directory, compiler=quick_compiler(directory), notify=False)
+
+
+@pytest.mark.parametrize("name", [*KERNELS, *WITH_CALLS])
+def test_entry(name: str, settings: Settings) -> None:
+    record = sweep_entry(f"{name}|float32", SAMPLES, settings)
+    assert not record["wrong"]
+    assert rung_of(record) in (("kernel",) if name in KERNELS else ("kernel", "library")), record["reasons"]
+
+
+def test_a_wrong_result_is_noticed() -> None:
+    info = operations()["hypot"]
+    case = case_of(info, next(samples_of(info, torch.float32, 1)))
+    assert not compared(case, case.function)
+    assert compared(case, lambda *tensors: tuple(o * 1.001 for o in case.function(*tensors)))
+
+
+def test_a_page(tmp_path: Path) -> None:
+    file = tmp_path / "records.jsonl"
+    served = {
+        "exp|float32": {"kernel": 2},
+        "exp|float64": {"library": 1, "kernel": 1},
+        "unique|float32": {"reference": 1},
+    }
+    common = {"group": "pointwise", "reasons": {"its shape | depends on data": 1}, "wrong": []}
+    file.write_text("".join(json.dumps({"entry": e, "served": s} | common) + "\n" for e, s in served.items()))
+    text = page(read_records(file))
+    assert "without the reference: 2 of 3 (66.7%)" in text
+    assert "| exp | kernel | library |" in text
+    assert "| 1 | its shape \\| depends on data | unique float32 |" in text
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_everything(dtype: str, tmp_path: Path) -> None:
+    file, cache = tmp_path / "records.jsonl", tmp_path / "cache"
+    sweep(entries_of([], [dtype]), file, 4, {"cache": str(cache), "compiler": quick_compiler(cache)}, jobs=2)
+    records = read_records(file)
+    assert not [(entry, record["wrong"]) for entry, record in records.items() if record["wrong"]]
+    assert not [entry for entry, record in records.items() if rung_of(record) == "crash"]
