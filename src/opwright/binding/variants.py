@@ -113,7 +113,10 @@ class Variants:
             record = store.read("plans", _record_key(identity, kind, position))
             if record is None:
                 return None
-            plan = Plan.from_record(record)
+            try:
+                plan = Plan.from_record(record)
+            except (KeyError, TypeError):  # of an opwright that wrote other plans
+                return None
             if all(variant.plan.forward.name != plan.forward.name for variant in known):
                 return self._load(plan, build(plan.sources, settings))
         return None

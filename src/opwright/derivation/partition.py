@@ -117,7 +117,7 @@ def _is_cheap(node: Node) -> bool:
     if node.target is operator.getitem:
         return isinstance(node.args[0], Node) and _is_cheap(node.args[0])
     packet = node.target.overloadpacket if isinstance(node.target, OpOverload) else None
-    return packet in POINTWISE or packet in VIEWS or packet in _SPLITS
+    return packet in POINTWISE or packet in VIEWS or packet in _SPLITS or packet is torch.ops.prims.iota
 
 
 def _cut(joint: Joint, border: Sequence[Node], arguments: Sequence[Node], outputs: Set[Node]) -> list[Node]:
