@@ -16,8 +16,15 @@ typedef void (*ParallelFunc)(int64_t begin, int64_t end, void* context);
 
 int32_t aoti_torch_device_type_cpu();
 int32_t aoti_torch_layout_strided();
+int32_t aoti_torch_dtype_bfloat16();
+int32_t aoti_torch_dtype_float16();
 int32_t aoti_torch_dtype_float32();
 int32_t aoti_torch_dtype_float64();
+int32_t aoti_torch_dtype_complex64();
+int32_t aoti_torch_dtype_complex128();
+int32_t aoti_torch_dtype_uint8();
+int32_t aoti_torch_dtype_int8();
+int32_t aoti_torch_dtype_int16();
 int32_t aoti_torch_dtype_int32();
 int32_t aoti_torch_dtype_int64();
 int32_t aoti_torch_dtype_bool();
