@@ -53,6 +53,12 @@ TEMPLATES: dict[str, Template] = {
     "atanh": call("torch.atanh", 1),
     "erf": call("torch.erf", 1),
     "erfc": call("torch.erfc", 1),
+    # complex
+    "complex": call("torch.complex", 2),
+    "real": call("torch.real", 1),
+    "imag": call("torch.imag", 1),
+    "conj": call("torch.conj", 1),
+    "angle": call("torch.angle", 1),
     # truth
     "less": comparison("<", _COMPARE),
     "less_equal": comparison("<=", _COMPARE),
@@ -78,6 +84,7 @@ BETWEEN = Template("torch.clamp({}, {}, {})", TIGHTEST, (0, 0, 0))
 # torch's functions of two tensors that take no number; for each, the operands that must be tensors.
 TENSORS_ONLY: dict[str, tuple[int, ...]] = {
     "atan2": (0, 1),
+    "complex": (0, 1),
     "fmod": (0,),
     "maximum": (0, 1),
     "minimum": (0, 1),
