@@ -42,7 +42,7 @@ class Pointwise:
 
     def computes_in(self, dtype: DType) -> bool:
         """Whether the rule is right for operands of a dtype."""
-        if dtype.is_floating:
+        if dtype.is_floating or dtype.is_complex:
             return True
         return self.truth if dtype is DType.BOOL else self.integral
 
@@ -190,6 +190,7 @@ POINTWISE: dict[Any, Pointwise] = {
     aten.mul: Pointwise(_TWO, _multiply, integral=True, truth=True),
     aten.div: Pointwise(_TWO, _divide),
     aten.neg: _unary("negate", integral=True),
+    aten._neg_view: _unary("negate"),  # what the imaginary part of a conjugate is
     aten.abs: _unary("abs", integral=True),
     aten.sign: _unary("sign", integral=True),
     aten.reciprocal: _unary("reciprocal"),
