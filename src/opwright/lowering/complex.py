@@ -37,7 +37,7 @@ def _real_part(name: str) -> Pointwise:
 
 
 def _add(x: Expression, y: Expression, alpha: Any = 1) -> Expression:
-    """X + alpha·y, also where alpha is 1: of an infinite y, the product has a NaN that torch has too."""
+    """The sum x + alpha·y, multiplied also where alpha is 1: of an infinite y, that makes a NaN, as in torch."""
     return apply("add", x, apply("multiply", y, cast(Literal(alpha, DType.COMPLEX128), y.dtype)))
 
 
