@@ -65,6 +65,11 @@ def pieces(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.cat([x * 3, y.mT, (x + y) @ y], 0)
 
 
+def normed(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Library operations with several results, and softmax, whose decomposition converts to float32 and back."""
+    return torch.nn.functional.layer_norm(x, (x.shape[-1],)) * y + torch.nn.functional.softmax(y * 2, -1)
+
+
 def narrower_integers(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return (x * 1.3).to(torch.int32), (x * 0.001).to(torch.bool)
 
@@ -160,7 +165,7 @@ def test_integers_are_made_of_rounded_values(dtype: torch.dtype, compiled: Calla
     assert all(map(torch.equal, compiled(narrower_integers)(x), narrower_integers(x)))
 
 
-@pytest.mark.parametrize("function", [chained, pieces], ids=lambda function: function.__name__)
+@pytest.mark.parametrize("function", [chained, pieces, normed], ids=lambda function: function.__name__)
 def test_error_is_not_above_that_of_eager(
     dtype: torch.dtype, function: Function, compiled: Callable[..., Operator]
 ) -> None:

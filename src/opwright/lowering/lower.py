@@ -305,7 +305,7 @@ def _packet(node: Node) -> Any:
 
 
 def _row(node: Node, arguments: Mapping[str, Any]) -> Pointwise | None:
-    values = [_promotable(value) for value in (node, *arguments.values())]
+    values = [v.meta["val"] if isinstance(v, Node) else v for v in (node, *arguments.values())]
     has_complex = any(isinstance(v, complex) or (isinstance(v, torch.Tensor) and v.is_complex()) for v in values)
     return (COMPLEX if has_complex else POINTWISE).get(_packet(node))
 
