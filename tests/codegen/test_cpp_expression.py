@@ -16,7 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import opwright
-from opwright.codegen.cpp_expression import CPP_OPERATORS, VMATH_FUNCTIONS, spell_literal, spell_value
+from opwright.codegen.cpp_expression import (
+    COMPLEX_FUNCTIONS,
+    CPP_OPERATORS,
+    VMATH_FUNCTIONS,
+    spell_literal,
+    spell_value,
+)
 from opwright.codegen.cpp_size import spell_condition, spell_size
 from opwright.errors import InternalError
 from opwright.ir.dtype import DType
@@ -26,11 +32,12 @@ from opwright.ir.integer import RELATIONS, Condition, Integer, evaluate, greates
 
 HEADERS = Path(opwright.__file__).parent / "include"
 F32, F64, I64, BOOL = DType.FLOAT32, DType.FLOAT64, DType.INT64, DType.BOOL
+F, S, Z = Local("f", F32), Local("s", DType.INT8), Local("z", DType.COMPLEX64)
 A, B, P, Q = Local("a", F64), Local("b", F64), Local("p", BOOL), Local("q", BOOL)
 
 
 def test_every_function_has_a_spelling() -> None:
-    assert CPP_OPERATORS.keys() | VMATH_FUNCTIONS == FUNCTIONS.keys()
+    assert CPP_OPERATORS.keys() | VMATH_FUNCTIONS | COMPLEX_FUNCTIONS == FUNCTIONS.keys()
     assert not CPP_OPERATORS.keys() & VMATH_FUNCTIONS
 
 
@@ -55,6 +62,20 @@ SPELLINGS: dict[str, Expression] = {
     "p ? a : (q ? a : b)": apply("where", P, A, apply("where", Q, A, B)),
     "(p ? a : b) + a": apply("add", apply("where", P, A, B), A),
     "min(a, p ? a : b)": apply("minimum", A, apply("where", P, A, B)),
+    "to_bfloat16(f)": Cast(F, DType.BFLOAT16),
+    "to_float(h)": Cast(Local("h", DType.FLOAT16), F32),
+    "to_float16(0.1f)": Literal(0.1, DType.FLOAT16),
+    "Complex<float>(2.0f, -1.0f) * z": apply("multiply", Literal(2 - 1j, DType.COMPLEX64), Z),
+    "z / Complex<float>(0.1f, 0.0f)": apply("divide", Z, Literal(0.1, DType.COMPLEX64)),
+    "abs(conj(z))": apply("abs", apply("conj", Z)),
+    "complex(f, f)": apply("complex", F, F),
+    "static_cast<double>(real(z))": Cast(Z, F64),
+    "z != Complex<float>(0)": Cast(Z, BOOL),
+    "static_cast<Complex<double>>(z)": Cast(Z, DType.COMPLEX128),
+    "static_cast<int8_t>(s + int8_t(3))": apply("add", S, Literal(3, DType.INT8)),
+    "static_cast<int8_t>(static_cast<int8_t>(s * s) - s)": apply("subtract", apply("multiply", S, S), S),
+    "static_cast<int8_t>(static_cast<int32_t>(f))": Cast(F, DType.INT8),
+    "static_cast<uint8_t>(static_cast<int64_t>(f))": Cast(F, DType.UINT8),
     "static_cast<float>(a + b)": Cast(apply("add", A, B), F32),
     "a < b != 0": Cast(apply("less", A, B), BOOL),
     "tanh(a + b)": apply("tanh", apply("add", A, B)),
@@ -135,7 +156,7 @@ def compile_functions(directory: Path, signature: str, bodies: Sequence[str]) ->
         f'extern "C" {signature.format(name=f"f{position}")} {{ return {body}; }}'
         for position, body in enumerate(bodies)
     ]
-    source.write_text("\n".join(['#include "opwright/kernel.h"', "using namespace opwright;", *functions, ""]))
+    source.write_text("\n".join(['#include "opwright/kernel.h"', "namespace opwright {", *functions, "}"]))
     command = [
         "g++",
         "-std=c++20",

@@ -34,7 +34,7 @@ from opwright.ir.program import (
 )
 from opwright.ir.verifier import verify
 
-F32, F64, I64, BOOL = DType.FLOAT32, DType.FLOAT64, DType.INT64, DType.BOOL
+F32, F64, C128, I64, BOOL = DType.FLOAT32, DType.FLOAT64, DType.COMPLEX128, DType.INT64, DType.BOOL
 ROWS, COLUMNS = size_symbol("x", 0), size_symbol("x", 1)
 I0, I1 = symbol("i0"), symbol("i1")
 BELOW_ONE = ("acos", "asin", "atanh", "erf", "erfc")
@@ -48,7 +48,7 @@ def run(program, *arrays):
     values = {buffer.name: torch.from_numpy(array) for buffer, array in zip(program.inputs, arrays, strict=True)}
     for statement in (*body.sizes, *body.statements):
         exec(f"{', '.join(statement.names)} = {statement.value}", {"torch": torch}, values)
-    found = [values[name].numpy() for name in body.outputs]
+    found = [values[name].resolve_conj().resolve_neg().numpy() for name in body.outputs]
     for left, right in zip(found, expected, strict=True):
         assert (left.dtype, left.shape) == (right.dtype, right.shape)
         np.testing.assert_allclose(left, right, rtol=1e-5 if left.dtype == np.float32 else 1e-12)
@@ -73,6 +73,7 @@ def at(name: str, dtype: DType = F32) -> Load:
 
 def array(dtype: DType, seed: int, low: float = -2.0, high: float = 2.0):
     values = np.random.default_rng(seed).uniform(low, high, (3, 4))
+    values = values + 1j * values[::-1] if dtype.is_complex else values
     return values > 0 if dtype is BOOL else values.astype(dtype.value)
 
 
@@ -88,8 +89,8 @@ def test_every_function_has_a_spelling():
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_mean_what_the_interpreter_says(name):
-    operands = dtype_of_operands(name)
-    dtypes = [BOOL if name == "where" and position == 0 else operands for position in range(FUNCTIONS[name].arity)]
+    plain = C128 if name in ("real", "imag", "conj", "angle") else dtype_of_operands(name)
+    dtypes = [BOOL if name == "where" and position == 0 else plain for position in range(FUNCTIONS[name].arity)]
     value = apply(name, *(at(operand, dtype) for operand, dtype in zip("xyz", dtypes, strict=False)))
     high = 0.9 if name in BELOW_ONE else 2.0
     low = 1.1 if name == "acosh" else 0.1

@@ -70,7 +70,7 @@ def random_case(seed: int) -> Case:
         return steps, tuple(still), tuple(order)
 
     return Case(
-        dtype=random.choice(["float32", "int64", "uint8"]),
+        dtype=random.choice(["float32", "int64", "uint8", "int16", "complex128"]),
         extents=extents,
         grain=random.choice([1, 2, 7, 64, 1000, 10**6]),
         layouts={name: layout(name) for name in ("x", "y", "out")},

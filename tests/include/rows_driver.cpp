@@ -4,8 +4,15 @@
 extern "C" {
 int32_t aoti_torch_device_type_cpu() { return 0; }
 int32_t aoti_torch_layout_strided() { return 0; }
+int32_t aoti_torch_dtype_bfloat16() { return 15; }
+int32_t aoti_torch_dtype_float16() { return 5; }
 int32_t aoti_torch_dtype_float32() { return 6; }
 int32_t aoti_torch_dtype_float64() { return 7; }
+int32_t aoti_torch_dtype_complex64() { return 9; }
+int32_t aoti_torch_dtype_complex128() { return 10; }
+int32_t aoti_torch_dtype_uint8() { return 0; }
+int32_t aoti_torch_dtype_int8() { return 1; }
+int32_t aoti_torch_dtype_int16() { return 2; }
 int32_t aoti_torch_dtype_int32() { return 3; }
 int32_t aoti_torch_dtype_int64() { return 4; }
 int32_t aoti_torch_dtype_bool() { return 11; }
@@ -24,6 +31,11 @@ int32_t torch_parallel_for(int64_t begin, int64_t end, int64_t grain, ParallelFu
 }
 
 using namespace opwright;
+
+struct Pair {  // sixteen bytes, as a complex128
+  double first, second;
+};
+static Pair operator+(Pair x, Pair y) { return {x.first + y.first, x.second + y.second}; }
 
 template <class T>
 static void add_row(Size count, void* const* row) {
@@ -62,6 +74,13 @@ int64_t add_float32(int axes, const Size* extents, const Size* strides, float* x
 }
 int64_t add_int64(int axes, const Size* extents, const Size* strides, int64_t* x, int64_t* y, int64_t* out,
                   Size grain) {
+  return add_axes(axes, extents, strides, x, y, out, grain);
+}
+int64_t add_int16(int axes, const Size* extents, const Size* strides, int16_t* x, int16_t* y, int16_t* out,
+                  Size grain) {
+  return add_axes(axes, extents, strides, x, y, out, grain);
+}
+int64_t add_complex128(int axes, const Size* extents, const Size* strides, Pair* x, Pair* y, Pair* out, Size grain) {
   return add_axes(axes, extents, strides, x, y, out, grain);
 }
 int64_t add_uint8(int axes, const Size* extents, const Size* strides, uint8_t* x, uint8_t* y, uint8_t* out,

@@ -45,6 +45,13 @@ ON_INTEGERS = (
 )
 
 
+OF_COMPLEX = ("complex", "real", "imag", "conj", "angle")
+ON_COMPLEX = (
+    *("real", "imag", "conj", "angle", "add", "subtract", "multiply", "divide", "negate", "abs", "reciprocal", "pow"),
+    *("exp", "log", "sqrt", "sin", "cos", "tanh", "sigmoid", "equal", "not_equal", "where"),
+)
+
+
 def in_torch(name: str) -> Callable[..., torch.Tensor]:
     return IN_TORCH.get(name) or getattr(torch, name)
 
@@ -83,8 +90,11 @@ def assert_agrees(name: str, operands: list[Array], function: Callable[..., torc
     assert not wrong, [([operand[k] for operand in operands], actual[k], wanted[k]) for k in wrong[:5]]
 
 
+PLAIN = [name for name in FUNCTIONS if name != "where" and name not in ON_BITS and name not in OF_COMPLEX]
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "where" and name not in ON_BITS])
+@pytest.mark.parametrize("name", PLAIN)
 def test_on_reals(name: str, dtype: type) -> None:
     operands = every_combination(FUNCTIONS[name].arity, np.array(REALS, dtype))
     if name in (
@@ -106,6 +116,27 @@ def test_on_integers(name: str, dtype: type) -> None:
         overflows = (operands[0] == np.iinfo(dtype).min) & (operands[1] == -1)
         operands = [operand[(operands[1] != 0) & ~overflows] for operand in operands]
     assert_agrees(name, operands, truncating_division if name == "divide" else in_torch(name))
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("name", ON_COMPLEX)
+def test_on_complex(name: str, dtype: type) -> None:
+    parts = np.array([-2.5, -1.0, -0.5, 0.25, 1.0, 3.0], dtype)
+    numbers = (parts[:, None] + 1j * parts).ravel().astype(dtype)
+    operands = every_combination(min(FUNCTIONS[name].arity, 2), numbers)
+    operands = [operands[0].real > 0, *operands] if name == "where" else operands
+    actual, wanted = meaning(name, operands), expected(lambda *x: in_torch(name)(*x).resolve_conj(), operands)
+    assert actual.dtype == wanted.dtype
+    np.testing.assert_allclose(actual, wanted, rtol=50 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_complex_of_its_parts(dtype: type) -> None:
+    parts = every_combination(2, np.array(REALS, dtype))
+    actual = meaning("complex", parts)
+    assert actual.dtype == (np.complex64 if dtype is np.float32 else np.complex128)
+    np.testing.assert_array_equal(actual.real, parts[0])
+    np.testing.assert_array_equal(actual.imag, parts[1])
 
 
 @pytest.mark.parametrize(

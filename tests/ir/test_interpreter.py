@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from opwright.ir.conversion import convert_array
 from opwright.ir.dtype import DType
 from opwright.ir.expression import Cast, Expression, Literal, Load, Local, apply
 from opwright.ir.integer import ONE, ZERO, Integer, greatest, integer, symbol
@@ -91,6 +92,36 @@ def test_float32_is_computed_in_float32() -> None:
     third = apply("divide", Literal(1, F32), Literal(3, F32))
     (y,) = run(elementwise(matrix("x"), value=apply("multiply", x_element, third)), x)
     np.testing.assert_array_equal(y, x * np.float32(1 / 3))
+
+
+@pytest.mark.parametrize("dtype", [DType.BFLOAT16, DType.FLOAT16])
+def test_half_is_loaded_wide_and_stored_rounded(dtype: DType) -> None:
+    """A bfloat16 comes and goes as a float32 of the same value."""
+    given = convert_array(x, dtype)
+    value = apply("multiply", Cast(Load("x", (I0, I1), dtype), F32), Literal(1.1, F32))
+    (y,) = run(elementwise(matrix("x", dtype), value=Cast(value, dtype)), given)
+    expected = convert_array(given.astype(np.float32) * np.float32(1.1), dtype)
+    assert y.dtype == expected.dtype
+    np.testing.assert_array_equal(y, expected)
+    assert not np.array_equal(y, given.astype(np.float32) * np.float32(1.1))
+
+
+def test_complex_numbers_and_their_parts() -> None:
+    z = (x + 1j * x[::-1]).astype(np.complex64)
+    load = Load("x", (I0, I1), DType.COMPLEX64)
+    turned = apply("multiply", apply("conj", load), Literal(2 - 1j, DType.COMPLEX64))
+    value = apply("complex", apply("abs", turned), apply("imag", load))
+    (y,) = run(elementwise(matrix("x", DType.COMPLEX64), value=value), z)
+    assert y.dtype == np.complex64
+    np.testing.assert_allclose(y, np.abs(z) * np.sqrt(5) + 1j * z.imag, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [DType.UINT8, DType.INT8, DType.INT16])
+def test_small_integers_wrap_around(dtype: DType) -> None:
+    given = np.arange(24).reshape(4, 6).astype(dtype.value)
+    load = Load("x", (I0, I1), dtype)
+    (y,) = run(elementwise(matrix("x", dtype), value=apply("multiply", load, Literal(3001, dtype))), given)
+    np.testing.assert_array_equal(y, (given.astype(np.int64) * 3001).astype(dtype.value))
 
 
 VIEWS = {

@@ -91,6 +91,11 @@ EXPRESSIONS: dict[str, Expression] = {
     "x * y + z": apply("add", apply("multiply", x, y), z),
     "x + y * z": apply("add", x, apply("multiply", y, z)),
     "(x + y) * z": apply("multiply", apply("add", x, y), z),
+    # half and complex
+    "float32(bfloat16(x)) * 0.1": apply("multiply", Cast(Cast(x, DType.BFLOAT16), F32), number(0.1)),
+    "conj(c) * complex(2.0, -0.1)": apply(
+        "multiply", apply("conj", Local("c", DType.COMPLEX64)), Literal(2 - 0.1j, DType.COMPLEX64)
+    ),
     # prefixes
     "-x * y": apply("multiply", apply("negate", x), y),
     "-(x * y)": apply("negate", apply("multiply", x, y)),

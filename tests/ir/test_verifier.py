@@ -171,6 +171,14 @@ FAULTS: dict[str, tuple[str, Program]] = {
         "functions_follow_the_table",
         letting(apply("tanh", Cast(Apply("tanh", (half, half), DType.FLOAT64), F32))),
     ),
+    "arithmetic in half": (
+        "functions_follow_the_table",
+        storing(Cast(apply("tanh", Cast(x_element, DType.BFLOAT16)), F32)),
+    ),
+    "half converted at once": (
+        "half_is_converted_by_float32",
+        storing(Cast(Cast(Cast(x_element, DType.FLOAT16), DType.FLOAT64), F32)),
+    ),
     "a load of another dtype": (
         "loads_have_the_dtype_of_their_buffer",
         storing(Cast(replace(x_element, dtype=DType.FLOAT64), F32)),

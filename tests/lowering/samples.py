@@ -18,6 +18,7 @@ POINTWISE_SAMPLES: dict[Any, Call] = {
     aten.mul: torch.mul,
     aten.div: torch.div,
     aten.neg: torch.neg,
+    aten._neg_view: lambda x: aten._neg_view.default(x) * 1,
     aten.abs: torch.abs,
     aten.sign: torch.sign,
     aten.reciprocal: torch.reciprocal,

@@ -20,13 +20,25 @@ REALS = (
     *(-0.0, -0.5, -1.0, -2.5, -0.1, -7.25, -88.5, -1e-30, -1e30, float("-inf")),
 )
 INTEGERS = (0, 1, -1, 2, -2, 3, -7, 100, -100, 2**20, -(2**20))
-VALUES = {torch.float32: REALS, torch.float64: REALS, torch.int64: INTEGERS, torch.bool: (False, True)}
+SMALL_INTEGERS = (0, 1, -1, 2, -2, 3, -7, 100, -100, 127, -128)
+VALUES = {
+    torch.bfloat16: REALS,
+    torch.float16: REALS,
+    torch.float32: REALS,
+    torch.float64: REALS,
+    torch.uint8: (0, 1, 2, 3, 7, 100, 127, 128, 200, 255),
+    torch.int8: SMALL_INTEGERS,
+    torch.int16: (*SMALL_INTEGERS, 2**15 - 1, -(2**15)),
+    torch.int32: (*INTEGERS, 2**31 - 1, -(2**31)),
+    torch.int64: INTEGERS,
+    torch.bool: (False, True),
+}
 # Where torch's own decomposition of the derivative chooses the other branch for NaN than eager does.
 DECOMPOSED_OTHERWISE_AT_NAN = {aten.hardtanh, aten.elu}
 LAYOUTS = ("row-major", "transposed")
 _IN_ONE_OPERATOR = 18  # torch takes 64 arguments: two operands and an incoming gradient for each
 
-_ULPS = 6
+_ULPS = {torch.bfloat16: 1, torch.float16: 1, torch.float32: 6, torch.float64: 6}
 
 
 def operands(dtype: torch.dtype, layout: str) -> tuple[torch.Tensor, torch.Tensor]:
@@ -101,7 +113,7 @@ def roundings(exact: torch.Tensor, dtype: torch.dtype, around: torch.Tensor | fl
     if not dtype.is_floating_point:
         return torch.zeros(exact.shape)
     limits = torch.finfo(dtype)
-    return _ULPS * limits.eps * (exact.double().abs() + around) + limits.tiny
+    return _ULPS[dtype] * limits.eps * (exact.double().abs() + around) + limits.tiny
 
 
 def exactly(operands: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import opwright
+from opwright.ir.dtype import DType
 from tests.operator.against_eager import assert_as_eager, random, variants
 from tests.operator.operators import activated, biased, divided, mix, ranked, scaled, wave
 
@@ -181,19 +182,21 @@ def test_a_variable_may_be_called_anything(name):
     assert_as_eager(opwright.operator(namespace[f"local_{name}"]), random(3, 4), order=1)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.complex64], ids=str)
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.float8_e5m2], ids=str)
 def test_other_dtypes_are_served_by_the_reference_which_says_so_once(dtype, capsys):
     @opwright.operator
     def other(x: torch.Tensor) -> torch.Tensor:
-        return torch.sin(x) * x
+        return x.clone()
 
+    x = torch.ones(3).to(dtype)
     for _ in range(3):
-        assert_as_eager(other, torch.ones(3, dtype=dtype), rung="composed", order=0)
+        assert torch.equal(other(x).view(torch.uint8), x.view(torch.uint8))
+        assert other.last_rung == "composed"
     said = capsys.readouterr().err
     assert said == f"opwright: other runs its reference: kernels do not hold {str(dtype).removeprefix('torch.')}\n"
 
 
-@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.bool, torch.float64, torch.float32], ids=str)
+@pytest.mark.parametrize("dtype", [getattr(torch, dtype.value) for dtype in DType if not dtype.is_complex], ids=str)
 def test_integers_and_truth_values_come_and_go(dtype):
     values = torch.tensor([0, 1, 5, -3]).to(dtype)
     assert_as_eager(ranked, values, values.flip(0), order=0)

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import math
-import struct
 from typing import assert_never
 
 from opwright.errors import InternalError
+from opwright.ir.conversion import Scalar, convert_number, shortest
 from opwright.ir.dtype import DType
 from opwright.ir.expression import Apply, Cast, Expression, Literal, Load, Local, children
 
 CPP_TYPES = {
+    DType.BFLOAT16: "BFloat16",
+    DType.FLOAT16: "Float16",
     DType.FLOAT32: "float",
     DType.FLOAT64: "double",
+    DType.COMPLEX64: "Complex<float>",
+    DType.COMPLEX128: "Complex<double>",
+    DType.UINT8: "uint8_t",
+    DType.INT8: "int8_t",
+    DType.INT16: "int16_t",
     DType.INT32: "int32_t",
     DType.INT64: "int64_t",
     DType.BOOL: "bool",
 }
-TORCH_TYPES = {
-    DType.FLOAT32: "float32",
-    DType.FLOAT64: "float64",
-    DType.INT32: "int32",
-    DType.INT64: "int64",
-    DType.BOOL: "boolean",
-}
+TORCH_TYPES = {dtype: dtype.value for dtype in DType} | {DType.BOOL: "boolean"}
+# What C++ computes in int, so that every result has to be brought back.
+_SMALL_INTEGERS = (DType.UINT8, DType.INT8, DType.INT16)
 
 # How tightly an operator binds, loosest first; a call binds tightest.
 _CONDITIONAL, _OR, _XOR, _AND, _EQUALITY, _RELATION, _SUM, _PRODUCT, _PREFIX, _CALL = range(10)
@@ -61,6 +64,7 @@ VMATH_FUNCTIONS = {
     "erfc", "exp", "exp2", "expm1", "floor", "fmod", "hypot", "log", "log10", "log1p", "log2", "pow", "remainder",
     "round", "rsqrt", "shift_left", "shift_right", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 }  # fmt: skip
+COMPLEX_FUNCTIONS = {"angle", "complex", "conj", "imag", "real"}  # of complex.h
 TRANSCENDENTAL = VMATH_FUNCTIONS - {"abs", "ceil", "floor", "round", "sign", "sqrt", "trunc"}
 
 
@@ -87,56 +91,63 @@ def _spell_bare(expression: Expression) -> tuple[str, int]:
             return text, _PREFIX if text.startswith("-") else _CALL
         case Local(name, _):
             return name, _CALL
-        case Cast(operand, DType.BOOL):
-            return f"{_spell(operand, _EQUALITY + 1)} != 0", _EQUALITY
         case Cast(operand, dtype):
-            return f"static_cast<{CPP_TYPES[dtype]}>({_spell(operand, _CONDITIONAL)})", _CALL
-        case Apply(function, operands, _) if function in CPP_OPERATORS:
-            template, binding = CPP_OPERATORS[function]
-            # Floating-point arithmetic is not associative: an operand that does not come first keeps parentheses.
-            inner = _CONDITIONAL - 1 if binding == _CALL else binding
-            leads = template.startswith("{}") and inner > _CONDITIONAL
-            needs = [inner + (position > 0 or not leads) for position in range(len(operands))]
-            return template.format(*map(_spell, operands, needs)), binding
-        case Apply(function, operands, _):
-            if function not in VMATH_FUNCTIONS:
-                raise InternalError(f"no C++ spelling of '{function}'")
-            return f"{function}({', '.join(_spell(operand, _CONDITIONAL) for operand in operands)})", _CALL
+            return _spell_cast(operand, dtype)
+        case Apply(_, _, dtype) if dtype in _SMALL_INTEGERS:
+            return f"static_cast<{CPP_TYPES[dtype]}>({_spell_apply(expression)[0]})", _CALL
+        case Apply():
+            return _spell_apply(expression)
         case Load():
             raise InternalError(f"a load of '{expression.buffer}' was not bound to a name before emission")
         case _:
             assert_never(expression)
 
 
-def spell_literal(value: float | int | bool, dtype: DType) -> str:
+def _spell_apply(expression: Apply) -> tuple[str, int]:
+    function, operands = expression.function, expression.operands
+    if function in CPP_OPERATORS:
+        template, binding = CPP_OPERATORS[function]
+        # Floating-point arithmetic is not associative: an operand that does not come first keeps parentheses.
+        inner = _CONDITIONAL - 1 if binding == _CALL else binding
+        leads = template.startswith("{}") and inner > _CONDITIONAL
+        needs = [inner + (position > 0 or not leads) for position in range(len(operands))]
+        return template.format(*map(_spell, operands, needs)), binding
+    if function not in VMATH_FUNCTIONS | COMPLEX_FUNCTIONS:
+        raise InternalError(f"no C++ spelling of '{function}'")
+    return f"{function}({', '.join(_spell(operand, _CONDITIONAL) for operand in operands)})", _CALL
+
+
+def _spell_cast(operand: Expression, dtype: DType) -> tuple[str, int]:
+    if dtype is DType.BOOL:
+        zero = f"{CPP_TYPES[operand.dtype]}(0)" if operand.dtype.is_complex else "0"
+        return f"{_spell(operand, _EQUALITY + 1)} != {zero}", _EQUALITY
+    text = _spell(operand, _CONDITIONAL)
+    if operand.dtype.is_half or dtype.is_half:
+        return f"{'to_float' if operand.dtype.is_half else f'to_{dtype.value}'}({text})", _CALL
+    if operand.dtype.is_complex and not dtype.is_complex:
+        text = f"real({text})"
+    if operand.dtype.real.is_floating and dtype in _SMALL_INTEGERS:  # as torch does; C++ leaves it open
+        text = f"static_cast<{'int64_t' if dtype is DType.UINT8 else 'int32_t'}>({text})"
+    return f"static_cast<{CPP_TYPES[dtype]}>({text})", _CALL
+
+
+def spell_literal(value: Scalar, dtype: DType) -> str:
     """A number in C++, exact to the last bit of its dtype."""
     if dtype is DType.BOOL:
         return "true" if value else "false"
+    if dtype.is_complex:
+        return f"{CPP_TYPES[dtype]}({spell_literal(value.real, dtype.real)}, {spell_literal(value.imag, dtype.real)})"
+    if dtype.is_half:
+        return f"to_{dtype.value}({spell_literal(value, DType.FLOAT32)})"
+    real = value.real
     if not dtype.is_floating:
-        if value == -(2**63):
+        if real == -(2**63):
             return "INT64_MIN"
-        return f"{value}" if dtype is DType.INT32 else f"int64_t({value})"
+        return f"{real}" if dtype is DType.INT32 else f"{CPP_TYPES[dtype]}({real})"
     suffix = "f" if dtype is DType.FLOAT32 else ""
-    if math.isnan(value):
+    if math.isnan(real):
         return f'__builtin_nan{suffix}("")'
-    number = _round_to_float32(value) if dtype is DType.FLOAT32 else float(value)
+    number = convert_number(real, dtype).real
     if math.isinf(number):
         return f"{'-' if number < 0 else ''}__builtin_inf{suffix}()"
-    return f"{number!r}{suffix}" if dtype is DType.FLOAT64 else f"{_shortest_float32(number)}f"
-
-
-def _round_to_float32(value: float) -> float:
-    try:
-        rounded: float = struct.unpack("f", struct.pack("f", value))[0]
-    except OverflowError:
-        return math.copysign(math.inf, value)
-    return rounded
-
-
-def _shortest_float32(value: float) -> str:
-    """The fewest digits that read back as the same float32."""
-    for digits in range(1, 10):
-        text = f"{value:.{digits}g}"
-        if _round_to_float32(float(text)) == value:
-            break
-    return text if any(mark in text for mark in ".e") else f"{text}.0"
+    return f"{shortest(number, dtype)}{suffix}"

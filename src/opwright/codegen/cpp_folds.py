@@ -1,7 +1,7 @@
 """How folds are spelled in C++: what a value is added to, and what becomes of it in the end.
 
-Sums and products of real numbers are kept in double precision; the elements of a row are summed in their own precision
-by the hundred first, in as many lanes as a vector has. Largest and smallest values of a row are found among integers
+Sums and products of real numbers are kept in double precision; where a row is gone over again, its elements are summed
+in their own precision by the hundred first, in as many lanes as a vector has. Largest and smallest values of a row are found among integers
 in the same order (include/opwright/fold_order.h), which a compiler can do for many elements at once.
 """
 
@@ -74,5 +74,8 @@ def column_fold(function: str, dtype: DType) -> FoldSpelling:
             raise KeyError(function)
 
 
-_LEAST = {DType.INT32: "INT32_MIN", DType.INT64: "INT64_MIN", DType.BOOL: "false"}
-_MOST = {DType.INT32: "INT32_MAX", DType.INT64: "INT64_MAX", DType.BOOL: "true"}
+_NAMES = {DType.UINT8: "UINT8", DType.INT8: "INT8", DType.INT16: "INT16", DType.INT32: "INT32", DType.INT64: "INT64"}
+_LEAST = {dtype: "0" if dtype is DType.UINT8 else f"{name}_MIN" for dtype, name in _NAMES.items()}
+_LEAST[DType.BOOL] = "false"
+_MOST = {dtype: f"{name}_MAX" for dtype, name in _NAMES.items()}
+_MOST[DType.BOOL] = "true"

@@ -38,7 +38,7 @@ class RowEmitter:
         lines += _bindings(self.schedule.before)
         known: set[str] = set()
         for phase in self.schedule.phases:
-            lines += self._pass(phase, known)
+            lines += self._pass(phase, known, in_parts=True)
             for fold in phase.folds:
                 spelling = row_fold(fold.function, fold.value.dtype)
                 lines.append(f"  const {_kind(fold.value)} {fold.name} = {spelling.end.format(_kept(fold))};")
@@ -59,7 +59,7 @@ class RowEmitter:
         lines.append(f"static void {name}(Size count, void* const* row, {name}_folds& folds) {{")
         lines += self._pointers(self._used_in(phase))
         lines += _bindings(self._needed_before(phase))
-        lines += self._pass(phase, set())
+        lines += self._pass(phase, set(), in_parts=False)
         lines += [f"  {spellings[f.name].step.format(f'folds.{f.name}', _kept(f))}" for f in phase.folds]
         lines += ["}", "", f"static void {name}_end(void* const* row, const {name}_folds& folds) {{"]
         lines += self._pointers(self._used_after(phase))
@@ -70,11 +70,11 @@ class RowEmitter:
         lines += [f"  *{self._names[id(store)]} = {spell_value(store.value)};" for store in self.schedule.once]
         return "\n".join([*lines, "}"])
 
-    def _pass(self, phase: Phase, known: set[str]) -> Iterable[str]:
+    def _pass(self, phase: Phase, known: set[str], *, in_parts: bool) -> Iterable[str]:
         spellings = {fold.name: row_fold(fold.function, fold.value.dtype) for fold in phase.folds}
         for fold in phase.folds:
             yield f"  {spellings[fold.name].kept_as} {_kept(fold)} = {spellings[fold.name].start};"
-        parts = {fold.name: part for fold in phase.folds if (part := spellings[fold.name].part)}
+        parts = {fold.name: part for fold in phase.folds if in_parts and (part := spellings[fold.name].part)}
         loop = "for (Size j = 0; j < count; ++j) {"
         if parts:
             loop = "for (Size j = begin; j < end; ++j) {"

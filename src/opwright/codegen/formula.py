@@ -123,12 +123,16 @@ def _place(store: Store) -> str:
 def _spell(expression: Expression) -> Spelled:
     match expression:
         case Literal(value):
-            text = f"{value:.6g}" if isinstance(value, float) else str(value)
+            text = f"{value:.6g}" if isinstance(value, float | complex) else str(value)
+            if isinstance(value, complex):
+                return Spelled(f"({text})".replace("inf", "∞").replace("j", "i"))
             return Spelled(text.replace("inf", "∞"), _SUM if text.startswith("-") else TIGHTEST)
         case Load(buffer):
             return Spelled(buffer)
         case Local(name):
             return Spelled(name)
+        case Cast(operand) if operand.dtype.is_half:
+            return _spell(operand)
         case Cast(operand, dtype):
             return Spelled(f"{dtype.value}({_spell(operand).text})")
         case Apply():

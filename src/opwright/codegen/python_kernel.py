@@ -18,6 +18,7 @@ from opwright.codegen.python_templates import (
     TEMPLATES,
     TENSORS_ONLY,
 )
+from opwright.ir.conversion import Scalar
 from opwright.ir.dtype import DType
 from opwright.ir.expression import Apply, Cast, Expression, Literal, Load, Local
 from opwright.ir.program import Axis
@@ -131,13 +132,15 @@ def _bounds(expression: Expression) -> tuple[Expression, Literal | None, Literal
             return expression, None, None
 
 
-def _number(value: float | int | bool, dtype: DType) -> Value:
+def _number(value: Scalar, dtype: DType) -> Value:
     if dtype is DType.BOOL:
         text = str(bool(value))
+    elif dtype.is_complex:
+        text = f"complex({spell_number(value.real)}, {spell_number(value.imag)})"
     elif dtype.is_floating:
-        text = spell_number(float(value))
+        text = spell_number(float(value.real))
     else:
-        text = str(int(value))
+        text = str(int(value.real))
     return Value(Spelled(text, PREFIX if text.startswith("-") else TIGHTEST), dtype, is_number=True)
 
 

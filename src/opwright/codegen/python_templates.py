@@ -62,6 +62,12 @@ TEMPLATES: dict[str, Template] = {
     "bitwise_not": prefix("~", PREFIX),
     "shift_left": call("torch.bitwise_left_shift", 2),
     "shift_right": call("torch.bitwise_right_shift", 2),
+    # complex
+    "complex": call("torch.complex", 2),
+    "real": call("torch.real", 1),
+    "imag": call("torch.imag", 1),
+    "conj": call("torch.conj", 1),
+    "angle": call("torch.angle", 1),
     # truth
     "less": comparison("<", _COMPARE),
     "less_equal": comparison("<=", _COMPARE),
@@ -90,6 +96,7 @@ BETWEEN = Template("torch.clamp({}, {}, {})", TIGHTEST, (0, 0, 0))
 TENSORS_ONLY: dict[str, tuple[int, ...]] = {
     "atan2": (0, 1),
     "copysign": (0,),
+    "complex": (0, 1),
     "fmod": (0,),
     "hypot": (0, 1),
     "maximum": (0, 1),

@@ -18,6 +18,7 @@ from torch.fx import Node
 
 from opwright.derivation.joint import Joint
 from opwright.ir.integer import evaluate
+from opwright.lowering.complex import COMPLEX
 from opwright.lowering.pointwise import POINTWISE
 from opwright.lowering.views import VIEWS
 from opwright.tracing.graph import value_of
@@ -26,6 +27,7 @@ SavePolicy = str  # "auto" | "inputs" | "all"
 
 aten = torch.ops.aten
 _SPLITS = {aten.split, aten.split_with_sizes}
+_CHEAP = {*POINTWISE, *COMPLEX, *VIEWS, *_SPLITS, aten.view_as_real, aten.view_as_complex}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ def _is_cheap(node: Node) -> bool:
     if node.target is operator.getitem:
         return isinstance(node.args[0], Node) and _is_cheap(node.args[0])
     packet = node.target.overloadpacket if isinstance(node.target, OpOverload) else None
-    return packet in POINTWISE or packet in VIEWS or packet in _SPLITS or packet is torch.ops.prims.iota
+    return packet in _CHEAP or packet is torch.ops.prims.iota
 
 
 def _cut(joint: Joint, border: Sequence[Node], arguments: Sequence[Node], outputs: Set[Node]) -> list[Node]:

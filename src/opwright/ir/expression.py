@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from opwright.ir.conversion import Scalar, convert_number
 from opwright.ir.dtype import DType
 from opwright.ir.functions import FUNCTIONS
 from opwright.ir.integer import Integer
@@ -22,7 +23,7 @@ from opwright.ir.integer import Integer
 class Literal:
     """A number known when the kernel is written."""
 
-    value: float | int | bool
+    value: Scalar
     dtype: DType
 
 
@@ -65,23 +66,32 @@ Expression = Literal | Load | Local | Apply | Cast
 
 def apply(function: str, *operands: Expression) -> Expression:
     """Apply a scalar function; its dtype follows from the table."""
-    result = FUNCTIONS[function].result
-    return Apply(function, operands, DType.BOOL if result == "bool" else operands[-1].dtype)
+    return Apply(function, operands, FUNCTIONS[function].result_dtype(operands[-1].dtype))
 
 
 def cast(operand: Expression, dtype: DType) -> Expression:
-    """Convert, unless it has that dtype already; a literal is converted here and now."""
+    """Convert, unless it has that dtype already; a literal is converted here and now.
+
+    Half types are converted to and from float32 alone; every other conversion goes through that.
+    """
     if operand.dtype is dtype:
         return operand
+    if (operand.dtype.is_half or dtype.is_half) and DType.FLOAT32 not in (operand.dtype, dtype):
+        return cast(cast(operand, DType.FLOAT32), dtype)
     if isinstance(operand, Literal):
-        return Literal(_convert(operand.value, dtype), dtype)
+        return _cast_literal(operand, dtype)
     return Cast(operand, dtype)
 
 
-def _convert(value: float | int | bool, dtype: DType) -> float | int | bool:
-    if dtype is DType.BOOL:
-        return bool(value)
-    return float(value) if dtype.is_floating else int(value)
+def _cast_literal(literal: Literal, dtype: DType) -> Expression:
+    """A real number keeps digits that its dtype does not hold, for a source to show; converted again, it loses them."""
+    held = convert_number(literal.value, literal.dtype)
+    if dtype.is_floating and literal.dtype.real.is_floating:
+        return Literal(held.real, dtype)
+    try:
+        return Literal(convert_number(held, dtype), dtype)
+    except (OverflowError, ValueError):
+        return Cast(literal, dtype)
 
 
 def rewrite_children(expression: Expression, rewrite: Callable[[Expression], Expression]) -> Expression:

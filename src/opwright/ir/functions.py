@@ -1,7 +1,8 @@
 """The scalar functions a kernel can apply: one row each, with the meaning that the interpreter gives them.
 
-Targets spell these names in tables of their own. `result` says the dtype of the result: "same" as the last operand, or
-"bool". NaN and signed zeros behave as in torch. On integers, `divide` rounds towards zero and the roundings do nothing.
+Targets spell these names in tables of their own. `result` says the dtype of the result: "same" as the last operand,
+"bool", or what a "real" part of it or a "complex" number made of it has. NaN and signed zeros behave as in torch. On
+integers, `divide` rounds towards zero and the roundings do nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from opwright.ir.dtype import DType
 
 Array = Any
 
@@ -25,6 +28,10 @@ class ScalarFunction:
     result: str = "same"
     template: str | None = None  # how a formula shows it, e.g. "{} + {}"; None: name(operands)
 
+    def result_dtype(self, operand: DType) -> DType:
+        """The dtype of the result, given that of the last operand."""
+        return {"same": operand, "bool": DType.BOOL, "real": operand.real, "complex": operand.complex}[self.result]
+
 
 def _is_real(x: Array) -> bool:
     return np.asarray(x).dtype.kind == "f"
@@ -35,7 +42,7 @@ def _on_reals(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
 
 
 def _divide(x: Array, y: Array) -> Array:
-    return np.divide(x, y) if _is_real(x) else (x - np.fmod(x, y)) // y
+    return np.divide(x, y) if np.asarray(x).dtype.kind in "fc" else (x - np.fmod(x, y)) // y
 
 
 def _remainder(x: Array, y: Array) -> Array:
@@ -46,10 +53,17 @@ def _remainder(x: Array, y: Array) -> Array:
 
 def _power(x: Array, y: Array) -> Array:
     """On integers, a negative exponent gives the integral part of the reciprocal, and zero for zero."""
-    if _is_real(x):
+    if np.asarray(x).dtype.kind in "fc":
         return np.power(x, y)
     power = np.power(x, abs(y))
     return np.where((y >= 0) | (abs(x) == 1), power, np.zeros_like(power))
+
+
+def _complex(x: Array, y: Array) -> Array:
+    """X + iy; adding them up would make a NaN of 0·∞."""
+    z = np.empty(np.broadcast_shapes(np.shape(x), np.shape(y)), np.result_type(np.asarray(x).dtype, np.complex64))
+    z.real, z.imag = x, y
+    return z
 
 
 def _sign(x: Array) -> Array:
@@ -95,7 +109,7 @@ FUNCTIONS: dict[str, ScalarFunction] = {
     "pow": ScalarFunction(2, _power),
     "hypot": ScalarFunction(2, np.hypot),
     "copysign": ScalarFunction(2, np.copysign),
-    "abs": ScalarFunction(1, np.abs),
+    "abs": ScalarFunction(1, np.abs, "real"),
     "sign": ScalarFunction(1, _sign),
     "sqrt": ScalarFunction(1, np.sqrt),
     "rsqrt": ScalarFunction(1, lambda x: 1 / np.sqrt(x)),
@@ -136,6 +150,12 @@ FUNCTIONS: dict[str, ScalarFunction] = {
     "bitwise_not": ScalarFunction(1, np.bitwise_not),
     "shift_left": ScalarFunction(2, _shift_left),
     "shift_right": ScalarFunction(2, _shift_right),
+    # complex
+    "complex": ScalarFunction(2, _complex, "complex"),
+    "real": ScalarFunction(1, np.real, "real"),
+    "imag": ScalarFunction(1, np.imag, "real"),
+    "conj": ScalarFunction(1, np.conj),
+    "angle": ScalarFunction(1, np.angle, "real"),
     # truth
     "less": ScalarFunction(2, np.less, "bool", "{} < {}"),
     "less_equal": ScalarFunction(2, np.less_equal, "bool", "{} <= {}"),

@@ -21,7 +21,9 @@ RESERVED = frozenset({
     "floor_remainder", "for_each_row", "gather", "greatest", "int32", "int64", "int32_t", "int64_t", "load", "pass",
     "pass_dtype", "pass_empty_list", "pass_list", "pass_nothing", "pass_optional", "pool", "registration",
     "row_major", "scatter", "size_t", "store", "strided", "take", "uint64_t", "Mutable", "Operand", "Pool",
-    "Registration", "RowFunction", "Size", "StableIValue", "Tensor", "Walk",
+    "Registration", "RowFunction", "Size", "StableIValue", "Tensor", "Walk", "BFloat16", "Complex", "Float16",
+    "bfloat16", "complex64", "complex128", "float16", "int8", "int8_t", "int16", "int16_t", "uint8", "uint8_t",
+    "to_bfloat16", "to_float", "to_float16",
 })  # fmt: skip
 
 # Names that emission derives from others.

@@ -2,8 +2,8 @@
 
 Every load is carried out, also one in the branch of a `where` that is not chosen, and every index lies in range. The
 points of a kernel are not ordered: it evaluates all values before it writes, and no element is written by two points,
-unless a store says how to fold them.
-An element that no kernel has written is NaN, or the least integer.
+unless a store says how to fold them. An element that no kernel has written is NaN, or the least integer. A bfloat16 is
+held as a float32 of the same value.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opwright.ir.call_meanings import CALL_MEANINGS, CallMeaning
+from opwright.ir.conversion import convert_array, convert_number, numpy_dtype
 from opwright.ir.expression import Apply, Cast, Expression, Literal, Load, Local
 from opwright.ir.folds import FOLDS
 from opwright.ir.functions import FUNCTIONS
@@ -120,7 +121,7 @@ def _shape(buffer: Buffer, numbers: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def _dtype(typed: Buffer | Expression) -> np.dtype[Any]:
-    return np.dtype(typed.dtype.value)
+    return numpy_dtype(typed.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +211,7 @@ def _fold_into(store: Store, fold: str, value: Array, kernel: Kernel, scope: _Sc
 
 def _unwritten(buffer: Buffer, numbers: Mapping[str, int]) -> Array:
     dtype = _dtype(buffer)
-    fill = {"f": np.nan, "b": True}.get(dtype.kind)
+    fill = {"f": np.nan, "c": np.nan, "b": True}.get(dtype.kind)
     return np.full(_shape(buffer, numbers), np.iinfo(dtype).min if fill is None else fill, dtype)
 
 
@@ -235,16 +236,16 @@ def _assign(array: Array, positions: tuple[Array, ...], value: Array) -> None:
 
 def _evaluate(expression: Expression, scope: _Scope) -> Array:
     match expression:
-        case Literal(value):
-            return np.full(scope.points.extents, value, _dtype(expression))
+        case Literal(value, dtype):
+            return np.full(scope.points.extents, convert_number(value, dtype), _dtype(expression))
         case Load(buffer, indices):
             return scope.points.gather(buffer, scope.buffers[buffer], indices)
         case Local(name):
             return scope.locals[name]
         case Apply(function, operands):
             return np.asarray(FUNCTIONS[function].meaning(*(_evaluate(operand, scope) for operand in operands)))
-        case Cast(operand):
-            return _evaluate(operand, scope).astype(_dtype(expression))
+        case Cast(operand, dtype):
+            return convert_array(_evaluate(operand, scope), dtype)
         case _:
             assert_never(expression)
 

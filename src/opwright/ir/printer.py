@@ -16,6 +16,7 @@ from __future__ import annotations
 from textwrap import indent
 from typing import assert_never
 
+from opwright.ir.conversion import Scalar, shortest
 from opwright.ir.dtype import DType
 from opwright.ir.expression import Apply, Cast, Expression, Literal, Load, Local
 from opwright.ir.functions import FUNCTIONS
@@ -145,10 +146,12 @@ def _operand(operand: Operand) -> str:
             assert_never(operand)
 
 
-def _literal(value: float | int | bool, dtype: DType) -> str:
+def _literal(value: Scalar, dtype: DType) -> str:
     if dtype is DType.BOOL:
         return str(bool(value))
-    return repr(float(value)) if dtype.is_floating else str(int(value))
+    if dtype.is_complex:
+        return f"complex({_literal(value.real, dtype.real)}, {_literal(value.imag, dtype.real)})"
+    return shortest(value.real, dtype) if dtype.is_floating else str(int(value.real))
 
 
 def _apply(expression: Apply) -> str:

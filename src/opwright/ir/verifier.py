@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from opwright.errors import InternalError
 from opwright.ir.dtype import DType
-from opwright.ir.expression import Apply, Expression, Load, Local, children
+from opwright.ir.expression import Apply, Cast, Expression, Load, Local, children
 from opwright.ir.folds import FOLDS
 from opwright.ir.functions import FUNCTIONS
 from opwright.ir.integer import Integer, symbols_of
@@ -161,12 +161,24 @@ def locals_are_bound_once_before_use(program: Program) -> Iterator[str]:
 
 
 def functions_follow_the_table(program: Program) -> Iterator[str]:
-    """Functions get as many operands as their row says, of one dtype, and give the dtype it says."""
+    """Functions get as many operands as their row says, of one dtype that is not half, and give the dtype it says."""
     for kernel in _kernels(program):
         for statement in _statements(kernel):
             for node in _nodes(statement.value):
                 if isinstance(node, Apply) and (fact := _misapplied(node)):
                     yield _finding(fact, kernel, statement)
+
+
+def half_is_converted_by_float32(program: Program) -> Iterator[str]:
+    """A half type is converted to and from float32 alone."""
+    for kernel in _kernels(program):
+        for statement in _statements(kernel):
+            for node in _nodes(statement.value):
+                if not isinstance(node, Cast):
+                    continue
+                pair = (node.operand.dtype, node.dtype)
+                if any(dtype.is_half for dtype in pair) and DType.FLOAT32 not in pair:
+                    yield _finding(f"{pair[0].value} is converted to {pair[1].value} at once", kernel, statement)
 
 
 def loads_have_the_dtype_of_their_buffer(program: Program) -> Iterator[str]:
@@ -253,6 +265,7 @@ CHECKS: tuple[Check, ...] = (
     axes_are_unique,
     locals_are_bound_once_before_use,
     functions_follow_the_table,
+    half_is_converted_by_float32,
     loads_have_the_dtype_of_their_buffer,
     stores_have_the_dtype_of_their_buffer,
     kernels_do_not_read_what_they_write,
@@ -363,7 +376,9 @@ def _misapplied(node: Apply) -> str | None:
         return f"where chooses by a {given[0].value}"
     if len(set(given[1:] if node.function == "where" else given)) > 1:
         return f"{node.function} gets {', '.join(dtype.value for dtype in given)}"
-    result = DType.BOOL if row.result == "bool" else given[-1]
+    if given[-1].is_half:
+        return f"{node.function} computes in {given[-1].value}"
+    result = row.result_dtype(given[-1])
     return None if node.dtype is result else f"{node.function} gives {result.value}, not {node.dtype.value}"
 
 

@@ -2,13 +2,17 @@
 
 Every element-wise operation becomes a kernel of its own, every view an index map, everything else a library call; the
 passes fuse them later. Nothing is refused that torch can trace and kernels can hold.
+
+What is computed of a half type is held in a float32 buffer ("wide") and rounded where torch's own value must be seen:
+in memory, which is what outputs, operands of library operations and what is saved for the backward pass are; where it
+is compared, since a mask such as `x == x.amax()` must agree with what was stored; and where the user converts.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -16,16 +20,17 @@ from torch._ops import OpOverload
 from torch.fx import Node
 
 from opwright.errors import NoKernel
-from opwright.ir.call_traits import has_effect
 from opwright.ir.dtype import DType
-from opwright.ir.expression import Expression, Literal, Load, apply, cast
+from opwright.ir.expression import Expression, Load, apply, cast
 from opwright.ir.integer import ONE, ZERO, Condition, Integer, linear_coefficients, substitute, symbol
 from opwright.ir.program import Axis, Buffer, Call, Kernel, Number, Program, Range, Step, Store, View, view_axes
 from opwright.lowering.bind_sizes import bind_sizes
 from opwright.lowering.calls import named_arguments, operands_of
+from opwright.lowering.complex import Part, selected_part
 from opwright.lowering.equal_sizes import EqualSizes
 from opwright.lowering.names import Names
-from opwright.lowering.pointwise import POINTWISE
+from opwright.lowering.nodes import effects_of, literal, needed_nodes, over, packet_of, position_of, promotable, row_of
+from opwright.lowering.pointwise_row import Pointwise
 from opwright.lowering.promotion import program_dtype, promoted
 from opwright.lowering.reductions import REDUCTIONS, fold_kernel, reduced_dimensions
 from opwright.lowering.views import VIEWS, Indices, split_indices
@@ -75,16 +80,18 @@ class _Lowering:
     numbers: dict[Integer, Buffer] = field(default_factory=dict)
     views: dict[str, tuple[Buffer, Indices]] = field(default_factory=dict)
     aliases: set[str] = field(default_factory=set)
+    rounded: dict[str, Buffer] = field(default_factory=dict)
 
     def program(self) -> Program:
         self.equal = EqualSizes(self.graph.guards)
         self.names = Names(self.graph, self.inputs, self.outputs)
+        self.results = {node for _, node in self.outputs}
         for node, name in self.inputs.items():
             self.buffers[node] = Buffer(name, program_dtype(value_of(node).dtype), self._shape(node))
         wanted = [node for _, node in self.outputs]
         if self.effects:
-            wanted += _effects(self.graph, self.inputs)
-        for node in _needed(self.graph, self.inputs, wanted):
+            wanted += effects_of(self.graph, self.inputs)
+        for node in needed_nodes(self.graph, self.inputs, wanted):
             self._lower(node)
         results: list[str] = []
         for name, node in self.outputs:
@@ -108,56 +115,102 @@ class _Lowering:
     def _lower(self, node: Node) -> None:
         if node.target is operator.getitem:
             return  # declared together with the operation it takes from
-        func = node.target
+        func, packet = node.target, packet_of(node)
         assert isinstance(func, OpOverload)
         arguments = named_arguments(func, node)
-        packet = func.overloadpacket
         if packet in (aten.split_with_sizes, aten.split):
             self._split(node, arguments)
         elif packet is aten.cat:
             self._cat(node, arguments)
         elif func is prims.iota.default:
             self.steps.append(Range(self._declare(node)))
-        elif any(lowered(packet, node, arguments) for lowered in (self._reduction, self._view, self._pointwise)):
+        elif packet is aten.view_as_complex:
+            self._view_as_complex(node, arguments)
+        elif packet is aten.view_as_real and node not in self.results and all(map(self._part, node.users)):
+            return  # each of the two parts is computed by itself
+        elif (part := self._part(node)) is not None:
+            self._pointwise(node, part.row, {"self": part.whole})
+        elif any(lowered(node, arguments) for lowered in (self._reduction, self._view, self._element_wise)):
             return
-        elif packet in _RESHAPES:
+        elif packet in _RESHAPES and func is not aten.view.dtype:
             self._call(node, aten.reshape.default)  # whatever the strides, which may be others than in the trace
         else:
             self._call(node, func)
 
-    def _declare(self, node: Node) -> Buffer:
-        self.buffers[node] = self._buffer(node)
+    def _part(self, node: Node) -> Part | None:
+        part = selected_part(node)
+        return None if part is None or part.pair in self.inputs else part
+
+    def _declare(self, node: Node, dtype: DType | None = None) -> Buffer:
+        buffer = self._buffer(node)
+        self.buffers[node] = replace(buffer, dtype=dtype or buffer.dtype)
         return self.buffers[node]
 
-    def _pointwise(self, packet: Any, node: Node, arguments: Mapping[str, Any]) -> bool:
-        row = POINTWISE.get(packet)
-        if row is None:
-            return False
+    def _stored(self, node: Node) -> Buffer:
+        """A value as it is in memory: rounded, if it was computed wide."""
+        dtype = program_dtype(value_of(node).dtype)
+        buffer = self.buffers[node]
+        return buffer if buffer.dtype is dtype else self._rounded(buffer, dtype)
+
+    def _rounded(self, wide: Buffer, dtype: DType) -> Buffer:
+        if wide.name in self.rounded:
+            return self.rounded[wide.name]
+        target = Buffer(self.names.fresh(f"{wide.name}_{dtype.value}"), dtype, wide.shape)
+        if wide.name in self.views:
+            base, through = self.views[wide.name]
+            self.steps.append(View(target, self._rounded(base, dtype).name, through))
+        else:
+            axes, indices = over(target.shape)
+            value = cast(Load(wide.name, indices, wide.dtype), dtype)
+            self.steps.append(Kernel(target.name, (target,), axes, (), (Store(target.name, indices, value),)))
+        self.rounded[wide.name] = target
+        return target
+
+    def _element_wise(self, node: Node, arguments: Mapping[str, Any]) -> bool:
+        row = row_of(node, arguments)
+        return row is not None and self._pointwise(node, row, arguments)
+
+    def _pointwise(self, node: Node, row: Pointwise, arguments: Mapping[str, Any]) -> bool:
         values = [arguments[name] for name in row.operands]
-        compute = program_dtype(value_of(node).dtype)
-        if row.compares:
-            compute = promoted([_promotable(value) for value in values])
+        dtype = program_dtype(value_of(node).dtype)
+        common = promoted([promotable(value) for value in values]) if row.compares else dtype
         rest = {key: value for key, value in arguments.items() if key not in row.operands and key not in _WITHOUT_VALUE}
-        if not row.computes_in(compute) or not rest.keys() <= _PARAMETERS:
+        if not row.computes_in(common) or not rest.keys() <= _PARAMETERS:
             return False
-        axes = tuple(Axis(f"i{dimension}", size) for dimension, size in enumerate(self._shape(node)))
-        operands = [self._operand(value, axes) for value in values]
+        packet, (axes, _) = packet_of(node), over(self._shape(node))
+        if packet in _COPIES and (moved := self._operand(values[0], axes)).dtype is dtype:
+            self._compute(node, moved)
+            return True
+        discrete = row.compares or not (dtype.is_floating or dtype.is_complex)
+        converted = [
+            cast(self._operand(value, axes), DType.BOOL)
+            if row.selects and position == 0
+            else self._converted(value, axes, common, rounded=discrete)
+            for position, value in enumerate(values)
+        ]
         parameters = {
             key: self._operand(value, axes) if isinstance(value, Node | Integer | Real) else value
             for key, value in rest.items()
         }
-        converted = [
-            operand if row.selects and position == 0 else cast(operand, compute)
-            for position, operand in enumerate(operands)
-        ]
-        value = row.rule(*converted, **parameters)
-        if value is None:
+        result = row.rule(*converted, **parameters)
+        if result is None:
             return False
-        target = self._declare(node)
-        result = cast(value, target.dtype)
-        indices = tuple(symbol(axis.name) for axis in axes)
-        self.steps.append(Kernel(target.name, (target,), axes, (), (Store(target.name, indices, result),)))
+        if packet in _CONVERSIONS:
+            result = cast(result, dtype)
+        self._compute(node, cast(result, dtype.computed))
         return True
+
+    def _compute(self, node: Node, value: Expression) -> None:
+        target = self._declare(node, value.dtype)
+        axes, indices = over(target.shape)
+        self.steps.append(Kernel(target.name, (target,), axes, (), (Store(target.name, indices, value),)))
+
+    def _converted(self, value: Any, axes: Sequence[Axis], common: DType, *, rounded: bool) -> Expression:
+        """An operand in what the operation computes in; `rounded` to its own dtype and to the common one first."""
+        operand = self._operand(value, axes)
+        if rounded and isinstance(value, Node):
+            operand = cast(operand, program_dtype(value_of(value).dtype))
+        return cast(cast(operand, common) if rounded else operand, common.computed)
 
     def _operand(self, value: Any, axes: Sequence[Axis]) -> Expression:
         if isinstance(value, Integer) and value.constant is None:
@@ -167,7 +220,7 @@ class _Lowering:
                 value.function, *(cast(self._operand(member, axes), DType.FLOAT64) for member in value.operands)
             )
         if not isinstance(value, Node):
-            return _literal(value)
+            return literal(value)
         buffer = self.buffers[value]
         aligned = axes[len(axes) - len(buffer.shape) :]
         indices = tuple(
@@ -181,11 +234,12 @@ class _Lowering:
             self.steps.append(Number(self.numbers[value], value))
         return Load(self.numbers[value].name, (), DType.INT64)
 
-    def _view(self, packet: Any, node: Node, arguments: Mapping[str, Any]) -> bool:
-        if packet not in VIEWS:
+    def _view(self, node: Node, arguments: Mapping[str, Any]) -> bool:
+        rule = VIEWS.get(packet_of(node))
+        if rule is None or value_of(arguments["self"]).dtype is not value_of(node).dtype:
             return False
         source = self.buffers[arguments["self"]]
-        indices = VIEWS[packet](source.shape, self._shape(node), arguments)
+        indices = rule(source.shape, self._shape(node), arguments)
         axes = view_axes(len(self._shape(node)))
         if indices is None or any(linear_coefficients(index, axes) is None for index in indices):
             return False
@@ -202,20 +256,25 @@ class _Lowering:
         if shape == base.shape and indices == tuple(symbol(axis) for axis in view_axes(len(shape))):
             self.buffers[node] = base
             return
-        target = self._declare(node)
+        target = self._declare(node, base.dtype)
         self.views[target.name] = (base, indices)
         self.steps.append(View(target, base.name, indices))
+
+    def _view_as_complex(self, node: Node, arguments: Mapping[str, Any]) -> None:
+        source, (_, indices) = self.buffers[arguments["self"]], over(self._shape(node))
+        parts = (Load(source.name, (*indices, part), source.dtype) for part in (ZERO, ONE))
+        self._compute(node, apply("complex", *parts))
 
     def _split(self, node: Node, arguments: Mapping[str, Any]) -> None:
         source = self.buffers[arguments["self"]]
         dimension = arguments.get("dim", 0) % len(source.shape)
         offset = ZERO
-        for piece in sorted(node.users, key=_position):
+        for piece in sorted(node.users, key=position_of):
             offset = self._offset(node, piece, dimension)
             self._see(piece, source, split_indices(source.shape, self._shape(piece), dimension, offset))
 
     def _offset(self, node: Node, piece: Node, dimension: int) -> Integer:
-        before = node.meta["val"][: _position(piece)]
+        before = node.meta["val"][: position_of(piece)]
         return sum((self._size(member.shape[dimension]) for member in before), ZERO)
 
     def _cat(self, node: Node, arguments: Mapping[str, Any]) -> None:
@@ -235,13 +294,14 @@ class _Lowering:
             self.steps.append(Kernel(f"{target.name}_{position}", declared, axes, (), (store,)))
             offset = offset + piece.shape[dimension]
 
-    def _reduction(self, packet: Any, node: Node, arguments: Mapping[str, Any]) -> bool:
+    def _reduction(self, node: Node, arguments: Mapping[str, Any]) -> bool:
         """A kernel whose rows are what is folded; along other dimensions than the last, a folding store."""
-        row = REDUCTIONS.get(packet)
-        if row is None or isinstance(node.meta["val"], (tuple, list)):  # values and positions
-            return False
-        source = self.buffers[arguments["self"]]
-        target = self._declare(node)
+        row = REDUCTIONS.get(packet_of(node))
+        value = node.meta["val"]
+        if row is None or isinstance(value, (tuple, list)) or value_of(arguments["self"]).is_complex():
+            return False  # values and positions; parts that are folded apart
+        source = self._stored(arguments["self"]) if row.truth else self.buffers[arguments["self"]]
+        target = self._declare(node, program_dtype(value.dtype).computed)
         reduced = reduced_dimensions(arguments, len(source.shape))
         self.steps.append(fold_kernel(source, target, row, reduced, keep=bool(arguments.get("keepdim", False))))
         return True
@@ -252,7 +312,7 @@ class _Lowering:
         targets = self._results(func, node)
         if any(returned.alias_info is not None for returned in func._schema.returns):
             self.aliases.update(target.name for target in targets)
-        operands = operands_of(func, node, self.buffers)
+        operands = operands_of(func, node, {source: self._stored(source) for source in node.all_input_nodes})
         self.steps.append(Call(targets, func._schema.name, func._schema.overload_name, operands))
 
     def _results(self, func: OpOverload, node: Node) -> tuple[Buffer, ...]:
@@ -266,7 +326,7 @@ class _Lowering:
             return (self._declare(node),)
         if len(values) != len(func._schema.returns):
             raise NoKernel(f"{func.name()} gives a list of tensors")
-        taken = {_position(member): self._declare(member) for member in node.users}
+        taken = {position_of(member): self._declare(member) for member in node.users}
         return tuple(taken.get(position) or self._unused(node, value) for position, value in enumerate(values))
 
     def _unused(self, node: Node, value: torch.Tensor | None) -> Buffer:
@@ -277,18 +337,21 @@ class _Lowering:
 
     def _result(self, name: str, node: Node, taken: Sequence[str]) -> str:
         """An output is a buffer of its own: copy what is an input, a view, or returned already."""
-        buffer = self.buffers[node]
+        buffer = self._stored(node)
         own = {target.name for step in self.steps if isinstance(step, Kernel | Call) for target in step.targets}
         if buffer.name in own - self.aliases and buffer.name not in taken:
             return buffer.name
         copy = Buffer(self.names.fresh(name), buffer.dtype, buffer.shape)
-        axes = tuple(Axis(f"i{dimension}", size) for dimension, size in enumerate(copy.shape))
-        indices = tuple(symbol(axis.name) for axis in axes)
+        axes, indices = over(copy.shape)
         store = Store(copy.name, indices, Load(buffer.name, indices, buffer.dtype))
         self.steps.append(Kernel(copy.name, (copy,), axes, (), (store,)))
         return copy.name
 
 
+# What rounds to a half type because the user asks for it. Torch's decompositions convert with `aten.to`, and computing
+# on in float32 is what they do it for.
+_CONVERSIONS = {aten._to_copy, aten.copy, aten.fill, aten.full, aten.full_like, aten.scalar_tensor}
+_COPIES = {aten.clone, aten.to, aten._to_copy, aten.positive, aten.copy}
 _RESHAPES = {aten.view, aten._unsafe_view, aten.reshape}
 _PARAMETERS = {
     "alpha", "scale", "input_scale", "negative_slope", "approximate", "min", "max", "min_val", "max_val",
@@ -299,52 +362,3 @@ _WITHOUT_VALUE = {
     "self", "size", "dtype", "layout", "device", "pin_memory", "memory_format", "non_blocking", "copy",
     "physical_layout",
 }  # fmt: skip
-
-
-def _literal(value: Any) -> Expression:
-    if isinstance(value, bool):
-        return Literal(value, DType.BOOL)
-    if isinstance(value, Integer):
-        value = value.constant
-    return Literal(value, DType.INT64 if isinstance(value, int) else DType.FLOAT64)
-
-
-def _promotable(value: Any) -> Any:
-    """A tensor, or a number of the same type, for torch's promotion rules."""
-    if isinstance(value, Integer):
-        return 1
-    if isinstance(value, Real) or (isinstance(value, Node) and NUMBER in value.meta):
-        return 1.0
-    return value_of(value) if isinstance(value, Node) else value
-
-
-def _position(member: Node) -> int:
-    position = member.args[1]
-    assert isinstance(position, int)
-    return position
-
-
-def _effects(graph: Graph, inputs: Mapping[Node, str]) -> list[Node]:
-    """What does more than give results, and can be computed from the inputs."""
-    reached: set[Node] = set(inputs)
-    for node in graph.fx.nodes:
-        if node.op != "placeholder" and all(source in reached for source in node.all_input_nodes):
-            reached.add(node)
-    return [
-        node
-        for node in graph.fx.nodes
-        if node in reached and isinstance(node.target, OpOverload) and has_effect(node.target._schema.name)
-    ]
-
-
-def _needed(graph: Graph, inputs: Mapping[Node, str], outputs: Sequence[Node]) -> list[Node]:
-    """The nodes between inputs and outputs, in order of execution; dead code stays out."""
-    wanted: set[Node] = set()
-    pending = list(outputs)
-    while pending:
-        node = pending.pop()
-        if node in wanted or node in inputs:
-            continue
-        wanted.add(node)
-        pending.extend(node.all_input_nodes)
-    return [node for node in graph.fx.nodes if node in wanted]

@@ -56,7 +56,7 @@ def _reversed_subtract(x: Expression, y: Expression, alpha: Any = 1) -> Expressi
 def _divide(x: Expression, y: Expression, rounding_mode: str | None = None) -> Expression | None:
     if rounding_mode == "floor":
         return _floor_divide(x, y)
-    if not x.dtype.is_floating:
+    if not x.dtype.real.is_floating:
         return truncated_quotient(x, y)
     quotient = apply("divide", x, y)
     return apply("trunc", quotient) if rounding_mode == "trunc" else quotient
@@ -64,7 +64,7 @@ def _divide(x: Expression, y: Expression, rounding_mode: str | None = None) -> E
 
 def _floor_divide(x: Expression, y: Expression) -> Expression | None:
     """Torch's float floor division: exact where x/y rounds up to the next integer (c10/util/generic_math.h)."""
-    if not x.dtype.is_floating:
+    if not x.dtype.real.is_floating:
         return floored_quotient(x, y)
     modulus = apply("fmod", x, y)
     quotient = apply("divide", apply("subtract", x, modulus), y)
@@ -82,7 +82,7 @@ def _floor_divide(x: Expression, y: Expression) -> Expression | None:
 
 def _pow(x: Expression, y: Expression) -> Expression | None:
     """The exponents torch treats apart (aten/src/ATen/native/cpu/PowKernel.cpp), then the general power."""
-    if not x.dtype.is_floating:
+    if not x.dtype.real.is_floating:
         return integer_power(x, y)
     one = like(x, 1)
     if is_number(y, 1):
@@ -160,6 +160,7 @@ POINTWISE: dict[Any, Pointwise] = {
     aten.true_divide: Pointwise(TWO_OPERANDS, _divide),
     aten.floor_divide: Pointwise(TWO_OPERANDS, _floor_divide, integral=True),
     aten.neg: unary("negate", integral=True),
+    aten._neg_view: unary("negate"),  # what the imaginary part of a conjugate is
     aten.abs: unary("abs", integral=True),
     aten.sign: unary("sign", integral=True),
     aten.reciprocal: unary("reciprocal"),

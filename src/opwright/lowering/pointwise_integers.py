@@ -35,12 +35,12 @@ def floored_quotient(x: Expression, y: Expression) -> Expression | None:
 
 def remainder(x: Expression, y: Expression) -> Expression | None:
     """What is left of a floored division, with the sign of the divisor."""
-    return apply("remainder", x, y) if x.dtype.is_floating or _is_safe_divisor(y) else None
+    return apply("remainder", x, y) if x.dtype.real.is_floating or _is_safe_divisor(y) else None
 
 
 def integer_power(x: Expression, y: Expression) -> Expression | None:
     """A power with a small exponent that is known, by squaring; it wraps around as in torch."""
-    if not isinstance(y, Literal) or not 0 <= y.value <= _MOST_FACTORS:
+    if not isinstance(y, Literal) or isinstance(y.value, complex) or not 0 <= y.value <= _MOST_FACTORS:
         return None
     exponent, result, square = int(y.value), like(x, 1), x
     while exponent:

@@ -34,7 +34,7 @@ class Pointwise:
 
     def computes_in(self, dtype: DType) -> bool:
         """Whether the rule is right for operands of a dtype."""
-        if dtype.is_floating:
+        if dtype.is_floating or dtype.is_complex:
             return True
         return self.truth if dtype is DType.BOOL else self.integral
 

@@ -26,5 +26,5 @@ def program_dtype(dtype: torch.dtype) -> DType:
 
 def promoted(values: list[Any]) -> DType:
     """The dtype that torch compares tensors and numbers in."""
-    compute, _ = elementwise_dtypes(*values, type_promotion_kind=ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT)
-    return program_dtype(compute)
+    _, common = elementwise_dtypes(*values, type_promotion_kind=ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT)
+    return program_dtype(common)

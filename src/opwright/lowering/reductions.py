@@ -33,7 +33,7 @@ class Reduction:
 
     def element(self, value: Expression, result: DType) -> Expression:
         """What is folded, for an element of the tensor and the dtype of the result."""
-        return cast(value, DType.BOOL if self.truth else result)
+        return cast(cast(value, value.dtype.computed), DType.BOOL if self.truth else result)
 
 
 REDUCTIONS: Mapping[Any, Reduction] = {

@@ -12,7 +12,7 @@ def simplify(program: Program) -> Program:
 
     Before: y[i0] = (x[i0] * 1.0) * 2.0      After: y[i0] = x[i0] * 2.0
 
-    Adding zero stays: it turns −0 into 0.
+    Adding zero stays: it turns −0 into 0. So does multiplying complex numbers by one: it makes a NaN of an infinity.
     """
     return map_expressions(program, _simplify)
 
@@ -20,6 +20,8 @@ def simplify(program: Program) -> Program:
 def _simplify(expression: Expression) -> Expression:
     expression = rewrite_children(expression, _simplify)
     match expression:
+        case Apply("multiply" | "divide", dtype=dtype) if dtype.is_complex:
+            return expression
         case Apply("multiply", (x, Literal(1))) | Apply("multiply", (Literal(1), x)) | Apply("divide", (x, Literal(1))):
             return x
         case Apply("negate", (Apply("negate", (x,)),)):

@@ -22,7 +22,8 @@ PROBE_TIMEOUT_S = 20.0
 
 _FLAGS = (
     *("-std=c++17", "-O2", "-fPIC", "-march=native", "-fopenmp-simd"),
-    *("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"),
+    # Integers wrap around, as torch's do.
+    *("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv"),
     # Without warnings, all that a compiler prints is about an error.
     *("-fvisibility=hidden", "-w"),
 )

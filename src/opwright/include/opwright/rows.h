@@ -64,12 +64,16 @@ using RowFunction = void (*)(Size count, void* const* row);
 namespace detail {
 
 constexpr Size packed_count = 256;
-constexpr Size packed_bytes = packed_count * 8;
+constexpr Size packed_bytes = packed_count * 8;  // half as many elements where items are larger
 #ifdef OPWRIGHT_LEAST_STREAMED_BYTES  // by tests
 constexpr Size least_streamed_bytes = OPWRIGHT_LEAST_STREAMED_BYTES;
 #else
 constexpr Size least_streamed_bytes = Size(32) << 20;
 #endif
+
+struct SixteenBytes {
+  uint64_t low, high;
+};
 
 template <class T>
 inline void gather(const char* from, Size stride, Size count, char* into) {
@@ -86,12 +90,16 @@ inline void scatter(const char* from, Size stride, Size count, char* into) {
 inline void gather(Size item_bytes, const char* from, Size stride, Size count, char* into) {
   if (item_bytes == 4) return gather<uint32_t>(from, stride, count, into);
   if (item_bytes == 8) return gather<uint64_t>(from, stride, count, into);
+  if (item_bytes == 2) return gather<uint16_t>(from, stride, count, into);
+  if (item_bytes == 16) return gather<SixteenBytes>(from, stride, count, into);
   gather<uint8_t>(from, stride, count, into);
 }
 
 inline void scatter(Size item_bytes, const char* from, Size stride, Size count, char* into) {
   if (item_bytes == 4) return scatter<uint32_t>(from, stride, count, into);
   if (item_bytes == 8) return scatter<uint64_t>(from, stride, count, into);
+  if (item_bytes == 2) return scatter<uint16_t>(from, stride, count, into);
+  if (item_bytes == 16) return scatter<SixteenBytes>(from, stride, count, into);
   scatter<uint8_t>(from, stride, count, into);
 }
 
@@ -111,6 +119,7 @@ struct Walk {
   bool packed[count];
   bool streamed[count];
   bool any_packed;
+  Size packed_most;  // elements packed at a time
 
   void merge() {
     depth = 0;
@@ -126,6 +135,7 @@ struct Walk {
       ++depth;
     }
     any_packed = false;
+    packed_most = packed_count;
     const bool stores_much = stored_bytes() >= least_streamed_bytes;
     for (int k = 0; k < count; ++k) {
       const bool unit_stride = operands[k].strides[depth - 1] == operands[k].item_bytes;
@@ -133,6 +143,7 @@ struct Walk {
       const bool moved = row() > 1 && (streamed[k] || !unit_stride);
       packed[k] = operands[k].whole_row && (moved || operands[k].counted);
       any_packed |= packed[k];
+      if (operands[k].item_bytes * packed_most > packed_bytes) packed_most = packed_bytes / operands[k].item_bytes;
     }
   }
 
@@ -196,8 +207,8 @@ struct Walk {
   __attribute__((noinline)) void visit_packed(char* const* first, Size offset, Size some, Visit&& visit) const {
     alignas(64) char buffers[count][packed_bytes];
     void* row[count];
-    for (Size done = 0; done < some; done += packed_count) {
-      const Size piece = some - done < packed_count ? some - done : packed_count;
+    for (Size done = 0; done < some; done += packed_most) {
+      const Size piece = some - done < packed_most ? some - done : packed_most;
       for (int k = 0; k < count; ++k) {
         const Operand<axes>& operand = operands[k];
         const Size stride = operand.strides[depth - 1];

@@ -8,8 +8,15 @@ namespace opwright {
 
 using Size = int64_t;
 
+inline const int32_t bfloat16 = aoti_torch_dtype_bfloat16();
+inline const int32_t float16 = aoti_torch_dtype_float16();
 inline const int32_t float32 = aoti_torch_dtype_float32();
 inline const int32_t float64 = aoti_torch_dtype_float64();
+inline const int32_t complex64 = aoti_torch_dtype_complex64();
+inline const int32_t complex128 = aoti_torch_dtype_complex128();
+inline const int32_t uint8 = aoti_torch_dtype_uint8();
+inline const int32_t int8 = aoti_torch_dtype_int8();
+inline const int32_t int16 = aoti_torch_dtype_int16();
 inline const int32_t int32 = aoti_torch_dtype_int32();
 inline const int32_t int64 = aoti_torch_dtype_int64();
 inline const int32_t boolean = aoti_torch_dtype_bool();
