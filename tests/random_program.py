@@ -253,7 +253,8 @@ def random_program(seed: int, statements: int = 10) -> RandomProgram:
     returned = sorted({made[-1], *random.sample(made, min(2, len(made)))})
     parameters = ", ".join(f"{given.name}: torch.Tensor" for given in inputs)
     body = "\n".join(f"    {line}" for line in author.lines)
-    text = f"def program({parameters}):\n{body}\n    return ({', '.join(returned)},)\n"
+    results = ", ".join(f"{name}.clone()" for name in returned)  # views of one memory would be the reference's
+    text = f"def program({parameters}):\n{body}\n    return ({results},)\n"
     return RandomProgram(text, tuple(inputs), sizes)
 
 

@@ -19,6 +19,7 @@ from opwright.ir.program import (
     ListOperand,
     OptionalOperand,
     Program,
+    Range,
     SizeOperand,
     Step,
     Store,
@@ -145,6 +146,18 @@ FAULTS: dict[str, tuple[str, Program]] = {
     "a value of a point for a row": (
         "what_is_stored_once_is_one_value",
         folding(stores=(Store("sums", (I0,), x_element),)),
+    ),
+    "a range of reals": (
+        "ranges_are_only_counted",
+        with_last(Range(Buffer("counted", F32, (integer(3),)))),
+    ),
+    "a range of two dimensions": (
+        "ranges_are_only_counted",
+        with_last(Range(Buffer("counted", DType.INT64, (integer(3), integer(3))))),
+    ),
+    "a range as an output": (
+        "ranges_are_only_counted",
+        replace(with_last(Range(Buffer("counted", DType.INT64, (integer(3),)))), outputs=("counted",)),
     ),
     "a local twice": ("locals_are_bound_once_before_use", letting(half, half)),
     "a local in its own let": ("locals_are_bound_once_before_use", letting(Local("opening", F32))),

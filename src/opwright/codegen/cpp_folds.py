@@ -1,8 +1,8 @@
 """How folds are spelled in C++: what a value is added to, and what becomes of it in the end.
 
 Sums and products of real numbers are kept in double precision; where a row is gone over again, its elements are summed
-in their own precision by the hundred first, in as many lanes as a vector has. Largest and smallest values of a row are found among integers
-in the same order (include/opwright/fold_order.h), which a compiler can do for many elements at once.
+in their own precision by the hundred first, in as many lanes as a vector has. Largest and smallest values of a row are
+found among integers in the same order (include/opwright/fold_order.h), which a compiler can do for many at once.
 """
 
 from __future__ import annotations
