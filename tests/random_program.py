@@ -6,6 +6,7 @@ It is a plain text: what fails can be read, cut down and kept as a case.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
@@ -73,6 +74,11 @@ class RandomProgram:
         exec(compile(self.text, "<random program>", "exec"), namespace)
         function: Callable[..., Any] = namespace["program"]
         return function
+
+    @property
+    def is_for_row_major(self) -> bool:
+        """Whether kernels serve it only where inputs lie row by row: in-place changes may depend on the layout."""
+        return bool(re.search(r"\w_\(", self.text))
 
     def arguments(self, sizes: Sizes, seed: int = 0) -> list[Tensor]:
         generator = torch.Generator().manual_seed(seed)
