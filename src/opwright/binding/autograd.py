@@ -22,8 +22,15 @@ class OperatorFunction(Function):
     @staticmethod
     def forward(ctx: Any, variants: Iterable[Variant], *arguments: Any) -> Any:
         """Run the forward kernel and keep what the backward pass reads."""
-        ctx.generator = torch.get_rng_state() if _may_draw(variants) else None
-        variant, made = run_forward(variants, arguments)
+        for variant in variants:
+            state = torch.get_rng_state() if variant.is_random else None
+            made = _run_variant(variant, arguments)
+            if made is not None:
+                break
+        else:
+            raise Declined
+        if state is not None:
+            ctx.generator = state
         plan = variant.plan
         ctx.variant = variant
         ctx.set_materialize_grads(False)
@@ -51,7 +58,7 @@ class OperatorFunction(Function):
         if not torch.is_grad_enabled():
             found = _run_backward(ctx, incoming, variant)
         if found is None:
-            with _same_draws(ctx.generator):
+            with _same_draws(getattr(ctx, "generator", None)):
                 found = variant.differentiate(_arguments(ctx, variant), incoming, variant.plan)
         if variant.wants_all_gradients:
             return (None, *found)
@@ -76,10 +83,6 @@ class Chosen:
             yield variant
 
 
-def _may_draw(variants: Iterable[Variant]) -> bool:
-    return any(variant.plan.is_random for variant in variants)
-
-
 @contextmanager
 def _same_draws(state: torch.Tensor | None) -> Iterator[None]:
     """Run the reference again with the random numbers of the forward pass; then go on where the generator was."""
@@ -102,20 +105,25 @@ def run_forward(variants: Iterable[Variant], arguments: Sequence[Any]) -> tuple[
         Declined: If none does.
     """
     for variant in variants:
-        if variant.plan.needs_row_major and not _are_row_major(arguments):
-            continue
-        if variant.only_tensors:
-            made = variant.forward(*arguments)
-        elif not all(guard.holds(arguments[p].item()) for p, guard in variant.plan.number_guards):
-            continue
-        else:
-            made = variant.forward(*[arguments[position] for position in variant.plan.tensors])
-        if variant.forward_single:
-            if made is not None:
-                return variant, (made,)
-        elif made[0] is not None:
+        made = _run_variant(variant, arguments)
+        if made is not None:
             return variant, made
     raise Declined
+
+
+def _run_variant(variant: Variant, arguments: Sequence[Any]) -> Sequence[torch.Tensor] | None:
+    """Outputs, then intermediates; None if the variant does not take the arguments."""
+    if variant.needs_row_major and not _are_row_major(arguments):
+        return None
+    if variant.only_tensors:
+        made = variant.forward(*arguments)
+    elif all(guard.holds(arguments[p].item()) for p, guard in variant.plan.number_guards):
+        made = variant.forward(*[arguments[position] for position in variant.plan.tensors])
+    else:
+        return None
+    if variant.forward_single:
+        return None if made is None else (made,)
+    return None if made[0] is None else made
 
 
 def _are_row_major(arguments: Sequence[Any]) -> bool:

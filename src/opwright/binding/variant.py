@@ -137,6 +137,8 @@ class Variant:
         wants_all_gradients: Whether every argument gets a gradient.
         all_outputs_differentiable: Whether every output has an incoming gradient.
         kept_results: Positions of what `forward` gives that is kept for `backward`.
+        is_random: Whether it draws random numbers.
+        needs_row_major: Whether it takes only tensors that lie row by row.
     """
 
     plan: Plan
@@ -153,6 +155,8 @@ class Variant:
     wants_all_gradients: bool
     all_outputs_differentiable: bool
     kept_results: tuple[int, ...]
+    is_random: bool
+    needs_row_major: bool
 
 
 def load_variant(plan: Plan, libraries: Sequence[Path], arity: int, differentiate: Differentiate) -> Variant:
@@ -174,4 +178,6 @@ def load_variant(plan: Plan, libraries: Sequence[Path], arity: int, differentiat
         wants_all_gradients=plan.gradients == every,
         all_outputs_differentiable=len(plan.tangents) == plan.outputs,
         kept_results=(*plan.saved.outputs, *range(plan.outputs, plan.outputs + plan.saved.intermediates)),
+        is_random=plan.is_random,
+        needs_row_major=plan.needs_row_major,
     )
