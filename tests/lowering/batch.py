@@ -25,7 +25,7 @@ class Results:
 
 def arity(function: Function) -> int:
     """How many tensors a sample call takes, one or two."""
-    for dtype in (torch.float32, torch.complex64):  # a function of complex numbers may refuse others
+    for dtype in (torch.float32, torch.int64, torch.complex64):  # some refuse others
         try:
             function(torch.ones(4, 6, dtype=dtype), torch.ones(4, 6, dtype=dtype))
         except TypeError:

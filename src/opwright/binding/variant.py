@@ -90,6 +90,8 @@ class Plan:
             "tangents": self.tangents,
             "gradients": self.gradients,
             "saved": asdict(self.saved),
+            "is_random": self.is_random,
+            "needs_row_major": self.needs_row_major,
         }
 
     @classmethod
@@ -111,7 +113,7 @@ class Plan:
                 intermediates=saved["intermediates"],
                 sizes=tuple((argument, dimension) for argument, dimension in saved["sizes"]),
                 contributing=tuple(saved["contributing"]),
-                outputs=tuple(saved.get("outputs", ())),
+                outputs=tuple(saved["outputs"]),
             ),
             is_random=record["is_random"],
             needs_row_major=record["needs_row_major"],

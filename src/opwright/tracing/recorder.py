@@ -7,7 +7,7 @@ PyTorch's own derivative formulas.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -209,13 +209,13 @@ class Recorder(TorchDispatchMode):
         Raises:
             NoKernel: If the tensor is an input, whose change others would have to see, or cannot be written back.
         """
-        if self._watching:  # whether a tensor is in the same memory as another may depend on its layout
-            self.needs_row_major = True
         target: Any = args[0] if args else None
         self._refuse_input(target)
         functional, aliases = functional_of(func), self._aliases(target)
         if functional is None or not aliases:
             raise NoKernel(f"the function modifies a tensor in place ({func.name()})")
+        if self._watching and not self._is_fresh(target, aliases):
+            self.needs_row_major = True  # whether a tensor is in the memory of another may depend on its layout
         if torch.Tag.inplace_view in func.tags:
             return self._record_reshaping_in_place(func, functional, args, kwargs)
         given = [argument.default_value for argument in func._schema.arguments[len(args) :] if not argument.kwarg_only]
@@ -287,6 +287,12 @@ class Recorder(TorchDispatchMode):
                 raise NoKernel("the function modifies a tensor in place that is seen in several ways")
             renewed[id(alias)] = seen.of(renewed[id(seen.source)])
         return renewed
+
+    def _is_fresh(self, target: torch.Tensor, aliases: Sequence[torch.Tensor]) -> bool:
+        """Whether a tensor was computed and is seen in one way only, and so is in memory of its own at any layout."""
+        node = self._nodes[id(target)]
+        spared_elsewhere = node.target is aten.clone.default and "memory_format" in node.kwargs  # contiguous, reshape
+        return not spared_elsewhere and all(self._nodes[id(alias)] is node for alias in aliases)
 
     def _aliases(self, tensor: Any) -> list[torch.Tensor]:
         """All recorded tensors in the memory of a temporary; none if one of them is an input."""
