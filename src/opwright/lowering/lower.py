@@ -113,7 +113,7 @@ class _Lowering:
         return Buffer(self.names.of(node), program_dtype(value.dtype), self._shape(node), spoken)
 
     def _lower(self, node: Node) -> None:
-        if node.target is operator.getitem:
+        if node.target is operator.getitem or node in self.buffers:
             return  # declared together with the operation it takes from
         func, packet = node.target, packet_of(node)
         assert isinstance(func, OpOverload)
@@ -301,10 +301,21 @@ class _Lowering:
         if row is None or isinstance(value, (tuple, list)) or value_of(arguments["self"]).is_complex():
             return False  # values and positions; parts that are folded apart
         source = self._stored(arguments["self"]) if row.truth else self.buffers[arguments["self"]]
-        target = self._declare(node, program_dtype(value.dtype).computed)
         reduced = reduced_dimensions(arguments, len(source.shape))
-        self.steps.append(fold_kernel(source, target, row, reduced, keep=bool(arguments.get("keepdim", False))))
+        kept = [size for dimension, size in enumerate(source.shape) if dimension not in reduced]
+        keep = bool(arguments.get("keepdim", False))
+        seen = self._seen_without(node, tuple(kept)) if keep else None
+        target = self._declare(seen or node, program_dtype(value.dtype).computed)
+        self.steps.append(fold_kernel(source, target, row, reduced, keep=keep and seen is None))
         return True
+
+    def _seen_without(self, node: Node, shape: tuple[Integer, ...]) -> Node | None:
+        """The view that drops the dimensions of one element, if that is all that a node is for."""
+        user = next(iter(node.users)) if len(node.users) == 1 and node not in self.results else None
+        if user is None or user.op != "call_function" or user.target is operator.getitem:
+            return None
+        drops = packet_of(user) in (*_RESHAPES, aten.squeeze) and user.target is not aten.view.dtype
+        return user if drops and self._shape(user) == shape else None
 
     def _call(self, node: Node, func: OpOverload) -> None:
         if any(NUMBER in source.meta for source in node.all_input_nodes):
