@@ -141,14 +141,14 @@ def _run_backward(ctx: Any, incoming: Sequence[Any], variant: Variant) -> Sequen
     """Run the backward kernel; None if it declines, because torch refused it an allocation."""
     saved = ctx.saved_tensors
     assert variant.backward is not None
-    if variant.backward_reads_all_saved:
-        found = variant.backward(*saved, *incoming)
-    else:
+    read = saved if variant.backward_reads is None else [saved[position] for position in variant.backward_reads]
+    if variant.plan.saved.sizes:
         plan = variant.plan.saved
         kept = dict(zip(plan.contributing, saved, strict=False))
-        arguments = [kept[position] for position in plan.arguments]
         sizes = [_size(ctx, kept, position, dimension) for position, dimension in plan.sizes]
-        found = variant.backward(*arguments, *saved[len(kept) :], *incoming, *sizes)
+        found = variant.backward(*read, *incoming, *sizes)
+    else:
+        found = variant.backward(*read, *incoming)
     if variant.backward_single:
         return None if found is None else (found,)
     return None if found[0] is None else found

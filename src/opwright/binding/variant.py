@@ -135,7 +135,7 @@ class Variant:
         forward_single: Whether `forward` returns one bare tensor.
         backward_single: Whether `backward` does.
         keeps_all_arguments: Whether all arguments are tensors and all are saved, in order.
-        backward_reads_all_saved: Whether `backward` takes what is saved as it is, and no sizes.
+        backward_reads: Positions, in what is saved, of what `backward` takes; None if it takes all of it.
         wants_all_gradients: Whether every argument gets a gradient.
         all_outputs_differentiable: Whether every output has an incoming gradient.
         kept_results: Positions of what `forward` gives that is kept for `backward`.
@@ -153,7 +153,7 @@ class Variant:
     forward_single: bool
     backward_single: bool
     keeps_all_arguments: bool
-    backward_reads_all_saved: bool
+    backward_reads: tuple[int, ...] | None
     wants_all_gradients: bool
     all_outputs_differentiable: bool
     kept_results: tuple[int, ...]
@@ -176,10 +176,17 @@ def load_variant(plan: Plan, libraries: Sequence[Path], arity: int, differentiat
         forward_single=plan.outputs + plan.saved.intermediates == 1,
         backward_single=len(plan.gradients) == 1,
         keeps_all_arguments=plan.saved.contributing == every,
-        backward_reads_all_saved=plan.saved.contributing == plan.saved.arguments and not plan.saved.sizes,
+        backward_reads=_read_by_backward(plan.saved),
         wants_all_gradients=plan.gradients == every,
         all_outputs_differentiable=len(plan.tangents) == plan.outputs,
         kept_results=(*plan.saved.outputs, *range(plan.outputs, plan.outputs + plan.saved.intermediates)),
         is_random=plan.is_random,
         needs_row_major=plan.needs_row_major,
     )
+
+
+def _read_by_backward(saved: Saved) -> tuple[int, ...] | None:
+    kept = len(saved.contributing) + len(saved.outputs) + saved.intermediates
+    arguments = [saved.contributing.index(position) for position in saved.arguments]
+    read = (*arguments, *range(len(saved.contributing), kept))
+    return None if read == tuple(range(kept)) else read
