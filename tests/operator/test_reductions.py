@@ -83,6 +83,22 @@ def test_values_and_gradients(name: str, settings: Settings) -> None:
             assert operator.last_rung == "cpp"
 
 
+@pytest.mark.parametrize("name", FOLDS)
+def test_pieces_and_tiles(name: str, settings: Settings) -> None:
+    """Sizes at which rows are cut into pieces, columns into tiles, and both are left whole."""
+    function = FOLDS[name]
+
+    def reference(x: Tensor) -> Tensor:
+        return function(x)
+
+    operator = Operator(reference, name="reduced", settings=settings)
+    generator = torch.Generator().manual_seed(len(name))
+    for shape in ((3, 70, 1700), (3000, 2, 40), (2, 3, 70_000), (41, 2, 3001)):
+        for layout in ("row-major", "reversed"):
+            assert_accurate(operator, function, LAYOUTS[layout](torch.randn(shape, generator=generator)))
+            assert operator.last_rung == "cpp"
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_a_whole_row_is_one_kernel_in_each_direction(name: str, settings: Settings) -> None:
     function = ROWS[name]
