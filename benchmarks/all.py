@@ -5,14 +5,16 @@ python benchmarks/all.py [--json FILE]
 
 from __future__ import annotations
 
+import blocks
 import call_cost
 import first_call
 import lltm_cell
 import lltm_step
+import rows
 import saved_bytes
 from scorecard import Options, Row, Scorecard, run_script
 
-BENCHMARKS = (lltm_cell, lltm_step, call_cost, saved_bytes, first_call)
+BENCHMARKS = (lltm_cell, lltm_step, rows, blocks, call_cost, saved_bytes, first_call)
 
 
 def measure(options: Options) -> list[Scorecard]:
