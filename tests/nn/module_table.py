@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.modules.lazy import LazyModuleMixin
 
 
 @cache
@@ -36,4 +37,6 @@ def cases(name: str, *, training: bool, most: int) -> Iterator[tuple[nn.Module, 
     for sample in [sample for sample in samples if sample.forward_input is not None][:most]:
         torch.manual_seed(5)
         made = info.module_cls(*sample.constructor_input.args, **sample.constructor_input.kwargs)
+        if isinstance(made, LazyModuleMixin):
+            made(*sample.forward_input.args)
         yield made.train(training), sample.forward_input.args, sample.forward_input.kwargs

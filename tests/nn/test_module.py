@@ -185,6 +185,36 @@ class Averaging(nn.Module):
         return (x - self.average).square()
 
 
+class Rebinding(nn.Module):
+    """A buffer that is exchanged for another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("average", torch.zeros(5))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.average = self.average * 0.5 + x.detach().mean(0)
+        return x * self.average
+
+
+def test_exchanged_buffers_run_as_written() -> None:
+    torch.manual_seed(0)
+    assert compare(Rebinding(), [_rows(6, 5)], steps=3).last_rung == "composed"
+
+
+def test_arguments_are_changed_in_place() -> None:
+    x = torch.randn(4, 3)
+    given = x.clone()
+    assert opwright.module(nn.ReLU(inplace=True))(given) is given
+    torch.testing.assert_close(given, x.relu())
+
+
+def test_parameters_are_changed_in_place() -> None:
+    torch.manual_seed(0)
+    served = compare(nn.Embedding(5, 3, max_norm=0.5), [torch.tensor([1, 2, 2])])
+    assert served.last_rung == "composed"
+
+
 def test_buffers_of_ones_own() -> None:
     torch.manual_seed(0)
     assert compare(Averaging(), [_rows(6, 5)], steps=3).last_rung == "cpp"

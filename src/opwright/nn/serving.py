@@ -49,7 +49,7 @@ class Serving:
             refuse_listeners(module)
             return self._serve(module, args, kwargs)
         except OpwrightError as refusal:  # nothing has run yet: it is raised before, or by, a derivation
-            self._say(module, refusal)
+            self._say(module, refusal.fact, refusal.hint)
         return self.run_as_written(module, args, kwargs)
 
     def run_as_written(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -71,16 +71,16 @@ class Serving:
             return self.run_as_written(module, args, kwargs)
         try:
             return self._call(*found, leaves, (module, args, kwargs))
-        except UndeclaredMutation:
+        except UndeclaredMutation as refusal:
             self._operators[kind] = None
             if found[1] or not described.buffers:
-                raise
+                raise NoKernel("its forward changes a parameter or an argument") from refusal
         found = self._operators[kind] = self._make(module, described, layout, members, described.buffers)
         try:
             return self._call(*found, leaves, (module, args, kwargs))
-        except UndeclaredMutation:
+        except UndeclaredMutation as refusal:
             self._operators[kind] = None
-            raise
+            raise NoKernel("its forward changes a parameter or an argument") from refusal
 
     def _call(
         self,
@@ -117,11 +117,11 @@ class Serving:
         signature = Signature(tuple(parameters), None, structured=True)
         return Operator(reference, signature=signature, identity=lambda: None), tuple(mutated)
 
-    def _say(self, module: nn.Module, refusal: OpwrightError) -> None:
+    def _say(self, module: nn.Module, fact: str, hint: str | None) -> None:
         """Tell once why the module runs as it was written."""
-        text = f"opwright: {type(module).__name__} runs its reference: {refusal.fact}"
+        text = f"opwright: {type(module).__name__} runs its reference: {fact}"
         if text not in self._said and Settings.from_environment().notify:
-            print(text + (f" (hint: {refusal.hint})" if refusal.hint else ""), file=sys.stderr)
+            print(text + (f" (hint: {hint})" if hint else ""), file=sys.stderr)
         self._said.add(text)
 
 
