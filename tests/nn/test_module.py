@@ -67,6 +67,7 @@ KERNELS = {
     "tied": (Tied, lambda: [_rows(6, 8)]),
     "weight norm": (lambda: parametrizations.weight_norm(nn.Linear(8, 5)), lambda: [_rows(6, 8)]),
     "without parameters": (lambda: nn.Softplus(), lambda: [_rows(6, 8)]),
+    "attributes before the module's own": (nn.PReLU, lambda: [_rows(6, 8)]),
     "frozen": (lambda: nn.Linear(8, 5).requires_grad_(False), lambda: [_rows(6, 8)]),
 }
 

@@ -85,8 +85,9 @@ def _copied(module: nn.Module, tensor: Callable[[Any], Any], seen: dict[int, nn.
     if id(module) in seen:
         return seen[id(module)]
     copy = seen[id(module)] = object.__new__(type(module))
-    attributes = vars(nn.Module()) | {
-        name: _container(value) for name, value in vars(module).items() if name not in BOOKKEEPING
+    fresh = vars(nn.Module())
+    attributes = {  # in their order, which is part of a description
+        name: fresh[name] if name in BOOKKEEPING else _container(value) for name, value in vars(module).items()
     }
     for held in ("_parameters", "_buffers"):
         attributes[held] = {name: None if t is None else tensor(t) for name, t in vars(module)[held].items()}
