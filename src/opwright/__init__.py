@@ -3,9 +3,10 @@
 from opwright.benchmark import bench
 from opwright.binding.opaque import opaque
 from opwright.checking import check
+from opwright.nn import module
 from opwright.operator import Operator, operator
 from opwright.samples import Sample, shapes
 from opwright.version import VERSION
 
-__all__ = ["Operator", "Sample", "bench", "check", "opaque", "operator", "shapes"]
+__all__ = ["Operator", "Sample", "bench", "check", "module", "opaque", "operator", "shapes"]
 __version__ = VERSION

@@ -65,6 +65,10 @@ class UndeclaredMutation(OpwrightError):
     """The reference changes an argument that `mutates=` does not name."""
 
 
+class ModuleUnsupported(OpwrightError):
+    """What is given to `opwright.module` is no module whose forward an operator can run."""
+
+
 class TracingFailed(NoKernel):
     """Something raised while the reference was traced: either it cannot be traced, or it was called wrongly."""
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 
+from opwright.tracing.batch_norm import BATCH_NORM
 from opwright.tracing.losses import LOSSES
 from opwright.tracing.normalizations import NORMALIZATIONS
 from opwright.tracing.number_decompositions import NUMBER_DECOMPOSITIONS
@@ -78,6 +79,7 @@ OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.select_backward.default: _select_backward,
     **LOSSES,
     **NORMALIZATIONS,
+    **BATCH_NORM,
     aten.soft_margin_loss_backward.default: _soft_margin_loss_backward,
     **NUMBER_DECOMPOSITIONS,
     **RANGE_DECOMPOSITIONS,

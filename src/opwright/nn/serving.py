@@ -1,0 +1,163 @@
+"""Serving a module: one operator for each description of the module and each structure of arguments."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules import module as torch_module
+from torch.nn.utils import parametrize
+from torch.utils._pytree import TreeSpec, tree_flatten
+
+from opwright.binding.rungs import RungName
+from opwright.errors import NoKernel, OpwrightError, UndeclaredMutation
+from opwright.ir.identifiers import identifiers
+from opwright.nn.description import Described
+from opwright.nn.reference import Forward, ModuleReference, Ran
+from opwright.operator import Operator
+from opwright.settings import Settings
+from opwright.tracing.flatten import Leaves
+from opwright.tracing.signature import Kind, Parameter, Signature
+
+MOST_OPERATORS = 32
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+class Serving:
+    """Serves the calls of one module.
+
+    Args:
+        forward: Calls the forward that a module was written with.
+
+    Attributes:
+        last_rung: The rung that served the last call; None before the first.
+    """
+
+    def __init__(self, forward: Forward) -> None:
+        self.last_rung: RungName | None = None
+        self._forward = forward
+        self._operators: dict[Hashable, tuple[Operator, tuple[int, ...]] | None] = {}
+        self._said: set[str] = set()
+
+    def serve(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run the forward by an operator, or as it was written."""
+        try:
+            refuse_listeners(module)
+            return self._serve(module, args, kwargs)
+        except OpwrightError as refusal:  # nothing has run yet: it is raised before, or by, a derivation
+            self._say(module, refusal.fact, refusal.hint)
+        return self.run_as_written(module, args, kwargs)
+
+    def run_as_written(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run the forward that the module was written with."""
+        self.last_rung = "composed"
+        return self._forward(module, args, kwargs)
+
+    def _serve(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        described = Described(module)
+        members, layout = tree_flatten((args, kwargs))
+        kind = (described.key, layout, tuple([isinstance(member, torch.Tensor) for member in members]))
+        leaves = [*described.tensors, *members]
+        if kind not in self._operators:
+            if len(self._operators) >= MOST_OPERATORS:
+                raise NoKernel(f"there are {MOST_OPERATORS} operators for its attributes and arguments already")
+            self._operators[kind] = self._make(module, described, layout, members, ())
+        found = self._operators[kind]
+        if found is None:
+            return self.run_as_written(module, args, kwargs)
+        try:
+            return self._call(*found, leaves, (module, args, kwargs))
+        except UndeclaredMutation as refusal:
+            self._operators[kind] = None
+            if found[1] or not described.buffers:
+                raise NoKernel("its forward changes a parameter or an argument") from refusal
+        found = self._operators[kind] = self._make(module, described, layout, members, described.buffers)
+        try:
+            return self._call(*found, leaves, (module, args, kwargs))
+        except UndeclaredMutation as refusal:
+            self._operators[kind] = None
+            raise NoKernel("its forward changes a parameter or an argument") from refusal
+
+    def _call(
+        self,
+        operator: Operator,
+        mutated: Sequence[int],
+        leaves: list[Any],
+        given: tuple[nn.Module, tuple[Any, ...], dict[str, Any]],
+    ) -> Any:
+        if mutated:
+            refuse_shared(leaves, mutated)
+        handed = list(leaves)
+        if torch.is_grad_enabled():
+            for position in mutated:  # the backward pass reads the old values
+                handed[position] = leaves[position].clone()
+        arguments = Leaves(handed)
+        arguments.given = given
+        made = operator.server.serve(arguments, {})
+        self.last_rung = operator.last_rung
+        if isinstance(made, Ran):
+            return made.returned
+        returned, values = made
+        for position, value in zip(mutated, values, strict=True):
+            leaves[position].copy_(value)
+        return returned
+
+    def _make(
+        self, module: nn.Module, described: Described, layout: TreeSpec, members: list[Any], mutated: Sequence[int]
+    ) -> tuple[Operator, tuple[int, ...]]:
+        parameters = [Parameter(name, Kind.TENSOR, False) for name in tensor_names(described.names)]
+        for place, member in enumerate(members):
+            kind = Kind.TENSOR if isinstance(member, torch.Tensor) else Kind.CONSTANT
+            parameters.append(Parameter(f"argument_{place}", kind, False))
+        reference = ModuleReference(module, described, layout, mutated, self._forward)
+        signature = Signature(tuple(parameters), None, structured=True)
+        return Operator(reference, signature=signature, identity=lambda: None), tuple(mutated)
+
+    def _say(self, module: nn.Module, fact: str, hint: str | None) -> None:
+        """Tell once why the module runs as it was written."""
+        text = f"opwright: {type(module).__name__} runs its reference: {fact}"
+        if text not in self._said and Settings.from_environment().notify:
+            print(text + (f" (hint: {hint})" if hint else ""), file=sys.stderr)
+        self._said.add(text)
+
+
+def tensor_names(dotted: Sequence[str]) -> list[str]:
+    """Different names for kernels: `0.weight` becomes `layer_0_weight`."""
+    plain = [re.sub(r"\W", "_", name, flags=re.ASCII) for name in dotted]
+    names = identifiers([f"layer_{name}" if name[0].isdigit() else name for name in plain])
+    return [f"{name}_at_{place}" if names.count(name) > 1 else name for place, name in enumerate(names)]
+
+
+def refuse_listeners(module: nn.Module) -> None:
+    """Refuse kernels where somebody listens to the modules inside.
+
+    Raises:
+        NoKernel: If a hook would not run, or a parametrization is cached.
+    """
+    if torch_module._has_any_global_hook():
+        raise NoKernel("there are global module hooks, which must run")
+    if parametrize._cache_enabled:
+        raise NoKernel("parametrized tensors are cached")
+    for name, inner in module.named_modules():
+        if inner is not module and any(vars(inner).get(hooks) for hooks in _HOOKS):
+            raise NoKernel(f"its module '{name}' has hooks, which must run")
+
+
+def refuse_shared(leaves: Sequence[Any], mutated: Sequence[int]) -> None:
+    """Refuse kernels where a tensor that changes is in the memory of another.
+
+    Raises:
+        NoKernel: If so, or if torch would not let it change.
+    """
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided]
+    memories = [tensor.untyped_storage()._cdata for tensor in tensors]
+    for position in mutated:
+        target = leaves[position]
+        if target.layout != torch.strided or memories.count(target.untyped_storage()._cdata) > 1:
+            raise NoKernel("a buffer that it changes shares memory with another tensor")
+        if torch.is_grad_enabled() and target.requires_grad:
+            raise NoKernel("a buffer that it changes requires a gradient")
