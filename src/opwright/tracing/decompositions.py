@@ -11,6 +11,7 @@ from torch._ops import OpOverload
 from opwright.tracing.losses import LOSSES
 from opwright.tracing.normalizations import NORMALIZATIONS
 from opwright.tracing.number_decompositions import NUMBER_DECOMPOSITIONS
+from opwright.tracing.positions import POSITIONS
 from opwright.tracing.range_decompositions import RANGE_DECOMPOSITIONS
 
 aten = torch.ops.aten
@@ -78,6 +79,7 @@ OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.select_backward.default: _select_backward,
     **LOSSES,
     **NORMALIZATIONS,
+    **POSITIONS,
     aten.soft_margin_loss_backward.default: _soft_margin_loss_backward,
     **NUMBER_DECOMPOSITIONS,
     **RANGE_DECOMPOSITIONS,
