@@ -62,7 +62,9 @@ def serve(case: Case, settings: Settings | None) -> Service:
     try:
         declined, wrong = _compare(case, settings)
     except Exception as error:
-        declined, wrong = "", f"raises {type(error).__name__}: {str(error).strip().splitlines()[:1]}"
+        expected = _raised_by_eager(case)
+        same = isinstance(error, type(expected)) and str(error) == str(expected)
+        declined, wrong = "", "" if same else f"raises {type(error).__name__}: {str(error).strip().splitlines()[:1]}"
     return Service("reference" if declined else rung, declined, kernels, calls, wrong)
 
 
@@ -105,6 +107,14 @@ def _compare(case: Case, settings: Settings) -> tuple[str, str]:
     if operator.last_rung != "cpp":
         return "its kernel declines these arguments", ""
     return "", _difference(case, actual)
+
+
+def _raised_by_eager(case: Case) -> Exception | None:
+    try:
+        _outputs_and_gradients(case.function, _copies(case.tensors))
+    except Exception as error:
+        return error
+    return None
 
 
 def compared(case: Case, candidate: Callable[..., Sequence[torch.Tensor]]) -> str:
