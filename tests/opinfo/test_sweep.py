@@ -59,10 +59,12 @@ def test_a_page(tmp_path: Path) -> None:
         "exp|float64": {"library": 1, "kernel": 1},
         "unique|float32": {"reference": 1},
     }
-    common = {"group": "pointwise", "reasons": {"its shape | depends on data": 1}, "wrong": []}
+    common = {"group": "pointwise", "reasons": {"its shape | depends on data": 1}, "calls": {"mm": 1}, "wrong": []}
     file.write_text("".join(json.dumps({"entry": e, "served": s} | common) + "\n" for e, s in served.items()))
     text = page(read_records(file))
-    assert "without the reference: 2 of 3 (66.7%)" in text
+    assert "| float32 | 1 of 2 (50.0%) | 1 of 2 (50.0%) | 1 of 2 (50.0%) | 0 |" in text
+    assert "| float64 | 1 of 1 (100.0%) | 0 of 1 (0.0%) | 0 of 1 (0.0%) | 0 |" in text
+    assert "| mm | exp |" in text
     assert "| exp | kernel | library |" in text
     assert "| 1 | its shape \\| depends on data | unique float32 |" in text
 

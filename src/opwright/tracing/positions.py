@@ -13,7 +13,7 @@ Tensor = torch.Tensor
 
 
 def _has_order(x: Tensor) -> bool:
-    return x.dim() > 0 and x.dtype is not torch.bool and not x.is_complex()
+    return x.dtype is not torch.bool and not x.is_complex()
 
 
 def _position(x: Tensor, value: Tensor, dim: int) -> Tensor:
@@ -30,6 +30,8 @@ def _value_and_position(extreme: Callable[..., Tensor]) -> Callable[..., Any]:
     def rule(x: Tensor, dim: int, keepdim: bool = False) -> Any:
         if not _has_order(x):
             return NotImplemented
+        if x.dim() == 0:
+            return x.clone(), torch.zeros((), dtype=torch.int64)
         dim = dim % x.dim()
         value = extreme(x, [dim], True)
         position = _position(x, value, dim)
@@ -42,7 +44,7 @@ def _position_alone(extreme: Callable[..., Tensor]) -> Callable[..., Any]:
     def rule(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
         if not _has_order(x):
             return NotImplemented
-        if dim is None:
+        if dim is None or x.dim() == 0:
             position = rule(x.reshape(-1), 0)
             return position.reshape([1] * x.dim()) if keepdim else position
         dim = dim % x.dim()
