@@ -21,13 +21,14 @@ pytestmark = [
 ]
 
 # One or two of every family, and what was wrong once.
-KERNELS = ("angle", "nn.functional.softplus", "round.decimals_3", "signbit")
+KERNELS = ("angle", "argmax", "hsplit", "nn.functional.softplus", "round.decimals_3", "signbit")
 WITH_CALLS = (
     *("__getitem__", "addmv", "as_strided", "bernoulli", "clamp", "copysign", "cross", "diag_embed", "dist", "fmax"),
-    *("gather", "hypot", "index_add", "linalg.cholesky", "linalg.inv", "linalg.vector_norm", "masked.sum", "matmul"),
-    *("nn.functional.bilinear", "nn.functional.conv2d", "nn.functional.dropout", "nn.functional.embedding_bag"),
-    *("nn.functional.group_norm", "nn.functional.max_pool2d", "nn.functional.pad.reflect", "norm", "normal"),
-    *("nn.functional.soft_margin_loss", "rand_like", "scatter", "sort", "std_mean", "triu", "unbind"),
+    *("gather", "hypot", "index_add", "isin", "linalg.cholesky", "linalg.inv", "linalg.vector_norm", "masked.sum"),
+    *("matmul", "nn.functional.bilinear", "nn.functional.conv2d", "nn.functional.dropout"),
+    *("nn.functional.embedding_bag", "nn.functional.group_norm", "nn.functional.max_pool2d"),
+    *("nn.functional.pad.reflect", "nn.functional.soft_margin_loss", "norm", "normal", "rand_like", "scatter", "sort"),
+    *("std_mean", "stft", "triu", "unbind"),
 )
 SAMPLES = 1
 
