@@ -27,6 +27,10 @@ FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
     "a number made from sizes": lambda x: x / (x.shape[0] / x.shape[1]) + x.shape[1] ** 0.5,
     "constants": lambda x: x * torch.tensor(2.5) + torch.tensor([[1.0, 2.0, 3.0, 4.0]]),
     "a range": lambda x: x * torch.arange(x.shape[1]) + torch.arange(1.0, 5.0),
+    "a range to look up with": lambda x: x[torch.arange(x.shape[0]).flip(0)] * x.index_select(1, torch.arange(4)),
+    "pieces of two buffers": lambda x: torch.cat([x, x * 2]).sum(0) + torch.cat([x, x.exp()], 1).sum(1),
+    "membership": lambda x: x * torch.isin(x.round(), torch.arange(2.0)),
+    "a loss with a margin": lambda x: functional.multi_margin_loss(x, (x[:, 0] > 0).long() * 2, p=2, margin=0.7),
     "padding": lambda x: functional.pad(x, (1, -2, 3, 0), value=1.5),
     "a variance": lambda x: torch.var(x, dim=1) + x.std(),
     "rolled": lambda x: x.roll((1, -2), (0, 1)) + x.roll(3),
@@ -69,3 +73,16 @@ def test_a_check_that_fails_raises_as_in_eager(settings: Settings) -> None:
     assert operator.last_rung == "cpp"
     with pytest.raises(torch.linalg.LinAlgError, match="not positive-definite"):
         operator(-good)
+
+
+def test_what_is_written_by_out(settings: Settings) -> None:
+    def into(x: Tensor) -> Tensor:
+        whole, largest, where = torch.zeros(4, 8), torch.empty(4), torch.empty(4, dtype=torch.int64)
+        torch.mm(x, x, out=whole[:, :4])
+        torch.mul(whole, 2.0, out=whole)
+        torch.max(whole, 1, out=(largest, where))
+        return whole + largest.unsqueeze(1) * where.unsqueeze(1)
+
+    operator, x = operator_of(into, "written_by_out", settings), torch.rand(4, 4)
+    torch.testing.assert_close(operator(x), into(x))
+    assert operator.last_rung == "cpp"

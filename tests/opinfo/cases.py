@@ -7,7 +7,7 @@ import sys
 import types
 import unittest
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -31,6 +31,9 @@ class Unsuitable(Exception):
 @dataclass(frozen=True, slots=True)
 class Case:
     """A call of an operation as a function of its tensors; what is not a tensor is closed over.
+
+    An operator shares no memory with its arguments and changes none that is not declared, so the function changes and
+    returns copies where the operation itself would change an argument, or return one or a view of one.
 
     Attributes:
         function: Takes the tensors by position and returns a tuple of tensors.
@@ -84,13 +87,6 @@ def case_of(info: Any, sample: Sample) -> Case:
         Unsuitable: If there is none that an operator could be made from.
     """
     tensors = tuple(_leaf(tensor) for tensor in sample.tensors())
-
-    def function(*given: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        call = sample.with_tensors(given)
-        return _results(info.op(*call.args, **call.kwargs))
-
-    function.__name__ = info.name.replace(".", "_").strip("_")
-    parameters = tuple(Parameter(f"x{position}", Kind.TENSOR, False) for position in range(len(tensors)))
     if any(tensor.layout != torch.strided or tensor.is_nested for tensor in tensors):
         raise Unsuitable("a sparse or nested tensor")
     if info.name in _UNDEFINED:
@@ -99,7 +95,30 @@ def case_of(info: Any, sample: Sample) -> Case:
         raise Unsuitable("no tensor among the arguments")
     if any(tensor.numel() == 0 for tensor in tensors):
         raise Unsuitable("an empty tensor, which the reference serves by design")
+    changes, shared = _sharing(info, sample, tensors)
+
+    def function(*given: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        call = sample.with_tensors([tensor.clone() for tensor in given] if changes else given)
+        results = _results(info.op(*call.args, **call.kwargs))
+        return tuple(result.clone() if position in shared else result for position, result in enumerate(results))
+
+    function.__name__ = info.name.replace(".", "_").strip("_")
+    parameters = tuple(Parameter(f"x{position}", Kind.TENSOR, False) for position in range(len(tensors)))
     return Case(function, tensors, Signature(parameters, None))
+
+
+def _sharing(info: Any, sample: Sample, tensors: Sequence[torch.Tensor]) -> tuple[bool, set[int]]:
+    """Whether an operation changes one of its arguments, and which results are in memory that is another's too."""
+    copies = [tensor.detach().clone() for tensor in tensors]
+    before = [copy._version for copy in copies]
+    call = sample.with_tensors(copies)
+    results = _results(info.op(*call.args, **call.kwargs))
+    if [copy._version for copy in copies] != before:
+        return True, set()
+    taken = [tensor.untyped_storage()._cdata for tensor in (*copies, *results)]
+    return False, {
+        position for position in range(len(results)) if taken[len(copies) + position] in taken[: len(copies) + position]
+    }
 
 
 def _leaf(tensor: torch.Tensor) -> torch.Tensor:

@@ -23,6 +23,10 @@ from tests.opinfo.cases import Case
 
 Tensors = Sequence[torch.Tensor | None]
 
+# Eager's own float64 kernel computes with a constant of float32: hardsigmoid_backward with 1.0f / 6.0f.
+_COARSE_IN_EAGER = {"nn_functional_hardsigmoid"}
+_EPS_OF_FLOAT32 = 2**-23
+
 
 @dataclass(frozen=True, slots=True)
 class Service:
@@ -62,7 +66,9 @@ def serve(case: Case, settings: Settings | None) -> Service:
     try:
         declined, wrong = _compare(case, settings)
     except Exception as error:
-        declined, wrong = "", f"raises {type(error).__name__}: {str(error).strip().splitlines()[:1]}"
+        expected = _raised_by_eager(case)
+        same = isinstance(error, type(expected)) and str(error) == str(expected)
+        declined, wrong = "", "" if same else f"raises {type(error).__name__}: {str(error).strip().splitlines()[:1]}"
     return Service("reference" if declined else rung, declined, kernels, calls, wrong)
 
 
@@ -107,6 +113,14 @@ def _compare(case: Case, settings: Settings) -> tuple[str, str]:
     return "", _difference(case, actual)
 
 
+def _raised_by_eager(case: Case) -> Exception | None:
+    try:
+        _outputs_and_gradients(case.function, _copies(case.tensors))
+    except Exception as error:
+        return error
+    return None
+
+
 def compared(case: Case, candidate: Callable[..., Sequence[torch.Tensor]]) -> str:
     """What of a candidate differs from eager, in words; empty if nothing does."""
     return _difference(case, _outputs_and_gradients(candidate, _copies(case.tensors)))
@@ -131,8 +145,9 @@ def _agree(what: str, mine: Tensors, theirs: Tensors, true: Tensors, case: Case)
     kept = [p for p, pair in enumerate(zip(mine, theirs, strict=True)) if None not in [*map(type, pair), *pair]]
     triples = [[tensors[p].detach() for p in kept] for tensors in (mine, theirs, true)]  # type: ignore[union-attr]
     if case.tensors[0].dtype is torch.float64:  # nothing is more exact than eager, which may cancel too
+        rtol = _EPS_OF_FLOAT32 if case.function.__name__ in _COARSE_IN_EAGER else 1e-8
         for actual, eager in zip(*triples[:2], strict=True):
-            torch.testing.assert_close(actual, eager, rtol=1e-8, atol=1e-10, equal_nan=True)
+            torch.testing.assert_close(actual, eager, rtol=rtol, atol=1e-10, equal_nan=True)
     else:
         Comparison(what, *triples, inputs=list(case.tensors)).judge()
 

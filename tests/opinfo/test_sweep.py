@@ -21,13 +21,14 @@ pytestmark = [
 ]
 
 # One or two of every family, and what was wrong once.
-KERNELS = ("angle", "nn.functional.softplus", "round.decimals_3", "signbit")
+KERNELS = ("angle", "argmax", "hsplit", "nn.functional.softplus", "round.decimals_3", "signbit")
 WITH_CALLS = (
     *("__getitem__", "addmv", "as_strided", "bernoulli", "clamp", "copysign", "cross", "diag_embed", "dist", "fmax"),
-    *("gather", "hypot", "index_add", "linalg.cholesky", "linalg.inv", "linalg.vector_norm", "masked.sum", "matmul"),
-    *("nn.functional.bilinear", "nn.functional.conv2d", "nn.functional.dropout", "nn.functional.embedding_bag"),
-    *("nn.functional.group_norm", "nn.functional.max_pool2d", "nn.functional.pad.reflect", "norm", "normal"),
-    *("nn.functional.soft_margin_loss", "rand_like", "scatter", "sort", "std_mean", "triu", "unbind"),
+    *("gather", "hypot", "index_add", "isin", "linalg.cholesky", "linalg.inv", "linalg.vector_norm", "masked.sum"),
+    *("matmul", "nn.functional.bilinear", "nn.functional.conv2d", "nn.functional.dropout"),
+    *("nn.functional.embedding_bag", "nn.functional.group_norm", "nn.functional.max_pool2d"),
+    *("nn.functional.pad.reflect", "nn.functional.soft_margin_loss", "norm", "normal", "rand_like", "scatter", "sort"),
+    *("std_mean", "stft", "triu", "unbind"),
 )
 SAMPLES = 1
 
@@ -59,10 +60,12 @@ def test_a_page(tmp_path: Path) -> None:
         "exp|float64": {"library": 1, "kernel": 1},
         "unique|float32": {"reference": 1},
     }
-    common = {"group": "pointwise", "reasons": {"its shape | depends on data": 1}, "wrong": []}
+    common = {"group": "pointwise", "reasons": {"its shape | depends on data": 1}, "calls": {"mm": 1}, "wrong": []}
     file.write_text("".join(json.dumps({"entry": e, "served": s} | common) + "\n" for e, s in served.items()))
     text = page(read_records(file))
-    assert "without the reference: 2 of 3 (66.7%)" in text
+    assert "| float32 | 1 of 2 (50.0%) | 1 of 2 (50.0%) | 1 of 2 (50.0%) | 0 |" in text
+    assert "| float64 | 1 of 1 (100.0%) | 0 of 1 (0.0%) | 0 of 1 (0.0%) | 0 |" in text
+    assert "| mm | exp |" in text
     assert "| exp | kernel | library |" in text
     assert "| 1 | its shape \\| depends on data | unique float32 |" in text
 

@@ -28,7 +28,6 @@ def sweep_entry(entry: str, samples: int, settings: Settings | None) -> dict[str
     for sample in samples_of(info, DTYPES[dtype], samples):
         try:
             case = case_of(info, sample)
-            case.function(*case.tensors)
         except Unsuitable as reason:
             skipped[str(reason)] += 1
             continue
@@ -59,14 +58,16 @@ def summary(services: list[Service]) -> dict[str, Any]:
 
 
 def group_of(info: Any) -> str:
-    """What torch calls the operation: "pointwise", "reduction", or "other"."""
-    from torch.testing._internal.opinfo.core import ReductionOpInfo
+    """What torch calls the operation: "pointwise", "reduction", "ufunc" (element-wise without a tag) or "other"."""
+    from torch.testing._internal.opinfo.core import BinaryUfuncInfo, ReductionOpInfo, UnaryUfuncInfo
 
     packet = getattr(torch.ops.aten, info.name.split(".")[-1], None)
     tags = {tag for name in (packet.overloads() if packet else ()) for tag in getattr(packet, name).tags}
     if isinstance(info, ReductionOpInfo) or torch.Tag.reduction in tags:
         return "reduction"
-    return "pointwise" if torch.Tag.pointwise in tags else "other"
+    if torch.Tag.pointwise in tags:
+        return "pointwise"
+    return "ufunc" if isinstance(info, UnaryUfuncInfo | BinaryUfuncInfo) else "other"
 
 
 def main(arguments: list[str]) -> None:

@@ -83,13 +83,16 @@ def accesses_of(kernel: Kernel, ranges: Set[str]) -> tuple[Access, ...]:
                     counted=let.value.buffer in ranges,
                 )
             )
+    stored = [store.buffer for store in kernel.stores]
     for position, store in enumerate(kernel.stores):
-        repeated = sum(other.buffer == store.buffer for other in kernel.stores) > 1
-        name = f"{store.buffer}_{position}" if repeated else store.buffer
+        name = store.buffer if stored.count(store.buffer) == 1 else f"{store.buffer}_{position}"
+        while name in names or (name in stored and name != store.buffer):
+            name = f"{name}_out"
+        names.add(name)
         place = _place(kernel, store.buffer, store.indices)
         found.append(
             Access(
-                name=f"{name}_out" if name in names else name,
+                name=name,
                 buffer=store.buffer,
                 dtype=store.value.dtype,
                 strides=place.strides or ("1",),

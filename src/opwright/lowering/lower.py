@@ -81,6 +81,7 @@ class _Lowering:
     views: dict[str, tuple[Buffer, Indices]] = field(default_factory=dict)
     aliases: set[str] = field(default_factory=set)
     rounded: dict[str, Buffer] = field(default_factory=dict)
+    ranges: set[str] = field(default_factory=set)
 
     def program(self) -> Program:
         self.equal = EqualSizes(self.graph.guards)
@@ -124,6 +125,7 @@ class _Lowering:
             self._cat(node, arguments)
         elif func is prims.iota.default:
             self.steps.append(Range(self._declare(node)))
+            self.ranges.add(self.buffers[node].name)
         elif packet is aten.view_as_complex:
             self._view_as_complex(node, arguments)
         elif packet is aten.view_as_real and node not in self.results and all(map(self._part, node.users)):
@@ -151,6 +153,19 @@ class _Lowering:
         dtype = program_dtype(value_of(node).dtype)
         buffer = self.buffers[node]
         return buffer if buffer.dtype is dtype else self._rounded(buffer, dtype)
+
+    def _in_memory(self, node: Node) -> Buffer:
+        """A value as a library operation reads it: what is only counted is written down first."""
+        buffer = self._stored(node)
+        base, _ = self.views.get(buffer.name, (buffer, None))
+        return self._copy(node.name, buffer) if base.name in self.ranges else buffer
+
+    def _copy(self, name: str, buffer: Buffer) -> Buffer:
+        copy = Buffer(self.names.fresh(name), buffer.dtype, buffer.shape)
+        axes, indices = over(copy.shape)
+        store = Store(copy.name, indices, Load(buffer.name, indices, buffer.dtype))
+        self.steps.append(Kernel(copy.name, (copy,), axes, (), (store,)))
+        return copy
 
     def _rounded(self, wide: Buffer, dtype: DType) -> Buffer:
         if wide.name in self.rounded:
@@ -323,7 +338,7 @@ class _Lowering:
         targets = self._results(func, node)
         if any(returned.alias_info is not None for returned in func._schema.returns):
             self.aliases.update(target.name for target in targets)
-        operands = operands_of(func, node, {source: self._stored(source) for source in node.all_input_nodes})
+        operands = operands_of(func, node, {source: self._in_memory(source) for source in node.all_input_nodes})
         self.steps.append(Call(targets, func._schema.name, func._schema.overload_name, operands))
 
     def _results(self, func: OpOverload, node: Node) -> tuple[Buffer, ...]:
@@ -352,11 +367,7 @@ class _Lowering:
         own = {target.name for step in self.steps if isinstance(step, Kernel | Call) for target in step.targets}
         if buffer.name in own - self.aliases and buffer.name not in taken:
             return buffer.name
-        copy = Buffer(self.names.fresh(name), buffer.dtype, buffer.shape)
-        axes, indices = over(copy.shape)
-        store = Store(copy.name, indices, Load(buffer.name, indices, buffer.dtype))
-        self.steps.append(Kernel(copy.name, (copy,), axes, (), (store,)))
-        return copy.name
+        return self._copy(name, buffer).name
 
 
 # What rounds to a half type because the user asks for it. Torch's decompositions convert with `aten.to`, and computing

@@ -75,6 +75,23 @@ def functional_of(func: OpOverload) -> OpOverload | None:
     return None
 
 
+def written_by(func: OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
+    """The arguments that an operation writes into."""
+    named = dict(zip((argument.name for argument in func._schema.arguments), args, strict=False)) | kwargs
+    return [named.get(argument.name) for argument in func._schema.arguments if argument.is_write]
+
+
+def without_out(func: OpOverload) -> OpOverload | None:
+    """The operation that returns what `func` writes into its `out=` arguments."""
+    given = [str(argument.type) for argument in func._schema.arguments if not argument.is_out]
+    for overload in func.overloadpacket.overloads():
+        candidate: OpOverload = getattr(func.overloadpacket, overload)
+        kinds = [str(argument.type) for argument in candidate._schema.arguments]
+        if kinds == given and not candidate._schema.is_mutable and len(given) < len(func._schema.arguments):
+            return candidate
+    return None
+
+
 _RENAMED = {"normal_": "normal_functional"}
 
 

@@ -85,6 +85,37 @@ def _tensor_split(x: torch.Tensor, sections: int, dim: int = 0) -> list[torch.Te
     return list(torch.split_with_sizes(x, sizes, dim))
 
 
+def _isin(x: torch.Tensor, values: torch.Tensor, *, assume_unique: bool = False, invert: bool = False) -> Any:
+    """Look every element up in the sorted values; a NaN is nowhere."""
+    if x.dtype is not values.dtype or x.dtype is torch.bool:
+        return NotImplemented
+    ordered = torch.sort(values.reshape(-1)).values
+    nearest = torch.clamp(torch.searchsorted(ordered, x), max=ordered.shape[0] - 1)
+    found = torch.index_select(ordered, 0, nearest.reshape(-1)).reshape(x.shape) == x
+    return ~found if invert else found
+
+
+def _multi_margin_loss_backward(
+    gradient: torch.Tensor,
+    x: torch.Tensor,
+    target: torch.Tensor,
+    p: Any,
+    margin: Any,
+    weight: torch.Tensor | None = None,
+    reduction: int = 1,
+) -> torch.Tensor:
+    """The gradient of Σ max(0, margin - x[target] + x)^p / classes; `reduction` 0 is none, 1 a mean."""
+    rows, classes = x.reshape(-1, x.shape[-1]), target.reshape(-1, 1)
+    chosen = torch.arange(rows.shape[1]) == classes
+    excess = margin - torch.sum(torch.where(chosen, rows, 0.0), [1], True) + rows
+    slope = torch.where((excess > 0) & ~chosen, 2 * excess if p == 2 else 1.0, 0.0) / rows.shape[1]
+    if weight is not None:
+        slope = slope * torch.sum(torch.where(chosen, weight, 0.0), [1], True)
+    incoming = gradient.reshape(-1, 1) if reduction == 0 else gradient
+    slope = slope * (incoming / rows.shape[0] if reduction == 1 else incoming)
+    return torch.where(chosen, -torch.sum(slope, [1], True), slope).reshape(x.shape)
+
+
 NUMBER_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.scatter.value: _scatter_value,
     aten.scatter.value_reduce: _scatter_value_reduce,
@@ -98,5 +129,7 @@ NUMBER_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.addbmm.default: _add_batch_of_products,
     aten.broadcast_tensors.default: _broadcast,
     aten.tensor_split.sections: _tensor_split,
+    aten.isin.Tensor_Tensor: _isin,
+    aten.multi_margin_loss_backward.default: _multi_margin_loss_backward,
     aten.unbind_copy.int: lambda x, dim=0: [x.select(dim, index).clone() for index in range(x.shape[dim])],
 }

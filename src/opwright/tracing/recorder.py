@@ -23,7 +23,7 @@ from torch.utils._pytree import arg_tree_leaves
 from opwright.errors import NoKernel, UndeclaredMutation, UntraceableReference
 from opwright.ir.call_traits import CHECKS, RANDOM
 from opwright.tracing.decompositions import OWN_DECOMPOSITIONS
-from opwright.tracing.in_place import SeenThrough, functional_of, views_of
+from opwright.tracing.in_place import SeenThrough, functional_of, views_of, without_out, written_by
 from opwright.tracing.lean_torch import core_decompositions
 from opwright.tracing.numbers import NUMBER, NumberTable
 from opwright.tracing.sizes import SizeTable
@@ -210,7 +210,11 @@ class Recorder(TorchDispatchMode):
             NoKernel: If the tensor is an input, whose change others would have to see, or cannot be written back.
         """
         target: Any = args[0] if args else None
-        self._refuse_input(target)
+        written = written_by(func, args, kwargs)
+        for tensor in written:
+            self._refuse_input(tensor)
+        if not (func._schema.arguments and func._schema.arguments[0].is_write):
+            return self._record_out(func, args, kwargs, written)
         functional, aliases = functional_of(func), self._aliases(target)
         if functional is None or not aliases:
             raise NoKernel(f"the function modifies a tensor in place ({func.name()})")
@@ -229,6 +233,26 @@ class Recorder(TorchDispatchMode):
         for alias in aliases:
             self._nodes[id(alias)] = self._nodes[id(renewed.get(id(alias), renewed[id(target)]))]
         return target
+
+    def _record_out(
+        self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], written: list[torch.Tensor]
+    ) -> Any:
+        """Record an operation that writes into `out=` as the operation without it, and a copy.
+
+        Raises:
+            NoKernel: If it writes into other arguments, or would resize one.
+        """
+        functional, names = without_out(func), {argument.name for argument in func._schema.arguments if argument.is_out}
+        if functional is None or len(names) != len(written):
+            raise NoKernel(f"the function modifies a tensor in place ({func.name()})")
+        with self:
+            results = functional(*args, **{name: value for name, value in kwargs.items() if name not in names})
+            results = [results] if isinstance(results, torch.Tensor) else results
+            for out, result in zip(written, results, strict=True):
+                if out.shape != result.shape:
+                    raise NoKernel(f"the function resizes a tensor ({func.name()})")
+                aten.copy_.default(out, result)
+        return written[0] if len(written) == 1 else tuple(written)
 
     def _refuse_input(self, target: Any) -> None:
         memory = _memory(target)

@@ -1,0 +1,51 @@
+"""Reductions that say where: values, positions and gradients as in torch, with equals, NaN and infinities."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from opwright.operator import Operator
+from opwright.settings import Settings
+
+Tensors = tuple[torch.Tensor, ...]
+LARGE, SMALL = math.inf, -math.inf
+ROWS = (
+    *((1.0, 3.0, 3.0, 2.0, 1.0), (math.nan, 3.0, 0.0, math.nan, 1.0), (2.0, math.nan, LARGE, SMALL, math.nan)),
+    *((LARGE, LARGE, SMALL, SMALL, 0.0), (0.0, -0.0, 0.0, -0.0, -0.0), (SMALL,) * 5, (math.nan,) * 5),
+)
+
+
+def extremes(x: torch.Tensor) -> Tensors:
+    maxima, minima, one = x.max(0), x.min(dim=-1, keepdim=True), x[0, 0]
+    alone = (x.argmax(-1), x.argmin(0, keepdim=True), x.argmax(), x.argmin(keepdim=True))
+    return *maxima, *minima, *alone, *x.aminmax(dim=1), one.argmax(0), *one.max(0)
+
+
+def largest(x: torch.Tensor) -> torch.Tensor:
+    return x.max(1).values
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64], ids=str)
+def test_positions(dtype: torch.dtype, tmp_path: Path) -> None:
+    operator = Operator(extremes, settings=Settings(tmp_path, notify=False))
+    x = torch.tensor(ROWS, dtype=torch.float64)
+    x = (x if dtype.is_floating_point else x.nan_to_num(posinf=7, neginf=0)).to(dtype)
+    for given in (x, x.flip(1), x[:1], x[4:]):
+        for actual, expected in zip(operator(given), extremes(given), strict=True):
+            assert actual.dtype is expected.dtype
+            torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
+    assert operator.last_rung == "cpp"
+
+
+def test_only_the_first_of_equals_gets_the_gradient(tmp_path: Path) -> None:
+    operator = Operator(largest, settings=Settings(tmp_path, notify=False))
+    mine, theirs = (torch.tensor([[1.0, 3.0, 3.0], [2.0, 2.0, 2.0]], requires_grad=True) for _ in range(2))
+    operator(mine).sum().backward()
+    largest(theirs).sum().backward()
+    assert mine.grad is not None
+    assert theirs.grad is not None
+    assert torch.equal(mine.grad, theirs.grad)
