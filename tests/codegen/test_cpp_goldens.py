@@ -38,6 +38,21 @@ def projected(x: Tensor, weight: Tensor) -> Tensor:
     return torch.relu(x[:, 1:] @ weight.mT)
 
 
+def softmax(x: Tensor) -> Tensor:
+    """Three passes over a row, one of which keeps what it computes for the next."""
+    return torch.softmax(x, -1)
+
+
+def layer_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Folds of rows and, in the backward, of columns beside them."""
+    return functional.layer_norm(x, x.shape[-1:], weight, bias)
+
+
+def mean_square(x: Tensor) -> Tensor:
+    """One row is all there is: it is cut into pieces."""
+    return (x * x).mean()
+
+
 CASES: dict[str, tuple[Callable[..., Any], list[TensorSpec]]] = {
     "lltm_cell": (
         lltm_cell,
@@ -52,6 +67,16 @@ CASES: dict[str, tuple[Callable[..., Any], list[TensorSpec]]] = {
         ],
     ),
     "joined": (joined, [TensorSpec("x", torch.float32, (4, 6)), TensorSpec("y", torch.float32, (4, 3))]),
+    "softmax": (softmax, [TensorSpec("x", torch.float32, (16, 64), True)]),
+    "layer_norm": (
+        layer_norm,
+        [
+            TensorSpec("x", torch.float32, (16, 64), True),
+            TensorSpec("weight", torch.float32, (64,), True),
+            TensorSpec("bias", torch.float32, (64,), True),
+        ],
+    ),
+    "mean_square": (mean_square, [TensorSpec("x", torch.bfloat16, (16, 64), True)]),
     "projected": (projected, [TensorSpec("x", torch.float32, (4, 6)), TensorSpec("weight", torch.float32, (3, 5))]),
 }
 

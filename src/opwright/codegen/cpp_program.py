@@ -36,6 +36,7 @@ from opwright.ir.program import (
     View,
     view_axes,
 )
+from opwright.passes.reciprocals import reciprocals
 
 NAMESPACE = "opwright_kernels"
 _LINE = 118
@@ -64,7 +65,7 @@ def emit_program(program: Program, formulas: Mapping[str, Sequence[str]] | None 
     Raises:
         NoKernel: If a kernel reads or writes at places that are not affine in its axes.
     """
-    emitter = _Emitter(program, formulas or {})
+    emitter = _Emitter(reciprocals(program), formulas or {})
     body = emitter.body()
     name = f"{program.name}_{hashlib.sha256(body.encode()).hexdigest()[:12]}"
     return CppSource(name, f"{body}\n{emitter.registration(name)}")

@@ -1,0 +1,159 @@
+#include "opwright/kernel.h"
+
+namespace opwright::emitted {
+
+static void layer_norm_backward_row(Size count, void* const* row) {
+  const float* grad_output_row = static_cast<const float*>(row[0]);
+  const float* weight_row = static_cast<const float*>(row[1]);
+  const float* x_row = static_cast<const float*>(row[2]);
+  const float saved_1 = *static_cast<const float*>(row[3]);
+  const int64_t size = *static_cast<const int64_t*>(row[4]);
+  const float saved_0 = *static_cast<const float*>(row[5]);
+  const int64_t size_1 = *static_cast<const int64_t*>(row[6]);
+  float* grad_x_out_row = static_cast<float*>(row[7]);
+  double* grad_weight_row = static_cast<double*>(row[8]);
+  double* grad_bias_row = static_cast<double*>(row[9]);
+  const float div = saved_1 / static_cast<float>(size);
+  const float div_1 = saved_0 / static_cast<float>(size);
+  const float add_1 = div_1 + 1e-05f;
+  const float rsqrt_1 = rsqrt(add_1);
+  const float div_2 = rsqrt_1 / static_cast<float>(size_1);
+  double sum_sum_so_far = 0;
+  double sum_1_sum_so_far = 0;
+  for (Size begin = 0; begin < count; begin += sum_run) {
+  const Size end = least(begin + sum_run, count);
+  float sum_sum_part = 0;
+  float sum_1_sum_part = 0;
+#pragma omp simd reduction(+ : sum_sum_part) reduction(+ : sum_1_sum_part)
+  for (Size j = begin; j < end; ++j) {
+    const float grad_output = grad_output_row[j];
+    const float weight = weight_row[j];
+    const float mul_1 = grad_output * weight;
+    const float x = x_row[j];
+    const float mul = (x - div) * rsqrt_1;
+    sum_sum_part += mul_1;
+    sum_1_sum_part += mul_1 * mul;
+    grad_weight_row[j] += grad_output * mul;
+    grad_bias_row[j] += grad_output;
+  }
+  sum_sum_so_far += sum_sum_part;
+  sum_1_sum_so_far += sum_1_sum_part;
+  }
+  const float sum_sum = static_cast<float>(sum_sum_so_far);
+  const float sum_1_sum = static_cast<float>(sum_1_sum_so_far);
+#pragma omp simd
+  for (Size j = 0; j < count; ++j) {
+    const float grad_output = grad_output_row[j];
+    const float weight = weight_row[j];
+    const float mul_1 = grad_output * weight;
+    const float x = x_row[j];
+    const float mul = (x - div) * rsqrt_1;
+    const float grad_x = div_2 * (mul_1 * static_cast<float>(size_1) - sum_sum - mul * sum_1_sum);
+    grad_x_out_row[j] = grad_x;
+  }
+}
+
+static void layer_norm_backward_row_start(Size count, void* const* row) {
+  double* into_0 = static_cast<double*>(row[0]);
+  double* into_1 = static_cast<double*>(row[1]);
+#pragma omp simd
+  for (Size j = 0; j < count; ++j) {
+    into_0[j] = 0;
+    into_1[j] = 0;
+  }
+}
+
+static void layer_norm_backward_row_combine(Size count, void* const* row) {
+  double* into_0 = static_cast<double*>(row[0]);
+  double* into_1 = static_cast<double*>(row[1]);
+  const double* from_0 = static_cast<const double*>(row[2]);
+  const double* from_1 = static_cast<const double*>(row[3]);
+#pragma omp simd
+  for (Size j = 0; j < count; ++j) {
+    into_0[j] += from_0[j];
+    into_1[j] += from_1[j];
+  }
+}
+
+static void layer_norm_backward_row_end(Size count, void* const* row) {
+  double* into_0 = static_cast<double*>(row[0]);
+  double* into_1 = static_cast<double*>(row[1]);
+  float* result_0 = static_cast<float*>(row[2]);
+  float* result_1 = static_cast<float*>(row[3]);
+#pragma omp simd
+  for (Size j = 0; j < count; ++j) {
+    result_0[j] = static_cast<float>(into_0[j]);
+    result_1[j] = static_cast<float>(into_1[j]);
+  }
+}
+
+static bool layer_norm_backward(const Tensor* given, const Size* sizes, Tensor* made) {
+  const Tensor& x = given[0];
+  const Tensor& weight = given[1];
+  const Tensor& saved_0 = given[2];
+  const Tensor& saved_1 = given[3];
+  const Tensor& grad_output = given[4];
+  const bool known = x.is(float32, 2) && weight.is(float32, 1) && saved_0.is(float32, 2) && saved_1.is(float32, 2) &&
+      grad_output.is(float32, 2);
+  if (!known) return false;
+  const Size x_size_0 = x.size(0);
+  const Size x_size_1 = x.size(1);
+  const Size weight_size_0 = weight.size(0);
+  const Size saved_0_size_0 = saved_0.size(0);
+  const Size saved_0_size_1 = saved_0.size(1);
+  const Size saved_1_size_0 = saved_1.size(0);
+  const Size saved_1_size_1 = saved_1.size(1);
+  const Size grad_output_size_0 = grad_output.size(0);
+  const Size grad_output_size_1 = grad_output.size(1);
+  const bool valid = weight_size_0 == x_size_1 && saved_0_size_0 == x_size_0 && saved_0_size_1 == 1 &&
+      saved_1_size_0 == x_size_0 && saved_1_size_1 == 1 && grad_output_size_0 == x_size_0 &&
+      grad_output_size_1 == x_size_1;
+  if (!valid) return false;
+  const Size size = x_size_1;
+  const Size size_1 = weight_size_0;
+  const Size grad_x_sizes[] = {x_size_0, x_size_1};
+  Tensor grad_x = allocate(float32, sizeof(float), grad_x_sizes, 2);
+  if (!grad_x) return false;
+  const Size grad_weight_sizes[] = {x_size_1};
+  Tensor grad_weight = allocate(float32, sizeof(float), grad_weight_sizes, 1);
+  if (!grad_weight) return false;
+  const Size grad_bias_sizes[] = {x_size_1};
+  Tensor grad_bias = allocate(float32, sizeof(float), grad_bias_sizes, 1);
+  if (!grad_bias) return false;
+  {
+    const Size extents[] = {x_size_0, x_size_1};
+    const Operand<2> operands[] = {
+        load<2>(grad_output.at<const float>(0), {grad_output.stride(0), grad_output.stride(1)}),
+        load<2>(weight.at<const float>(0), {0, weight.stride(0)}),
+        load<2>(x.at<const float>(0), {x.stride(0), x.stride(1)}),
+        load<2>(saved_1.at<const float>(0), {saved_1.stride(0), 0}, false),
+        load<2>(&size, {0, 0}, false),
+        load<2>(saved_0.at<const float>(0), {saved_0.stride(0), 0}, false),
+        load<2>(&size_1, {0, 0}, false),
+        store<2>(grad_x.at<float>(0), {grad_x.stride(0), grad_x.stride(1)}),
+    };
+    const Size kept[] = {sizeof(double), sizeof(double)};
+    const Operand<2> results[] = {
+        store<2>(grad_weight.at<float>(0), {0, grad_weight.stride(0)}),
+        store<2>(grad_bias.at<float>(0), {0, grad_bias.stride(0)}),
+    };
+    fold_columns<0, 1>(extents, operands, kept, results, 4666, layer_norm_backward_row, {layer_norm_backward_row_start, layer_norm_backward_row_combine, layer_norm_backward_row_end});
+  }
+  made[0] = static_cast<Tensor&&>(grad_x);
+  made[1] = static_cast<Tensor&&>(grad_weight);
+  made[2] = static_cast<Tensor&&>(grad_bias);
+  return true;
+}
+
+static void layer_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t) {
+  const Tensor given[] = {take(stack[0]), take(stack[1]), take(stack[2]), take(stack[3]), take(stack[4])};
+  const Size sizes[] = {0};
+  Tensor made[3];
+  finish(stack, layer_norm_backward(given, sizes, made), made);
+}
+
+static const Registration registration(
+    "layer_norm_backward_45014463fafd(Tensor x, Tensor weight, Tensor saved_0, Tensor saved_1, Tensor grad_output) -> (Tensor, Tensor, Tensor)",
+    "layer_norm_backward_45014463fafd", layer_norm_backward_on_stack);
+
+}  // namespace opwright::emitted

@@ -1,0 +1,107 @@
+#include "opwright/kernel.h"
+
+namespace opwright::emitted {
+
+static void layer_norm_forward_row(Size count, void* const* row) {
+  const float* x_row = static_cast<const float*>(row[0]);
+  const int64_t size = *static_cast<const int64_t*>(row[1]);
+  const float* weight_row = static_cast<const float*>(row[2]);
+  const float* bias_row = static_cast<const float*>(row[3]);
+  float* saved_1 = static_cast<float*>(row[4]);
+  float* saved_0 = static_cast<float*>(row[5]);
+  float* output_row = static_cast<float*>(row[6]);
+  double saved_1_sum_so_far = 0;
+  for (Size begin = 0; begin < count; begin += sum_run) {
+  const Size end = least(begin + sum_run, count);
+  float saved_1_sum_part = 0;
+#pragma omp simd reduction(+ : saved_1_sum_part)
+  for (Size j = begin; j < end; ++j) {
+    const float x = x_row[j];
+    saved_1_sum_part += x;
+  }
+  saved_1_sum_so_far += saved_1_sum_part;
+  }
+  const float saved_1_sum = static_cast<float>(saved_1_sum_so_far);
+  const float div_saved_1 = saved_1_sum / static_cast<float>(size);
+  double saved_0_sum_so_far = 0;
+  for (Size begin = 0; begin < count; begin += sum_run) {
+  const Size end = least(begin + sum_run, count);
+  float saved_0_sum_part = 0;
+#pragma omp simd reduction(+ : saved_0_sum_part)
+  for (Size j = begin; j < end; ++j) {
+    const float x = x_row[j];
+    const float sub = x - div_saved_1;
+    saved_0_sum_part += sub * sub;
+  }
+  saved_0_sum_so_far += saved_0_sum_part;
+  }
+  const float saved_0_sum = static_cast<float>(saved_0_sum_so_far);
+  const float div_saved_0 = saved_0_sum / static_cast<float>(size);
+  const float add_1 = div_saved_0 + 1e-05f;
+  const float rsqrt_1 = rsqrt(add_1);
+#pragma omp simd
+  for (Size j = 0; j < count; ++j) {
+    const float x = x_row[j];
+    const float sub = x - div_saved_1;
+    const float weight = weight_row[j];
+    const float bias = bias_row[j];
+    output_row[j] = sub * rsqrt_1 * weight + bias;
+  }
+  *saved_1 = saved_1_sum;
+  *saved_0 = saved_0_sum;
+}
+
+static bool layer_norm_forward(const Tensor* given, const Size* sizes, Tensor* made) {
+  const Tensor& x = given[0];
+  const Tensor& weight = given[1];
+  const Tensor& bias = given[2];
+  const bool known = x.is(float32, 2) && weight.is(float32, 1) && bias.is(float32, 1);
+  if (!known) return false;
+  const Size x_size_0 = x.size(0);
+  const Size x_size_1 = x.size(1);
+  const Size weight_size_0 = weight.size(0);
+  const Size bias_size_0 = bias.size(0);
+  const bool valid = x_size_0 >= 2 && x_size_1 >= 2 && x_size_1 == weight_size_0 && weight_size_0 == bias_size_0 &&
+      weight_size_0 == x_size_1 && bias_size_0 == x_size_1;
+  if (!valid) return false;
+  const Size size = x_size_1;
+  const Size saved_1_sizes[] = {x_size_0, 1};
+  Tensor saved_1 = allocate(float32, sizeof(float), saved_1_sizes, 2);
+  if (!saved_1) return false;
+  const Size saved_0_sizes[] = {x_size_0, 1};
+  Tensor saved_0 = allocate(float32, sizeof(float), saved_0_sizes, 2);
+  if (!saved_0) return false;
+  const Size output_sizes[] = {x_size_0, x_size_1};
+  Tensor output = allocate(float32, sizeof(float), output_sizes, 2);
+  if (!output) return false;
+  {
+    const Size extents[] = {x_size_0, x_size_1};
+    const Operand<2> operands[] = {
+        load<2>(x.at<const float>(0), {x.stride(0), x.stride(1)}),
+        load<2>(&size, {0, 0}, false),
+        load<2>(weight.at<const float>(0), {0, weight.stride(0)}),
+        load<2>(bias.at<const float>(0), {0, bias.stride(0)}),
+        store<2>(saved_1.at<float>(0), {saved_1.stride(0), 0}, false),
+        store<2>(saved_0.at<float>(0), {saved_0.stride(0), 0}, false),
+        store<2>(output.at<float>(0), {output.stride(0), output.stride(1)}),
+    };
+    for_each_whole_row<1>(extents, operands, 7000, layer_norm_forward_row);
+  }
+  made[0] = static_cast<Tensor&&>(output);
+  made[1] = static_cast<Tensor&&>(saved_0);
+  made[2] = static_cast<Tensor&&>(saved_1);
+  return true;
+}
+
+static void layer_norm_forward_on_stack(StableIValue* stack, uint64_t, uint64_t) {
+  const Tensor given[] = {take(stack[0]), take(stack[1]), take(stack[2])};
+  const Size sizes[] = {0};
+  Tensor made[3];
+  finish(stack, layer_norm_forward(given, sizes, made), made);
+}
+
+static const Registration registration(
+    "layer_norm_forward_041b9c96105d(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
+    "layer_norm_forward_041b9c96105d", layer_norm_forward_on_stack);
+
+}  // namespace opwright::emitted

@@ -1,0 +1,70 @@
+#include "opwright/kernel.h"
+
+namespace opwright::emitted {
+
+static void softmax_backward_row(Size count, void* const* row) {
+  const float* grad_output_row = static_cast<const float*>(row[0]);
+  const float* saved_output_0_row = static_cast<const float*>(row[1]);
+  float* grad_x_row = static_cast<float*>(row[2]);
+  double sum_sum_so_far = 0;
+  for (Size begin = 0; begin < count; begin += sum_run) {
+  const Size end = least(begin + sum_run, count);
+  float sum_sum_part = 0;
+#pragma omp simd reduction(+ : sum_sum_part)
+  for (Size j = begin; j < end; ++j) {
+    const float grad_output = grad_output_row[j];
+    const float saved_output_0 = saved_output_0_row[j];
+    const float mul = grad_output * saved_output_0;
+    sum_sum_part += mul;
+  }
+  sum_sum_so_far += sum_sum_part;
+  }
+  const float sum_sum = static_cast<float>(sum_sum_so_far);
+#pragma omp simd
+  for (Size j = 0; j < count; ++j) {
+    const float grad_output = grad_output_row[j];
+    const float saved_output_0 = saved_output_0_row[j];
+    const float mul = grad_output * saved_output_0;
+    grad_x_row[j] = mul - saved_output_0 * sum_sum;
+  }
+}
+
+static bool softmax_backward(const Tensor* given, const Size* sizes, Tensor* made) {
+  const Tensor& saved_output_0 = given[0];
+  const Tensor& grad_output = given[1];
+  const bool known = saved_output_0.is(float32, 2) && grad_output.is(float32, 2);
+  if (!known) return false;
+  const Size saved_output_0_size_0 = saved_output_0.size(0);
+  const Size saved_output_0_size_1 = saved_output_0.size(1);
+  const Size grad_output_size_0 = grad_output.size(0);
+  const Size grad_output_size_1 = grad_output.size(1);
+  const bool valid = grad_output_size_0 == saved_output_0_size_0 && grad_output_size_1 == saved_output_0_size_1;
+  if (!valid) return false;
+  const Size grad_x_sizes[] = {saved_output_0_size_0, saved_output_0_size_1};
+  Tensor grad_x = allocate(float32, sizeof(float), grad_x_sizes, 2);
+  if (!grad_x) return false;
+  {
+    const Size extents[] = {saved_output_0_size_0, saved_output_0_size_1};
+    const Operand<2> operands[] = {
+        load<2>(grad_output.at<const float>(0), {grad_output.stride(0), grad_output.stride(1)}),
+        load<2>(saved_output_0.at<const float>(0), {saved_output_0.stride(0), saved_output_0.stride(1)}),
+        store<2>(grad_x.at<float>(0), {grad_x.stride(0), grad_x.stride(1)}),
+    };
+    for_each_whole_row<1>(extents, operands, 25454, softmax_backward_row);
+  }
+  made[0] = static_cast<Tensor&&>(grad_x);
+  return true;
+}
+
+static void softmax_backward_on_stack(StableIValue* stack, uint64_t, uint64_t) {
+  const Tensor given[] = {take(stack[0]), take(stack[1])};
+  const Size sizes[] = {0};
+  Tensor made[1];
+  finish(stack, softmax_backward(given, sizes, made), made);
+}
+
+static const Registration registration(
+    "softmax_backward_0b65b8cec67e(Tensor saved_output_0, Tensor grad_output) -> Tensor",
+    "softmax_backward_0b65b8cec67e", softmax_backward_on_stack);
+
+}  // namespace opwright::emitted

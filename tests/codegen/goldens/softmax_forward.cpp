@@ -1,0 +1,74 @@
+#include "opwright/kernel.h"
+
+namespace opwright::emitted {
+
+static void softmax_forward_row(Size count, void* const* row) {
+  const float* x_row = static_cast<const float*>(row[0]);
+  float* output_row = static_cast<float*>(row[1]);
+  float* exp_1_kept_row = static_cast<float*>(row[2]);
+  int32_t amax_x_maximum_so_far = INT32_MIN;
+#pragma omp simd reduction(max : amax_x_maximum_so_far)
+  for (Size j = 0; j < count; ++j) {
+    const float x = x_row[j];
+    const int32_t amax_x_maximum_next = order_of(x);
+    amax_x_maximum_so_far = amax_x_maximum_next > amax_x_maximum_so_far ? amax_x_maximum_next : amax_x_maximum_so_far;
+  }
+  const float amax_x_maximum = from_order<float>(amax_x_maximum_so_far);
+  double sum_sum_so_far = 0;
+  for (Size begin = 0; begin < count; begin += sum_run) {
+  const Size end = least(begin + sum_run, count);
+  float sum_sum_part = 0;
+#pragma omp simd reduction(+ : sum_sum_part)
+  for (Size j = begin; j < end; ++j) {
+    const float x = x_row[j];
+    const float exp_1 = exp(x - amax_x_maximum);
+    exp_1_kept_row[j] = exp_1;
+    sum_sum_part += exp_1;
+  }
+  sum_sum_so_far += sum_sum_part;
+  }
+  const float sum_sum = static_cast<float>(sum_sum_so_far);
+  const double sum_sum_reciprocal = 1.0 / static_cast<double>(sum_sum);
+#pragma omp simd
+  for (Size j = 0; j < count; ++j) {
+    const float exp_1 = exp_1_kept_row[j];
+    output_row[j] = static_cast<float>(static_cast<double>(exp_1) * sum_sum_reciprocal);
+  }
+}
+
+static bool softmax_forward(const Tensor* given, const Size* sizes, Tensor* made) {
+  const Tensor& x = given[0];
+  const bool known = x.is(float32, 2);
+  if (!known) return false;
+  const Size x_size_0 = x.size(0);
+  const Size x_size_1 = x.size(1);
+  const bool valid = x_size_0 >= 2 && x_size_1 >= 2;
+  if (!valid) return false;
+  const Size output_sizes[] = {x_size_0, x_size_1};
+  Tensor output = allocate(float32, sizeof(float), output_sizes, 2);
+  if (!output) return false;
+  {
+    const Size extents[] = {x_size_0, x_size_1};
+    const Operand<2> operands[] = {
+        load<2>(x.at<const float>(0), {x.stride(0), x.stride(1)}),
+        store<2>(output.at<float>(0), {output.stride(0), output.stride(1)}),
+        scratch<2, float>(),
+    };
+    for_each_whole_row<1>(extents, operands, 12173, softmax_forward_row);
+  }
+  made[0] = static_cast<Tensor&&>(output);
+  return true;
+}
+
+static void softmax_forward_on_stack(StableIValue* stack, uint64_t, uint64_t) {
+  const Tensor given[] = {take(stack[0])};
+  const Size sizes[] = {0};
+  Tensor made[1];
+  finish(stack, softmax_forward(given, sizes, made), made);
+}
+
+static const Registration registration(
+    "softmax_forward_d379b09b4c66(Tensor x) -> Tensor",
+    "softmax_forward_d379b09b4c66", softmax_forward_on_stack);
+
+}  // namespace opwright::emitted
