@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-import types
-import unittest
 import warnings
 from collections.abc import Iterator
 from functools import cache
@@ -15,14 +11,13 @@ import torch
 from torch import nn
 from torch.nn.modules.lazy import LazyModuleMixin
 
+from tests.torch_tables import stand_in_for_expecttest
+
 
 @cache
 def modules() -> dict[str, Any]:
     """PyTorch's table, by name."""
-    if importlib.util.find_spec("expecttest") is None:  # torch's own tests need it, their tables do not
-        stand_in: Any = types.ModuleType("expecttest")
-        stand_in.TestCase = unittest.TestCase
-        sys.modules.setdefault("expecttest", stand_in)
+    stand_in_for_expecttest()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from torch.testing._internal.common_modules import module_db

@@ -82,7 +82,6 @@ def test_kernels_serve(name: str, training: bool) -> None:
 
 REFERENCES = {
     "cumulative average": (lambda: nn.BatchNorm1d(8, momentum=None), lambda: [_rows(6, 8)]),
-    "spectral norm": (lambda: parametrizations.spectral_norm(nn.Linear(8, 5)), lambda: [_rows(6, 8)]),
     "identity": (nn.Identity, lambda: [_rows(6, 8)]),
 }
 

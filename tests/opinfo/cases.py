@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-import types
-import unittest
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,9 +13,9 @@ from torch.utils._pytree import tree_leaves
 
 from opwright.samples import Sample
 from opwright.tracing.signature import Kind, Parameter, Signature
+from tests.torch_tables import stand_in_for_expecttest
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
-
 
 _UNDEFINED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"}
 
@@ -54,10 +50,7 @@ class Case:
 @cache
 def operations() -> dict[str, Any]:
     """PyTorch's table of operations, by name and variant."""
-    if importlib.util.find_spec("expecttest") is None:  # torch's own tests need it, their tables do not
-        stand_in: Any = types.ModuleType("expecttest")
-        stand_in.TestCase = unittest.TestCase
-        sys.modules["expecttest"] = stand_in
+    stand_in_for_expecttest()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from torch.testing._internal import common_methods_invocations as table

@@ -83,7 +83,9 @@ def _shift_left(x: Array, y: Array) -> Array:
 def _shift_right(x: Array, y: Array) -> Array:
     """Zero or minus one, by the sign, where all bits are shifted out."""
     last = 8 * x.dtype.itemsize - 1
-    return np.right_shift(x, np.where((y < 0) | (y > last), last, y)).astype(x.dtype)
+    out = (y < 0) | (y > last)
+    shifted = np.right_shift(x, np.where(out, last, y)).astype(x.dtype)
+    return np.where(out, np.zeros_like(x), shifted) if x.dtype.kind == "u" else shifted
 
 
 def _elementwise(function: Callable[[float], float]) -> Callable[[Array], Array]:

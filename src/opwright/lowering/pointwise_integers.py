@@ -30,7 +30,10 @@ def floored_quotient(x: Expression, y: Expression) -> Expression | None:
     """The integer quotient, rounded towards minus infinity."""
     if not _is_safe_divisor(y):
         return None
-    return apply("divide", apply("subtract", x, apply("remainder", x, y)), y)
+    quotient = apply("divide", x, y)  # one less where something is left and the signs differ; nothing here overflows
+    left = apply("not_equal", apply("multiply", quotient, y), x)
+    opposite = apply("not_equal", apply("less", x, like(x, 0)), apply("less", y, like(y, 0)))
+    return apply("where", apply("logical_and", left, opposite), apply("subtract", quotient, like(x, 1)), quotient)
 
 
 def remainder(x: Expression, y: Expression) -> Expression | None:

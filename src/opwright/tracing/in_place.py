@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
 from torch._ops import OpOverload
 
 aten = torch.ops.aten
+_TORCH = str(Path(torch.__file__).parent)
+_OPWRIGHT = str(Path(__file__).parents[1])
+
+
+def is_called_by_torch() -> bool:
+    """Whether the operation under way is part of one of torch's functions.
+
+    Those give the same values at every layout, whatever they change in place on the way.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_OPWRIGHT):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename.startswith(_TORCH)
 
 
 @dataclass(frozen=True, slots=True)

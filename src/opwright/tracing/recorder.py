@@ -7,7 +7,7 @@ PyTorch's own derivative formulas.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,7 +23,7 @@ from torch.utils._pytree import arg_tree_leaves
 from opwright.errors import NoKernel, UndeclaredMutation, UntraceableReference
 from opwright.ir.call_traits import CHECKS, RANDOM
 from opwright.tracing.decompositions import OWN_DECOMPOSITIONS
-from opwright.tracing.in_place import SeenThrough, functional_of, views_of, without_out, written_by
+from opwright.tracing.in_place import SeenThrough, functional_of, is_called_by_torch, views_of, without_out, written_by
 from opwright.tracing.lean_torch import core_decompositions
 from opwright.tracing.numbers import NUMBER, NumberTable
 from opwright.tracing.sizes import SizeTable
@@ -218,7 +218,7 @@ class Recorder(TorchDispatchMode):
         functional, aliases = functional_of(func), self._aliases(target)
         if functional is None or not aliases:
             raise NoKernel(f"the function modifies a tensor in place ({func.name()})")
-        if self._watching and not self._is_fresh(target, aliases):
+        if self._watching and not is_called_by_torch():
             self.needs_row_major = True  # whether a tensor is in the memory of another may depend on its layout
         if torch.Tag.inplace_view in func.tags:
             return self._record_reshaping_in_place(func, functional, args, kwargs)
@@ -311,12 +311,6 @@ class Recorder(TorchDispatchMode):
                 raise NoKernel("the function modifies a tensor in place that is seen in several ways")
             renewed[id(alias)] = seen.of(renewed[id(seen.source)])
         return renewed
-
-    def _is_fresh(self, target: torch.Tensor, aliases: Sequence[torch.Tensor]) -> bool:
-        """Whether a tensor was computed and is seen in one way only, and so is in memory of its own at any layout."""
-        node = self._nodes[id(target)]
-        spared_elsewhere = node.target is aten.clone.default and "memory_format" in node.kwargs  # contiguous, reshape
-        return not spared_elsewhere and all(self._nodes[id(alias)] is node for alias in aliases)
 
     def _aliases(self, tensor: Any) -> list[torch.Tensor]:
         """All recorded tensors in the memory of a temporary; none if one of them is an input."""

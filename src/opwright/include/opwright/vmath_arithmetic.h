@@ -76,7 +76,9 @@ OPWRIGHT_INLINE T shift_left(T x, T y) {
 template <class T>
 OPWRIGHT_INLINE T shift_right(T x, T y) {
   constexpr T last = 8 * sizeof(T) - 1;
-  return static_cast<T>(x >> ((y < 0) | (y > last) ? last : y));
+  const bool out = (y < 0) | (y > last);
+  const T shifted = static_cast<T>(x >> (out ? last : y));
+  return out && T(-1) > T(0) ? T(0) : shifted;
 }
 
 /// C's fmod, exact: the sign of x.
