@@ -108,7 +108,7 @@ POINTWISE_SAMPLES: dict[Any, Call] = {
     aten.copy: lambda x, y: aten.copy.default(x.detach(), y.detach()),
     aten.full: lambda x: torch.full(x.shape, 3, dtype=torch.float32),
     aten.full_like: lambda x: torch.full_like(x, 1.5),
-    aten.empty_permuted: lambda x: aten.copy.default(torch.empty_like(x), x),
+    aten.empty_permuted: lambda x: torch.where(torch.ones_like(x, dtype=torch.bool), x, torch.empty_like(x)),
 }
 
 # Where a divisor or exponent must be a number, for a kernel to take an operation on integers.
