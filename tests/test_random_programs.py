@@ -87,13 +87,13 @@ def check(seed: int, settings: Settings, *, resized: bool) -> None:
         raise
 
 
-@pytest.mark.parametrize("seed", range(1000, 1024))
+@pytest.mark.parametrize("seed", range(1000, 1200))
 def test_random_program(seed: int, settings: Settings) -> None:
     check(seed, settings, resized=seed % 4 == 0)
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("block", range(100))
+@pytest.mark.parametrize("block", range(250))
 def test_many_random_programs(block: int, tmp_path: Path) -> None:
     for seed in range(block * 20 + 2000, block * 20 + 2020):
         check(seed, quiet_settings(tmp_path / "cache"), resized=True)
