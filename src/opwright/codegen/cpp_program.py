@@ -221,7 +221,7 @@ def _call(call: Call) -> Iterable[str]:
     yield f"StableIValue {stack}[{slots}] = {{{operands}}};"
     yield f'if (!call("{call.function}", "{call.overload}", {stack})) return false;'
     for position, target in enumerate(call.targets):
-        yield f"Tensor {target.name} = take({stack}[{position}]);"
+        yield f"Tensor {target.name} = take_result({stack}[{position}]);"
 
 
 def _operand(operand: Operand, tensor: str) -> str:

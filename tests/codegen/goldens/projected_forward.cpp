@@ -32,7 +32,7 @@ static bool projected_forward(const Tensor* given, const Size* sizes, Tensor* ma
   const Tensor permute_weight = weight.view(permute_weight_sizes, permute_weight_strides, 0);
   StableIValue mm_stack[2] = {pass(slice), pass(permute_weight)};
   if (!call("aten::mm", "", mm_stack)) return false;
-  Tensor mm = take(mm_stack[0]);
+  Tensor mm = take_result(mm_stack[0]);
   const Size output_sizes[] = {x_size_0, weight_size_0};
   Tensor output = allocate(float32, sizeof(float), output_sizes, 2);
   if (!output) return false;
@@ -56,7 +56,7 @@ static void projected_forward_on_stack(StableIValue* stack, uint64_t, uint64_t) 
 }
 
 static const Registration registration(
-    "projected_forward_b4934aad8312(Tensor x, Tensor weight) -> Tensor",
-    "projected_forward_b4934aad8312", projected_forward_on_stack);
+    "projected_forward_2502ef296172(Tensor x, Tensor weight) -> Tensor",
+    "projected_forward_2502ef296172", projected_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -76,6 +76,16 @@ inline Tensor row_major(Tensor&& tensor) {
 }
 inline Tensor take(StableIValue value) { return Tensor(reinterpret_cast<AtenTensorHandle>(value)); }
 
+// A result of a library operation; one that it leaves undefined is none, and asking for its sizes would raise inside torch.
+inline Tensor take_result(StableIValue value) {
+  const AtenTensorHandle handle = reinterpret_cast<AtenTensorHandle>(value);
+  bool defined = true;
+  if (handle) aoti_torch_is_defined(handle, &defined);
+  if (defined) return Tensor(handle);
+  aoti_torch_delete_tensor_object(handle);
+  return Tensor();
+}
+
 // Hand back the results, or, when the operator declines, undefined tensors: the caller then runs the reference.
 template <int made_count>
 inline void finish(StableIValue* stack, bool done, Tensor (&made)[made_count]) {

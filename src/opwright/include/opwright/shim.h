@@ -39,6 +39,7 @@ int32_t aoti_torch_delete_tensor_object(AtenTensorHandle tensor);
 int32_t aoti_torch_new_tensor_handle(AtenTensorHandle tensor, AtenTensorHandle* result);
 int32_t aoti_torch_new_uninitialized_tensor(AtenTensorHandle* result);
 int32_t aoti_torch_get_data_ptr(AtenTensorHandle tensor, void** result);
+int32_t aoti_torch_is_defined(AtenTensorHandle tensor, bool* defined);
 int32_t aoti_torch_get_dim(AtenTensorHandle tensor, int64_t* result);
 int32_t aoti_torch_get_sizes(AtenTensorHandle tensor, int64_t** result);
 int32_t aoti_torch_get_strides(AtenTensorHandle tensor, int64_t** result);
