@@ -12,17 +12,13 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from by_hand import Function, same_kernels
 from scorecard import Options, Row, Scorecard, Target, medians_us, run_script
 
 import opwright
 from opwright.benchmark.stopwatch import Thunk
-from opwright.binding.kernel import load_kernel
-from opwright.settings import Settings
-from opwright.toolchain.build import build
 
 MOST_OF_A_FUNCTION = 1.0
-
-Function = Callable[..., Any]
 
 
 @opwright.operator(samples=opwright.shapes("N", "N", N=8))
@@ -46,32 +42,11 @@ class ComposedFunction(torch.autograd.Function):
         return incoming * y * (1 - hidden * hidden), incoming * hidden
 
 
-def same_kernels() -> Callable[..., torch.Tensor]:
-    """The same, by hand, around the kernels of the operator."""
-    plan = gated.derivation().plan
-    assert plan.saved.arguments == (0, 1)
-    assert not plan.saved.sizes
-    paths = build(plan.sources, Settings.from_environment())
-    forward_kernel, backward_kernel = map(load_kernel, paths, (source.name for source in plan.sources))
-
-    class KernelFunction(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: torch.Tensor, y: torch.Tensor) -> Any:
-            ctx.save_for_backward(x, y)
-            return forward_kernel(x, y)
-
-        @staticmethod
-        def backward(ctx: Any, incoming: torch.Tensor) -> Any:
-            return backward_kernel(*ctx.saved_tensors, incoming)
-
-    return KernelFunction.apply
-
-
 def measure(options: Options) -> Scorecard:
     """Time the call without gradients, the call that records, and the call with its backward pass."""
     functions: dict[str, Function] = {
         "opwright": gated,
-        "Function, same kernels": same_kernels(),
+        "Function, same kernels": same_kernels(gated),
         "Function, torch operations": ComposedFunction.apply,
         "eager": gated.reference,
     }

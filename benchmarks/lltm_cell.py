@@ -13,14 +13,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from by_hand import function_around, same_kernels
 from example_operators import example_operator
 from scorecard import Options, Row, Scorecard, Target, geometric_mean, medians_us, run_script
 
-from opwright import Operator
 from opwright.benchmark.stopwatch import Thunk
-from opwright.binding.kernel import load_kernel
-from opwright.settings import Settings
-from opwright.toolchain.build import build
 
 SIZES = ((16, 128), (64, 128), (256, 1024), (1024, 4096))
 LEAST_SPEEDUP = 2.5
@@ -47,7 +44,7 @@ def _row(batch: int, state: int, options: Options) -> Row:
     ways = {"opwright": training(cell), "eager": training(cell.reference)}
     if not options.quick:
         ways["compile"] = training(_compiled(cell.reference))
-        ways["same kernels"] = training(_same_kernels(cell))
+        ways["same kernels"] = training(same_kernels(cell))
         ways["no work"] = training(_no_work(tensors))
     ways["opwright"]()
     assert cell.last_rung == "cpp", f"served by {cell.last_rung}"
@@ -63,32 +60,9 @@ def _compiled(reference: Callable[..., Any]) -> Callable[..., Any]:
     return torch.compile(reference, dynamic=False)
 
 
-def _same_kernels(cell: Operator) -> Callable[..., Any]:
-    plan = cell.derivation().plan
-    assert plan.saved.arguments == (0, 1)
-    assert not plan.saved.sizes
-    paths = build(plan.sources, Settings.from_environment())
-    forward_kernel, backward_kernel = map(load_kernel, paths, (source.name for source in plan.sources))
-    return _function(forward_kernel, backward_kernel)
-
-
 def _no_work(tensors: Sequence[torch.Tensor]) -> Callable[..., Any]:
     gates, old_cell = (tensor.detach() for tensor in tensors)
-    return _function(lambda *_: (old_cell.detach(), old_cell.detach()), lambda *_: (gates, old_cell))
-
-
-def _function(forward_pass: Callable[..., Any], backward_pass: Callable[..., Any]) -> Callable[..., Any]:
-    class Bare(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, gates: torch.Tensor, old_cell: torch.Tensor) -> Any:
-            ctx.save_for_backward(gates, old_cell)
-            return forward_pass(gates, old_cell)
-
-        @staticmethod
-        def backward(ctx: Any, *incoming: torch.Tensor) -> Any:
-            return backward_pass(*ctx.saved_tensors, *incoming)
-
-    return Bare.apply
+    return function_around(lambda *_: (old_cell.detach(), old_cell.detach()), lambda *_: (gates, old_cell))
 
 
 if __name__ == "__main__":

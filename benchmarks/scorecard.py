@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import exp, log
@@ -18,6 +19,7 @@ from rich.text import Text
 from opwright.benchmark.machine import this_machine
 from opwright.benchmark.stopwatch import Plan, Thunk, interleave
 
+os.environ.setdefault("OPWRIGHT_TAPE", "now")  # what is measured is a machine that has it, from the first call on
 _TINY = Plan(slice_ns=100_000, fewest_rounds=3, most_rounds=3)
 _WIDTH_OF_A_FILE = 120
 _CALLS_BEFORE = 5

@@ -30,6 +30,7 @@ def test_emitted_kernels_are_clean(suite: str, tmp_path: Path) -> None:
         "LD_PRELOAD": runtime,
         "ASAN_OPTIONS": "detect_leaks=0",
         "OPWRIGHT_CACHE": str(tmp_path / "cache"),
+        "OPWRIGHT_TAPE": "off",
     }
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *SUITES[suite]]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)

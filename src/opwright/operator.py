@@ -84,7 +84,7 @@ class Operator:
         self._identity = identity or self._fingerprint
         self._arity = len(self._signature.parameters)
         self._names = identifiers([parameter.name for parameter in self._signature.parameters])
-        self._variants = Variants(self._identity, self._arity, self._differentiate)
+        self._variants = Variants(self._identity, self._arity, self._differentiate, self._short_name)
         self._family = Family(
             self._positional, self.name, self._signature, self._names, self._identity, self._make_relative
         )

@@ -6,6 +6,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
+
+TapePolicy = Literal["background", "now", "off"]
+_TAPE_POLICIES: dict[str, TapePolicy] = {"now": "now", "off": "off"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,21 +21,24 @@ class Settings:
         compiler: The C++ compiler to use instead of the one that is found; None to look for one.
         color: Whether terminal output may be coloured.
         notify: Whether to say on stderr that a call is served by the reference, and that a build is under way.
+        tape: When to build the hot path in C++: beside the first calls, before the first of them, or never.
     """
 
     cache_directory: Path
     compiler: str | None = None
     color: bool = True
     notify: bool = True
+    tape: TapePolicy = "background"
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
-        """Read OPWRIGHT_CACHE, XDG_CACHE_HOME, OPWRIGHT_QUIET, CXX and NO_COLOR."""
+        """Read OPWRIGHT_CACHE, XDG_CACHE_HOME, OPWRIGHT_QUIET, OPWRIGHT_TAPE, CXX and NO_COLOR."""
         return cls(
             cache_directory=_cache_directory(environment),
             compiler=environment.get("CXX") or None,
             color="NO_COLOR" not in environment,
             notify=not environment.get("OPWRIGHT_QUIET"),
+            tape=_TAPE_POLICIES.get(environment.get("OPWRIGHT_TAPE", ""), "background"),
         )
 
 

@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 import opwright
+from opwright.binding.variants import Variants
 from tests.operator.against_eager import assert_as_eager, random
 from tests.operator.operators import (
     biased,
@@ -25,6 +26,14 @@ from tests.operator.operators import (
     twins,
     wave,
 )
+
+
+@pytest.fixture(params=["C++", "Python"], autouse=True)
+def path(request, monkeypatch):
+    """Calls are recorded by a tape, or by an autograd.Function where there is none."""
+    if request.param == "Python":
+        monkeypatch.setattr(Variants, "tape", property(lambda _: None, lambda _, tape: None), raising=False)
+    return request.param
 
 
 def both(operator, scenario):
@@ -132,6 +141,11 @@ def test_a_scenario_goes_as_in_eager(scenario, operator):
 
 
 X, Y = random(3, 4), random(3, 4, seed=1)
+
+
+def test_calls_are_recorded_on_the_path_that_is_asked_for(path):
+    name = wave(random(3)).grad_fn.name()
+    assert name == {"C++": "WaveBackward", "Python": "OperatorFunctionBackward"}[path]
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,12 @@ def start(tmp_path):
     compiler = tmp_path / "compiler"
     compiler.write_text(f'#!/bin/sh\ncase "$*" in *.cpp*) echo "$*" >> {log};; esac\nexec g++ "$@"\n')
     compiler.chmod(0o700)
-    environment = {**os.environ, "OPWRIGHT_CACHE": str(tmp_path / "cache"), "CXX": str(compiler)}
+    environment = {
+        **os.environ,
+        "OPWRIGHT_CACHE": str(tmp_path / "cache"),
+        "OPWRIGHT_TAPE": "off",
+        "CXX": str(compiler),
+    }
 
     def start_program(lengths, text=PROGRAM):
         program = tmp_path / f"program_{len(started)}.py"

@@ -10,11 +10,14 @@ import torch
 
 from opwright.benchmark.stopwatch import Plan, Thunk, Timing, interleave
 from opwright.benchmark.timings import Entry
+from opwright.binding.native import native
 from opwright.checking.accuracy import Comparison
 from opwright.checking.calls import exact, fresh, gradients_of, outputs_of, random_gradients, reached, tracked, widened
 from opwright.checking.finding import Fault, Untold, by_the_reference, one_line
 from opwright.checking.subject import Candidate
 from opwright.samples import Sample, tensors_in
+
+_PATIENCE_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,8 @@ def race(
             stopped[name] = Entry(sample.name, name, "wrong", str(fault))
         except Exception as error:
             stopped[name] = Entry(sample.name, name, "absent", one_line(error))
+    tell("wait for the hot path to be built, once on a machine")
+    native.wait(_PATIENCE_S)
     tell("time forward")
     with torch.no_grad():
         forward = interleave({name: runner.forward for name, runner in runners.items()}, plan=plan, finish=finish)

@@ -13,20 +13,20 @@ import torch
 from torch.autograd import forward_ad
 from torch.nn import Parameter
 
-_PLAIN_TYPES = (torch.Tensor, Parameter)
+PLAIN_TYPES = (torch.Tensor, Parameter)
 _dispatch_modes = torch._C._len_torch_dispatch_stack
 _function_modes = torch._C._len_torch_function_stack
 _default_dtype = torch.get_default_dtype  # another one changes what integers and numbers are promoted to
 _function_transforms = torch._C._are_functorch_transforms_active
 _autocast = torch._C._is_any_autocast_enabled
 _jit_trace = torch._C._get_tracing_state
-_compiler = torch.compiler.is_dynamo_compiling
+is_compiling = torch.compiler.is_dynamo_compiling
 
 
 def is_quiet() -> bool:
     """Whether nothing intercepts torch operations on this thread, and numbers are promoted as kernels assume."""
     return not (
-        _compiler()
+        is_compiling()
         or _dispatch_modes()
         or _function_modes()
         or _default_dtype() is not torch.float32
@@ -43,6 +43,6 @@ def are_plain(tensors: Iterable[object]) -> bool:
     Conjugate and negative bits are no matter: torch's dispatcher resolves them before a kernel sees the tensor.
     """
     for tensor in tensors:  # noqa: SIM110 - all() with a generator costs three times as much
-        if type(tensor) not in _PLAIN_TYPES:
+        if type(tensor) not in PLAIN_TYPES:
             return False
     return True

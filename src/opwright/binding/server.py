@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from opwright.binding.autograd import Chosen, Declined, apply, run_forward
-from opwright.binding.environment import are_plain, is_quiet
+from opwright.binding.environment import are_plain, is_compiling, is_quiet
 from opwright.binding.kinds import Key, are_constants
 from opwright.binding.numbers import Numbers, constants_of, numbers_in
 from opwright.binding.rungs import RungName
@@ -65,17 +65,16 @@ class Server:
         """Serve a call; a pinned one raises where another would run the reference."""
         if kwargs or len(args) != self._arity:
             args = self._signature.bind(args, kwargs)
-        if self._only_tensors and self._variants.plain and is_quiet() and are_plain(args):
-            try:
-                if _is_grad_enabled():  # `_run`, written out: a tenth of a microsecond for each function less
-                    mask = tuple([tensor.requires_grad for tensor in args])
-                    if True in mask:
-                        result = apply(self._served.get((mask, ()), ()), *args)
-                        self.last_rung = "cpp"
-                        return result
-                return self._run_forward(args, ())
-            except (Declined, NotImplementedError):  # torch finds no kernel for a nested tensor
-                pass
+        try:
+            if (tape := self._variants.tape) is not None and not is_compiling():
+                result = tape(*args)
+                if result is not None:
+                    self.last_rung = "cpp"
+                    return result
+            elif self._only_tensors and self._variants.plain and is_quiet() and are_plain(args):
+                return self._run(args, ())
+        except (Declined, NotImplementedError):  # torch finds no kernel for a nested tensor
+            pass
         return self._serve_slowly(args, pinned=pinned)
 
     def serve_below_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 
 from opwright.binding.kinds import Key, kind_of
+from opwright.binding.native import native
+from opwright.binding.tape import Tape, make_tape
 from opwright.binding.variant import Differentiate, Plan, Variant, load_variant
 from opwright.errors import NoKernel, OpwrightError, TracingFailed
 from opwright.settings import Settings
@@ -30,15 +32,28 @@ class Variants:
     Attributes:
         plain: Whether every variant returns what its kernel gives, as it is.
         by_call: The variants for each way of calling.
+        tape: Runs calls in C++; None as long as there is no way to.
     """
 
-    def __init__(self, identity: Callable[[], str | None], arity: int, differentiate: Differentiate) -> None:
+    def __init__(self, identity: Callable[[], str | None], arity: int, differentiate: Differentiate, name: str) -> None:
         self._identity = identity
         self._load = functools.partial(load_variant, arity=arity, differentiate=differentiate)
+        self._make_tape = functools.partial(make_tape, name=name, arity=arity)
+        self._native: Any = None
         self._lock = threading.RLock()
         self._refusals: dict[Key, OpwrightError] = {}
         self.plain = True
         self.by_call: dict[Key, list[Variant]] = {}
+        self.tape: Tape | None = None
+
+    def equip(self, native: Any) -> None:
+        """Run calls in C++ from now on, where the extension module can."""
+        with self._lock:
+            self._native = native
+            self._wind()
+
+    def _wind(self) -> None:
+        self.tape = self._make_tape(self._native, self.by_call) if self._native and self.plain else None
 
     def add(
         self,
@@ -83,7 +98,10 @@ class Variants:
                 raise self._refuse(kind, refusal) from None
             self.plain = self.plain and variant.plain
             self.by_call[way] = [variant, *known]
-            return recorded is None
+            self._wind()
+        if self._native is None:
+            native.equip(self, settings)
+        return recorded is None
 
     def _derived(self, kind: Key, settings: Settings, derive: Callable[[], Plan]) -> Variant:
         plan = derive()

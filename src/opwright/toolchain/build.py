@@ -55,6 +55,13 @@ def build(sources: Sequence[Source], settings: Settings, *, timeout_s: float = C
     return tuple(cache.library(recipe) for recipe in recipes)
 
 
+def build_recipe(recipe: Recipe, arguments: tuple[str, ...], cache: LibraryCache, timeout_s: float) -> None:
+    """Build one recipe with further arguments, saying nothing, unless another process does it meanwhile."""
+    with refusing_os_errors(cache.root):
+        cache.sweep()
+        _make((recipe,), arguments, cache, timeout_s, Notice(wanted=False))
+
+
 def _link_against(library: Path) -> tuple[str, ...]:
     """Need a library for its name alone, and the standard ones that follow only if they are used."""
     return "-Wl,--no-as-needed", str(library), "-Wl,--as-needed"

@@ -78,6 +78,10 @@ class LibraryCache:
         self._replace(kept, built)
         return kept / f"{recipe.source.name}.cpp"
 
+    def has_failed(self, recipe: Recipe) -> bool:
+        """Say whether a build that failed was kept."""
+        return (self.root / "failed" / recipe.key).exists()
+
     def sweep(self) -> None:
         """Remove what builds that were killed have left: the directories whose lock nobody holds."""
         for leftover in subdirectory(self.root, "building").iterdir():

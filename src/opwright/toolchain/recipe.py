@@ -44,13 +44,13 @@ class Recipe:
 
 def kernel_recipe(source: Source, compiler: Compiler, headers: Mapping[str, str]) -> Recipe:
     """Say how to make a kernel library, given the digests of the headers that it may include."""
-    return _recipe(source, compiler, (*compiler.flags, "-shared"), headers)
+    return recipe(source, compiler, (*compiler.flags, "-shared"), headers)
 
 
 def torch_stub_recipe(compiler: Compiler) -> Recipe:
     """Say how to make the empty library that kernels are linked against in place of libtorch_cpu.so."""
     soname = f"-Wl,-soname,{_TORCH_STUB.name}.so"
-    return _recipe(_TORCH_STUB, compiler, ("-fPIC", "-shared", "-nostdlib", soname), {})
+    return recipe(_TORCH_STUB, compiler, ("-fPIC", "-shared", "-nostdlib", soname), {})
 
 
 def header_digests(include_directory: Path) -> dict[str, str]:
@@ -59,7 +59,8 @@ def header_digests(include_directory: Path) -> dict[str, str]:
     return {header.name: digest(header.read_bytes()) for header in headers}
 
 
-def _recipe(source: Source, compiler: Compiler, flags: tuple[str, ...], headers: Mapping[str, str]) -> Recipe:
+def recipe(source: Source, compiler: Compiler, flags: tuple[str, ...], headers: Mapping[str, str]) -> Recipe:
+    """Say how to make a library with these flags; `headers` are the digests of what its source includes."""
     command = (*compiler.command, *flags)
     facts = {
         "format": _FORMAT,

@@ -1,0 +1,133 @@
+"""The extension module of `native/`: at hand, on its way, or not to be had.
+
+Building it takes some fifteen seconds, once for a version of PyTorch and of Python. Nobody waits for that: the first
+operator that is called starts a process that builds it, and until it is there calls go through Python.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Protocol
+
+from opwright.errors import OpwrightError
+from opwright.settings import Settings
+from opwright.toolchain.extension import Extension
+
+_DIRECTORY = Path(__file__).parents[1] / "native"
+_NAME = "tape"
+_POLL_S = 0.25
+
+
+class Equipped(Protocol):
+    """Somebody who can use the module."""
+
+    def equip(self, native: Any) -> None:
+        """Take it; called once, on any thread."""
+
+
+class Native:
+    """Gives the module of this process to those who can use it.
+
+    Args:
+        directory: Where its sources are: `tape.cpp` and headers.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._lock = threading.Lock()
+        self._module: ModuleType | None = None
+        self._asked = False
+        self._building: threading.Thread | None = None
+        self._waiting: weakref.WeakSet[Equipped] = weakref.WeakSet()
+
+    def equip(self, user: Equipped, settings: Settings) -> None:
+        """Give the module to somebody, now or when it is there."""
+        if settings.tape == "off":
+            return
+        with self._lock:
+            if self._module is None and not self._asked:
+                self._asked = True
+                self._ask(Extension(self._directory, _NAME, settings))
+            if self._module is None:
+                self._waiting.add(user)
+                return
+        user.equip(self._module)
+
+    def wait(self, patience_s: float) -> None:
+        """Wait for a build that is under way."""
+        if self._building is not None:
+            self._building.join(patience_s)
+
+    def _ask(self, extension: Extension) -> None:
+        try:
+            if extension.settings.tape == "now":
+                extension.build()
+            path = extension.find()
+            if path is not None:
+                self._module = _load(path)
+            elif not extension.was_refused() and sys.executable:
+                self._building = threading.Thread(target=self._await, args=(extension,), daemon=True)
+                self._building.start()
+        except (OpwrightError, ImportError, OSError):
+            return  # calls go through Python, which is right too
+
+    def _await(self, extension: Extension) -> None:
+        """Wait until it is built, by a process that outlives this one or by somebody else; give it to all who wait."""
+        try:
+            path = extension.find()
+            while path is None and not extension.was_refused():
+                if not extension.is_being_built():
+                    _build_elsewhere(self._directory, extension.settings).wait()
+                time.sleep(_POLL_S)
+                path = extension.find()
+            if path is None:
+                return
+            module = _load(path)
+        except (OpwrightError, ImportError, OSError):
+            return
+        with self._lock:
+            self._module = module
+            users = list(self._waiting)
+        for user in users:
+            user.equip(module)
+
+
+native = Native(_DIRECTORY)
+
+
+def _load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("opwright_tape", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _build_elsewhere(directory: Path, settings: Settings) -> subprocess.Popen[bytes]:
+    """Start a process of low priority that builds the module and says nothing."""
+    environment = {**os.environ, "OPWRIGHT_CACHE": str(settings.cache_directory)}
+    if settings.compiler:
+        environment["CXX"] = settings.compiler
+    return subprocess.Popen(
+        [sys.executable, "-c", f"from opwright.binding.native import build; build({str(directory)!r})"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+        start_new_session=True,
+    )
+
+
+def build(directory: str) -> None:
+    """Build the module for the settings of the environment, at low priority."""
+    os.nice(10)
+    Extension(Path(directory), _NAME, Settings.from_environment()).build()

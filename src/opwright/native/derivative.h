@@ -1,0 +1,164 @@
+// The node of autograd that stands behind the results of an operator.
+#pragma once
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/autograd/saved_variable.h>
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "route.h"
+
+namespace opwright {
+
+using torch::autograd::Node;
+using torch::autograd::SavedVariable;
+using torch::autograd::variable_list;
+using Arguments = std::vector<at::Tensor>;
+using NodePointer = std::decay_t<decltype(std::declval<torch::autograd::Edge>().function)>;
+
+// Zeros that take one element of memory.
+inline at::Tensor zeros(at::IntArrayRef sizes, const at::TensorOptions& options) {
+  return at::zeros({}, options).expand(sizes);
+}
+
+// Run a kernel on what is on the stack, below autograd.
+inline void run(const c10::OperatorHandle& kernel, torch::jit::Stack& stack) {
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  const at::AutoGradMode no_gradients(false);
+  kernel.callBoxed(stack);
+}
+
+class Derivative : public Node {
+ public:
+  Derivative(std::shared_ptr<const Route> route, const Arguments& arguments)
+      : Node(torch::autograd::collect_next_edges(arguments)), route_(std::move(route)) {
+    if (route_->kept_arguments.size() < arguments.size())
+      for (const at::Tensor& argument : arguments) described_.emplace_back(argument.sizes().vec(), argument.options());
+    for (const auto& [argument, dimension] : route_->sizes) sizes_.push_back(arguments[argument].size(dimension));
+  }
+
+  // Keep what the backward kernel reads. Outputs must know their node by now: that they are its own is not to be a cycle.
+  void keep(const Arguments& arguments, const torch::jit::Stack& made) {
+    kept_.reserve(route_->kept_arguments.size() + route_->kept_results.size());
+    for (int64_t position : route_->kept_arguments) kept_.emplace_back(arguments[position], false);
+    for (int64_t position : route_->kept_results)
+      kept_.emplace_back(made[position].toTensor(), position < route_->outputs);
+  }
+
+  std::string name() const override { return route_->node_name; }
+
+  void release_variables() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (SavedVariable& saved : kept_) saved.reset_data();
+  }
+
+  variable_list apply(variable_list&& incoming) override {
+    const Arguments kept = unpack();
+    variable_list gradients(num_outputs());
+    const Arguments tangents = tangents_of(incoming);
+    if (tangents.empty()) return gradients;
+    if (!at::GradMode::is_enabled() && run_kernel(kept, tangents, gradients)) return gradients;
+    differentiate(kept, tangents, gradients);
+    return gradients;
+  }
+
+ private:
+  Arguments unpack() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Arguments kept;
+    kept.reserve(kept_.size());
+    for (const SavedVariable& saved : kept_) kept.push_back(saved.unpack(getptr()));
+    return kept;
+  }
+
+  // Incoming gradients of the differentiable outputs, zeros for those that got none; empty if none got any.
+  Arguments tangents_of(const variable_list& incoming) {
+    Arguments tangents;
+    bool any = false;
+    for (int64_t position : route_->tangents) {
+      any |= incoming[position].defined();
+      tangents.push_back(incoming[position]);
+    }
+    if (!any) return {};
+    for (size_t k = 0; k < tangents.size(); ++k) {
+      if (tangents[k].defined()) continue;
+      const auto& output = input_metadata(route_->tangents[k]);
+      tangents[k] = zeros(C10_AS_INTARRAYREF_SLOW(output.shape_as_dim_vector()), output.options());
+    }
+    return tangents;
+  }
+
+  // False if it declines, because torch refused it an allocation.
+  bool run_kernel(const Arguments& kept, const Arguments& tangents, variable_list& gradients) {
+    torch::jit::Stack stack;
+    stack.reserve(route_->reads.size() + tangents.size() + sizes_.size());
+    for (int64_t position : route_->reads) stack.emplace_back(kept[position]);
+    for (const at::Tensor& tangent : tangents) stack.emplace_back(tangent);
+    for (int64_t size : sizes_) stack.emplace_back(size);
+    run(*route_->backward, stack);
+    if (!stack[0].toTensor().defined()) return false;
+    for (size_t k = 0; k < stack.size(); ++k) gradients[route_->gradients[k]] = std::move(stack[k]).toTensor();
+    return true;
+  }
+
+  // The backward pass as an operator of its own, in Python: what runs under `create_graph=True`.
+  void differentiate(const Arguments& kept, const Arguments& tangents, variable_list& gradients) {
+    const pybind11::gil_scoped_acquire gil;
+    const Arguments arguments = arguments_of(kept);
+    const auto given = pybind11::reinterpret_steal<pybind11::object>(wrapped(arguments));
+    const auto incoming = pybind11::reinterpret_steal<pybind11::object>(wrapped(tangents));
+    const auto found = pybind11::reinterpret_steal<pybind11::object>(
+        PyObject_CallFunctionObjArgs(route_->differentiate.ptr(), given.ptr(), incoming.ptr(), nullptr));
+    if (!found) {
+      python_error error;
+      error.persist();
+      throw std::move(error);
+    }
+    const pybind11::sequence results(found);
+    for (size_t k = 0; k < route_->gradients.size(); ++k) {
+      const pybind11::object gradient = results[k];
+      if (!gradient.is_none()) gradients[route_->gradients[k]] = THPVariable_Unpack(gradient.ptr());
+    }
+  }
+
+  // The arguments of the forward pass; one whose values no gradient depends on comes back as zeros.
+  Arguments arguments_of(const Arguments& kept) const {
+    Arguments arguments;
+    if (described_.empty()) return Arguments(kept.begin(), kept.begin() + route_->kept_arguments.size());
+    for (const auto& [sizes, options] : described_) arguments.push_back(zeros(sizes, options));
+    for (size_t k = 0; k < route_->kept_arguments.size(); ++k) arguments[route_->kept_arguments[k]] = kept[k];
+    return arguments;
+  }
+
+  static PyObject* wrapped(const Arguments& tensors) {
+    PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(tensors.size()));
+    for (size_t k = 0; k < tensors.size(); ++k)
+      PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(k), THPVariable_Wrap(tensors[k]));
+    return tuple;
+  }
+
+  std::shared_ptr<const Route> route_;
+  std::vector<SavedVariable> kept_;
+  std::vector<int64_t> sizes_;
+  std::vector<std::pair<std::vector<int64_t>, at::TensorOptions>> described_;  // empty if all arguments are kept
+};
+
+// Nodes are held by std::shared_ptr up to PyTorch 2.12 and by c10::intrusive_ptr from 2.13 on.
+template <typename Kind = Derivative>
+inline NodePointer new_derivative(const std::shared_ptr<const Route>& route, const Arguments& arguments) {
+  if constexpr (std::is_same_v<NodePointer, std::shared_ptr<Node>>)
+    return NodePointer(new Kind(route, arguments), [](auto* node) { deleteNode(node); });
+  else
+    return c10::make_intrusive<Kind>(route, arguments);
+}
+
+}  // namespace opwright

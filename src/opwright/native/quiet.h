@@ -1,0 +1,25 @@
+// Whether a call is plain, as binding/environment.py asks it: ordinary dense tensors, and nobody listening in.
+#pragma once
+
+#include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/core/Tensor.h>
+#include <c10/core/DefaultDtype.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
+#include <torch/csrc/jit/frontend/tracer.h>
+
+namespace opwright {
+
+inline bool is_quiet() {
+  const auto keys = c10::impl::tls_local_dispatch_key_set();
+  // Autocast is on for a kind of device when its key is no longer excluded.
+  const bool is_autocast = !(c10::autocast_dispatch_keyset - keys.excluded_).empty();
+  const bool is_transformed = keys.included_.has(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
+  return !(is_autocast || is_transformed || c10::impl::TorchDispatchModeTLS::any_modes_set() || at::impl::PythonTorchFunctionTLS::stack_len() > 0 ||
+           c10::get_default_dtype_as_scalartype() != at::kFloat || torch::jit::tracer::isTracing());
+}
+
+// In forward mode there is only one level of tangents.
+inline bool has_tangent(const at::Tensor& tensor) { return tensor._fw_grad(/*level=*/0).defined(); }
+
+}  // namespace opwright

@@ -1,0 +1,81 @@
+"""Extensions: Python modules in C++ against PyTorch's own headers, for one version of both."""
+
+from __future__ import annotations
+
+import platform
+import sysconfig
+from functools import cached_property
+from pathlib import Path
+
+import torch
+
+from opwright.settings import Settings
+from opwright.toolchain.build import build_recipe
+from opwright.toolchain.cache import LibraryCache
+from opwright.toolchain.compiler import find_compiler
+from opwright.toolchain.locks import try_lock
+from opwright.toolchain.recipe import Recipe, recipe
+from opwright.toolchain.records import digest
+from opwright.toolchain.source import Source
+
+_FLAGS = ("-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-w")
+_LIBRARIES = ("c10", "torch", "torch_cpu", "torch_python")
+_BUILD_TIMEOUT_S = 300.0
+
+
+class Extension:
+    """One extension, built or not.
+
+    Args:
+        directory: Where its sources are: `<name>.cpp`, and the headers that it includes.
+        name: What its source is called.
+        settings: Where the cache is, and which compiler to use.
+
+    Every method may raise CompilerMissing, UnsafeCache and CacheUnusable, as `build` of kernels does.
+    """
+
+    def __init__(self, directory: Path, name: str, settings: Settings) -> None:
+        self.settings = settings
+        self._directory = directory
+        self._name = name
+
+    def find(self) -> Path | None:
+        """Return the built module; None if the cache does not hold it."""
+        return self._cache.library(self._recipe) if self._cache.holds(self._recipe) else None
+
+    def build(self) -> None:
+        """Build the module if the cache does not hold it.
+
+        Raises:
+            BuildFailed: The compiler refused it; there may be no headers of Python here.
+        """
+        if self.find() is None:
+            build_recipe(self._recipe, self._arguments(), self._cache, _BUILD_TIMEOUT_S)
+
+    def was_refused(self) -> bool:
+        """Whether the compiler has refused it before."""
+        return self._cache.has_failed(self._recipe)
+
+    def is_being_built(self) -> bool:
+        """Whether somebody builds it at this moment."""
+        with try_lock(self._cache.lock(self._recipe)) as nobody_builds:
+            return not nobody_builds
+
+    @cached_property
+    def _cache(self) -> LibraryCache:
+        return LibraryCache.open(self.settings.cache_directory)
+
+    @cached_property
+    def _recipe(self) -> Recipe:
+        headers = {header.name: digest(header.read_bytes()) for header in sorted(self._directory.glob("*.h"))}
+        facts = {**headers, "python": platform.python_version(), "abi": str(sysconfig.get_config_var("SOABI"))}
+        source = Source(self._name, (self._directory / f"{self._name}.cpp").read_text(encoding="utf-8"))
+        return recipe(source, find_compiler(self.settings), _FLAGS, facts)
+
+    def _arguments(self) -> tuple[str, ...]:
+        """Where to find what it includes, and what it is linked to."""
+        package = Path(torch.__file__).parent
+        headers = package / "include"
+        includes = (self._directory, headers, headers / "torch/csrc/api/include", sysconfig.get_path("include"))
+        libraries = [f"-l{library}" for library in _LIBRARIES]
+        return (*[f"-I{folder}" for folder in includes], f"-L{package / 'lib'}", *libraries)

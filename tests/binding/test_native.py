@@ -1,0 +1,82 @@
+"""The extension module is built beside the first calls, once, and nobody needs it."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from opwright.binding.native import Native
+from opwright.settings import Settings
+
+MODULE = """
+#include <Python.h>
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "opwright_tape"};
+PyMODINIT_FUNC PyInit_opwright_tape() { return PyModule_Create(&definition); }
+"""
+
+
+class User:
+    """Remembers the module that it was given."""
+
+    module = None
+
+    def equip(self, module):
+        self.module = module
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return replace(Settings.from_environment(), cache_directory=tmp_path / "cache", tape="background")
+
+
+@pytest.fixture
+def directory(tmp_path):
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources" / "tape.cpp").write_text(MODULE)
+    return tmp_path / "sources"
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_who_asks_first_goes_on_without_it_and_is_given_it_later(directory, settings):
+    native, user, other = Native(directory), User(), User()
+    native.equip(user, settings)
+    native.equip(other, settings)
+    wait_for(lambda: user.module and other.module)
+    assert user.module is other.module
+    assert user.module.__name__ == "opwright_tape"
+
+
+def test_another_process_finds_it(directory, settings):
+    Native(directory).equip(User(), replace(settings, tape="now"))
+    user = User()
+    Native(directory).equip(user, settings)
+    assert user.module is not None
+
+
+def test_it_is_not_built_where_it_is_off(directory, settings):
+    user = User()
+    Native(directory).equip(user, replace(settings, tape="off"))
+    assert user.module is None
+    assert not settings.cache_directory.exists()
+
+
+def test_what_a_compiler_refused_is_not_tried_again(directory, settings):
+    (directory / "tape.cpp").write_text("no C++")
+    for policy in ("now", "background"):
+        user = User()
+        Native(directory).equip(user, replace(settings, tape=policy))
+        assert user.module is None
+    failed = list((settings.cache_directory / "failed").iterdir())
+    assert len(failed) == 1
+
+
+def test_without_a_compiler_there_is_none(directory, settings):
+    user = User()
+    Native(directory).equip(user, replace(settings, compiler="/nowhere/g++"))
+    assert user.module is None

@@ -1,0 +1,155 @@
+"""A tape runs what it can, and says None where somebody listens in or no kernel is at hand."""
+
+import gc
+import weakref
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.autograd import forward_ad
+from torch.overrides import TorchFunctionMode
+
+import opwright
+
+
+@opwright.operator
+def scaled_product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.tanh(x * y)
+
+
+@opwright.operator
+def noisy(x: torch.Tensor) -> torch.Tensor:
+    return x + torch.rand_like(x)
+
+
+def tensors(*, requires_grad=True):
+    return [torch.randn(3, 4, requires_grad=requires_grad) for _ in range(2)]
+
+
+@pytest.fixture
+def tape():
+    for requires_grad in (True, False):
+        scaled_product(*tensors(requires_grad=requires_grad))
+    return scaled_product._variants.tape
+
+
+def test_the_node_is_called_after_the_operator(tape):
+    assert tape(*tensors()).grad_fn.name() == "ScaledProductBackward"
+
+
+def test_nothing_is_recorded_where_nobody_asks_for_gradients(tape):
+    assert tape(*tensors(requires_grad=False)).grad_fn is None
+    with torch.no_grad():
+        assert tape(*tensors()).grad_fn is None
+
+
+class Function(TorchFunctionMode):
+    pass
+
+
+@pytest.mark.parametrize(
+    "listening",
+    [FakeTensorMode, Function, lambda: torch.autocast("cpu", torch.bfloat16)],
+    ids=["dispatch mode", "function mode", "autocast"],
+)
+def test_it_does_not_play_where_somebody_listens_in(tape, listening):
+    given = tensors()
+    with listening():
+        assert tape(*given) is None
+    assert tape(*given) is not None
+
+
+def test_it_does_not_play_under_another_default_dtype(tape):
+    given = tensors()
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert tape(*given) is None
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    "transform",
+    [torch.vmap, lambda f: torch.func.grad(lambda x: f(x).sum()), lambda f: lambda x: torch.jit.trace(f, x)],
+    ids=["vmap", "grad", "jit.trace"],
+)
+def test_it_does_not_play_under_a_transform(tape, transform):
+    heard = []
+    given = tensors()
+
+    def listen(x):
+        heard.append(tape(*given))
+        return x * 2
+
+    transform(listen)(torch.ones(3))
+    assert heard[0] is None
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_it_does_not_play_for_a_dual_tensor(tape):
+    x, y = tensors()
+    with forward_ad.dual_level():
+        assert tape(forward_ad.make_dual(x, torch.ones_like(x)), y) is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        (torch.ones(3, 4),),
+        (torch.ones(3, 4), 2.0),
+        (torch.ones(3, 4), None),
+        (torch.ones(3, 4), torch.ones(3, 4).as_subclass(type("Own", (torch.Tensor,), {}))),
+        (torch.ones(3, 4), torch.ones(3, 4, dtype=torch.int8)),
+        (torch.ones(3, 4), torch.ones(2, 2, 2, 2)),
+    ],
+    ids=["too few", "a number", "none", "a subclass", "another dtype", "another rank"],
+)
+def test_it_does_not_play_what_it_has_no_kernel_for(tape, given):
+    assert tape(*given) is None
+
+
+def test_it_plays_what_the_conjugate_and_negative_bits_stand_for(tape):
+    x, y = tensors(requires_grad=False)
+    negated = torch.complex(torch.zeros_like(y), -y).conj().imag
+    assert negated.is_neg()
+    torch.testing.assert_close(tape(x, negated), torch.tanh(x * y))
+
+
+def test_random_operators_have_none():
+    """Their backward pass draws the same numbers again, which is done in Python."""
+    noisy(torch.ones(3, requires_grad=True)).sum().backward()
+    assert noisy._variants.tape is None
+
+
+def test_what_was_recorded_dies_with_its_result(tape):
+    given = tensors()
+    middle = [tensor * 2 for tensor in given]
+    result = tape(*middle)
+    gone = [weakref.ref(value) for value in (*middle, result)]
+    gc.disable()
+    try:
+        del middle, result
+        assert [ref() for ref in gone] == [None] * 3
+    finally:
+        gc.enable()
+
+
+def test_a_hook_of_saved_tensors_sees_what_is_kept(tape):
+    packed = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: packed.append(t) or t.clone(), lambda t: t):
+        result = tape(*tensors())
+    assert packed
+    result.sum().backward()
+
+
+def test_a_wrong_gradient_of_the_differentiable_backward_raises(tape, monkeypatch):
+    """An error in Python comes out of the engine as it is."""
+
+    def fail(*_):
+        raise ArithmeticError("from below")
+
+    monkeypatch.setattr(type(scaled_product), "backward_operator", fail)
+    result = tape(*tensors())
+    with pytest.raises(ArithmeticError, match="from below"):
+        result.sum().backward(create_graph=True)
