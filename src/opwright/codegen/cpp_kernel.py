@@ -18,6 +18,9 @@ from opwright.ir.program import Kernel, Store
 _WORK_OF_ONE_THREAD = 280_000
 _LEAST_GRAIN, _MOST_GRAIN = 1024, 262_144
 _TRANSCENDENTAL_COST = 8
+# The same for all kernels of rows, which come in pairs, forward and backward: when one of a pair runs on several threads
+# and the other on one, the idle threads are awake and in the way (10 µs of 34 on two threads of one core).
+_GRAIN_OF_ROWS = 8192
 
 
 def emit_functions(kernel: Kernel, name: str, formulas: Sequence[str], ranges: Set[str]) -> str:
@@ -141,6 +144,8 @@ def _axes_before_fold(kernel: Kernel) -> int:
 
 def grain(kernel: Kernel) -> int:
     """How many elements one thread should have at least."""
+    if kernel.row_axes:
+        return _GRAIN_OF_ROWS
     values = [let.value for let in kernel.lets] + [store.value for store in kernel.stores]
     cost = sum(map(_cost, values))
     return max(_LEAST_GRAIN, min(_MOST_GRAIN, _WORK_OF_ONE_THREAD // max(cost, 1)))

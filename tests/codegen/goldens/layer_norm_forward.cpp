@@ -85,7 +85,7 @@ static bool layer_norm_forward(const Tensor* given, const Size* sizes, Tensor* m
         store<2>(saved_0.at<float>(0), {saved_0.stride(0), 0}, false),
         store<2>(output.at<float>(0), {output.stride(0), output.stride(1)}),
     };
-    for_each_whole_row<1>(extents, operands, 7000, layer_norm_forward_row);
+    for_each_whole_row<1>(extents, operands, 8192, layer_norm_forward_row);
   }
   made[0] = static_cast<Tensor&&>(output);
   made[1] = static_cast<Tensor&&>(saved_0);
@@ -101,7 +101,7 @@ static void layer_norm_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "layer_norm_forward_041b9c96105d(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_forward_041b9c96105d", layer_norm_forward_on_stack);
+    "layer_norm_forward_36b5cae52d5a(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
+    "layer_norm_forward_36b5cae52d5a", layer_norm_forward_on_stack);
 
 }  // namespace opwright::emitted

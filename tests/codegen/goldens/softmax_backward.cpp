@@ -14,8 +14,7 @@ static void softmax_backward_row(Size count, void* const* row) {
   for (Size j = begin; j < end; ++j) {
     const float grad_output = grad_output_row[j];
     const float saved_output_0 = saved_output_0_row[j];
-    const float mul = grad_output * saved_output_0;
-    sum_sum_part += mul;
+    sum_sum_part += grad_output * saved_output_0;
   }
   sum_sum_so_far += sum_sum_part;
   }
@@ -24,8 +23,7 @@ static void softmax_backward_row(Size count, void* const* row) {
   for (Size j = 0; j < count; ++j) {
     const float grad_output = grad_output_row[j];
     const float saved_output_0 = saved_output_0_row[j];
-    const float mul = grad_output * saved_output_0;
-    grad_x_row[j] = mul - saved_output_0 * sum_sum;
+    grad_x_row[j] = saved_output_0 * (grad_output - sum_sum);
   }
 }
 
@@ -50,7 +48,7 @@ static bool softmax_backward(const Tensor* given, const Size* sizes, Tensor* mad
         load<2>(saved_output_0.at<const float>(0), {saved_output_0.stride(0), saved_output_0.stride(1)}),
         store<2>(grad_x.at<float>(0), {grad_x.stride(0), grad_x.stride(1)}),
     };
-    for_each_whole_row<1>(extents, operands, 25454, softmax_backward_row);
+    for_each_whole_row<1>(extents, operands, 8192, softmax_backward_row);
   }
   made[0] = static_cast<Tensor&&>(grad_x);
   return true;
@@ -64,7 +62,7 @@ static void softmax_backward_on_stack(StableIValue* stack, uint64_t, uint64_t) {
 }
 
 static const Registration registration(
-    "softmax_backward_0b65b8cec67e(Tensor saved_output_0, Tensor grad_output) -> Tensor",
-    "softmax_backward_0b65b8cec67e", softmax_backward_on_stack);
+    "softmax_backward_766b597e028a(Tensor saved_output_0, Tensor grad_output) -> Tensor",
+    "softmax_backward_766b597e028a", softmax_backward_on_stack);
 
 }  // namespace opwright::emitted
