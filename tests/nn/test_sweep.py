@@ -27,6 +27,7 @@ def test_some(name: str) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of torch, about arguments of its own samples
 @pytest.mark.parametrize("name", sorted(set(modules()) - UNUSABLE))
 def test_all(name: str) -> None:
     _judge(name, most=4)
