@@ -15,8 +15,9 @@ inline bool is_quiet() {
   // Autocast is on for a kind of device when its key is no longer excluded.
   const bool is_autocast = !(c10::autocast_dispatch_keyset - keys.excluded_).empty();
   const bool is_transformed = keys.included_.has(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
-  return !(is_autocast || is_transformed || c10::impl::TorchDispatchModeTLS::any_modes_set() || at::impl::PythonTorchFunctionTLS::stack_len() > 0 ||
-           c10::get_default_dtype_as_scalartype() != at::kFloat || torch::jit::tracer::isTracing());
+  return !(is_autocast || is_transformed || c10::impl::TorchDispatchModeTLS::any_modes_set() ||
+           at::impl::PythonTorchFunctionTLS::stack_len() > 0 || c10::get_default_dtype_as_scalartype() != at::kFloat ||
+           torch::jit::tracer::isTracing());
 }
 
 // In forward mode there is only one level of tangents.

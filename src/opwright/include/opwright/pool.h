@@ -1,8 +1,9 @@
-// Memory for large new tensors, kept for the next one when a tensor is freed.
+// Memory for large new tensors, kept for the next one when a tensor is freed; one pool for all libraries of a process.
 //
-// The C library hands large blocks straight back to the system, and the first touch of fresh memory (a page fault and a
-// page of zeros, every 4 KiB) costs more than a fused kernel does. A block that is kept is marked as free for the system
-// to take whenever it runs short (MADV_FREE), so keeping it costs nobody anything.
+// The C library hands large blocks straight back to the system, smaller ones when they happen to lie at the end of its
+// heap, and the first touch of fresh memory (a page fault and a page of zeros, every 4 KiB) costs more than a fused
+// kernel does. A large block that is kept is marked as free for the system to take whenever it runs short (MADV_FREE), so
+// keeping it costs nobody anything; of smaller ones, for which that would take longer than their kernels, few are kept.
 #pragma once
 #ifdef __linux__
 
@@ -19,8 +20,7 @@ namespace opwright {
 
 class Pool {
  public:
-  static constexpr std::size_t least_bytes = 8u << 20;  // below, the C library keeps memory by itself
-  static constexpr std::size_t kept_bytes = 1024u << 20;  // in each library
+  static constexpr std::size_t least_bytes = 1u << 20;
 
   struct Block {
     char* data;
@@ -29,13 +29,12 @@ class Pool {
 
   // A block of at least that many bytes, beginning at a huge page; no data if the system has none.
   Block take(std::size_t bytes) {
-    bytes = (bytes + huge - 1) / huge * huge;
+    const std::size_t step = bytes < marked_bytes ? least_bytes / 8 : huge;
+    bytes = (bytes + step - 1) / step * step;
     lock();
-    for (int k = 0; k < count_; ++k) {
+    for (int k = count_ - 1; k >= 0; --k) {  // the one freed last is in the caches
       if (blocks_[k].bytes != bytes) continue;
-      const Block found = blocks_[k];
-      blocks_[k] = blocks_[--count_];
-      total_ -= bytes;
+      const Block found = remove(k);
       unlock();
       return found;
     }
@@ -43,22 +42,41 @@ class Pool {
     return map(bytes);
   }
 
+  // Keep a block, and give back to the system those that were kept longest if that is too much.
   void give(Block block) {
+    const bool marked = is_marked(block);
+    if (marked) madvise(block.data, block.bytes, advise_free);
+    Block gone[most_blocks + 1];
+    int gone_count = 0;
     lock();
-    const bool room = count_ < most_blocks && total_ + block.bytes <= kept_bytes;
-    if (room) {
-      madvise(block.data, block.bytes, advise_free);
-      blocks_[count_++] = block;
-      total_ += block.bytes;
+    blocks_[count_++] = block;
+    totals_[marked] += block.bytes;
+    for (int k = 0; k < count_ && (count_ > most_blocks || totals_[marked] > most_bytes(marked));) {
+      if (is_marked(blocks_[k]) == marked || count_ > most_blocks) {
+        gone[gone_count++] = remove(k);
+      } else {
+        ++k;
+      }
     }
     unlock();
-    if (!room) munmap(block.data, block.bytes);
+    for (int k = 0; k < gone_count; ++k) munmap(gone[k].data, gone[k].bytes);
   }
 
  private:
   static constexpr std::size_t huge = 2u << 20;
-  static constexpr int most_blocks = 16;
+  static constexpr std::size_t marked_bytes = 8u << 20;
+  static constexpr int most_blocks = 48;
   static constexpr int read_write = 3, private_anonymous = 0x22, advise_free = 8, advise_huge_pages = 14;
+
+  static bool is_marked(Block block) { return block.bytes >= marked_bytes; }
+  static std::size_t most_bytes(bool marked) { return marked ? 1024u << 20 : 64u << 20; }
+
+  Block remove(int k) {
+    const Block found = blocks_[k];
+    totals_[is_marked(found)] -= found.bytes;
+    for (--count_; k < count_; ++k) blocks_[k] = blocks_[k + 1];
+    return found;
+  }
 
   static Block map(std::size_t bytes) {
     void* const whole = mmap(nullptr, bytes + huge, read_write, private_anonymous, -1, 0);
@@ -77,9 +95,9 @@ class Pool {
   }
   void unlock() { __atomic_clear(&locked_, __ATOMIC_RELEASE); }
 
-  Block blocks_[most_blocks];
+  Block blocks_[most_blocks + 1];  // the one kept longest first
   int count_ = 0;
-  std::size_t total_ = 0;
+  std::size_t totals_[2] = {};  // of blocks that are not marked as free, and of those that are
   bool locked_ = false;
 };
 

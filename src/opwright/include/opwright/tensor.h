@@ -112,7 +112,8 @@ class Tensor {
 };
 
 #ifdef __linux__
-inline Pool& pool() {
+// Visible, so that the first library of a process lends its own to all others.
+__attribute__((visibility("default"))) inline Pool& pool() {
   static Pool* const kept = new Pool;  // never destroyed: tensors may outlive everything else
   return *kept;
 }
