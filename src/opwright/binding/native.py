@@ -82,12 +82,11 @@ class Native:
     def _await(self, extension: Extension) -> None:
         """Wait until it is built, by a process that outlives this one or by somebody else; give it to all who wait."""
         try:
-            path = extension.find()
-            while path is None and not extension.was_refused():
-                if not extension.is_being_built():
-                    _build_elsewhere(self._directory, extension.settings).wait()
+            while extension.is_being_built():
                 time.sleep(_POLL_S)
-                path = extension.find()
+            if extension.find() is None:
+                _build_elsewhere(self._directory, extension.settings).wait()
+            path = extension.find()
             if path is None:
                 return
             module = _load(path)
@@ -114,20 +113,17 @@ def _load(path: Path) -> ModuleType:
 
 def _build_elsewhere(directory: Path, settings: Settings) -> subprocess.Popen[bytes]:
     """Start a process of low priority that builds the module and says nothing."""
-    environment = {**os.environ, "OPWRIGHT_CACHE": str(settings.cache_directory)}
-    if settings.compiler:
-        environment["CXX"] = settings.compiler
+    given = (str(directory), str(settings.cache_directory), settings.compiler)
     return subprocess.Popen(
-        [sys.executable, "-c", f"from opwright.binding.native import build; build({str(directory)!r})"],
+        [sys.executable, "-c", f"from opwright.binding.native import build; build(*{given!r})"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env=environment,
         start_new_session=True,
     )
 
 
-def build(directory: str) -> None:
-    """Build the module for the settings of the environment, at low priority."""
+def build(directory: str, cache_directory: str, compiler: str | None) -> None:
+    """Build the module, at low priority."""
     os.nice(10)
-    Extension(Path(directory), _NAME, Settings.from_environment()).build()
+    Extension(Path(directory), _NAME, Settings(Path(cache_directory), compiler)).build()

@@ -18,8 +18,8 @@ from opwright.ir.program import Kernel, Store
 _WORK_OF_ONE_THREAD = 280_000
 _LEAST_GRAIN, _MOST_GRAIN = 1024, 262_144
 _TRANSCENDENTAL_COST = 8
-# The same for all kernels of rows, which come in pairs, forward and backward: when one of a pair runs on several threads
-# and the other on one, the idle threads are awake and in the way (10 µs of 34 on two threads of one core).
+# The same for all kernels of rows, which come in pairs, forward and backward: when one of a pair runs on several
+# threads and the other on one, the idle threads are awake and in the way (10 µs of 34 on two threads of one core).
 _GRAIN_OF_ROWS = 8192
 
 
