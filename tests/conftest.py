@@ -14,7 +14,7 @@ def pytest_addoption(parser):
 def pytest_configure():
     if _WORKER not in os.environ:
         os.environ["OPWRIGHT_CACHE"] = tempfile.mkdtemp(prefix="opwright-tests-")
-        os.environ["OPWRIGHT_TAPE"] = "now"  # tests ask what users get once it is built
+        os.environ.setdefault("OPWRIGHT_TAPE", "now")  # tests ask what users get once it is built
 
 
 def pytest_unconfigure():
