@@ -143,6 +143,22 @@ def test_a_hook_of_saved_tensors_sees_what_is_kept(tape):
     result.sum().backward()
 
 
+def test_the_differentiable_backward_computes_what_is_asked_for(tape):
+    x, y = tensors()
+    first, second = torch.autograd.grad(tape(x, y).sum(), (x, y), create_graph=True)
+    (alone,) = torch.autograd.grad(tape(x, y).sum(), y, create_graph=True)
+    assert torch.equal(alone, second)
+    expected = torch.autograd.grad(torch.tanh(x * y).sum(), y, create_graph=True)[0]
+    for outer in (x, y):
+        torch.testing.assert_close(
+            torch.autograd.grad(alone.sum(), outer, retain_graph=True),
+            torch.autograd.grad(expected.sum(), outer, retain_graph=True),
+        )
+    names = {backward.name.split("::")[1] for backward in scaled_product._family.backwards}
+    assert names == {"scaled_product_backward_x_y", "scaled_product_backward_y"}
+    assert first is not None
+
+
 def test_a_wrong_gradient_of_the_differentiable_backward_raises(tape, monkeypatch):
     """An error in Python comes out of the engine as it is."""
 

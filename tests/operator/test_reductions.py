@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -98,6 +99,39 @@ def test_pieces_and_tiles(name: str, settings: Settings) -> None:
         for layout in ("row-major", "reversed"):
             assert_accurate(operator, function, LAYOUTS[layout](torch.randn(shape, generator=generator)))
             assert operator.last_rung == "cpp"
+
+
+NOTHING: dict[str, Callable[[Tensor], Tensor]] = {
+    "columns": lambda x: torch.exp(x[1:]).sum(0),
+    "inner columns": lambda x: torch.exp(x[:, 1:]).sum(1),
+    "rows": lambda x: torch.exp(x[:, :, 1:]).sum(-1),
+    "no rows": lambda x: torch.exp(x[1:]).sum(-1),
+    "no columns": lambda x: torch.exp(x[:, :, 1:]).sum(0),
+    "everything": lambda x: torch.exp(x[1:]).sum() + x[:, 1:].sum(),
+    "whole rows": lambda x: torch.softmax(x[:, :, 1:], -1),
+    "no whole rows": lambda x: torch.softmax(x[1:], -1),
+    "norms": lambda x: torch.nn.functional.layer_norm(x[1:], x.shape[-1:]) * x[1:].mean(0),
+    "products": lambda x: x[1:].prod(0) + torch.linalg.vector_norm(x[1:], dim=0),
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of torch, that means of nothing are NaN
+@pytest.mark.parametrize("shape", [(1, 3, 4), (3, 1, 4), (3, 4, 1), (1, 1, 1), (2, 2, 2)])
+@pytest.mark.parametrize("name", NOTHING)
+def test_folds_over_nothing(name: str, shape: tuple[int, ...], settings: Settings) -> None:
+    """A slice of a tensor that has elements may have none."""
+    function = NOTHING[name]
+
+    def reference(x: Tensor) -> Tensor:
+        return function(x)
+
+    operator = Operator(reference, name="folded", settings=settings)
+    found = []
+    for call in (operator, reference):
+        x = torch.linspace(-1, 1, math.prod(shape)).reshape(shape).requires_grad_()
+        result = call(x)
+        found.append([result.detach(), *torch.autograd.grad(result, x, torch.ones_like(result), allow_unused=True)])
+    torch.testing.assert_close(*found, equal_nan=True)
 
 
 @pytest.mark.parametrize("name", ROWS)

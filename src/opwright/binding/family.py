@@ -54,6 +54,11 @@ class Family(Generic[Member]):
         """Those for structures of arguments."""
         return tuple(self._flats.values())
 
+    @property
+    def backwards(self) -> tuple[Member, ...]:
+        """Those for gradients."""
+        return tuple(self._backwards.values())
+
     def backward(self, plan: Plan) -> Member:
         """The operator (arguments…, incoming gradients…) → gradients."""
         wanted = (plan.gradients, plan.tangents, plan.result)

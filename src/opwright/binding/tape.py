@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from opwright.binding.environment import PLAIN_TYPES
 from opwright.binding.kinds import Key
-from opwright.binding.variant import Variant
+from opwright.binding.variant import Plan, Variant
 from opwright.codegen.cpp_program import NAMESPACE
 
 Tape = Callable[..., Any]
@@ -57,5 +58,25 @@ def _route(native: Any, variant: Variant, name: str, *, recording: bool) -> Any:
         sizes=plan.saved.sizes,
         tangents=plan.tangents,
         gradients=plan.gradients,
-        differentiate=lambda arguments, incoming: variant.differentiate(arguments, incoming, plan),
+        differentiate=_Differentiable(variant),
     )
+
+
+class _Differentiable:
+    """The backward pass of a variant as an operator of its own.
+
+    Args:
+        variant: The variant.
+    """
+
+    def __init__(self, variant: Variant) -> None:
+        self._differentiate = variant.differentiate
+        self._plan = variant.plan
+        self._narrowed: dict[tuple[int, ...], Plan] = {}
+
+    def __call__(self, arguments: Sequence[Any], incoming: Sequence[Any], wanted: Sequence[int]) -> Sequence[Any]:
+        """Return the gradients of the wanted arguments."""
+        key = tuple(wanted)
+        if key not in self._narrowed:
+            self._narrowed[key] = replace(self._plan, gradients=key)
+        return self._differentiate(arguments, incoming, self._narrowed[key])

@@ -4,6 +4,7 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
+#include <pybind11/stl.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
@@ -110,23 +111,29 @@ class Derivative : public Node {
     return true;
   }
 
-  // The backward pass as an operator of its own, in Python: what runs under `create_graph=True`.
+  // The backward pass as an operator of its own, in Python, for the gradients that are asked for: what runs under
+  // `create_graph=True`.
   void differentiate(const Arguments& kept, const Arguments& tangents, variable_list& gradients) {
+    Positions wanted;
+    for (int64_t position : route_->gradients)
+      if (task_should_compute_output(position)) wanted.push_back(position);
+    if (wanted.empty()) return;
     const pybind11::gil_scoped_acquire gil;
     const Arguments arguments = arguments_of(kept);
     const auto given = pybind11::reinterpret_steal<pybind11::object>(wrapped(arguments));
     const auto incoming = pybind11::reinterpret_steal<pybind11::object>(wrapped(tangents));
     const auto found = pybind11::reinterpret_steal<pybind11::object>(
-        PyObject_CallFunctionObjArgs(route_->differentiate.ptr(), given.ptr(), incoming.ptr(), nullptr));
+        PyObject_CallFunctionObjArgs(route_->differentiate.ptr(), given.ptr(), incoming.ptr(),
+                                     pybind11::cast(wanted).ptr(), nullptr));
     if (!found) {
       python_error error;
       error.persist();
       throw std::move(error);
     }
     const pybind11::sequence results(found);
-    for (size_t k = 0; k < route_->gradients.size(); ++k) {
+    for (size_t k = 0; k < wanted.size(); ++k) {
       const pybind11::object gradient = results[k];
-      if (!gradient.is_none()) gradients[route_->gradients[k]] = THPVariable_Unpack(gradient.ptr());
+      if (!gradient.is_none()) gradients[wanted[k]] = THPVariable_Unpack(gradient.ptr());
     }
   }
 

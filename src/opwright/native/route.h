@@ -25,7 +25,7 @@ struct Route {
   std::vector<std::pair<int64_t, int64_t>> sizes;  // sizes that it is given: (argument, dimension)
   Positions tangents;                              // outputs that have an incoming gradient
   Positions gradients;                             // for each result of the backward kernel, the argument it belongs to
-  pybind11::object differentiate;                  // (arguments, incoming) -> gradients that can be differentiated
+  pybind11::object differentiate;                  // (arguments, incoming, wanted) -> gradients that can be differentiated
 
   std::optional<c10::OperatorHandle> forward, backward;
 

@@ -36,6 +36,7 @@ struct OuterAxes {
   // Calls visit(row, where each operand is) for the rows from `from` to `to`.
   template <class Visit>
   void run(Size from, Size to, Visit&& visit) const {
+    if (from >= to) return;  // there may be an axis of no extent
     Size index[axes];
     char* first[count];
     for (int k = 0; k < count; ++k) first[k] = begin[k];

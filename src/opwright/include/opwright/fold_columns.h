@@ -36,8 +36,8 @@ struct FoldColumns {
     using namespace detail;
     for (int axis = 0; axis < lead; ++axis) planes *= extents[axis];
     const Size last = extents[axes - 1];
-    tile = rows == 0 && last >= least_untiled ? tile_columns : last;
-    tiles = (last + tile - 1) / tile;
+    tile = rows == 0 && last >= least_untiled ? tile_columns : at_least_one(last);
+    tiles = at_least_one((last + tile - 1) / tile);
     Size work = tile, kept = tile;
     for (int axis = lead; axis < axes - 1; ++axis) {
       work *= extents[axis];
@@ -192,7 +192,10 @@ inline void fold_columns(const Size (&extents)[axes], const Operand<axes> (&oper
                          RowFunction function, const ColumnFunctions& of) {
   FoldColumns<lead, rows, axes, count, folds> work;
   Size total = 1;
-  for (int axis = 0; axis < axes; ++axis) total *= work.extents[axis] = extents[axis];
+  for (int axis = 0; axis < axes; ++axis) {
+    if (extents[axis] == 0 && results[0].strides[axis] != 0) return;  // there are no results
+    total *= work.extents[axis] = extents[axis];
+  }
   for (int k = 0; k < count; ++k) work.operands[k] = operands[k];
   for (int f = 0; f < folds; ++f) {
     work.operands[count + f] = results[f];
@@ -203,7 +206,7 @@ inline void fold_columns(const Size (&extents)[axes], const Operand<axes> (&oper
   work.of = of;
   work.prepare();
   const Size parts = work.planes * work.tiles * work.pieces;
-  const Size parts_of_grain = detail::at_least_one(grain * parts / total);
+  const Size parts_of_grain = detail::at_least_one(grain * parts / detail::at_least_one(total));
   if (work.pieces > 1) return work.in_pieces(parts_of_grain);
   detail::in_parallel(parts, parts_of_grain, [&](Size from, Size to) { work.in_one_piece(from, to); });
 }

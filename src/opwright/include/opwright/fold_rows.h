@@ -39,9 +39,10 @@ inline void fold_rows(const Size (&extents)[all], const Operand<all> (&operands)
     });
   };
 
+  if (row_count == 0) return;
   Size pieces = least(most_pieces / least(row_count, most_pieces), length / least_piece);
   if (pieces <= 1) {
-    return in_parallel(row_count, at_least_one(grain / length), [&](Size from, Size to) {
+    return in_parallel(row_count, at_least_one(grain / at_least_one(length)), [&](Size from, Size to) {
       rows.run(from, to, [&](Size, char* const* first) {
         Folds folds;
         fold_piece(first, 0, length, folds);

@@ -169,6 +169,7 @@ struct Walk {
   // Calls visit(count, row of each operand) for all points from `begin` to `end`, counted in row-major order.
   template <class Visit>
   void visit(char* const* data, Size begin, Size end, Visit&& visit) const {
+    if (begin >= end) return;  // there may be an axis of no extent
     const Size length = row();
     Size offset = begin % length, rest = begin / length;
     Size index[axes] = {};

@@ -94,7 +94,7 @@ inline void for_each_whole_row(const Size (&extents)[all], const Operand<all> (&
   rows.take(extents, operands);
   WholeRows<inner, count> whole;
   whole.take(extents, operands);
-  in_parallel(rows.total(), at_least_one(grain / whole.length), [&](Size from, Size to) {
+  in_parallel(rows.total(), at_least_one(grain / at_least_one(whole.length)), [&](Size from, Size to) {
     Array<char> buffer(whole.buffer_bytes());
     rows.run(from, to, [&](Size, char* const* first) { whole.run(first, buffer.data, function); });
   });
