@@ -32,7 +32,8 @@ from tests.operator.operators import (
 def path(request, monkeypatch):
     """Calls are recorded by a tape, or by an autograd.Function where there is none."""
     if request.param == "Python":
-        monkeypatch.setattr(Variants, "tape", property(lambda _: None, lambda _, tape: None), raising=False)
+        hidden = property(lambda _: None, lambda variants, tape: vars(variants).update(tape=tape))
+        monkeypatch.setattr(Variants, "tape", hidden, raising=False)
     return request.param
 
 
@@ -197,6 +198,19 @@ def test_the_third_derivative(operator, arguments, dtype):
 def test_gradients_agree_with_differences(operator, arguments):
     assert gradcheck(operator, arguments)
     assert gradgradcheck(operator, arguments)
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly Detection", "ignore:Error detected")
+def test_what_is_derived_in_anomaly_mode_is_a_kernel():
+    """Anomaly mode looks for NaN in every gradient, also in those of a trace."""
+    fresh = opwright.operator(lltm.reference)
+    with torch.autograd.detect_anomaly():
+        hidden, _ = fresh(random(3, 12), random(3, 4, seed=1))
+        assert fresh.last_rung == "cpp"
+        assert torch.is_anomaly_enabled()
+        assert torch.is_anomaly_check_nan_enabled()
+        with pytest.raises(RuntimeError, match="returned nan values"):
+            (hidden * float("nan")).sum().backward()
 
 
 def test_an_unused_output_gets_no_gradient():
