@@ -337,3 +337,35 @@ def test_progress_is_told_each_step():
     check(gate, gate, SAMPLES, progress=lambda *step: steps.append(step))
     assert steps[0] == ("callable: values", 0, len(CHECKS))
     assert [done for _, done, _ in steps] == list(range(len(CHECKS)))
+
+
+def steep(x, w):
+    """Rounding of the sums is as large as the sums, where the results are small."""
+    return torch.sigmoid(x @ w) * torch.cos(x @ w)
+
+
+def in_another_order(x, w):
+    order = torch.randperm(x.shape[1], generator=torch.Generator().manual_seed(0))
+    product = x.index_select(1, order) @ w.index_select(0, order)
+    return torch.sigmoid(product) * torch.cos(product)
+
+
+def off_in_float64(x, w):
+    return in_another_order(x, w) + (1e-9 * torch.cos(x @ w) if x.dtype == torch.float64 else 0)
+
+
+def far_apart(device, dtype):
+    generator = torch.Generator().manual_seed(0)
+    x, w = torch.randn(8, 3000, generator=generator) * 30, torch.randn(3000, 9, generator=generator)
+    yield Sample((x.to(device, dtype), w.to(device, dtype)), {}, "steep")
+
+
+def test_float64_is_judged_by_how_far_apart_two_right_answers_may_be():
+    """There is nothing wider to compare with, and sums in another order are as right as eager's."""
+    options = {"reference": steep, "samples": far_apart, "dtypes": [torch.float64]}
+    assert not _faults(check(in_another_order, **options)) & {"values", "gradients"}
+    assert "values" in _faults(check(off_in_float64, **options))
+
+
+def _faults(verdict):
+    return {row.check for row in verdict.rows if row.status == "failed"}

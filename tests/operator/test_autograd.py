@@ -32,8 +32,8 @@ from tests.operator.operators import (
 def path(request, monkeypatch):
     """Calls are recorded by a tape, or by an autograd.Function where there is none."""
     if request.param == "Python":
-        hidden = property(lambda _: None, lambda variants, tape: vars(variants).update(tape=tape))
-        monkeypatch.setattr(Variants, "tape", hidden, raising=False)
+        hidden = property(lambda _: None, lambda variants, play: vars(variants).update(play=play))
+        monkeypatch.setattr(Variants, "play", hidden, raising=False)
     return request.param
 
 

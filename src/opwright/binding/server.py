@@ -66,8 +66,8 @@ class Server:
         if kwargs or len(args) != self._arity:
             args = self._signature.bind(args, kwargs)
         try:
-            if (tape := self._variants.tape) is not None and not is_compiling():
-                result = tape(*args)
+            if (play := self._variants.play) is not None and not is_compiling():
+                result = play(*args)
                 if result is not None:
                     self.last_rung = "cpp"
                     return result

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,11 +13,9 @@ from opwright.binding.kinds import Key
 from opwright.binding.variant import Plan, Variant
 from opwright.codegen.cpp_program import NAMESPACE
 
-Tape = Callable[..., Any]
 
-
-def make_tape(native: Any, by_call: Mapping[Key, Sequence[Variant]], name: str, arity: int) -> Tape | None:
-    """Return what runs a call whose arguments are all tensors, or says None if it has no kernel for them.
+class Tape:
+    """The calls of one operator on the hot path.
 
     Args:
         native: The extension module.
@@ -23,15 +23,44 @@ def make_tape(native: Any, by_call: Mapping[Key, Sequence[Variant]], name: str, 
         name: What the operator is called; its nodes are called after it.
         arity: How many arguments it takes.
 
-    Returns:
-        `(*tensors) -> results`; None if there is no variant that it can run.
+    Attributes:
+        play: `(*tensors) -> results`, or None if it has no kernel for these arguments or somebody listens in; None if
+            there is no variant that it can run.
     """
-    routes = [
-        (_bits(mask), [_route(native, variant, name, recording=any(mask)) for variant in variants])
-        for (mask, constants), variants in by_call.items()
-        if not constants and all(_can_run(variant) for variant in variants)
-    ]
-    return native.tape(routes, arity, PLAIN_TYPES) if routes else None
+
+    def __init__(self, native: Any, by_call: Mapping[Key, Sequence[Variant]], name: str, arity: int) -> None:
+        ways = [
+            (mask, variants)
+            for (mask, constants), variants in by_call.items()
+            if not constants and all(_can_run(variant) for variant in variants)
+        ]
+        self._variants = [variant for _, variants in ways for variant in variants]
+        self._narrowed: dict[tuple[int, ...], Plan] = {}
+        numbers = itertools.count()
+        routes = [
+            (_bits(mask), [_route(native, variant, name, next(numbers), recording=any(mask)) for variant in variants])
+            for mask, variants in ways
+        ]
+        # The module must not own what owns it: nobody could see that nothing else does.
+        self.play: Callable[..., Any] | None = (
+            native.tape(routes, arity, PLAIN_TYPES, weakref.ref(self)) if routes else None
+        )
+
+    def __call__(
+        self, number: int, arguments: Sequence[Any], incoming: Sequence[Any], wanted: Sequence[int]
+    ) -> Sequence[Any]:
+        """Return gradients that can be differentiated again.
+
+        Args:
+            number: Which variant made the results.
+            arguments: The arguments of the call.
+            incoming: Gradients of its results.
+            wanted: Positions of the arguments whose gradients are asked for.
+        """
+        variant, key = self._variants[number], (number, *wanted)
+        if key not in self._narrowed:
+            self._narrowed[key] = replace(variant.plan, gradients=tuple(wanted))
+        return variant.differentiate(arguments, incoming, self._narrowed[key])
 
 
 def _can_run(variant: Variant) -> bool:
@@ -42,7 +71,7 @@ def _bits(mask: Sequence[bool]) -> int:
     return sum(1 << position for position, requires_gradient in enumerate(mask) if requires_gradient)
 
 
-def _route(native: Any, variant: Variant, name: str, *, recording: bool) -> Any:
+def _route(native: Any, variant: Variant, name: str, number: int, *, recording: bool) -> Any:
     plan = variant.plan
     kept = len(plan.saved.contributing) + len(variant.kept_results)
     return native.Route(
@@ -58,25 +87,5 @@ def _route(native: Any, variant: Variant, name: str, *, recording: bool) -> Any:
         sizes=plan.saved.sizes,
         tangents=plan.tangents,
         gradients=plan.gradients,
-        differentiate=_Differentiable(variant),
+        number=number,
     )
-
-
-class _Differentiable:
-    """The backward pass of a variant as an operator of its own.
-
-    Args:
-        variant: The variant.
-    """
-
-    def __init__(self, variant: Variant) -> None:
-        self._differentiate = variant.differentiate
-        self._plan = variant.plan
-        self._narrowed: dict[tuple[int, ...], Plan] = {}
-
-    def __call__(self, arguments: Sequence[Any], incoming: Sequence[Any], wanted: Sequence[int]) -> Sequence[Any]:
-        """Return the gradients of the wanted arguments."""
-        key = tuple(wanted)
-        if key not in self._narrowed:
-            self._narrowed[key] = replace(self._plan, gradients=key)
-        return self._differentiate(arguments, incoming, self._narrowed[key])

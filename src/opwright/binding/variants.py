@@ -14,7 +14,7 @@ import torch
 
 from opwright.binding.kinds import Key, kind_of
 from opwright.binding.native import native
-from opwright.binding.tape import Tape, make_tape
+from opwright.binding.tape import Tape
 from opwright.binding.variant import Differentiate, Plan, Variant, load_variant
 from opwright.errors import NoKernel, OpwrightError, TracingFailed
 from opwright.settings import Settings
@@ -32,19 +32,20 @@ class Variants:
     Attributes:
         plain: Whether every variant returns what its kernel gives, as it is.
         by_call: The variants for each way of calling.
-        tape: Runs calls in C++; None as long as there is no way to.
+        play: Runs calls in C++, or says None; None as long as there is no way to.
     """
 
     def __init__(self, identity: Callable[[], str | None], arity: int, differentiate: Differentiate, name: str) -> None:
         self._identity = identity
         self._load = functools.partial(load_variant, arity=arity, differentiate=differentiate)
-        self._make_tape = functools.partial(make_tape, name=name, arity=arity)
+        self._make_tape = functools.partial(Tape, name=name, arity=arity)
+        self._tape: Tape | None = None
         self._native: Any = None
         self._lock = threading.RLock()
         self._refusals: dict[Key, OpwrightError] = {}
         self.plain = True
         self.by_call: dict[Key, list[Variant]] = {}
-        self.tape: Tape | None = None
+        self.play: Callable[..., Any] | None = None
 
     def equip(self, native: Any) -> None:
         """Run calls in C++ from now on, where the extension module can."""
@@ -53,7 +54,8 @@ class Variants:
             self._wind()
 
     def _wind(self) -> None:
-        self.tape = self._make_tape(self._native, self.by_call) if self._native and self.plain else None
+        self._tape = self._make_tape(self._native, self.by_call) if self._native and self.plain else None
+        self.play = self._tape and self._tape.play
 
     def add(
         self,

@@ -11,6 +11,7 @@ from opwright.checking.finding import Fault
 from opwright.checking.tolerance import reduction_length, tolerance
 
 _FEW_ELEMENTS = 8
+_WIDEST = (torch.float64, torch.complex128)
 _CANCELLATION = 64.0  # with few elements, cancellation in one of them is the whole error
 
 
@@ -84,8 +85,10 @@ def _judge(
     measured = actual.isfinite() & rounded.isfinite()
     error = _largest(actual, exact, measured) / scale
     eager_error = _largest(eager, exact, measured & eager.isfinite()) / scale
-    slack = _CANCELLATION if eager.numel() < _FEW_ELEMENTS else 1.0
-    allowed = 2 * eager_error + slack * tolerance(eager.dtype, reduction_length(inputs, eager))
+    slack, length = _CANCELLATION if eager.numel() < _FEW_ELEMENTS else 1.0, reduction_length(inputs, eager)
+    if eager.dtype in _WIDEST:  # what one rounding of the inputs does; a sum rounds at each of its terms
+        eager_error *= length**0.5
+    allowed = 2 * eager_error + slack * tolerance(eager.dtype, length)
     if error > allowed:
         raise Fault(f"{what} is wrong: error {error:.2g}, allowed {allowed:.2g}", error, eager_error)
     return Accuracy(error, eager_error)

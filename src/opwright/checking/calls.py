@@ -17,13 +17,24 @@ def fresh(sample: Sample) -> Sample:
 
 
 def exact(sample: Sample) -> Sample:
-    """Copy the tensors to float64 and complex128; the values stay as the dtype of the sample rounded them."""
-    return sample.map(widened)
+    """Copy the tensors to float64 and complex128, from which the reference computes what is taken for the exact result.
+
+    The values stay as the dtype of the sample rounded them. There is nothing wider for a sample in float64: its values
+    are moved by one rounding, so that the reference's two results are as far apart as two right answers may be.
+    """
+    return sample.map(lambda tensor: _nudged(widened(tensor)) if tensor.dtype == torch.float64 else widened(tensor))
 
 
 def widened(tensor: torch.Tensor) -> torch.Tensor:
     """Copy a tensor to float64 or complex128; integers and booleans stay."""
     return tensor.detach().to(_widest(tensor.dtype), copy=True)
+
+
+def _nudged(tensor: torch.Tensor) -> torch.Tensor:
+    """Move float64 numbers to one of their neighbours: equal ones to the same, and whole numbers not at all."""
+    upwards = tensor.contiguous().view(torch.int64).bitwise_and(2).bool().view_as(tensor)
+    towards = torch.where(upwards, torch.inf, -torch.inf).to(tensor.dtype)
+    return torch.where(tensor.isfinite() & (tensor != tensor.round()), torch.nextafter(tensor, towards), tensor)
 
 
 def tracked(sample: Sample, wanted: Collection[int] | None = None) -> Sample:

@@ -4,8 +4,10 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/SafePyObject.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/Exceptions.h>
+#include <torch/csrc/PyInterpreter.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/python_variable.h>
@@ -40,8 +42,11 @@ inline void run(const c10::OperatorHandle& kernel, torch::jit::Stack& stack) {
 
 class Derivative : public Node {
  public:
-  Derivative(std::shared_ptr<const Route> route, const Arguments& arguments)
-      : Node(torch::autograd::collect_next_edges(arguments)), route_(std::move(route)) {
+  Derivative(std::shared_ptr<const Route> route, std::shared_ptr<c10::SafePyObject> differentiate,
+             const Arguments& arguments)
+      : Node(torch::autograd::collect_next_edges(arguments)),
+        route_(std::move(route)),
+        differentiate_(std::move(differentiate)) {
     if (route_->kept_arguments.size() < arguments.size())
       for (const at::Tensor& argument : arguments) described_.emplace_back(argument.sizes().vec(), argument.options());
     for (const auto& [argument, dimension] : route_->sizes) sizes_.push_back(arguments[argument].size(dimension));
@@ -123,8 +128,8 @@ class Derivative : public Node {
     const auto given = pybind11::reinterpret_steal<pybind11::object>(wrapped(arguments));
     const auto incoming = pybind11::reinterpret_steal<pybind11::object>(wrapped(tangents));
     const auto found = pybind11::reinterpret_steal<pybind11::object>(
-        PyObject_CallFunctionObjArgs(route_->differentiate.ptr(), given.ptr(), incoming.ptr(),
-                                     pybind11::cast(wanted).ptr(), nullptr));
+        PyObject_CallFunctionObjArgs(differentiate_->ptr(getPyInterpreter()), pybind11::cast(route_->number).ptr(),
+                                     given.ptr(), incoming.ptr(), pybind11::cast(wanted).ptr(), nullptr));
     if (!found) {
       python_error error;
       error.persist();
@@ -154,6 +159,7 @@ class Derivative : public Node {
   }
 
   std::shared_ptr<const Route> route_;
+  std::shared_ptr<c10::SafePyObject> differentiate_;  // (route, arguments, incoming, wanted) -> gradients
   std::vector<SavedVariable> kept_;
   std::vector<int64_t> sizes_;
   std::vector<std::pair<std::vector<int64_t>, at::TensorOptions>> described_;  // empty if all arguments are kept
@@ -161,11 +167,12 @@ class Derivative : public Node {
 
 // Nodes are held by std::shared_ptr up to PyTorch 2.12 and by c10::intrusive_ptr from 2.13 on.
 template <typename Kind = Derivative>
-inline NodePointer new_derivative(const std::shared_ptr<const Route>& route, const Arguments& arguments) {
+inline NodePointer new_derivative(const std::shared_ptr<const Route>& route,
+                                  const std::shared_ptr<c10::SafePyObject>& differentiate, const Arguments& arguments) {
   if constexpr (std::is_same_v<NodePointer, std::shared_ptr<Node>>)
-    return NodePointer(new Kind(route, arguments), [](auto* node) { deleteNode(node); });
+    return NodePointer(new Kind(route, differentiate, arguments), [](auto* node) { deleteNode(node); });
   else
-    return c10::make_intrusive<Kind>(route, arguments);
+    return c10::make_intrusive<Kind>(route, differentiate, arguments);
 }
 
 }  // namespace opwright

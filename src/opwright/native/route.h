@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <pybind11/pybind11.h>
 
 #include <cstdint>
 #include <optional>
@@ -25,7 +24,7 @@ struct Route {
   std::vector<std::pair<int64_t, int64_t>> sizes;  // sizes that it is given: (argument, dimension)
   Positions tangents;                              // outputs that have an incoming gradient
   Positions gradients;                             // for each result of the backward kernel, the argument it belongs to
-  pybind11::object differentiate;                  // (arguments, incoming, wanted) -> gradients that can be differentiated
+  int64_t number;                                  // under which Python knows it
 
   std::optional<c10::OperatorHandle> forward, backward;
 

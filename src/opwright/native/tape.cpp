@@ -19,6 +19,8 @@ struct Tape {
   std::vector<std::pair<uint64_t, std::vector<std::shared_ptr<const Route>>>> routes;  // by who requires gradients
   size_t arity;
   std::vector<py::object> plain_types;
+  py::object
+      differentiate;  // a weak reference: Python owns it, and the tape too; nodes hold it for as long as they live
 };
 
 constexpr const char* capsule_name = "opwright.tape";
@@ -49,8 +51,9 @@ static bool run_forward(const Route& route, const Arguments& arguments, torch::j
   return made[0].toTensor().defined();
 }
 
-static void record(const std::shared_ptr<const Route>& route, const Arguments& arguments, torch::jit::Stack& made) {
-  const auto node = new_derivative(route, arguments);
+static void record(const std::shared_ptr<const Route>& route, const std::shared_ptr<c10::SafePyObject>& differentiate,
+                   const Arguments& arguments, torch::jit::Stack& made) {
+  const auto node = new_derivative(route, differentiate, arguments);
   for (int64_t position = 0; position < route->outputs; ++position) {
     const bool differentiable =
         std::find(route->tangents.begin(), route->tangents.end(), position) != route->tangents.end();
@@ -90,13 +93,19 @@ static PyObject* play(PyObject* self, PyObject* const* given, Py_ssize_t count) 
   if (!at::GradMode::is_enabled()) mask = 0;
   const auto* routes = find_routes(tape, mask);
   if (!routes) Py_RETURN_NONE;
+  std::shared_ptr<c10::SafePyObject> differentiate;
+  if (mask) {
+    PyObject* owned = PyWeakref_GetObject(tape.differentiate.ptr());  // borrowed; None if the operator is gone
+    Py_INCREF(owned);
+    differentiate = std::make_shared<c10::SafePyObject>(owned, getPyInterpreter());
+  }
   const Route* taken = nullptr;
   torch::jit::Stack made;
   {
     const py::gil_scoped_release no_gil;
     for (const auto& route : *routes) {
       if (!run_forward(*route, arguments, made)) continue;
-      if (mask) record(route, arguments, made);
+      if (mask) record(route, differentiate, arguments, made);
       taken = route.get();
       break;
     }
@@ -110,11 +119,12 @@ static PyMethodDef play_method = {"tape", reinterpret_cast<PyCFunction>(reinterp
                                   METH_FASTCALL, "Run the operator; None if nothing at hand takes the arguments."};
 
 static py::object make_tape(std::vector<std::pair<uint64_t, std::vector<std::shared_ptr<Route>>>> routes, size_t arity,
-                            std::vector<py::object> plain_types) {
+                            std::vector<py::object> plain_types, py::object differentiate) {
   if (arity == 0 || arity > most_arguments) return py::none();
   auto tape = std::make_unique<Tape>();
   tape->arity = arity;
   tape->plain_types = std::move(plain_types);
+  tape->differentiate = std::move(differentiate);
   for (auto& [mask, ways] : routes)
     tape->routes.emplace_back(mask, std::vector<std::shared_ptr<const Route>>(ways.begin(), ways.end()));
   const py::capsule capsule(tape.get(), capsule_name, [](PyObject* self) {
@@ -128,12 +138,8 @@ static std::shared_ptr<Route> make_route(std::string node_name, std::string forw
                                          int64_t outputs, bool bare, bool row_major, Positions kept_arguments,
                                          Positions kept_results, Positions reads,
                                          std::vector<std::pair<int64_t, int64_t>> sizes, Positions tangents,
-                                         Positions gradients, py::object differentiate) {
-  // A node may be the last to hold its route, on a thread that does not hold the interpreter's lock.
-  auto route = std::shared_ptr<Route>(new Route{}, [](Route* last) {
-    const py::gil_scoped_acquire gil;
-    delete last;
-  });
+                                         Positions gradients, int64_t number) {
+  auto route = std::make_shared<Route>();
   route->node_name = std::move(node_name);
   route->forward_name = std::move(forward);
   route->backward_name = std::move(backward);
@@ -146,7 +152,7 @@ static std::shared_ptr<Route> make_route(std::string node_name, std::string forw
   route->sizes = std::move(sizes);
   route->tangents = std::move(tangents);
   route->gradients = std::move(gradients);
-  route->differentiate = std::move(differentiate);
+  route->number = number;
   route->find_kernels();
   return route;
 }
@@ -159,6 +165,6 @@ PYBIND11_MODULE(opwright_tape, module) {
       .def(py::init(&make_route), py::kw_only(), py::arg("node_name"), py::arg("forward"), py::arg("backward"),
            py::arg("outputs"), py::arg("bare"), py::arg("row_major"), py::arg("kept_arguments"),
            py::arg("kept_results"), py::arg("reads"), py::arg("sizes"), py::arg("tangents"), py::arg("gradients"),
-           py::arg("differentiate"));
-  module.def("tape", &make_tape, py::arg("routes"), py::arg("arity"), py::arg("plain_types"));
+           py::arg("number"));
+  module.def("tape", &make_tape, py::arg("routes"), py::arg("arity"), py::arg("plain_types"), py::arg("differentiate"));
 }
