@@ -97,6 +97,7 @@ def derive(
         saved=Saved((), 0, (), ()),
         is_random=graph.is_random,
         needs_row_major=graph.needs_row_major,
+        needs_whole_memory=graph.needs_whole_memory,
     )
     return Derivation(specs, graph, forward, None, plan)
 
@@ -178,6 +179,7 @@ def _derive_with_gradients(joint: Joint, specs: tuple[ArgumentSpec, ...], name: 
         saved=_saved(joint, kept, backward, positions),
         is_random=graph.is_random,
         needs_row_major=graph.needs_row_major,
+        needs_whole_memory=graph.needs_whole_memory,
     )
     return Derivation(specs, graph, forward, backward, plan)
 

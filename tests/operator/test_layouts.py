@@ -5,6 +5,7 @@ import itertools
 import pytest
 import torch
 
+import opwright
 from tests.operator.against_eager import assert_as_eager, random, variants
 from tests.operator.operators import lltm, mix, wave
 
@@ -97,3 +98,26 @@ def test_ten_million_elements():
     assert wave.last_rung == "cpp"
     (gradient,) = torch.autograd.grad(wave(x).sum(), x)
     torch.testing.assert_close(gradient, torch.cos(x) * x + torch.sin(x))
+
+
+@opwright.operator
+def by_strides(x: torch.Tensor) -> torch.Tensor:
+    return x.as_strided((2, 2), (1, 2)) * 2
+
+
+@opwright.operator
+def by_strides_from_the_start(x: torch.Tensor) -> torch.Tensor:
+    return x.as_strided((2, 2), (1, 2), 0) * 3
+
+
+@pytest.mark.parametrize("operator", [by_strides, by_strides_from_the_start], ids=lambda operator: operator.__name__)
+def test_a_view_by_strides_of_a_part_of_memory(operator):
+    """It may reach what is not in the tensor, and its gradient depends on where the tensor lies."""
+    memory = random(20, gradient=False)
+    whole = random(10, gradient=False)
+    for part in (whole, memory[5:15], memory[:10], memory[::2], memory.view(10, 2)[:, 0]):
+        given = part.detach().requires_grad_()
+        result, expected = operator(given), operator.reference(given)
+        assert torch.equal(result, expected)
+        assert operator.last_rung == ("cpp" if part is whole else "composed")
+        torch.testing.assert_close(torch.autograd.grad(result.sum(), given), torch.autograd.grad(expected.sum(), given))

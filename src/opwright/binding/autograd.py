@@ -113,7 +113,7 @@ def run_forward(variants: Iterable[Variant], arguments: Sequence[Any]) -> tuple[
 
 def _run_variant(variant: Variant, arguments: Sequence[Any]) -> Sequence[torch.Tensor] | None:
     """Outputs, then intermediates; None if the variant does not take the arguments."""
-    if variant.needs_row_major and not _are_row_major(arguments):
+    if variant.needs_row_major and not _lie_as_needed(variant, arguments):
         return None
     if variant.only_tensors:
         made = variant.forward(*arguments)
@@ -126,8 +126,15 @@ def _run_variant(variant: Variant, arguments: Sequence[Any]) -> Sequence[torch.T
     return None if made[0] is None else made
 
 
-def _are_row_major(arguments: Sequence[Any]) -> bool:
-    return all(argument.is_contiguous() for argument in arguments if isinstance(argument, torch.Tensor))
+def _lie_as_needed(variant: Variant, arguments: Sequence[Any]) -> bool:
+    tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
+    if not all(tensor.is_contiguous() for tensor in tensors):
+        return False
+    return not variant.plan.needs_whole_memory or all(map(_is_whole_memory, tensors))
+
+
+def _is_whole_memory(tensor: torch.Tensor) -> bool:
+    return tensor.storage_offset() == 0 and tensor.untyped_storage().nbytes() == tensor.nbytes
 
 
 def _some_missing(incoming: Sequence[torch.Tensor | None]) -> bool:

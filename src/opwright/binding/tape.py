@@ -64,7 +64,7 @@ class Tape:
 
 
 def _can_run(variant: Variant) -> bool:
-    return variant.only_tensors and variant.plain and not variant.is_random
+    return variant.only_tensors and variant.plain and not (variant.is_random or variant.plan.needs_whole_memory)
 
 
 def _bits(mask: Sequence[bool]) -> int:

@@ -56,6 +56,7 @@ class Plan:
         saved: What crosses to the backward pass.
         is_random: Whether it draws random numbers.
         needs_row_major: Whether it serves only arguments that lie row by row.
+        needs_whole_memory: Whether it serves only arguments that are all there is in their memory.
     """
 
     forward: Source
@@ -70,6 +71,7 @@ class Plan:
     saved: Saved
     is_random: bool = False
     needs_row_major: bool = False
+    needs_whole_memory: bool = False
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -92,6 +94,7 @@ class Plan:
             "saved": asdict(self.saved),
             "is_random": self.is_random,
             "needs_row_major": self.needs_row_major,
+            "needs_whole_memory": self.needs_whole_memory,
         }
 
     @classmethod
@@ -117,6 +120,7 @@ class Plan:
             ),
             is_random=record["is_random"],
             needs_row_major=record["needs_row_major"],
+            needs_whole_memory=record["needs_whole_memory"],
         )
 
 

@@ -36,6 +36,7 @@ class Graph:
         hides_from_autograd: Whether the reference detaches a value or computes under no_grad.
         is_random: Whether it draws random numbers.
         needs_row_major: Whether it holds only for inputs that lie row by row, as those of the trace do.
+        needs_whole_memory: Whether it holds only for inputs that are all there is in their memory.
     """
 
     fx: FxGraph
@@ -47,6 +48,7 @@ class Graph:
     hides_from_autograd: bool
     is_random: bool
     needs_row_major: bool
+    needs_whole_memory: bool
     number_guards: tuple[NumberGuard, ...] = ()
 
 

@@ -49,6 +49,7 @@ class Recorder(TorchDispatchMode):
         self.hides_from_autograd = False
         self.is_random = False
         self.needs_row_major = False
+        self.needs_whole_memory = False
         self._generator = torch.get_rng_state()
         self._watching = False
         self._detached: set[int] = set()
@@ -135,7 +136,7 @@ class Recorder(TorchDispatchMode):
         if is_random:
             self._check_random(func, args, kwargs)
         if self._watching and func.overloadpacket in _BY_STRIDES:
-            self.needs_row_major = True
+            self.needs_row_major = self.needs_whole_memory = True
         result = func(*args, **kwargs)
         if any(result is argument for argument in args):
             return result  # a conversion to what it is already

@@ -129,6 +129,7 @@ class Session:
             number_guards=self._recorder.numbers.guards(),
             is_random=self._recorder.is_random,
             needs_row_major=self._recorder.needs_row_major,
+            needs_whole_memory=self._recorder.needs_whole_memory,
         )
 
 
