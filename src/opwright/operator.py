@@ -20,6 +20,7 @@ from opwright.binding.numbers import numbers_in
 from opwright.binding.rungs import RUNGS, Rung, RungName
 from opwright.binding.server import Server
 from opwright.binding.structured import StructuredServer
+from opwright.binding.transforms import serve_transformed
 from opwright.binding.variant import Plan, SavePolicy
 from opwright.binding.variants import Variants
 from opwright.errors import (
@@ -104,7 +105,18 @@ class Operator:
         if not self._signature.is_flat:
             return StructuredServer(self._positional, self._signature, lambda *given: self._family.flat(*given).server)
         reference = getattr(self._positional, "fallback", self._positional)
-        return Server(self._short_name, reference, self._signature, self._settings, self._variants, self._derive_plan)
+        return Server(
+            self._short_name,
+            reference,
+            self._signature,
+            self._settings,
+            self._variants,
+            self._derive_plan,
+            functools.partial(serve_transformed, self._serve_in_order, self._family, reference),
+        )
+
+    def _serve_in_order(self, *args: Any) -> Any:
+        return self._server.serve(args, {})
 
     def _make_relative(self, reference: Callable[..., Any], **options: Any) -> Operator:
         return Operator(reference, save=self._save, settings=self._settings, **options)
@@ -164,7 +176,7 @@ class Operator:
 
     def backward_operator(self, plan: Plan) -> Operator:
         """The operator (arguments…, incoming gradients…) → gradients, derived like any other."""
-        return self._family.backward(plan)
+        return self._family.backward_of(plan)
 
     # -- structured arguments --------------------------------------------------------------------------------------
 

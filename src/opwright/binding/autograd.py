@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch.autograd import Function
 
+from opwright.binding.environment import is_transformed
+from opwright.binding.redraw import drawn_again
 from opwright.binding.variant import Variant
 
 
@@ -48,17 +49,17 @@ class OperatorFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *incoming: torch.Tensor | None) -> Any:
-        """Run the backward kernel, or the differentiable backward where the gradient is to be differentiated again."""
+        """Run the backward kernel, or the differentiable backward where somebody differentiates or maps this pass."""
         variant: Variant = ctx.variant
         if not variant.all_outputs_differentiable or _some_missing(incoming):
             incoming = _tangents(ctx, incoming, variant)
             if not incoming:
                 return (None,) * len(ctx.needs_input_grad)
         found = None
-        if not torch.is_grad_enabled():
+        if not (torch.is_grad_enabled() or is_transformed()):
             found = _run_backward(ctx, incoming, variant)
         if found is None:
-            with _same_draws(getattr(ctx, "generator", None)):
+            with drawn_again(getattr(ctx, "generator", None)):
                 found = variant.differentiate(_arguments(ctx, variant), incoming, variant.plan)
         if variant.wants_all_gradients:
             return (None, *found)
@@ -81,17 +82,6 @@ class Chosen:
         for variant in self._variants:
             self.variant = variant
             yield variant
-
-
-@contextmanager
-def _same_draws(state: torch.Tensor | None) -> Iterator[None]:
-    """Run the reference again with the random numbers of the forward pass; then go on where the generator was."""
-    if state is None:
-        yield
-        return
-    with torch.random.fork_rng(devices=()):
-        torch.set_rng_state(state)
-        yield
 
 
 # `Function.apply` without its questions about function transforms, which the caller has asked already.
@@ -172,7 +162,7 @@ def _arguments(ctx: Any, variant: Variant) -> list[Any]:
         return list(saved[: len(variant.plan.tensors)])
     kept = dict(zip(variant.plan.saved.contributing, saved, strict=False))
     return [
-        kept[position] if position in kept else (_zeros(*described) if position in variant.plan.tensors else described)
+        kept[position] if position in kept else (zeros(*described) if position in variant.plan.tensors else described)
         for position, described in enumerate(ctx.rest)
     ]
 
@@ -184,7 +174,7 @@ def _tangents(ctx: Any, incoming: Sequence[torch.Tensor | None], variant: Varian
         return ()
     outputs = ctx._input_metadata
     return tuple(
-        _zeros(tuple(outputs[position].shape), outputs[position].dtype) if gradient is None else gradient
+        zeros(tuple(outputs[position].shape), outputs[position].dtype) if gradient is None else gradient
         for position, gradient in ((position, incoming[position]) for position in positions)
     )
 
@@ -193,6 +183,6 @@ def _describe(argument: Any) -> Any:
     return (tuple(argument.shape), argument.dtype) if isinstance(argument, torch.Tensor) else argument
 
 
-def _zeros(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+def zeros(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
     """Zeros that take one element of memory."""
     return torch.zeros((), dtype=dtype).expand(shape)

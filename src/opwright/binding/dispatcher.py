@@ -12,6 +12,7 @@ from torch.utils._pytree import tree_map_only
 
 _libraries: dict[str, torch.library.Library] = {}
 _lock = threading.Lock()
+FUNCTION_TRANSFORMS = "FuncTorchDynamicLayerFrontMode"  # the key that every call goes through under `torch.func`
 
 
 def register(
@@ -42,6 +43,7 @@ def register(
         library.define(f"{name}({parameters}) -> {returns}", tags=(torch.Tag.pt2_compliant_tag,))
         library.impl(name, below_autograd, "CompositeExplicitAutograd")
         library.impl(name, with_autograd, "Autograd")
+        library.impl(name, with_autograd, FUNCTION_TRANSFORMS)
         torch.library.register_fake(qualified_name, _fake(reference), lib=library)
         _libraries[qualified_name] = library
         overload = getattr(getattr(torch.ops, namespace), name).default

@@ -25,16 +25,24 @@ is_compiling = torch.compiler.is_dynamo_compiling
 
 def is_quiet() -> bool:
     """Whether nothing intercepts torch operations on this thread, and numbers are promoted as kernels assume."""
-    return not (
+    return not (is_overheard() or is_transformed())
+
+
+def is_overheard() -> bool:
+    """Whether somebody must see the operations of the reference one by one: a mode, autocast, a compiler."""
+    return bool(
         is_compiling()
         or _dispatch_modes()
         or _function_modes()
         or _default_dtype() is not torch.float32
-        or _function_transforms()
-        or forward_ad._current_level >= 0
         or _autocast()
         or _jit_trace()
     )
+
+
+def is_transformed() -> bool:
+    """Whether a function transform or a level of forward-mode AD is under way."""
+    return bool(_function_transforms() or forward_ad._current_level >= 0)
 
 
 def are_plain(tensors: Iterable[object]) -> bool:

@@ -1,4 +1,4 @@
-"""The operators that one operator needs besides itself: backward, flat and functional ones."""
+"""The operators that one operator needs besides itself: its transforms, flat and functional ones."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from torch.utils._pytree import TreeSpec
 from opwright.binding.mutating import FunctionalReference
 from opwright.binding.variant import Plan
 from opwright.derivation.backward import backward_reference, backward_signature
+from opwright.derivation.batched import batched_reference, batched_signature
+from opwright.derivation.forward import jvp_reference, jvp_signature
 from opwright.tracing.flatten import FlatReference, Leaves, flat_signature
 from opwright.tracing.signature import Signature
 
@@ -46,7 +48,7 @@ class Family(Generic[Member]):
         self._identity = identity
         self._make = make
         self._lock = threading.Lock()
-        self._backwards: dict[Any, Member] = {}
+        self._relatives: dict[Any, Member] = {}
         self._flats: dict[Any, Member] = {}
 
     @property
@@ -57,15 +59,43 @@ class Family(Generic[Member]):
     @property
     def backwards(self) -> tuple[Member, ...]:
         """Those for gradients."""
-        return tuple(self._backwards.values())
+        return tuple(member for (kind, *_), member in self._relatives.items() if kind == "backward")
 
-    def backward(self, plan: Plan) -> Member:
-        """The operator (arguments…, incoming gradients…) → gradients."""
-        wanted = (plan.gradients, plan.tangents, plan.result)
+    def backward_of(self, plan: Plan) -> Member:
+        """The operator (arguments…, incoming gradients…) → gradients that a plan's backward kernel computes."""
+        places = tuple(plan.result.places[position] for position in plan.tangents)
+        return self.backward(plan.gradients, places, plan.tangents, plan.outputs)
+
+    def backward(
+        self, wanted: tuple[int, ...], places: tuple[int, ...], tangents: tuple[int, ...], outputs: int
+    ) -> Member:
+        """The operator (arguments…, incoming gradients…) → gradients.
+
+        Args:
+            wanted: Positions of the arguments whose gradients it gives.
+            places: Where the outputs that have an incoming gradient stand in what the reference returns.
+            tangents: Which of its tensors these are.
+            outputs: How many tensors it returns.
+        """
+        key = ("backward", wanted, places, tangents, outputs)
+        return self._relative(key, lambda: self._make_backward(wanted, places, tangents, outputs))
+
+    def jvp(self, moving: tuple[int, ...]) -> Member:
+        """The operator (arguments…, tangents of those at `moving`…) → (results, tangents)."""
+        return self._relative(("jvp", moving), lambda: self._make_jvp(moving))
+
+    def batched(self, positions: tuple[int, ...], randomness: str) -> Member:
+        """The operator over the first dimension of the arguments at `positions`."""
+        return self._relative(("vmap", positions, randomness), lambda: self._make_batched(positions, randomness))
+
+    def _relative(self, key: Any, make: Callable[[], Member]) -> Member:
+        found = self._relatives.get(key)
+        if found is not None:
+            return found
         with self._lock:
-            if wanted not in self._backwards:
-                self._backwards[wanted] = self._make_backward(plan)
-            return self._backwards[wanted]
+            if key not in self._relatives:
+                self._relatives[key] = make()
+            return self._relatives[key]
 
     def flat(self, leaves: Leaves, layout: TreeSpec) -> Member:
         """The operator for arguments of a structure, laid out flat."""
@@ -78,17 +108,36 @@ class Family(Generic[Member]):
                 self._flats[kind] = self._make_flat(leaves, layout)
             return self._flats[kind]
 
-    def _make_backward(self, plan: Plan) -> Member:
-        places = [plan.result.places[position] for position in plan.tangents]
-        suffix = "_".join(self._names[position] for position in plan.gradients)
-        if len(plan.tangents) < plan.outputs:
-            suffix += "".join(f"_of_{position}" for position in plan.tangents)
+    def _make_backward(
+        self, wanted: tuple[int, ...], places: tuple[int, ...], tangents: tuple[int, ...], outputs: int
+    ) -> Member:
+        suffix = "_".join(self._names[position] for position in wanted)
+        if len(tangents) < outputs:
+            suffix += "".join(f"_of_{position}" for position in tangents)
         name = f"{self._name}_backward_{suffix}"
         return self._make(
-            backward_reference(self._reference, len(self._names), plan.gradients, places),
+            backward_reference(self._reference, len(self._names), wanted, places),
             name=name,
-            signature=backward_signature(self._signature, plan.tangents, plan.outputs, len(plan.gradients)),
+            signature=backward_signature(self._signature, tangents, outputs, len(wanted)),
             identity=lambda: self._identity_of(f"{name} {places}"),
+        )
+
+    def _make_jvp(self, moving: tuple[int, ...]) -> Member:
+        name = "_".join([self._name, "jvp", *[self._names[position] for position in moving]])
+        return self._make(
+            jvp_reference(self._reference, len(self._names), moving),
+            name=name,
+            signature=jvp_signature(self._signature, moving),
+            identity=lambda: self._identity_of(name),
+        )
+
+    def _make_batched(self, positions: tuple[int, ...], randomness: str) -> Member:
+        name = "_".join([self._name, "vmap", *[self._names[position] for position in positions]])
+        return self._make(
+            batched_reference(self._reference, len(self._names), positions, randomness),
+            name=name,
+            signature=batched_signature(self._signature),
+            identity=lambda: self._identity_of(f"{name} {randomness}"),
         )
 
     def _make_flat(self, leaves: Leaves, layout: TreeSpec) -> Member:

@@ -9,10 +9,11 @@ from typing import Any
 import torch
 
 from opwright.binding.autograd import Chosen, Declined, apply, run_forward
-from opwright.binding.environment import are_plain, is_compiling, is_quiet
+from opwright.binding.environment import are_plain, is_compiling, is_overheard, is_quiet
 from opwright.binding.kinds import Key, are_constants
 from opwright.binding.numbers import Numbers, constants_of, numbers_in
 from opwright.binding.rungs import RungName
+from opwright.binding.transforms import are_transformed
 from opwright.binding.variant import Plan, Variant
 from opwright.binding.variants import Variants
 from opwright.errors import NoKernel, OpwrightError, TracingFailed, UndeclaredMutation, UnsupportedReturn
@@ -34,6 +35,7 @@ class Server:
         settings: Where to build, and whether to say anything.
         variants: The kernels at hand.
         derive: `(arguments, whether gradients are recorded) -> plan` for arguments that no variant takes.
+        serve_transformed: Serves calls under function transforms and with dual tensors, by operators of their own.
 
     Attributes:
         last_rung: The rung that served the last call; None before the first.
@@ -47,6 +49,7 @@ class Server:
         settings: Settings,
         variants: Variants,
         derive: Callable[[Sequence[Any], bool], Plan],
+        serve_transformed: Callable[[Sequence[Any]], Any],
     ) -> None:
         self.last_rung: RungName | None = None
         self._name = name
@@ -55,6 +58,7 @@ class Server:
         self._settings = settings
         self._variants = variants
         self._derive = derive
+        self._serve_transformed = serve_transformed
         self._served = variants.by_call
         self._arity = len(signature.parameters)
         self._only_tensors = all(p.kind is Kind.TENSOR and not p.optional for p in signature.parameters)
@@ -129,6 +133,9 @@ class Server:
 
     def _serve_slowly(self, args: Sequence[Any], *, pinned: bool, gradients: bool = True) -> Any:
         """Find or make the variant for these arguments, or run the reference and say why."""
+        if are_transformed(args) and not is_overheard():
+            result = self._serve_transformed(args)
+            return result
         if not self._is_ordinary(args):
             return self.serve_by_reference(args)
         prepared, constants = self._numbers.prepare(args)
@@ -199,7 +206,7 @@ class Server:
     def _is_ordinary(self, args: Sequence[Any]) -> bool:
         """Whether kernels may be asked: nobody listens in, tensors are plain and not empty, the rest are constants."""
         tensors = [a for a in args if isinstance(a, torch.Tensor)]
-        if not (is_quiet() and are_plain(tensors)) or any(t.is_nested or t.numel() == 0 for t in tensors):
+        if is_overheard() or are_transformed(tensors) or not are_plain(tensors) or any(t.is_nested or t.numel() == 0 for t in tensors):
             return False
         rest = [a for a in args if not isinstance(a, torch.Tensor)]
         return not rest or (not self._only_tensors and are_constants(rest))

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch.utils._pytree import TreeSpec
 
-from opwright.binding.environment import is_quiet
+from opwright.binding.environment import is_overheard
 from opwright.binding.rungs import RungName
 from opwright.binding.server import Server
 from opwright.tracing.flatten import Leaves, flatten
@@ -37,7 +37,7 @@ class StructuredServer:
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
         """Serve a call; a pinned one raises where another would run the reference."""
         given = self._signature.bind(args, kwargs)
-        if not is_quiet():
+        if not is_overheard():
             return self.serve_by_reference(given)
         leaves, layout = flatten(given)
         server = self._flat(leaves, layout)

@@ -13,6 +13,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from opwright.derivation.tangents import tangent_names
+from opwright.tracing import functorch
 from opwright.tracing.aliases import MAY_COPY
 from opwright.tracing.signature import Kind, Parameter, Signature
 
@@ -29,8 +30,23 @@ def backward_reference(
         places: Where the outputs that have an incoming gradient stand in what the reference returns.
     """
 
+    def pulled_back(arguments: list[Any], incoming: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        """Inside of a transform, where `requires_grad_` is refused, and in forward mode, where `detach` drops tangents."""
+
+        def of_sources(*sources: torch.Tensor) -> list[torch.Tensor]:
+            for position, source in zip(wanted, sources, strict=True):
+                arguments[position] = source
+            outputs = tree_leaves(reference(*arguments))
+            return [outputs[place] for place in places]
+
+        _, pull = torch.func.vjp(of_sources, *[arguments[position] for position in wanted])
+        gradients: tuple[torch.Tensor, ...] = pull(list(incoming))
+        return gradients
+
     def backward(*given: Any) -> tuple[torch.Tensor, ...]:
         arguments, incoming = list(given[:arity]), given[arity:]
+        if functorch.are_active() or functorch.is_forward_mode():
+            return pulled_back(arguments, incoming)
         create_graph = torch.is_grad_enabled()
         with torch.enable_grad():
             for position in wanted:
@@ -39,10 +55,13 @@ def backward_reference(
                 arguments[position] = alias if alias.requires_grad else alias.detach().requires_grad_()
             outputs = tree_leaves(reference(*arguments))
             sources = [arguments[position] for position in wanted]
+            flowing = [(outputs[p], given) for p, given in zip(places, incoming, strict=True) if outputs[p].requires_grad]
+            if not flowing:
+                return tuple(torch.zeros_like(source) for source in sources)
             return torch.autograd.grad(
-                [outputs[place] for place in places],
+                [output for output, _ in flowing],
                 sources,
-                incoming,
+                [given for _, given in flowing],
                 create_graph=create_graph,
                 materialize_grads=True,
             )

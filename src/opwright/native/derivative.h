@@ -13,11 +13,13 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
+#include <algorithm>
 #include <memory>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "quiet.h"
 #include "route.h"
 
 namespace opwright {
@@ -72,12 +74,18 @@ class Derivative : public Node {
     variable_list gradients(num_outputs());
     const Arguments tangents = tangents_of(incoming);
     if (tangents.empty()) return gradients;
-    if (!at::GradMode::is_enabled() && run_kernel(kept, tangents, gradients)) return gradients;
+    if (!is_followed(tangents) && run_kernel(kept, tangents, gradients)) return gradients;
     differentiate(kept, tangents, gradients);
     return gradients;
   }
 
  private:
+  // Whether somebody differentiates or maps this pass, which a kernel would hide from him.
+  static bool is_followed(const Arguments& tangents) {
+    return at::GradMode::is_enabled() || is_transformed() ||
+           std::any_of(tangents.begin(), tangents.end(), [](const at::Tensor& t) { return has_tangent(t); });
+  }
+
   Arguments unpack() {
     const std::lock_guard<std::mutex> lock(mutex_);
     Arguments kept;

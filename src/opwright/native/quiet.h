@@ -10,12 +10,15 @@
 
 namespace opwright {
 
+inline bool is_transformed() {
+  return c10::impl::tls_local_dispatch_key_set().included_.has(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
+}
+
 inline bool is_quiet() {
   const auto keys = c10::impl::tls_local_dispatch_key_set();
   // Autocast is on for a kind of device when its key is no longer excluded.
   const bool is_autocast = !(c10::autocast_dispatch_keyset - keys.excluded_).empty();
-  const bool is_transformed = keys.included_.has(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
-  return !(is_autocast || is_transformed || c10::impl::TorchDispatchModeTLS::any_modes_set() ||
+  return !(is_autocast || is_transformed() || c10::impl::TorchDispatchModeTLS::any_modes_set() ||
            at::impl::PythonTorchFunctionTLS::stack_len() > 0 || c10::get_default_dtype_as_scalartype() != at::kFloat ||
            torch::jit::tracer::isTracing());
 }

@@ -19,8 +19,7 @@ struct Tape {
   std::vector<std::pair<uint64_t, std::vector<std::shared_ptr<const Route>>>> routes;  // by who requires gradients
   size_t arity;
   std::vector<py::object> plain_types;
-  py::object
-      differentiate;  // a weak reference: Python owns it, and the tape too; nodes hold it for as long as they live
+  py::object differentiate;  // a weak reference: Python owns it, and the tape; nodes hold it for as long as they live
 };
 
 constexpr const char* capsule_name = "opwright.tape";
@@ -95,7 +94,8 @@ static PyObject* play(PyObject* self, PyObject* const* given, Py_ssize_t count) 
   if (!routes) Py_RETURN_NONE;
   std::shared_ptr<c10::SafePyObject> differentiate;
   if (mask) {
-    PyObject* owned = PyWeakref_GetObject(tape.differentiate.ptr());  // borrowed; None if the operator is gone
+    PyObject* owned = PyWeakref_GetObject(tape.differentiate.ptr());  // borrowed
+    if (owned == Py_None) Py_RETURN_NONE;                             // another thread has wound a new tape
     Py_INCREF(owned);
     differentiate = std::make_shared<c10::SafePyObject>(owned, getPyInterpreter());
   }

@@ -31,7 +31,7 @@ from opwright.tracing.sizes import SizeTable
 aten = torch.ops.aten
 
 # Questions that leave no trace, and operations that only rename a value.
-_SILENT = {"prim::device", "prim::layout", "prim::dtype"}
+_SILENT = {"prim::device", "prim::layout", "prim::dtype", "aten::is_same_size", "aten::_has_same_storage_numel"}
 _BY_STRIDES = {aten.as_strided, aten.as_strided_copy, aten.as_strided_scatter}
 _LIFTS = {aten.lift_fresh.default, aten.lift_fresh_copy.default, aten.lift.default}
 _MOST_CONSTANTS = 64

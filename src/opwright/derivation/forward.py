@@ -1,0 +1,91 @@
+"""Forward mode: the results of a reference and their tangents, as a function of arguments and tangents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from opwright.errors import NoKernel
+from opwright.tracing import functorch
+from opwright.tracing.aliases import MAY_COPY
+from opwright.tracing.signature import Kind, Parameter, Signature
+
+
+def jvp_reference(reference: Callable[..., Any], arity: int, moving: Sequence[int]) -> Callable[..., Any]:
+    """Make the function (arguments…, tangents…) → (what the reference returns, tangents of its differentiable tensors).
+
+    Args:
+        reference: The function as written.
+        arity: How many arguments it takes.
+        moving: Positions of the arguments that have a tangent.
+    """
+
+    def forward_mode(*given: Any) -> tuple[Any, tuple[torch.Tensor, ...]]:
+        arguments, tangents = list(given[:arity]), given[arity:]
+        returned: list[Any] = []
+
+        def of_moving(*values: torch.Tensor) -> tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]:
+            for position, value in zip(moving, values, strict=True):
+                arguments[position] = value
+            leaves, layout = tree_flatten(reference(*arguments))
+            places = differentiable(leaves)
+            returned.extend((leaves, layout, places))
+            others = tuple(leaf for p, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor) and p not in places)
+            return (values[0], *[leaves[place] for place in places]), others  # torch wants one output at least
+
+        primals = tuple(arguments[position] for position in moving)
+        (_, *outputs), (_, *moved), others = _jvp(of_moving, primals, tangents)
+        leaves, layout, places = returned[-3:]
+        remaining = {True: iter(outputs), False: iter(others)}
+        below = [next(remaining[p in places]) if isinstance(leaf, torch.Tensor) else leaf for p, leaf in enumerate(leaves)]
+        return tree_unflatten(below, layout), tuple(moved)
+
+    setattr(forward_mode, MAY_COPY, True)
+    forward_mode.__name__ = f"{reference.__name__}_jvp"
+    return forward_mode
+
+
+def _jvp(function: Callable[..., Any], primals: Sequence[torch.Tensor], tangents: Sequence[torch.Tensor]) -> Any:
+    """Outputs, their tangents, and what the function gives besides."""
+    if functorch.is_forward_mode() and not functorch.is_nestable():
+        return _jvp_by_pulling_back(function, primals, tangents)
+    try:
+        return torch.func.jvp(function, tuple(primals), tuple(tangents), has_aux=True)
+    except (NoKernel, NotImplementedError):  # some formulas of torch are for known sizes only, some are missing
+        return _jvp_by_pulling_back(function, primals, tangents)
+
+
+def _jvp_by_pulling_back(
+    function: Callable[..., Any], primals: Sequence[torch.Tensor], tangents: Sequence[torch.Tensor]
+) -> Any:
+    """The same in reverse mode: pulling back is linear, and its own pull-back is pushing forward."""
+    outputs, pull, others = torch.func.vjp(function, *primals, has_aux=True)
+    _, push = torch.func.vjp(pull, tuple(torch.zeros_like(output) for output in outputs))
+    (moved,) = push(tuple(tangents))
+    return outputs, moved, others
+
+
+def jvp_signature(signature: Signature, moving: Sequence[int]) -> Signature:
+    """The parameters of `jvp_reference`."""
+    given = tuple(Parameter(p.name, p.kind, p.optional, type=p.type) for p in signature.parameters)
+    taken = {parameter.name for parameter in given}
+    tangents = []
+    for position in moving:
+        name = f"{given[position].name}_tangent"
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        tangents.append(Parameter(name, Kind.TENSOR, False))
+    return Signature((*given, *tangents), None)
+
+
+def differentiable(leaves: Sequence[Any]) -> tuple[int, ...]:
+    """Where the tensors stand that can have a tangent."""
+    return tuple(
+        place
+        for place, leaf in enumerate(leaves)
+        if isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex())
+    )
