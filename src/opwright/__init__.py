@@ -3,8 +3,9 @@
 from opwright.benchmark import bench
 from opwright.binding.opaque import opaque
 from opwright.checking import check
+from opwright.decorator import operator
 from opwright.nn import module
-from opwright.operator import Operator, operator
+from opwright.operator import Operator
 from opwright.samples import Sample, shapes
 from opwright.version import VERSION
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch._ops import OpOverload
@@ -36,7 +36,13 @@ from opwright.toolchain.compiler import find_compiler
 from opwright.tracing.fingerprint import fingerprint
 from opwright.tracing.flatten import flatten
 from opwright.tracing.guarded import guarded
-from opwright.tracing.signature import Signature, mutated_positions, place_of, read_signature
+from opwright.tracing.signature import (
+    Signature,
+    mutated_positions,
+    place_of,
+    read_signature,
+    tensor_positions,
+)
 from opwright.tracing.specs import describe
 
 if TYPE_CHECKING:
@@ -45,6 +51,7 @@ if TYPE_CHECKING:
     from opwright.tracing.results import Result
 
 DEFAULT_NAMESPACE = "opwright"
+Randomness = Literal["error", "different", "same"]
 _is_grad_enabled = torch.is_grad_enabled
 
 
@@ -104,19 +111,16 @@ class Operator:
             )
         if not self._signature.is_flat:
             return StructuredServer(self._positional, self._signature, lambda *given: self._family.flat(*given).server)
-        reference = getattr(self._positional, "fallback", self._positional)
         return Server(
             self._short_name,
-            reference,
+            self._positional,
+            getattr(self._positional, "fallback", self._positional),
             self._signature,
             self._settings,
             self._variants,
             self._derive_plan,
-            functools.partial(serve_transformed, self._serve_in_order, self._family, reference),
+            functools.partial(serve_transformed, self, self._family, self._positional),
         )
-
-    def _serve_in_order(self, *args: Any) -> Any:
-        return self._server.serve(args, {})
 
     def _make_relative(self, reference: Callable[..., Any], **options: Any) -> Operator:
         return Operator(reference, save=self._save, settings=self._settings, **options)
@@ -177,6 +181,47 @@ class Operator:
     def backward_operator(self, plan: Plan) -> Operator:
         """The operator (arguments…, incoming gradients…) → gradients, derived like any other."""
         return self._family.backward_of(plan)
+
+    # -- transforms ------------------------------------------------------------------------------------------------
+
+    def vjp(self, *names: str) -> Operator:
+        """The operator (arguments…, incoming gradients…) → gradients of the named arguments, by default of all tensors.
+
+        It takes one incoming gradient for each tensor that this operator returns.
+
+        Raises:
+            UnsupportedReturn: If the return annotation does not tell how many tensors there are.
+            UnsupportedParameter: If a name is no tensor parameter.
+        """
+        outputs = self._signature.outputs
+        if outputs is None:
+            raise UnsupportedReturn(
+                f"the return annotation of {self.reference.__name__} does not tell how many tensors there are",
+                place=place_of(self.reference),
+                hint="annotate torch.Tensor, or a tuple of them",
+            )
+        every = tuple(range(outputs))
+        return self._family.backward(tensor_positions(self.reference, self._signature, names), every, every, outputs)
+
+    def jvp(self, *names: str) -> Operator:
+        """The operator (arguments…, tangents of the named ones…) → (results, tangents), by default of all tensors.
+
+        Raises:
+            UnsupportedParameter: If a name is no tensor parameter.
+        """
+        return self._family.jvp(tensor_positions(self.reference, self._signature, names))
+
+    def vmap(self, *names: str, randomness: Randomness = "error") -> Operator:
+        """The operator over the first dimension of the named arguments, by default of all tensors.
+
+        Args:
+            names: Parameters that have a batch; the others are the same for all of it.
+            randomness: What `torch.vmap` should do with random numbers.
+
+        Raises:
+            UnsupportedParameter: If a name is no tensor parameter.
+        """
+        return self._family.batched(tensor_positions(self.reference, self._signature, names), randomness)
 
     # -- structured arguments --------------------------------------------------------------------------------------
 
@@ -370,43 +415,3 @@ class Operator:
 def _requiring_gradients(args: Sequence[Any]) -> list[Any]:
     """The same arguments, with every floating tensor asking for a gradient."""
     return [a.detach().requires_grad_() if isinstance(a, torch.Tensor) and a.is_floating_point() else a for a in args]
-
-
-@overload
-def operator(reference: Callable[..., Any], /) -> Operator: ...
-@overload
-def operator(
-    *,
-    name: str | None = None,
-    samples: SampleFactory | None = None,
-    save: SavePolicy = "auto",
-    mutates: Sequence[str] = (),
-) -> Callable[[Callable[..., Any]], Operator]: ...
-def operator(
-    reference: Callable[..., Any] | None = None,
-    /,
-    *,
-    name: str | None = None,
-    samples: SampleFactory | None = None,
-    save: SavePolicy = "auto",
-    mutates: Sequence[str] = (),
-) -> Operator | Callable[[Callable[..., Any]], Operator]:
-    """Turn a PyTorch function into an operator.
-
-    Args:
-        reference: A function of annotated tensors, constants and containers of these that returns tensors, alone or in
-            tuples, lists, dicts and named tuples.
-        name: "namespace::name" at torch's dispatcher; by default "opwright::" and the function's name.
-        samples: `(device, dtype) -> iterable of Sample`, or `opwright.shapes(...)`: example arguments for `check`,
-            `bench`, `source` and `explain`.
-        save: What the backward pass may keep: "auto" chooses, "inputs" recomputes everything, "all" nothing.
-        mutates: Names of the tensors that the function changes.
-
-    Raises:
-        UnannotatedParameter: If a parameter has no annotation.
-        UnsupportedParameter: If an annotation is none of these.
-        UnsupportedReturn: If there is no tensor in the return annotation.
-    """
-    if reference is not None:
-        return Operator(reference)
-    return functools.partial(Operator, name=name, samples=samples, save=save, mutates=mutates)

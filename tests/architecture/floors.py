@@ -20,7 +20,7 @@ FLOORS = (
     ("toolchain",),
     ("tracing", "derivation", "lowering", "samples"),
     ("binding",),
-    ("operator", "stages"),
+    ("operator", "stages", "decorator"),
     ("checking", "benchmark", "explain", "deployment", "distribution", "sharding"),
     ("nn", "optim", "tensors", "library"),
     ("cli", "report"),
@@ -38,6 +38,7 @@ SIDEWAYS = frozenset(
         ("derivation", "lowering"),  # what is an element-wise operation, and so cheap to compute again
         ("lowering", "tracing"),
         ("operator", "stages"),
+        ("decorator", "operator"),
         ("benchmark", "checking"),
         ("cli", "report"),
     }

@@ -30,12 +30,13 @@ class Server:
 
     Args:
         name: What the operator is called when there is something to say.
-        reference: The function as written.
+        reference: The function as written, of arguments in order.
+        fallback: The same of arguments as they were given, where these were laid out flat.
         signature: Its parameters.
         settings: Where to build, and whether to say anything.
         variants: The kernels at hand.
         derive: `(arguments, whether gradients are recorded) -> plan` for arguments that no variant takes.
-        serve_transformed: Serves calls under function transforms and with dual tensors, by operators of their own.
+        serve_transformed: Serves calls under function transforms and with dual tensors; gives the rung too.
 
     Attributes:
         last_rung: The rung that served the last call; None before the first.
@@ -45,15 +46,17 @@ class Server:
         self,
         name: str,
         reference: Callable[..., Any],
+        fallback: Callable[..., Any],
         signature: Signature,
         settings: Settings,
         variants: Variants,
         derive: Callable[[Sequence[Any], bool], Plan],
-        serve_transformed: Callable[[Sequence[Any]], Any],
+        serve_transformed: Callable[[Sequence[Any]], tuple[Any, RungName | None]],
     ) -> None:
         self.last_rung: RungName | None = None
         self._name = name
         self._reference = reference
+        self._fallback = fallback
         self._signature = signature
         self._settings = settings
         self._variants = variants
@@ -100,7 +103,7 @@ class Server:
     def serve_by_reference(self, args: Sequence[Any]) -> Any:
         """Run the function as written."""
         self.last_rung = "composed"
-        return self._reference(*(args.given if isinstance(args, Leaves) else args))
+        return self._fallback(*args.given) if isinstance(args, Leaves) else self._reference(*args)
 
     def _run(self, args: Sequence[Any], constants: Key) -> Any:
         """Run kernels that are at hand; raises Declined if there are none for these arguments."""
@@ -134,7 +137,7 @@ class Server:
     def _serve_slowly(self, args: Sequence[Any], *, pinned: bool, gradients: bool = True) -> Any:
         """Find or make the variant for these arguments, or run the reference and say why."""
         if are_transformed(args) and not is_overheard():
-            result = self._serve_transformed(args)
+            result, self.last_rung = self._serve_transformed(args)
             return result
         if not self._is_ordinary(args):
             return self.serve_by_reference(args)
@@ -206,7 +209,12 @@ class Server:
     def _is_ordinary(self, args: Sequence[Any]) -> bool:
         """Whether kernels may be asked: nobody listens in, tensors are plain and not empty, the rest are constants."""
         tensors = [a for a in args if isinstance(a, torch.Tensor)]
-        if is_overheard() or are_transformed(tensors) or not are_plain(tensors) or any(t.is_nested or t.numel() == 0 for t in tensors):
+        if (
+            is_overheard()
+            or are_transformed(tensors)
+            or not are_plain(tensors)
+            or any(t.is_nested or t.numel() == 0 for t in tensors)
+        ):
             return False
         rest = [a for a in args if not isinstance(a, torch.Tensor)]
         return not rest or (not self._only_tensors and are_constants(rest))

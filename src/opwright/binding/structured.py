@@ -37,7 +37,7 @@ class StructuredServer:
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
         """Serve a call; a pinned one raises where another would run the reference."""
         given = self._signature.bind(args, kwargs)
-        if not is_overheard():
+        if is_overheard():
             return self.serve_by_reference(given)
         leaves, layout = flatten(given)
         server = self._flat(leaves, layout)

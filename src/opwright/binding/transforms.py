@@ -1,4 +1,4 @@
-"""What an operator does under function transforms and in forward mode: it calls the transform of itself, one level below.
+"""An operator under function transforms and in forward mode calls the transform of itself, one level below.
 
 at the level of      an operator f calls, below that level
 vmap                 vmap(f), on arguments whose batch is their first dimension
@@ -21,11 +21,24 @@ from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
 from opwright.binding.autograd import zeros
 from opwright.binding.redraw import drawn_again, noting_draws
+from opwright.binding.rungs import RungName
 from opwright.derivation.forward import differentiable
 from opwright.tracing import functorch
 from opwright.tracing.functorch import Level, Transform
 
-Call = Callable[..., Any]
+Served = tuple[Any, RungName | None]
+"""A result, and the rung that computed it."""
+
+
+class Transformable(Protocol):
+    """What is asked of an operator."""
+
+    @property
+    def last_rung(self) -> RungName | None:
+        """The rung that served the last call."""
+
+    def __call__(self, *args: Any) -> Any:
+        """Run it on arguments in order."""
 
 
 class Transformed(Protocol):
@@ -33,29 +46,31 @@ class Transformed(Protocol):
 
     def backward(
         self, wanted: tuple[int, ...], places: tuple[int, ...], tangents: tuple[int, ...], outputs: int
-    ) -> Call:
+    ) -> Transformable:
         """(arguments…, incoming gradients…) → gradients of the arguments at `wanted`."""
 
-    def jvp(self, moving: tuple[int, ...]) -> Call:
+    def jvp(self, moving: tuple[int, ...]) -> Transformable:
         """(arguments…, tangents of those at `moving`…) → (results, tangents)."""
 
-    def batched(self, positions: tuple[int, ...], randomness: str) -> Call:
+    def batched(self, positions: tuple[int, ...], randomness: str) -> Transformable:
         """The operator over the first dimension of the arguments at `positions`."""
 
 
 def are_transformed(args: Sequence[Any]) -> bool:
     """Whether a function transform is under way, or an argument is a dual tensor."""
-    return functorch.are_active() or (forward_ad._current_level >= 0 and any(map(_is_dual, args)))
+    return functorch.are_active() or (functorch.is_forward_mode() and any(map(_is_dual, args)))
 
 
-def serve_transformed(operator: Call, transforms: Transformed, reference: Call, args: Sequence[Any]) -> Any:
+def serve_transformed(
+    operator: Transformable, transforms: Transformed, reference: Callable[..., Any], args: Sequence[Any]
+) -> Served:
     """Serve a call for which `are_transformed` says yes.
 
     Args:
-        operator: The operator, taking arguments in order.
+        operator: The operator.
         transforms: Its transforms.
-        reference: The function as written, for transforms that only take functions apart.
-        args: The arguments.
+        reference: The function as written, for transforms that are none of the three.
+        args: The arguments, in order.
     """
     if not functorch.are_active():
         return _in_forward_mode(transforms, args)
@@ -68,54 +83,52 @@ def serve_transformed(operator: Call, transforms: Transformed, reference: Call, 
             return _pushed_forward(level, operator, transforms, args)
         case Transform.GRAD:
             return _recorded(level, operator, transforms, args)
-    return reference(*args)
+    return reference(*args), "composed"
 
 
-def _over_batch(level: Level, operator: Call, transforms: Transformed, args: Sequence[Any]) -> Any:
-    below, batched = list(args), []
+def _over_batch(level: Level, operator: Transformable, transforms: Transformed, args: Sequence[Any]) -> Served:
+    below, dimensions = list(args), {}
     for position, arg in enumerate(args):
-        if not isinstance(arg, torch.Tensor):
-            continue
-        value, dimension = level.unbatched(arg)
-        if dimension is not None:
-            batched.append(position)
-            value = (value, dimension)
-        below[position] = value
+        if isinstance(arg, torch.Tensor):
+            below[position], dimension = level.unbatched(arg)
+            if dimension is not None:
+                dimensions[position] = dimension
     with level.below():
-        for position in batched:
-            value, dimension = below[position]
-            below[position] = value.movedim(dimension, 0) if dimension else value
-        if not batched:
-            return operator(*below)
-        result = transforms.batched(tuple(batched), level.randomness)(*below)
-    return tree_map_only(torch.Tensor, level.add_batch, result)
+        if not dimensions:
+            return operator(*below), operator.last_rung
+        for position, dimension in dimensions.items():
+            below[position] = below[position].movedim(dimension, 0)
+        batched = transforms.batched(tuple(dimensions), level.randomness)
+        result = batched(*below)
+    return tree_map_only(torch.Tensor, level.add_batch, result), batched.last_rung
 
 
-def _pushed_forward(level: Level, operator: Call, transforms: Transformed, args: Sequence[Any]) -> Any:
+def _pushed_forward(level: Level, operator: Transformable, transforms: Transformed, args: Sequence[Any]) -> Served:
     tangents = {}
-    if forward_ad._is_fwd_grad_enabled():
-        for position, arg in enumerate(args):
-            if isinstance(arg, torch.Tensor) and level.has(arg):
-                tangent = forward_ad.unpack_dual(arg).tangent
-                if tangent is not None:
-                    tangents[position] = level.unwrap(tangent)
+    for position, arg in enumerate(args):
+        if isinstance(arg, torch.Tensor) and level.has(arg) and functorch.is_forward_mode():
+            tangent = forward_ad.unpack_dual(arg).tangent
+            if tangent is not None:
+                tangents[position] = level.unwrap(tangent)
     below = [level.unwrap(arg) if isinstance(arg, torch.Tensor) else arg for arg in args]
     with level.below():
         if not tangents:
-            return operator(*below)
-        returned, moved = transforms.jvp(tuple(tangents))(*below, *tangents.values())
+            return operator(*below), operator.last_rung
+        forward = transforms.jvp(tuple(tangents))
+        returned, moved = forward(*below, *tangents.values())
     returned = tree_map_only(torch.Tensor, level.wrap, returned)
-    return _dual(returned, [level.wrap(tangent) for tangent in moved])
+    return _dual(returned, [level.wrap(tangent) for tangent in moved]), forward.last_rung
 
 
-def _in_forward_mode(transforms: Transformed, args: Sequence[Any]) -> Any:
+def _in_forward_mode(transforms: Transformed, args: Sequence[Any]) -> Served:
     primals, tangents = list(args), {}
     for position, arg in enumerate(args):
         if isinstance(arg, torch.Tensor):
             primals[position], tangent = forward_ad.unpack_dual(arg)
             if tangent is not None:
                 tangents[position] = tangent
-    return _dual(*transforms.jvp(tuple(tangents))(*primals, *tangents.values()))
+    forward = transforms.jvp(tuple(tangents))
+    return _dual(*forward(*primals, *tangents.values())), forward.last_rung
 
 
 def _is_dual(arg: Any) -> bool:
@@ -129,24 +142,24 @@ def _dual(returned: Any, tangents: Sequence[torch.Tensor]) -> Any:
     return tree_unflatten(leaves, layout)
 
 
-def _recorded(level: Level, operator: Call, transforms: Transformed, args: Sequence[Any]) -> Any:
-    wanted = ()
-    if torch.is_grad_enabled():
-        wanted = tuple(p for p, a in enumerate(args) if isinstance(a, torch.Tensor) and level.has(a) and a.requires_grad)
-    if not wanted:
+def _recorded(level: Level, operator: Transformable, transforms: Transformed, args: Sequence[Any]) -> Served:
+    tensors = [(p, arg) for p, arg in enumerate(args) if isinstance(arg, torch.Tensor)]
+    wanted = tuple(p for p, tensor in tensors if level.has(tensor) and tensor.requires_grad)
+    if not wanted or not torch.is_grad_enabled():
         with level.below():
-            return operator(*[level.unwrap(arg) if isinstance(arg, torch.Tensor) else arg for arg in args])
+            below = [level.unwrap(arg) if isinstance(arg, torch.Tensor) else arg for arg in args]
+            return operator(*below), operator.last_rung
     lifted = [level.lift(arg) if isinstance(arg, torch.Tensor) else arg for arg in args]
     step = _Step(level, operator, transforms, wanted)
     with functorch.recording_at_one_level():
-        outputs = _OneLevel.apply(step, *lifted)
-    return step.rebuilt(outputs)
+        outputs = _record(step, *lifted)
+    return step.rebuilt(outputs), operator.last_rung
 
 
 class _Step:
     """What a node at one level must know, and what it finds out."""
 
-    def __init__(self, level: Level, operator: Call, transforms: Transformed, wanted: tuple[int, ...]) -> None:
+    def __init__(self, level: Level, operator: Transformable, transforms: Transformed, wanted: tuple[int, ...]) -> None:
         self.level = level
         self.operator = operator
         self.transforms = transforms
@@ -203,3 +216,6 @@ class _OneLevel(_SingleLevelFunction):
         for position, gradient in zip(wanted, found, strict=True):
             gradients[1 + position] = gradient
         return tuple(gradients)
+
+
+_record: Callable[..., Any] = _OneLevel.apply  # type: ignore[attr-defined]

@@ -31,7 +31,7 @@ def backward_reference(
     """
 
     def pulled_back(arguments: list[Any], incoming: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-        """Inside of a transform, where `requires_grad_` is refused, and in forward mode, where `detach` drops tangents."""
+        """Where `requires_grad_` is refused, inside of a transform, or `detach` drops tangents, in forward mode."""
 
         def of_sources(*sources: torch.Tensor) -> list[torch.Tensor]:
             for position, source in zip(wanted, sources, strict=True):
@@ -39,7 +39,7 @@ def backward_reference(
             outputs = tree_leaves(reference(*arguments))
             return [outputs[place] for place in places]
 
-        _, pull = torch.func.vjp(of_sources, *[arguments[position] for position in wanted])
+        _, pull, *_ = torch.func.vjp(of_sources, *[arguments[position] for position in wanted])
         gradients: tuple[torch.Tensor, ...] = pull(list(incoming))
         return gradients
 
@@ -55,7 +55,9 @@ def backward_reference(
                 arguments[position] = alias if alias.requires_grad else alias.detach().requires_grad_()
             outputs = tree_leaves(reference(*arguments))
             sources = [arguments[position] for position in wanted]
-            flowing = [(outputs[p], given) for p, given in zip(places, incoming, strict=True) if outputs[p].requires_grad]
+            flowing = [
+                (outputs[p], given) for p, given in zip(places, incoming, strict=True) if outputs[p].requires_grad
+            ]
             if not flowing:
                 return tuple(torch.zeros_like(source) for source in sources)
             return torch.autograd.grad(

@@ -40,7 +40,9 @@ def jvp_reference(reference: Callable[..., Any], arity: int, moving: Sequence[in
         (_, *outputs), (_, *moved), others = _jvp(of_moving, primals, tangents)
         leaves, layout, places = returned[-3:]
         remaining = {True: iter(outputs), False: iter(others)}
-        below = [next(remaining[p in places]) if isinstance(leaf, torch.Tensor) else leaf for p, leaf in enumerate(leaves)]
+        below = [
+            next(remaining[p in places]) if isinstance(leaf, torch.Tensor) else leaf for p, leaf in enumerate(leaves)
+        ]
         return tree_unflatten(below, layout), tuple(moved)
 
     setattr(forward_mode, MAY_COPY, True)
@@ -62,10 +64,10 @@ def _jvp_by_pulling_back(
     function: Callable[..., Any], primals: Sequence[torch.Tensor], tangents: Sequence[torch.Tensor]
 ) -> Any:
     """The same in reverse mode: pulling back is linear, and its own pull-back is pushing forward."""
-    outputs, pull, others = torch.func.vjp(function, *primals, has_aux=True)
-    _, push = torch.func.vjp(pull, tuple(torch.zeros_like(output) for output in outputs))
+    outputs, pull, *others = torch.func.vjp(function, *primals, has_aux=True)
+    _, push, *_ = torch.func.vjp(pull, tuple(torch.zeros_like(output) for output in outputs))
     (moved,) = push(tuple(tangents))
-    return outputs, moved, others
+    return outputs, moved, *others
 
 
 def jvp_signature(signature: Signature, moving: Sequence[int]) -> Signature:

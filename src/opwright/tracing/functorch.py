@@ -26,8 +26,8 @@ recording_at_one_level: Callable[[], Any] = enable_single_level_autograd_functio
 
 
 def is_forward_mode() -> bool:
-    """Whether there is a level of dual tensors."""
-    return forward_ad._current_level >= 0
+    """Whether there is a level of dual tensors, and nobody has switched their tangents off."""
+    return forward_ad._current_level >= 0 and torch._C._is_fwd_grad_enabled()
 
 
 def is_nestable() -> bool:

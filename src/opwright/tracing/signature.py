@@ -151,6 +151,24 @@ def mutated_positions(reference: Callable[..., Any], signature: Signature, names
     return tuple(tensors.index(name) for name in names)
 
 
+def tensor_positions(reference: Callable[..., Any], signature: Signature, names: Sequence[str]) -> tuple[int, ...]:
+    """Where the named tensor parameters stand; of all of them that are not optional if none is named.
+
+    Raises:
+        UnsupportedParameter: If a name is no tensor parameter.
+    """
+    tensors = {p.name: position for position, p in enumerate(signature.parameters) if p.kind is Kind.TENSOR}
+    for name in names:
+        if name not in tensors:
+            raise UnsupportedParameter(
+                f"'{name}' is not a tensor parameter of {reference.__name__}",
+                place=place_of(reference),
+                hint=f"its tensors are {', '.join(tensors) or 'none'}",
+            )
+    every = [p.name for p in signature.parameters if p.name in tensors and not p.optional]
+    return tuple(tensors[name] for name in (names or every))
+
+
 def read_signature(reference: Callable[..., Any]) -> Signature:
     """Read the parameters of `reference` from its annotations.
 

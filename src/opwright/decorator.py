@@ -1,0 +1,51 @@
+"""`@opwright.operator`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, overload
+
+from opwright.binding.variant import SavePolicy
+from opwright.operator import Operator
+from opwright.samples import SampleFactory
+
+
+@overload
+def operator(reference: Callable[..., Any], /) -> Operator: ...
+@overload
+def operator(
+    *,
+    name: str | None = None,
+    samples: SampleFactory | None = None,
+    save: SavePolicy = "auto",
+    mutates: Sequence[str] = (),
+) -> Callable[[Callable[..., Any]], Operator]: ...
+def operator(
+    reference: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    samples: SampleFactory | None = None,
+    save: SavePolicy = "auto",
+    mutates: Sequence[str] = (),
+) -> Operator | Callable[[Callable[..., Any]], Operator]:
+    """Turn a PyTorch function into an operator.
+
+    Args:
+        reference: A function of annotated tensors, constants and containers of these that returns tensors, alone or in
+            tuples, lists, dicts and named tuples.
+        name: "namespace::name" at torch's dispatcher; by default "opwright::" and the function's name.
+        samples: `(device, dtype) -> iterable of Sample`, or `opwright.shapes(...)`: example arguments for `check`,
+            `bench`, `source` and `explain`.
+        save: What the backward pass may keep: "auto" chooses, "inputs" recomputes everything, "all" nothing.
+        mutates: Names of the tensors that the function changes.
+
+    Raises:
+        UnannotatedParameter: If a parameter has no annotation.
+        UnsupportedParameter: If an annotation is none of these.
+        UnsupportedReturn: If there is no tensor in the return annotation.
+    """
+    if reference is not None:
+        return Operator(reference)
+    return functools.partial(Operator, name=name, samples=samples, save=save, mutates=mutates)
