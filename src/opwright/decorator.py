@@ -20,6 +20,7 @@ def operator(
     samples: SampleFactory | None = None,
     save: SavePolicy = "auto",
     mutates: Sequence[str] = (),
+    inline: bool = False,
 ) -> Callable[[Callable[..., Any]], Operator]: ...
 def operator(
     reference: Callable[..., Any] | None = None,
@@ -29,6 +30,7 @@ def operator(
     samples: SampleFactory | None = None,
     save: SavePolicy = "auto",
     mutates: Sequence[str] = (),
+    inline: bool = False,
 ) -> Operator | Callable[[Callable[..., Any]], Operator]:
     """Turn a PyTorch function into an operator.
 
@@ -40,6 +42,7 @@ def operator(
             `bench`, `source` and `explain`.
         save: What the backward pass may keep: "auto" chooses, "inputs" recomputes everything, "all" nothing.
         mutates: Names of the tensors that the function changes.
+        inline: Let `torch.compile` and `torch.export` see the operations of the function; otherwise they see one.
 
     Raises:
         UnannotatedParameter: If a parameter has no annotation.
@@ -48,4 +51,4 @@ def operator(
     """
     if reference is not None:
         return Operator(reference)
-    return functools.partial(Operator, name=name, samples=samples, save=save, mutates=mutates)
+    return functools.partial(Operator, name=name, samples=samples, save=save, mutates=mutates, inline=inline)

@@ -7,28 +7,25 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._ops import OpOverload
 
-from opwright.binding.dispatcher import register, row_major
+from opwright.binding.environment import is_compiling
 from opwright.binding.family import Family
 from opwright.binding.function_rung import FunctionRung
 from opwright.binding.mutating import MutatingServer
 from opwright.binding.numbers import numbers_in
+from opwright.binding.registered import Registered
 from opwright.binding.rungs import RUNGS, Rung, RungName
 from opwright.binding.server import Server
 from opwright.binding.structured import StructuredServer
 from opwright.binding.transforms import serve_transformed
 from opwright.binding.variant import Plan, SavePolicy
 from opwright.binding.variants import Variants
-from opwright.errors import (
-    OpwrightError,
-    RungMissing,
-    SamplesMissing,
-    UnsupportedReturn,
-)
+from opwright.derivation.batched import Randomness
+from opwright.errors import OpwrightError, RungMissing, SamplesMissing, UnsupportedReturn
 from opwright.ir.identifiers import identifiers
 from opwright.samples import Sample, SampleFactory
 from opwright.settings import Settings
@@ -43,7 +40,7 @@ from opwright.tracing.signature import (
     read_signature,
     tensor_positions,
 )
-from opwright.tracing.specs import describe
+from opwright.tracing.specs import describe, requiring_gradients
 
 if TYPE_CHECKING:
     from opwright.ir.integer import Condition
@@ -51,8 +48,6 @@ if TYPE_CHECKING:
     from opwright.tracing.results import Result
 
 DEFAULT_NAMESPACE = "opwright"
-Randomness = Literal["error", "different", "same"]
-_is_grad_enabled = torch.is_grad_enabled
 
 
 class Operator:
@@ -65,6 +60,7 @@ class Operator:
         name: Its name at the dispatcher, "namespace::name".
         reference: The function as written: the rung "composed".
         samples: Makes example arguments for a device and dtype; None if none were given.
+        inline: Whether compilers and exporters see the operations of the reference, and not the operator as one.
     """
 
     def __init__(
@@ -78,11 +74,13 @@ class Operator:
         settings: Settings | None = None,
         mutates: Sequence[str] = (),
         identity: Callable[[], str | None] | None = None,
+        inline: bool = False,
     ) -> None:
         short = name or reference.__name__
         self.name = short if "::" in short else f"{DEFAULT_NAMESPACE}::{short}"
         self.reference = reference
         self.samples = samples
+        self.inline = inline
         self._save = save
         self._signature = signature or read_signature(reference)
         self._settings = settings or Settings.from_environment()
@@ -98,10 +96,18 @@ class Operator:
         )
         self._server = self._make_server()
         self._function = FunctionRung(self._short_name, self._names, self._derive_function)
-        self._overload: OpOverload | None = None
+        self._registered = Registered(
+            self.name,
+            self._signature,
+            reference,
+            self._server,
+            self._family.backward,
+            lambda: self._variants.plain,
+            inline=inline,
+        )
         functools.update_wrapper(self, reference)
-        if self._signature.outputs is not None:
-            self._register(self._signature.outputs)
+        if self._signature.outputs is not None and not self._mutated:
+            self._registered.register(self._signature.outputs)
 
     def _make_server(self) -> Server | StructuredServer | MutatingServer:
         if self._mutated:
@@ -118,12 +124,13 @@ class Operator:
             self._signature,
             self._settings,
             self._variants,
-            self._derive_plan,
+            lambda args, recording: self._derive(args, recording).plan,
             functools.partial(serve_transformed, self, self._family, self._positional),
+            lambda args: self._registered.serve_compiled(args),
         )
 
     def _make_relative(self, reference: Callable[..., Any], **options: Any) -> Operator:
-        return Operator(reference, save=self._save, settings=self._settings, **options)
+        return Operator(reference, save=self._save, settings=self._settings, inline=self.inline, **options)
 
     @property
     def server(self) -> Server:
@@ -135,6 +142,8 @@ class Operator:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the operator; see the reference for arguments, results and errors."""
+        if is_compiling():
+            return self._registered.serve_compiled(self._signature.bind(args, kwargs))
         return self._server.serve(args, kwargs)
 
     @property
@@ -155,9 +164,6 @@ class Operator:
         self._check_outputs(derivation.plan)
         return derivation
 
-    def _derive_plan(self, args: Sequence[Any], recording: bool) -> Plan:
-        return self._derive(args, recording).plan
-
     def _check_outputs(self, plan: Plan) -> None:
         outputs = len(plan.result.members)
         declared = self._signature.outputs
@@ -167,8 +173,8 @@ class Operator:
                 place=place_of(self.reference),
                 hint="correct the annotation",
             )
-        if self._overload is None and plan.result.is_plain:
-            self._register(outputs)
+        if self._registered.overload is None and plan.result.is_plain and not self._mutated:
+            self._registered.register(outputs)
 
     # -- differentiating again -------------------------------------------------------------------------------------
 
@@ -246,32 +252,13 @@ class Operator:
 
         None if no schema spells its parameters and results, such as a dict.
         """
-        if self._overload is None and self._signature.schema is not None and not self._mutated:
+        at_dispatcher = self._registered
+        if at_dispatcher.overload is None and self._signature.schema is not None and not self._mutated:
             flat, args = self._flattened(self._example().args)
             plan = flat._derive(args, recording=False).plan
-            if self._overload is None and plan.result.is_plain:
-                self._register(plan.outputs)
-        return self._overload
-
-    def _register(self, outputs: int) -> None:
-        if self._signature.schema is None or self._mutated:
-            return
-        self._overload = register(
-            self.name,
-            self._signature.schema,
-            outputs,
-            below_autograd=self._run_below_autograd,
-            with_autograd=self._run_with_autograd,
-            reference=self.reference,
-        )
-
-    def _run_with_autograd(self, *args: Any, **kwargs: Any) -> Any:
-        result = self(*args, **kwargs)
-        return result if self._variants.plain else row_major(result)
-
-    def _run_below_autograd(self, *args: Any, **kwargs: Any) -> Any:
-        result = self._server.serve_below_autograd(args, kwargs)
-        return row_major(result) if self.last_rung == "composed" or not self._variants.plain else result
+            if at_dispatcher.overload is None and plan.result.is_plain:
+                at_dispatcher.register(plan.outputs)
+        return at_dispatcher.overload
 
     # -- rungs -----------------------------------------------------------------------------------------------------
 
@@ -358,12 +345,12 @@ class Operator:
             SamplesMissing: If the operator has no samples.
         """
         flat, args = self._flattened(self._example().args)
-        return flat._derive(_requiring_gradients(args), recording=True)
+        return flat._derive(requiring_gradients(args), recording=True)
 
     def _derive_function(self, args: Sequence[Any]) -> tuple[str, tuple[Condition, ...], Result]:
         from opwright.stages import derive_function
 
-        specs = describe(self._names, _requiring_gradients(args), gradients=True)
+        specs = describe(self._names, requiring_gradients(args), gradients=True)
         place = str(place_of(self.reference))
         module = guarded(self._positional, lambda: derive_function(self._positional, specs, self._short_name, place))
         return module.text, module.guards, module.result
@@ -410,8 +397,3 @@ class Operator:
 
     def __repr__(self) -> str:
         return f"<opwright operator {self.name}>"
-
-
-def _requiring_gradients(args: Sequence[Any]) -> list[Any]:
-    """The same arguments, with every floating tensor asking for a gradient."""
-    return [a.detach().requires_grad_() if isinstance(a, torch.Tensor) and a.is_floating_point() else a for a in args]

@@ -41,10 +41,10 @@ def register(
             _libraries.pop(qualified_name)._destroy()
         library = torch.library.Library(namespace, "FRAGMENT")
         library.define(f"{name}({parameters}) -> {returns}", tags=(torch.Tag.pt2_compliant_tag,))
-        library.impl(name, below_autograd, "CompositeExplicitAutograd")
-        library.impl(name, with_autograd, "Autograd")
-        library.impl(name, with_autograd, FUNCTION_TRANSFORMS)
-        torch.library.register_fake(qualified_name, _fake(reference), lib=library)
+        library.impl(name, _spelled(below_autograd), "CompositeExplicitAutograd")
+        library.impl(name, _spelled(with_autograd), "Autograd")
+        library.impl(name, _spelled(with_autograd), FUNCTION_TRANSFORMS)
+        torch.library.register_fake(qualified_name, _spelled(_fake(reference)), lib=library)
         _libraries[qualified_name] = library
         overload = getattr(getattr(torch.ops, namespace), name).default
     assert isinstance(overload, OpOverload)
@@ -54,6 +54,16 @@ def register(
 def row_major(returned: Any) -> Any:
     """The results as every rung gives them to the dispatcher: dense, row by row, in memory of their own."""
     return tree_map_only(torch.Tensor, lambda tensor: tensor.clone(memory_format=torch.contiguous_format), returned)
+
+
+def _spelled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, with a tuple of one tensor as the tensor, which is how a schema spells it."""
+
+    def spelled(*args: Any, **kwargs: Any) -> Any:
+        returned = function(*args, **kwargs)
+        return returned[0] if isinstance(returned, tuple) and len(returned) == 1 else returned
+
+    return spelled
 
 
 def _fake(reference: Callable[..., Any]) -> Callable[..., Any]:

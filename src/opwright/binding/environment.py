@@ -21,6 +21,7 @@ _function_transforms = torch._C._are_functorch_transforms_active
 _autocast = torch._C._is_any_autocast_enabled
 _jit_trace = torch._C._get_tracing_state
 is_compiling = torch.compiler.is_dynamo_compiling
+is_compiling_or_exporting = torch.compiler.is_compiling
 
 
 def is_quiet() -> bool:
@@ -38,6 +39,11 @@ def is_overheard() -> bool:
         or _autocast()
         or _jit_trace()
     )
+
+
+def is_recorded() -> bool:
+    """Whether a mode looks at the operations that reach it, such as a compiler's or an exporter's."""
+    return bool(_dispatch_modes())
 
 
 def is_transformed() -> bool:

@@ -12,7 +12,7 @@ from torch.utils._pytree import TreeSpec
 from opwright.binding.mutating import FunctionalReference
 from opwright.binding.variant import Plan
 from opwright.derivation.backward import backward_reference, backward_signature
-from opwright.derivation.batched import batched_reference, batched_signature
+from opwright.derivation.batched import Randomness, batched_reference, batched_signature
 from opwright.derivation.forward import jvp_reference, jvp_signature
 from opwright.tracing.flatten import FlatReference, Leaves, flat_signature
 from opwright.tracing.signature import Signature
@@ -84,7 +84,7 @@ class Family(Generic[Member]):
         """The operator (arguments…, tangents of those at `moving`…) → (results, tangents)."""
         return self._relative(("jvp", moving), lambda: self._make_jvp(moving))
 
-    def batched(self, positions: tuple[int, ...], randomness: str) -> Member:
+    def batched(self, positions: tuple[int, ...], randomness: Randomness) -> Member:
         """The operator over the first dimension of the arguments at `positions`."""
         return self._relative(("vmap", positions, randomness), lambda: self._make_batched(positions, randomness))
 
@@ -131,7 +131,7 @@ class Family(Generic[Member]):
             identity=lambda: self._identity_of(name),
         )
 
-    def _make_batched(self, positions: tuple[int, ...], randomness: str) -> Member:
+    def _make_batched(self, positions: tuple[int, ...], randomness: Randomness) -> Member:
         name = "_".join([self._name, "vmap", *[self._names[position] for position in positions]])
         return self._make(
             batched_reference(self._reference, len(self._names), positions, randomness),

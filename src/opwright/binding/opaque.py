@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
-from opwright.errors import UnsupportedReturn
+from opwright.errors import NoKernel, UnsupportedReturn
+from opwright.tracing import functorch
 from opwright.tracing.signature import place_of
 
 NAMESPACE = "opwright_opaque"
@@ -31,6 +33,7 @@ def opaque(
 
     Raises:
         UnsupportedReturn: At a call, if the result is not as `like` says.
+        NoKernel: At a call in forward mode.
     """
     if function is None:
         return lambda body: opaque(body, like=like, backward=backward)
@@ -52,7 +55,28 @@ def opaque(
     step.register_fake(like)
     if backward is not None:
         step.register_autograd(_derivative(backward), setup_context=_keep)
-    return step
+
+    @functools.wraps(body)
+    def called(*arguments: Any) -> Any:
+        _refuse_tangents(body, arguments)
+        return step(*arguments)
+
+    return called
+
+
+def _refuse_tangents(body: Callable[..., Any], arguments: Sequence[Any]) -> None:
+    """Refuse forward mode, where torch would take the tangents of a custom operator for zeros.
+
+    Raises:
+        NoKernel: If there are tangents.
+    """
+    if functorch.is_forward_mode() and (functorch.is_pushing_forward() or any(map(functorch.is_dual, arguments))):
+        raise NoKernel(
+            f"forward-mode derivatives (jvp) of {body.__name__} cannot be derived: it is an opaque step, with a "
+            "backward at most",
+            place=place_of(body),
+            hint="use reverse mode, such as torch.autograd.grad",
+        )
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:

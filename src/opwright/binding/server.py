@@ -9,7 +9,13 @@ from typing import Any
 import torch
 
 from opwright.binding.autograd import Chosen, Declined, apply, run_forward
-from opwright.binding.environment import are_plain, is_compiling, is_overheard, is_quiet
+from opwright.binding.environment import (
+    are_plain,
+    is_compiling,
+    is_compiling_or_exporting,
+    is_overheard,
+    is_quiet,
+)
 from opwright.binding.kinds import Key, are_constants
 from opwright.binding.numbers import Numbers, constants_of, numbers_in
 from opwright.binding.rungs import RungName
@@ -37,6 +43,7 @@ class Server:
         variants: The kernels at hand.
         derive: `(arguments, whether gradients are recorded) -> plan` for arguments that no variant takes.
         serve_transformed: Serves calls under function transforms and with dual tensors; gives the rung too.
+        serve_compiled: Serves calls that a compiler or exporter looks at.
 
     Attributes:
         last_rung: The rung that served the last call; None before the first.
@@ -52,6 +59,7 @@ class Server:
         variants: Variants,
         derive: Callable[[Sequence[Any], bool], Plan],
         serve_transformed: Callable[[Sequence[Any]], tuple[Any, RungName | None]],
+        serve_compiled: Callable[[Sequence[Any]], Any],
     ) -> None:
         self.last_rung: RungName | None = None
         self._name = name
@@ -62,6 +70,7 @@ class Server:
         self._variants = variants
         self._derive = derive
         self._serve_transformed = serve_transformed
+        self._serve_compiled = serve_compiled
         self._served = variants.by_call
         self._arity = len(signature.parameters)
         self._only_tensors = all(p.kind is Kind.TENSOR and not p.optional for p in signature.parameters)
@@ -136,6 +145,8 @@ class Server:
 
     def _serve_slowly(self, args: Sequence[Any], *, pinned: bool, gradients: bool = True) -> Any:
         """Find or make the variant for these arguments, or run the reference and say why."""
+        if is_compiling_or_exporting():
+            return self._serve_compiled(args)
         if are_transformed(args) and not is_overheard():
             result, self.last_rung = self._serve_transformed(args)
             return result

@@ -22,6 +22,7 @@ from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 from opwright.binding.autograd import zeros
 from opwright.binding.redraw import drawn_again, noting_draws
 from opwright.binding.rungs import RungName
+from opwright.derivation.batched import Randomness
 from opwright.derivation.forward import differentiable
 from opwright.tracing import functorch
 from opwright.tracing.functorch import Level, Transform
@@ -52,13 +53,13 @@ class Transformed(Protocol):
     def jvp(self, moving: tuple[int, ...]) -> Transformable:
         """(arguments…, tangents of those at `moving`…) → (results, tangents)."""
 
-    def batched(self, positions: tuple[int, ...], randomness: str) -> Transformable:
+    def batched(self, positions: tuple[int, ...], randomness: Randomness) -> Transformable:
         """The operator over the first dimension of the arguments at `positions`."""
 
 
 def are_transformed(args: Sequence[Any]) -> bool:
     """Whether a function transform is under way, or an argument is a dual tensor."""
-    return functorch.are_active() or (functorch.is_forward_mode() and any(map(_is_dual, args)))
+    return functorch.are_active() or (functorch.is_forward_mode() and any(map(functorch.is_dual, args)))
 
 
 def serve_transformed(
@@ -129,10 +130,6 @@ def _in_forward_mode(transforms: Transformed, args: Sequence[Any]) -> Served:
                 tangents[position] = tangent
     forward = transforms.jvp(tuple(tangents))
     return _dual(*forward(*primals, *tangents.values())), forward.last_rung
-
-
-def _is_dual(arg: Any) -> bool:
-    return isinstance(arg, torch.Tensor) and forward_ad.unpack_dual(arg).tangent is not None
 
 
 def _dual(returned: Any, tangents: Sequence[torch.Tensor]) -> Any:

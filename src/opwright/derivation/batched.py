@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
 from opwright.tracing.signature import Parameter, Signature
 
+Randomness = Literal["error", "different", "same"]
+
 
 def batched_reference(
-    reference: Callable[..., Any], arity: int, batched: Sequence[int], randomness: str
+    reference: Callable[..., Any], arity: int, batched: Sequence[int], randomness: Randomness
 ) -> Callable[..., Any]:
     """Make the function that maps a reference over the first dimension of some arguments.
 
@@ -19,7 +21,7 @@ def batched_reference(
         reference: The function as written.
         arity: How many arguments it takes.
         batched: Positions of the arguments that have a batch.
-        randomness: "error", "different" or "same", as `torch.vmap` takes it.
+        randomness: What `torch.vmap` should do with random numbers.
     """
     in_dims = tuple(0 if position in batched else None for position in range(arity))
 

@@ -56,8 +56,11 @@ def _jvp(function: Callable[..., Any], primals: Sequence[torch.Tensor], tangents
         return _jvp_by_pulling_back(function, primals, tangents)
     try:
         return torch.func.jvp(function, tuple(primals), tuple(tangents), has_aux=True)
-    except (NoKernel, NotImplementedError):  # some formulas of torch are for known sizes only, some are missing
-        return _jvp_by_pulling_back(function, primals, tangents)
+    except (NoKernel, NotImplementedError) as refusal:  # some formulas of torch are missing, or for known sizes only
+        try:
+            return _jvp_by_pulling_back(function, primals, tangents)
+        except RuntimeError:
+            raise refusal from None
 
 
 def _jvp_by_pulling_back(

@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch._C import _functorch as hooks
 from torch._functorch import eager_transforms
-from torch._functorch.pyfunctorch import retrieve_current_functorch_interpreter
+from torch._functorch.pyfunctorch import (
+    retrieve_all_functorch_interpreters,
+    retrieve_current_functorch_interpreter,
+)
 from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import forward_ad
 
@@ -28,6 +31,16 @@ recording_at_one_level: Callable[[], Any] = enable_single_level_autograd_functio
 def is_forward_mode() -> bool:
     """Whether there is a level of dual tensors, and nobody has switched their tangents off."""
     return forward_ad._current_level >= 0 and torch._C._is_fwd_grad_enabled()
+
+
+def is_dual(value: Any) -> bool:
+    """Whether a value is a tensor with a tangent."""
+    return isinstance(value, torch.Tensor) and forward_ad.unpack_dual(value).tangent is not None
+
+
+def is_pushing_forward() -> bool:
+    """Whether a `torch.func.jvp` is among the transforms under way."""
+    return any(interpreter.key().name == "Jvp" for interpreter in retrieve_all_functorch_interpreters())
 
 
 def is_nestable() -> bool:
@@ -59,9 +72,10 @@ class Level:
             yield
 
     @property
-    def randomness(self) -> str:
-        """What `torch.vmap` was told of random numbers: "error", "different" or "same"."""
-        return str(self._interpreter.randomness())
+    def randomness(self) -> Literal["error", "different", "same"]:
+        """What `torch.vmap` was told of random numbers."""
+        told: Literal["error", "different", "same"] = self._interpreter.randomness()
+        return told
 
     def has(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor is wrapped at this level, to be differentiated."""

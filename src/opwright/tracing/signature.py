@@ -120,6 +120,12 @@ class Signature:
         bound.apply_defaults()
         return tuple(bound.arguments.values())
 
+    def split(self, arguments: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+        """The inverse of `bind`: arguments to give by position, and by keyword."""
+        names = [parameter.name for parameter in self.parameters if parameter.keyword_only]
+        count = len(self.parameters) - len(names)
+        return arguments[:count], dict(zip(names, arguments[count:], strict=True))
+
     @property
     def _inspected(self) -> inspect.Signature:
         kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)

@@ -59,3 +59,10 @@ def _describe(name: str, value: Any, gradients: bool) -> ArgumentSpec:
     if not isinstance(value, torch.Tensor):
         return ConstantSpec(name, value)
     return TensorSpec(name, value.dtype, tuple(value.shape), gradients and value.requires_grad)
+
+
+def requiring_gradients(arguments: Sequence[Any]) -> list[Any]:
+    """The same arguments, with every floating tensor asking for a gradient."""
+    return [
+        a.detach().requires_grad_() if isinstance(a, torch.Tensor) and a.is_floating_point() else a for a in arguments
+    ]

@@ -1,0 +1,100 @@
+"""An operator as torch's dispatcher has it: what runs behind `torch.ops.<namespace>.<name>`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from torch._ops import OpOverload
+
+from opwright.binding.dispatcher import register, row_major
+from opwright.binding.environment import is_recorded, is_transformed
+from opwright.binding.recorded_whole import GradientsOf, call_whole
+from opwright.binding.rungs import RungName
+from opwright.tracing.signature import Signature
+
+
+class Serving(Protocol):
+    """What serves the calls of an operator."""
+
+    last_rung: RungName | None
+
+    def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Serve a call."""
+
+    def serve_below_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Serve a call that records no gradients."""
+
+    def serve_by_reference(self, args: tuple[Any, ...]) -> Any:
+        """Run the function as written."""
+
+
+class Registered:
+    """One operator.
+
+    Args:
+        name: "namespace::name".
+        signature: Its parameters.
+        reference: The function as written.
+        server: What serves its calls.
+        gradients_of: The operators of its gradients.
+        gives_what_kernels_give: Whether results are what kernels give, and so dense, row by row.
+        inline: Whether compilers and exporters see the operations of the reference.
+
+    Attributes:
+        overload: The operator at the dispatcher; None before `register`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        signature: Signature,
+        reference: Callable[..., Any],
+        server: Serving,
+        gradients_of: GradientsOf,
+        gives_what_kernels_give: Callable[[], bool],
+        *,
+        inline: bool,
+    ) -> None:
+        self.overload: OpOverload | None = None
+        self._name = name
+        self._signature = signature
+        self._reference = reference
+        self._server = server
+        self._gradients_of = gradients_of
+        self._gives_what_kernels_give = gives_what_kernels_give
+        self._is_whole = not inline and signature.is_flat
+
+    def register(self, outputs: int) -> None:
+        """Put it at the dispatcher, unless no schema spells its parameters."""
+        if self._signature.schema is not None:
+            self.overload = register(
+                self._name,
+                self._signature.schema,
+                outputs,
+                below_autograd=self._run_below_autograd,
+                with_autograd=self._run_with_autograd,
+                reference=self._reference,
+            )
+
+    def serve_compiled(self, args: Sequence[Any]) -> Any:
+        """Serve a call that a compiler or exporter looks at: by one operation, or by all those of the reference."""
+        if self.overload is None or not self._is_whole:
+            return self._server.serve_by_reference(tuple(args))
+        return self._call(*args)
+
+    def _call(self, *args: Any) -> Any:
+        assert self.overload is not None
+        positional, by_keyword = self._signature.split(args)
+        return self.overload(*positional, **by_keyword)
+
+    def _run_with_autograd(self, *args: Any, **kwargs: Any) -> Any:
+        if self._is_whole and is_recorded() and not is_transformed():
+            return call_whole(self._call, self._gradients_of, self._signature.bind(args, kwargs))
+        result = self._server.serve(args, kwargs)
+        return result if self._gives_what_kernels_give() else row_major(result)
+
+    def _run_below_autograd(self, *args: Any, **kwargs: Any) -> Any:
+        result = self._server.serve_below_autograd(args, kwargs)
+        by_kernels = self._server.last_rung != "composed" and self._gives_what_kernels_give()
+        return result if by_kernels else row_major(result)
