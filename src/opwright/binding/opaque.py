@@ -33,7 +33,7 @@ def opaque(
 
     Raises:
         UnsupportedReturn: At a call, if the result is not as `like` says.
-        NoKernel: At a call in forward mode.
+        NoKernel: At a call in forward mode, or under a derivative of `torch.func`.
     """
     if function is None:
         return lambda body: opaque(body, like=like, backward=backward)
@@ -58,24 +58,25 @@ def opaque(
 
     @functools.wraps(body)
     def called(*arguments: Any) -> Any:
-        _refuse_tangents(body, arguments)
+        _refuse_transforms(body, arguments)
         return step(*arguments)
 
     return called
 
 
-def _refuse_tangents(body: Callable[..., Any], arguments: Sequence[Any]) -> None:
-    """Refuse forward mode, where torch would take the tangents of a custom operator for zeros.
+def _refuse_transforms(body: Callable[..., Any], arguments: Sequence[Any]) -> None:
+    """Refuse forward mode, where torch would take the tangents of a custom operator for zeros, and `torch.func`.
 
     Raises:
-        NoKernel: If there are tangents.
+        NoKernel: If there are tangents, or a transform that differentiates.
     """
-    if functorch.is_forward_mode() and (functorch.is_pushing_forward() or any(map(functorch.is_dual, arguments))):
+    tangents = functorch.is_forward_mode() and any(map(functorch.is_dual, arguments))
+    if tangents or functorch.is_differentiating():
         raise NoKernel(
-            f"forward-mode derivatives (jvp) of {body.__name__} cannot be derived: it is an opaque step, with a "
-            "backward at most",
+            f"a derivative of {body.__name__} by forward mode or torch.func (jvp, grad, ...) cannot be derived: it is an "
+            "opaque step, with a backward at most",
             place=place_of(body),
-            hint="use reverse mode, such as torch.autograd.grad",
+            hint="use torch.autograd.grad or backward",
         )
 
 

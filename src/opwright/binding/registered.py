@@ -7,9 +7,10 @@ from typing import Any, Protocol
 
 from torch._ops import OpOverload
 
+from opwright.binding.derived_node import GradientsOf
 from opwright.binding.dispatcher import register, row_major
 from opwright.binding.environment import is_recorded, is_transformed
-from opwright.binding.recorded_whole import GradientsOf, call_whole
+from opwright.binding.recorded_whole import call_whole
 from opwright.binding.rungs import RungName
 from opwright.tracing.signature import Signature
 

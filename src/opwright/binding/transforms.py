@@ -15,12 +15,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
-from torch.autograd import forward_ad
+from torch.autograd import Function, forward_ad
 from torch.autograd.function import _SingleLevelFunction
 from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
-from opwright.binding.autograd import zeros
-from opwright.binding.redraw import drawn_again, noting_draws
+from opwright.binding.derived_node import Step, gradients, keep
+from opwright.binding.redraw import noting_draws
 from opwright.binding.rungs import RungName
 from opwright.derivation.batched import Randomness
 from opwright.derivation.forward import differentiable
@@ -74,7 +74,7 @@ def serve_transformed(
         args: The arguments, in order.
     """
     if not functorch.are_active():
-        return _in_forward_mode(transforms, args)
+        return _in_forward_mode(transforms, reference, args)
     args = [functorch.unwrap_dead(arg) if isinstance(arg, torch.Tensor) else arg for arg in args]
     level = functorch.innermost()
     match level.transform:
@@ -121,15 +121,24 @@ def _pushed_forward(level: Level, operator: Transformable, transforms: Transform
     return _dual(returned, [level.wrap(tangent) for tangent in moved]), forward.last_rung
 
 
-def _in_forward_mode(transforms: Transformed, args: Sequence[Any]) -> Served:
+def _in_forward_mode(transforms: Transformed, reference: Callable[..., Any], args: Sequence[Any]) -> Served:
     primals, tangents = list(args), {}
     for position, arg in enumerate(args):
         if isinstance(arg, torch.Tensor):
+            if functorch.is_in_old_batch(arg):
+                return reference(*args), "composed"
             primals[position], tangent = forward_ad.unpack_dual(arg)
             if tangent is not None:
                 tangents[position] = tangent
+    if any(map(functorch.is_in_old_batch, tangents.values())):
+        return reference(*args), "composed"
     forward = transforms.jvp(tuple(tangents))
-    return _dual(*forward(*primals, *tangents.values())), forward.last_rung
+    step = _Dual(transforms, args)
+    (returned, moved), step.generator = noting_draws(lambda: forward(*primals, *tangents.values()))
+    if torch.is_grad_enabled() and any(isinstance(arg, torch.Tensor) and arg.requires_grad for arg in args):
+        step.leaves, step.layout = tree_flatten(returned)
+        returned = step.rebuilt(_record_beside_tangents(step, *primals))
+    return _dual(returned, moved), forward.last_rung
 
 
 def _dual(returned: Any, tangents: Sequence[torch.Tensor]) -> Any:
@@ -140,79 +149,73 @@ def _dual(returned: Any, tangents: Sequence[torch.Tensor]) -> Any:
 
 
 def _recorded(level: Level, operator: Transformable, transforms: Transformed, args: Sequence[Any]) -> Served:
-    tensors = [(p, arg) for p, arg in enumerate(args) if isinstance(arg, torch.Tensor)]
-    wanted = tuple(p for p, tensor in tensors if level.has(tensor) and tensor.requires_grad)
+    tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
+    wanted = any(level.has(tensor) and tensor.requires_grad for tensor in tensors)
     if not wanted or not torch.is_grad_enabled():
         with level.below():
             below = [level.unwrap(arg) if isinstance(arg, torch.Tensor) else arg for arg in args]
             return operator(*below), operator.last_rung
     lifted = [level.lift(arg) if isinstance(arg, torch.Tensor) else arg for arg in args]
-    step = _Step(level, operator, transforms, wanted)
+    step = _Below(level, operator, transforms)
     with functorch.recording_at_one_level():
         outputs = _record(step, *lifted)
     return step.rebuilt(outputs), operator.last_rung
 
 
-class _Step:
-    """What a node at one level must know, and what it finds out."""
+class _Below(Step):
+    """A call below a level."""
 
-    def __init__(self, level: Level, operator: Transformable, transforms: Transformed, wanted: tuple[int, ...]) -> None:
+    def __init__(self, level: Level, operator: Transformable, transforms: Transformed) -> None:
+        super().__init__(transforms.backward)
         self.level = level
         self.operator = operator
-        self.transforms = transforms
-        self.wanted = wanted
-        self.leaves: list[Any] = []
-        self.layout: Any = None
-        self.generator: torch.Tensor | None = None
-
-    def rebuilt(self, outputs: Sequence[torch.Tensor]) -> Any:
-        """The structure that the operator returns."""
-        remaining = iter(outputs)
-        leaves = [next(remaining) if isinstance(leaf, torch.Tensor) else leaf for leaf in self.leaves]
-        return tree_unflatten(leaves, self.layout)
 
 
 class _OneLevel(_SingleLevelFunction):
     """Runs an operator below a level and records the operator of its gradients."""
 
     @staticmethod
-    def forward(ctx: Any, step: _Step, *args: Any) -> Any:
+    def forward(ctx: Any, step: _Below, *args: Any) -> Any:
         level = step.level
         below = [level.unwrap(arg) if isinstance(arg, torch.Tensor) else arg for arg in args]
         with torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True), level.below():
             result, step.generator = noting_draws(lambda: step.operator(*below))
         step.leaves, step.layout = tree_flatten(result)
-        outputs = tuple(level.wrap(leaf) for leaf in step.leaves if isinstance(leaf, torch.Tensor))
-        ctx.set_materialize_grads(False)
-        ctx.mark_non_differentiable(*[o for o in outputs if not (o.is_floating_point() or o.is_complex())])
-        ctx.step = step
-        ctx.described = [(tuple(output.shape), output.dtype) for output in outputs]
-        ctx.rest = [None if isinstance(arg, torch.Tensor) else arg for arg in args]
-        ctx.tensors = [isinstance(arg, torch.Tensor) for arg in args]
-        ctx.save_for_backward(*[arg for arg in args if isinstance(arg, torch.Tensor)])
+        outputs = tuple(level.wrap(step.leaves[place]) for place in step.tensors)
+        keep(ctx, step, args, outputs)
         return outputs
 
     @staticmethod
     def backward(ctx: Any, *incoming: torch.Tensor | None) -> Any:
         """Call the operator of the gradients, at whatever level this pass runs."""
-        step: _Step = ctx.step
-        gradients: list[torch.Tensor | None] = [None] * len(ctx.needs_input_grad)
-        wanted = tuple(position for position in step.wanted if ctx.needs_input_grad[1 + position])
-        places = differentiable(step.leaves)
-        tensors = [place for place, leaf in enumerate(step.leaves) if isinstance(leaf, torch.Tensor)]
-        flowing = tuple(tensors.index(place) for place in places)
-        if not wanted or all(incoming[position] is None for position in flowing):
-            return tuple(gradients)
-        tangents = [zeros(*ctx.described[p]) if incoming[p] is None else incoming[p] for p in flowing]
-        saved = iter(ctx.saved_tensors)
-        args = [next(saved) if tensor else given for tensor, given in zip(ctx.tensors, ctx.rest, strict=True)]
-        backward = step.transforms.backward(wanted, places, flowing, len(tensors))
-        with drawn_again(step.generator):
-            found = backward(*args, *tangents)
-        found = (found,) if isinstance(found, torch.Tensor) else found
-        for position, gradient in zip(wanted, found, strict=True):
-            gradients[1 + position] = gradient
-        return tuple(gradients)
+        return gradients(ctx, incoming)
 
 
 _record: Callable[..., Any] = _OneLevel.apply  # type: ignore[attr-defined]
+
+
+class _Dual(Step):
+    """A call with dual tensors, of which everything is known but the gradients."""
+
+    def __init__(self, transforms: Transformed, args: Sequence[Any]) -> None:
+        super().__init__(transforms.backward)
+        self.args = args
+
+
+class _BesideTangents(Function):
+    """Records the operator of the gradients on dual tensors, so that gradients have tangents."""
+
+    @staticmethod
+    def forward(ctx: Any, step: _Dual, *primals: Any) -> Any:
+        outputs = tuple(step.leaves[place].detach() for place in step.tensors)
+        keep(ctx, step, step.args, outputs)
+        step.args = ()
+        return outputs
+
+    @staticmethod
+    def backward(ctx: Any, *incoming: torch.Tensor | None) -> Any:
+        """Call the operator of the gradients."""
+        return gradients(ctx, incoming)
+
+
+_record_beside_tangents: Callable[..., Any] = super(Function, _BesideTangents).apply

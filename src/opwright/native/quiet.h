@@ -23,7 +23,10 @@ inline bool is_quiet() {
            torch::jit::tracer::isTracing());
 }
 
-// In forward mode there is only one level of tangents.
-inline bool has_tangent(const at::Tensor& tensor) { return tensor._fw_grad(/*level=*/0).defined(); }
+// In forward mode there is only one level of tangents. What is in a batch of the vmap before torch.func, which gradcheck
+// still uses, may have one that cannot be seen.
+inline bool has_tangent(const at::Tensor& tensor) {
+  return tensor._fw_grad(/*level=*/0).defined() || tensor.key_set().has(c10::DispatchKey::Batched);
+}
 
 }  // namespace opwright

@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 import torch
 from torch._C import _functorch as hooks
-from torch._functorch import eager_transforms
 from torch._functorch.pyfunctorch import (
     retrieve_all_functorch_interpreters,
     retrieve_current_functorch_interpreter,
@@ -25,6 +24,7 @@ from torch.autograd import forward_ad
 
 are_active = torch._C._are_functorch_transforms_active
 unwrap_dead = hooks.unwrap_if_dead
+is_in_old_batch = hooks.is_legacy_batchedtensor  # of the `vmap` before `torch.func`, which gradcheck still uses
 recording_at_one_level: Callable[[], Any] = enable_single_level_autograd_function
 
 
@@ -34,18 +34,15 @@ def is_forward_mode() -> bool:
 
 
 def is_dual(value: Any) -> bool:
-    """Whether a value is a tensor with a tangent."""
-    return isinstance(value, torch.Tensor) and forward_ad.unpack_dual(value).tangent is not None
+    """Whether a value is a tensor with a tangent; of an old batch that is not known, so it may be."""
+    if not isinstance(value, torch.Tensor):
+        return False
+    return is_in_old_batch(value) or forward_ad.unpack_dual(value).tangent is not None
 
 
-def is_pushing_forward() -> bool:
-    """Whether a `torch.func.jvp` is among the transforms under way."""
-    return any(interpreter.key().name == "Jvp" for interpreter in retrieve_all_functorch_interpreters())
-
-
-def is_nestable() -> bool:
-    """Whether the level of dual tensors is one of `torch.func.jvp`; another level inside of any other is refused."""
-    return eager_transforms.JVP_NESTING > 0
+def is_differentiating() -> bool:
+    """Whether one of the transforms under way differentiates."""
+    return any(interpreter.key().name in ("Grad", "Jvp") for interpreter in retrieve_all_functorch_interpreters())
 
 
 class Transform(Enum):

@@ -1,0 +1,343 @@
+"""Function transforms and forward mode give what they give in eager, and run on kernels."""
+
+import threading
+
+import pytest
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad, gradcheck, gradgradcheck
+
+import opwright
+from opwright.errors import NoKernel, UnsupportedParameter
+from tests.operator.operators import biased, linear_tanh, lltm, ranked
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr Node"),  # from torch.func.linearize
+]
+
+
+@opwright.operator
+def rows(x: Tensor, weight: Tensor) -> Tensor:
+    return torch.softmax(x * x, -1) * weight
+
+
+@opwright.operator
+def normalized(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return torch.nn.functional.layer_norm(x, (x.shape[-1],), weight, bias)
+
+
+@opwright.operator
+def parts(tensors: list[Tensor], scale: float = 2.0) -> dict[str, Tensor]:
+    return {"product": tensors[0].sin() * tensors[1], "power": tensors[1].exp() * scale}
+
+
+@opwright.operator
+def noisy(x: Tensor) -> Tensor:
+    return torch.rand_like(x) * x * x
+
+
+def random(*shape, seed=0):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+CELL = (random(3, 12), random(3, 4, seed=1))
+
+
+def tensors_of(result):
+    return result if isinstance(result, tuple) else (result,)
+
+
+def total(function):
+    return lambda *args: sum(t.pow(2).sum() for t in tensors_of(function(*args)) if t.is_floating_point())
+
+
+def first(function):
+    return lambda *args: tensors_of(function(*args))[0]
+
+
+def every(args):
+    return tuple(range(len(args)))
+
+
+def directions(args):
+    return tuple(torch.cos(arg) for arg in args)
+
+
+def stacked(args):
+    return [torch.stack([arg, arg + 1, arg - 0.5]) for arg in args]
+
+
+def dual(function, *args):
+    with forward_ad.dual_level():
+        results = function(*[forward_ad.make_dual(arg, torch.cos(arg)) for arg in args])
+        pairs = [forward_ad.unpack_dual(result) for result in tensors_of(results)]
+        return [tensor for pair in pairs for tensor in pair if tensor is not None]
+
+
+def grad(f, *a):
+    return torch.func.grad(total(f), every(a))(*a)
+
+
+def grad_of_grad(f, *a):
+    return torch.func.grad(lambda *b: sum(g.pow(2).sum() for g in grad(f, *b)), every(a))(*a)
+
+
+def vjp(f, *a):
+    result, pull = torch.func.vjp(first(f), *a)
+    return pull(torch.sin(result))
+
+
+def jvp(f, *a):
+    return torch.func.jvp(first(f), a, directions(a))
+
+
+def jvp_of_jvp(f, *a):
+    return torch.func.jvp(lambda *b: torch.func.jvp(first(f), b, directions(a))[1], a, directions(a))
+
+
+def jvp_of_grad(f, *a):
+    return torch.func.jvp(torch.func.grad(total(f), every(a)), a, directions(a))
+
+
+def grad_of_jvp(f, *a):
+    return torch.func.grad(lambda *b: torch.func.jvp(first(f), b, directions(a))[1].sum(), every(a))(*a)
+
+
+def linearize(f, *a):
+    return torch.func.linearize(first(f), *a)[1](*directions(a))
+
+
+def jacobians(f, *a):
+    return torch.func.jacrev(first(f), every(a))(*a), torch.func.jacfwd(first(f), every(a))(*a)
+
+
+def hessian(f, *a):
+    return torch.func.hessian(total(f), every(a))(*a)
+
+
+def vmap(f, *a):
+    return torch.vmap(f)(*stacked(a))
+
+
+def vmap_over_last_dimensions(f, *a):
+    return torch.vmap(f, in_dims=-1, out_dims=-1)(*[b.movedim(0, -1) for b in stacked(a)])
+
+
+def vmap_over_some(f, *a):
+    return torch.vmap(f, in_dims=(0, None))(stacked(a)[0], a[1])
+
+
+def vmap_of_vmap(f, *a):
+    return torch.vmap(torch.vmap(f))(*[torch.stack([b, b * 2]) for b in stacked(a)])
+
+
+def vmap_in_chunks(f, *a):
+    return torch.vmap(f, chunk_size=2)(*stacked(a))
+
+
+def vmap_of_grad(f, *a):
+    return torch.vmap(torch.func.grad(total(f), every(a)))(*stacked(a))
+
+
+def grad_of_vmap(f, *a):
+    return torch.func.grad(lambda *b: total(torch.vmap(f))(*b), every(a))(*stacked(a))
+
+
+def vmap_of_jvp(f, *a):
+    return torch.vmap(lambda *b: torch.func.jvp(first(f), b, directions(b))[1])(*stacked(a))
+
+
+TRANSFORMS = [
+    grad, grad_of_grad, vjp, jvp, jvp_of_jvp, jvp_of_grad, grad_of_jvp, linearize, jacobians, hessian, vmap, dual,
+    vmap_over_last_dimensions, vmap_over_some, vmap_of_vmap, vmap_in_chunks, vmap_of_grad, grad_of_vmap, vmap_of_jvp,
+]  # fmt: skip
+
+
+def relatives(operator):
+    for relative in operator._family._relatives.values():
+        yield relative
+        yield from relatives(relative)
+
+
+@pytest.mark.parametrize(
+    ("operator", "args", "transforms"),
+    [
+        (lltm, CELL, TRANSFORMS),
+        (
+            rows,
+            (random(3, 4), random(4, seed=1)),
+            [jvp_of_jvp, jvp_of_grad, vmap_over_some, vmap_of_grad, grad_of_vmap],
+        ),
+        (linear_tanh, (random(3, 4), random(5, 4, seed=1)), [jacobians, vmap_of_grad, vmap_of_jvp]),
+        (ranked, (random(4), random(4, seed=1)), [jvp_of_grad, vmap, dual]),
+    ],
+)
+def test_transforms_give_what_they_give_in_eager_and_run_on_kernels(operator, args, transforms):
+    for transform in transforms:
+        torch.testing.assert_close(transform(operator, *args), transform(operator.reference, *args))
+        if transform is not linearize:  # which looks at the operations with a mode
+            assert operator.last_rung == "cpp", transform.__name__
+    by_reference = [r.name for r in relatives(operator) if r.last_rung == "composed" and r.name.count("vmap") < 2]
+    assert not [name for name in by_reference if not ("vmap" in name and "jvp" in name)]
+
+
+def test_the_registered_operator_is_transformed_too():
+    for transform in (grad_of_grad, hessian, vmap_of_grad, dual):
+        torch.testing.assert_close(transform(lltm.overload, *CELL), transform(lltm.reference, *CELL))
+
+
+def test_a_nested_forward_derivative_that_torch_gets_wrong():
+    """`torch.layer_norm` under two `jvp`s takes its saved mean for a constant; ours is what differences say."""
+    x, weight, bias = random(3, 4), random(4, seed=1), random(4, seed=2)
+    once = lambda y: torch.func.jvp(lambda z: normalized(z, weight, bias), (y,), (torch.cos(x),))[1]  # noqa: E731
+    found = torch.func.jvp(once, (x,), (torch.cos(x),))[1]
+    step = 1e-5 * torch.cos(x)
+    torch.testing.assert_close(found, (once(x + step) - once(x - step)) / 2e-5, rtol=1e-6, atol=1e-6)
+
+
+def test_structures_are_transformed():
+    args = [random(3, 4), random(3, 4, seed=1)]
+    for transform in (
+        lambda f: torch.func.grad(lambda xs: sum(t.sum() for t in f(xs).values()))(args),
+        lambda f: torch.func.jvp(f, (args,), (args[::-1],)),
+        lambda f: torch.vmap(f)(args),
+    ):
+        torch.testing.assert_close(transform(parts), transform(parts.reference))
+        assert parts.last_rung == "cpp"
+
+
+def test_optional_arguments_and_numbers_are_passed_on():
+    x, residual = random(3, 4), random(4, seed=1)
+    for bias in (None, random(4, seed=2)):
+        for transform in (
+            lambda f, b=bias: torch.func.grad(lambda y: f(y, b, residual).sum())(x),
+            lambda f, b=bias: torch.vmap(lambda y: f(y, b, residual=residual))(x),
+            lambda f, b=bias: torch.func.jacfwd(lambda y: f(y, b))(x),
+        ):
+            torch.testing.assert_close(transform(biased), transform(biased.reference))
+
+
+@pytest.mark.parametrize("randomness", ["different", "same"])
+def test_random_numbers_are_those_of_eager(randomness):
+    x = random(3, 4)
+    for transform in (
+        lambda f: torch.func.grad(lambda y: f(y).sum())(x),
+        lambda f: torch.func.jvp(f, (x,), (torch.cos(x),)),
+        lambda f: torch.vmap(f, randomness=randomness)(x),
+        lambda f: torch.func.grad(lambda y: torch.vmap(f, randomness=randomness)(y).sum())(x),
+        lambda f: torch.vmap(torch.func.grad(lambda y: f(y).sum()), randomness=randomness)(x),
+    ):
+        torch.manual_seed(0)
+        found = transform(noisy)
+        torch.manual_seed(0)
+        torch.testing.assert_close(found, transform(noisy.reference))
+
+
+def test_random_numbers_are_refused_where_torch_refuses_them():
+    with pytest.raises(RuntimeError, match="randomness error mode"):
+        torch.vmap(noisy)(random(3, 4))
+
+
+def test_a_transform_inside_of_ordinary_autograd():
+    x = random(3, 4).requires_grad_()
+    weight = random(4, seed=1)
+
+    def scenarios(f):
+        yield torch.vmap(lambda row: f(row, weight))(x)
+        yield torch.func.jvp(lambda y: f(y, weight), (x,), (torch.cos(x.detach()),))[1]
+        yield torch.func.grad(lambda w: (f(x, w) * f(x * 2, weight)).sum())(weight)
+
+    for found, expected in zip(scenarios(rows), scenarios(rows.reference), strict=True):
+        torch.testing.assert_close(
+            torch.autograd.grad(found.sin().sum(), x), torch.autograd.grad(expected.sin().sum(), x)
+        )
+
+
+def test_pulling_back_after_the_transform_has_ended():
+    x, weight = random(3, 4), random(4, seed=1)
+    pulls = [torch.func.vjp(lambda y, f=f: f(y, weight) * y, x)[1] for f in (rows, rows.reference)]
+    found, expected = [torch.func.grad(lambda v, pull=pull: pull(v)[0].pow(2).sum())(x) for pull in pulls]
+    torch.testing.assert_close(found, expected)
+
+
+def test_gradients_are_switched_off_where_they_are_switched_off():
+    x, weight = random(3, 4), random(4, seed=1)
+
+    def scenario(f):
+        return torch.func.grad(lambda y: (y * torch.no_grad()(f)(y, weight)).sum())(x)
+
+    torch.testing.assert_close(scenario(rows), scenario(rows.reference))
+
+
+def test_forward_mode_and_batched_gradients_agree_with_differences():
+    args = [arg.clone().requires_grad_() for arg in (random(2, 3), random(3, seed=1))]
+    assert gradcheck(rows, args, check_forward_ad=True, check_batched_grad=True, check_batched_forward_grad=True)
+    assert gradgradcheck(rows, args, check_fwd_over_rev=True, check_batched_grad=True)
+
+
+def test_a_tangent_of_an_incoming_gradient_goes_through():
+    x, weight = (arg.requires_grad_() for arg in (random(3, 4), random(4, seed=1)))
+    found = []
+    for function in (rows, rows.reference):
+        result = function(x, weight)
+        with forward_ad.dual_level():
+            incoming = forward_ad.make_dual(torch.cos(result.detach()), torch.sin(result.detach()))
+            gradients = torch.autograd.grad(result, (x, weight), incoming)
+            found.append([forward_ad.unpack_dual(gradient).tangent for gradient in gradients])
+    torch.testing.assert_close(*found)
+
+
+def test_threads_differentiate_at_once():
+    x, weight = random(3, 4), random(4, seed=1)
+    found = [None] * 6
+
+    def work(k):
+        found[k] = torch.vmap(torch.func.grad(lambda row: rows(row, weight).pow(2).sum()))(x + k)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(len(found))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for k, result in enumerate(found):
+        expected = torch.vmap(torch.func.grad(lambda row: rows.reference(row, weight).pow(2).sum()))(x + k)
+        torch.testing.assert_close(result, expected)
+
+
+def test_transforms_are_operators():
+    x, weight, incoming = random(3, 4), random(4, seed=1), random(3, 4, seed=2)
+    _, pull = torch.func.vjp(rows.reference, x, weight)
+    torch.testing.assert_close(rows.vjp()(x, weight, incoming), pull(incoming))
+    expected = torch.func.jvp(lambda y: rows.reference(y, weight), (x,), (incoming,))
+    moved, (tangent,) = rows.jvp("x")(x, weight, incoming)
+    torch.testing.assert_close((moved, tangent), expected)
+    torch.testing.assert_close(rows.vmap("x")(x, weight), torch.vmap(rows.reference, (0, None))(x, weight))
+    of_each = rows.vjp("x").vmap("x", "grad_output")(x, weight, incoming)
+    torch.testing.assert_close(of_each, pull(incoming)[:1])
+    assert [r.last_rung for r in (rows.vjp(), rows.jvp("x"), rows.vmap("x"))] == ["cpp"] * 3
+
+
+def test_a_transform_of_what_is_no_tensor_is_refused():
+    with pytest.raises(UnsupportedParameter, match="'y' is not a tensor parameter of rows"):
+        rows.jvp("y")
+
+
+@opwright.opaque(like=torch.empty_like, backward=lambda incoming, x: incoming * x.cos())
+def numpy_sine(x: Tensor) -> Tensor:
+    return torch.from_numpy(__import__("numpy").sin(x.numpy()))
+
+
+@opwright.operator
+def with_an_opaque_step(x: Tensor) -> Tensor:
+    return numpy_sine(x * 2) + x
+
+
+@pytest.mark.parametrize("function", [with_an_opaque_step, with_an_opaque_step.reference, numpy_sine])
+def test_forward_mode_through_an_opaque_step_is_refused(function):
+    """PyTorch takes the tangents of a custom operator for zeros."""
+    x = random(3)
+    with pytest.raises(NoKernel, match="of numpy_sine by forward mode or torch.func"):
+        torch.func.jvp(function, (x,), (x,))
+    with forward_ad.dual_level(), pytest.raises(NoKernel, match="of numpy_sine by forward mode or torch.func"):
+        function(forward_ad.make_dual(x, x))
