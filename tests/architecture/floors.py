@@ -21,7 +21,7 @@ FLOORS = (
     ("tracing", "derivation", "lowering", "samples"),
     ("binding",),
     ("operator", "stages"),
-    ("checking", "benchmark", "explain", "deployment", "distribution", "sharding"),
+    ("checking", "auditing", "benchmark", "explain", "deployment", "distribution", "sharding"),
     ("nn", "optim", "tensors", "library"),
     ("cli", "report"),
     ("__init__", "__main__"),
@@ -38,6 +38,7 @@ SIDEWAYS = frozenset(
         ("derivation", "lowering"),  # what is an element-wise operation, and so cheap to compute again
         ("lowering", "tracing"),
         ("operator", "stages"),
+        ("auditing", "checking"),
         ("benchmark", "checking"),
         ("cli", "report"),
     }
