@@ -112,6 +112,7 @@ FAULTS = [
     (planted.forgets_the_type, planted.cell, WRONG, ["subclasses and modes: logging subclass"]),
     (planted.unheard_functions, planted.cell, WRONG, ["subclasses and modes: function mode"]),
     (planted.unheard_operations, planted.cell, WRONG, ["subclasses and modes: dispatch mode"]),
+    (planted.UnheardBackward, planted.cell, WRONG, ["subclasses and modes: dispatch mode, backward"]),
     (planted.by_numpy, planted.cell, RAISES, ["subclasses and modes: wrapper subclass", "vmap: in_dims=0"]),
     (planted.Scratch(), planted.cell, WRONG, ["copies: deepcopy of a module", "copies: pickle of a module"]),
     (planted.records_always, planted.cell, WRONG, ["copies: no_grad"]),

@@ -103,7 +103,8 @@ def _said(error: BaseException) -> str:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Keep the state of random numbers and of warnings as they were."""
+    """Keep the state of random numbers as it was, and what torch has to say of performance to itself."""
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        torch._C._functorch._set_vmap_fallback_warning_enabled(False)  # type: ignore[attr-defined]  # C++ writes to stderr
         yield

@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from opwright.auditing.case import Case
 from opwright.auditing.judge import Judge
 from opwright.auditing.witness import Seen
+from opwright.checking.calls import random_gradients, reached
 
 
 class Logging(torch.Tensor):
@@ -125,11 +126,35 @@ def function_mode(case: Case) -> Seen:
 
 
 def dispatch_mode(case: Case) -> Seen:
-    """Call it under a mode that listens to operations, and run backward under it."""
+    """Call it under a mode that listens to operations."""
     leaves = case.leaves
     with OperationsHeard() as mode:
         outputs = case(*leaves)
     return {"something is heard": bool(mode.heard), "output": [output.detach() for output in outputs]}
+
+
+def wrapper_gradient(case: Case) -> Seen:
+    """Let such tensors arrive as gradients."""
+    leaves = case.leaves
+    outputs = reached(case(*leaves))
+    found = _differentiated(outputs, leaves, list(map(Wrapper, random_gradients(outputs))))
+    return {"gradient of input": list(map(_inner, found))}
+
+
+def dispatch_mode_backward(case: Case) -> Seen:
+    """Run the backward pass alone under a mode that listens to operations."""
+    leaves = case.leaves
+    outputs = reached(case(*leaves))
+    incoming = random_gradients(outputs)
+    with OperationsHeard() as mode:
+        found = _differentiated(outputs, leaves, incoming)
+    return {"something is heard": bool(mode.heard), "gradient of input": found}
+
+
+def _differentiated(
+    outputs: Sequence[torch.Tensor], leaves: Sequence[torch.Tensor], incoming: Sequence[torch.Tensor]
+) -> tuple[torch.Tensor, ...]:
+    return torch.autograd.grad(outputs, leaves, incoming, allow_unused=True, materialize_grads=True)
 
 
 def _inner(tensor: torch.Tensor) -> torch.Tensor:
@@ -140,6 +165,8 @@ JUDGES = (
     Judge("logging subclass", logging_subclass, differentiates=False),
     Judge("wrapper subclass", wrapper_subclass, differentiates=False),
     Judge("wrapper subclass, backward", wrapper_subclass_backward),
+    Judge("wrapper subclass as incoming gradient", wrapper_gradient),
     Judge("function mode", function_mode, differentiates=False),
     Judge("dispatch mode", dispatch_mode, differentiates=False),
+    Judge("dispatch mode, backward", dispatch_mode_backward),
 )
