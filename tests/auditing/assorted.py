@@ -172,11 +172,6 @@ def masked(x: Tensor, mask: Tensor) -> Tensor:
     return torch.where(mask, x * x, -x).masked_fill(mask, 0.5) + x
 
 
-@listed(ROWS)
-def in_half(x: Tensor) -> Tensor:
-    return torch.exp(x.to(torch.bfloat16)).to(x.dtype) * x
-
-
 @listed(one(lambda dtype: (torch.complex(numbers(4, 3), numbers(4, 3, seed=1)),)))
 def rotated(z: Tensor) -> tuple[Tensor, Tensor]:
     return z * z.conj() + z, z.abs()

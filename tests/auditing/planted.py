@@ -436,6 +436,10 @@ def picks(device, dtype):
     yield opwright.Sample((torch.randn(5, 3, generator=generator, dtype=dtype), torch.tensor([4, 0, 2])))
 
 
+def drawn(x, y):
+    return torch.nn.functional.dropout(x, 0.5) * y, x
+
+
 def steep(x, w):
     """Rounding of the sums is as large as the sums, where the results are small."""
     return torch.sigmoid(x @ w) * torch.cos(x @ w)

@@ -226,6 +226,11 @@ def test_where_the_reference_raises_torch_itself_raises(row):
     assert found.detail
 
 
+def test_a_reference_that_does_not_give_the_same_again_says_nothing():
+    found = judged("many at once: training in many threads", planted.drawn, planted.drawn)
+    assert (found.state, "the reference itself gives something else" in found.detail) == ("skipped", True), str(found)
+
+
 def test_two_right_answers_may_be_as_far_apart_as_rounding_moves_them():
     def factory(device, dtype):
         generator = torch.Generator().manual_seed(0)

@@ -21,31 +21,32 @@ Seen = Mapping[str, Any]
 _SLACK = {8: 1000.0, 4: 8.0, 2: 2.0, 1: 1.0}
 
 
-def demand_same(got: Seen, expected: Seen, nudged: Seen | None, inputs: list[torch.Tensor]) -> None:
+def demand_same(got: Seen, expected: Seen, exact: Seen | None, inputs: list[torch.Tensor]) -> None:
     """Demand the same of the subject as of the reference.
 
     Args:
         got: What was seen with the subject.
         expected: What was seen with the reference.
-        nudged: The same with inputs that are moved by one rounding, which says how far apart two right answers may be.
+        exact: The same in float64, with inputs that are moved by one rounding where they are in float64 already, which
+            says how far apart two right answers may be; None to allow for little more than rounding of the results.
         inputs: What was computed from; says how long sums can be.
 
     Raises:
         Fault: With the place, what was got and what was expected.
     """
-    shifted = dict(_leaves(nudged)) if nudged is not None else {}
+    truth = dict(_leaves(exact)) if exact is not None else {}
     mine, theirs = dict(_leaves(got)), dict(_leaves(expected))
     if mine.keys() != theirs.keys():
         raise Fault(f"got {_listed(mine.keys() - theirs.keys())}, expected {_listed(theirs.keys() - mine.keys())}")
     for what, value in theirs.items():
         if isinstance(value, torch.Tensor) and isinstance(mine[what], torch.Tensor):
-            _demand_close(what, mine[what], value, shifted.get(what), inputs)
+            _demand_close(what, mine[what], value, truth.get(what), inputs)
         elif type(mine[what]) is not type(value) or mine[what] != value:
             raise Fault(f"{what}: got {_shown(mine[what])}, expected {_shown(value)}")
 
 
 def _demand_close(
-    what: str, got: torch.Tensor, expected: torch.Tensor, nudged: torch.Tensor | None, inputs: list[torch.Tensor]
+    what: str, got: torch.Tensor, expected: torch.Tensor, exact: torch.Tensor | None, inputs: list[torch.Tensor]
 ) -> None:
     equal_kind(what, got, expected)
     mine, theirs = _plain(got), _plain(expected)
@@ -55,8 +56,9 @@ def _demand_close(
         finite = theirs[theirs.isfinite()].abs()
         largest = finite.max().item() if finite.numel() else 0.0
         allowed += _SLACK[theirs.dtype.itemsize] * tolerance(theirs.dtype, length) * largest
-    if theirs.is_floating_point() and nudged is not None and nudged.shape == expected.shape:
-        allowed += 2 * length**0.5 * (widened(theirs) - widened(_plain(nudged))).abs().max().nan_to_num()
+    if theirs.is_floating_point() and exact is not None and exact.shape == expected.shape:
+        rounding = (widened(theirs) - widened(_plain(exact))).abs().nan_to_num()
+        allowed += (2 * length**0.5 if exact.dtype == expected.dtype else 3) * rounding.max()
     wide = (widened(mine), widened(theirs)) if theirs.is_floating_point() else (mine, theirs)
     same = (mine == theirs) | (mine.isnan() & theirs.isnan())
     if theirs.is_floating_point():

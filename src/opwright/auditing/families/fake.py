@@ -38,7 +38,7 @@ def fake(case: Case) -> Seen:
 def meta(case: Case) -> Seen:
     """Call it with tensors on the device "meta"."""
     for what, tensors in _arranged(case):
-        given = [tensor.detach().to("meta").requires_grad_(tensor.requires_grad) for tensor in tensors]
+        given = list(map(_without_data, tensors))
         found = case.call(given)
         _demand_alike(what, found, case.call(tensors), traits=("shape", "dtype", "requires_grad"))
         if elsewhere := [str(tensor.device) for tensor in found if not tensor.is_meta]:
@@ -68,6 +68,12 @@ def _arranged(case: Case) -> Iterator[tuple[str, list[torch.Tensor]]]:
             if case.changed and asking:
                 continue
             yield f"{layout} inputs{' that ask for gradients' if asking else ''}", tensors
+
+
+def _without_data(tensor: torch.Tensor) -> torch.Tensor:
+    """The same on the device meta; `to` would forget the strides of a slice."""
+    made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+    return made.requires_grad_(tensor.requires_grad)
 
 
 def _demand_alike(
