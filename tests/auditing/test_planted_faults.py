@@ -53,11 +53,11 @@ FAULTS = [
         planted.cell,
         WRONG,
         [
-            "autograd: freed graph",
             "autograd: input changed before backward",
-            "memory tools: saved_tensors_hooks hear it",
+            "memory tools: nothing is kept aside",
         ],
     ),
+    (planted.SpoiltAside, planted.cell, WRONG, ["autograd: freed graph"]),
     (planted.AddsToGrad, planted.cell, WRONG, ["hooks: tensor hooks"]),
     (planted.nan_on_the_way, planted.cell, RAISES, ["hooks: anomaly mode"]),
     (

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import torch
 from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils.checkpoint import checkpoint
 
 from opwright.auditing.case import Case, loss_of
@@ -40,17 +41,15 @@ def saved_through_hooks(case: Case) -> Seen:
         return gradients(case)
 
 
-def saved_is_heard(case: Case) -> Seen:
-    """Listen to what is saved: what is kept in another way, memory tools cannot take away."""
-    kept: list[torch.Tensor] = []
-
-    def keep(tensor: torch.Tensor) -> torch.Tensor:
-        kept.append(tensor)
-        return tensor
-
-    with saved_tensors_hooks(keep, lambda tensor: tensor):
-        case(*case.leaves)
-    return {"tensors are saved where hooks hear it": bool(kept)}
+def kept_aside(case: Case) -> Seen:
+    """Save copies, forget the inputs, and look whether their memory is kept: memory tools could not take it away."""
+    given = [leaf.clone() for leaf in case.leaves]
+    memory = [StorageWeakRef(tensor.untyped_storage()) for tensor in given]
+    with saved_tensors_hooks(lambda tensor: tensor.detach().clone(), lambda tensor: tensor):
+        outputs = case(*given)
+    given.clear()
+    gc.collect()
+    return {"memory of input is kept": [not kept.expired() for kept in memory], "requires_grad": _asking(outputs)}
 
 
 def saved_on_cpu(case: Case) -> Seen:
@@ -73,6 +72,10 @@ def many_steps(case: Case, step: Callable[[Case], None]) -> Seen:
     if kept_bytes > max(_MOST_BYTES, 100 * steps):
         raise Fault(f"{kept_bytes >> 20} MiB are left behind by {steps} steps")
     return {}
+
+
+def _asking(outputs: Sequence[torch.Tensor]) -> list[bool]:
+    return [output.requires_grad for output in outputs]
 
 
 def _train(case: Case) -> None:
@@ -109,7 +112,7 @@ JUDGES = (
     Judge("checkpoint", partial(checkpointed, reentrant=False), expected=gradients),
     Judge("checkpoint, use_reentrant=True", partial(checkpointed, reentrant=True), expected=gradients),
     Judge("saved_tensors_hooks", saved_through_hooks, expected=gradients),
-    Judge("saved_tensors_hooks hear it", saved_is_heard),
+    Judge("nothing is kept aside", kept_aside),
     Judge("save_on_cpu", saved_on_cpu, expected=gradients),
     Judge("no leak, training", partial(many_steps, step=_train), expected=lambda case: {}),
     Judge("no leak, inference", partial(many_steps, step=_infer), expected=lambda case: {}, differentiates=False),
