@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 import opwright
 from opwright.cli.load import load_operators
-from tests.auditing.assorted import OPERATORS, two_results
+from tests.auditing.assorted import OPERATORS, cell, gelu, layer_norm, linear, softmax, two_results
 from tests.auditing.three_ways import SAMPLES, WAYS, reference
 
 EXAMPLES = load_operators(str(Path(__file__).parents[2] / "examples" / "lltm.py"))
@@ -42,6 +43,13 @@ def test_an_operator_in_a_moment():
 @pytest.mark.parametrize("operator", [*EXAMPLES, *OPERATORS], ids=lambda operator: operator.name)
 def test_an_operator_in_every_row(operator):
     scorecard = opwright.audit(operator, quick=operator not in EXAMPLES)
+    assert not unknown(scorecard)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("operator", [cell, gelu, layer_norm, linear, softmax, two_results], ids=lambda o: o.name)
+def test_an_operator_in_bfloat16(operator):
+    scorecard = opwright.audit(operator, quick=True, dtype=torch.bfloat16)
     assert not unknown(scorecard)
 
 
