@@ -444,6 +444,11 @@ def picks(device, dtype):
     yield opwright.Sample((torch.randn(5, 3, generator=generator, dtype=dtype), torch.tensor([4, 0, 2])))
 
 
+def single(x, y):
+    """It takes float32 only."""
+    return cell(x @ torch.eye(x.shape[-1]), y)
+
+
 def drawn(x, y):
     return torch.nn.functional.dropout(x, 0.5) * y, x
 

@@ -231,6 +231,16 @@ def test_a_reference_that_does_not_give_the_same_again_says_nothing():
     assert (found.state, "the reference itself gives something else" in found.detail) == ("skipped", True), str(found)
 
 
+@pytest.mark.parametrize("row", ["autograd: incoming gradients of odd layouts", "memory tools: save_on_cpu"])
+def test_where_only_the_subject_has_no_gradients_it_is_red(row):
+    assert judged(row, planted.by_numpy, planted.cell).state in (RAISES, WRONG)
+
+
+def test_a_reference_of_one_dtype_is_no_excuse():
+    found = judged("autograd: backward", planted.off, planted.single, dtype=torch.float32)
+    assert found.state == WRONG, str(found)
+
+
 def test_two_right_answers_may_be_as_far_apart_as_rounding_moves_them():
     def factory(device, dtype):
         generator = torch.Generator().manual_seed(0)

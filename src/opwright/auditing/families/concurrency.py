@@ -59,7 +59,7 @@ def backward_at_once(case: Case) -> Seen:
     """Record in this thread, and run the backward passes in many."""
     recorded = [_recorded(case, index) for index in range(_THREADS)]
     with _impatient(), ThreadPoolExecutor(_THREADS) as pool:
-        found = list(pool.map(lambda pair: [_gradients(*pair)] * _ROUNDS, recorded))
+        found = list(pool.map(lambda pair: [_gradients(*pair)], recorded))
     return {f"in thread {index}, round and result": results for index, results in enumerate(found)}
 
 
@@ -91,6 +91,10 @@ def _forward(case: Case, thread: int) -> list[Tensors]:
 
 def _train(case: Case, thread: int) -> list[Tensors]:
     return [_gradients(*_recorded(case, thread)) for _ in range(_ROUNDS)]
+
+
+def _train_once(case: Case, thread: int) -> list[Tensors]:
+    return [_gradients(*_recorded(case, thread))]
 
 
 def _recorded(case: Case, thread: int) -> tuple[torch.Tensor, list[torch.Tensor]]:
@@ -125,7 +129,7 @@ JUDGES = (
         differentiates=False,
     ),
     Judge("training in many threads", partial(at_once, work=_train), partial(in_turn, work=_train)),
-    Judge("backward in many threads", backward_at_once, partial(in_turn, work=_train)),
+    Judge("backward in many threads", backward_at_once, partial(in_turn, work=_train_once)),
     Judge(
         "DataLoader workers, fork",
         partial(worker_processes, start="fork", workers=2),
