@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -61,5 +63,8 @@ def demand_importable(function: Callable[..., Any]) -> None:
     owner = getattr(function, "__self__", function)
     name = getattr(owner, "__qualname__", type(owner).__qualname__)
     module = getattr(owner, "__module__", None)
-    if "<" in name or module in (None, "__main__"):
+    replaced = (
+        isinstance(function, FunctionType) and getattr(sys.modules.get(module or ""), name, function) is not function
+    )
+    if "<" in name or module in (None, "__main__") or replaced:
         raise Untold(f"{name} is in memory only: no import finds it again")

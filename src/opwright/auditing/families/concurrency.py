@@ -17,6 +17,7 @@ from opwright.auditing.judge import Judge
 from opwright.auditing.names import demand_importable
 from opwright.auditing.witness import Seen
 from opwright.checking.calls import differentiable
+from opwright.checking.finding import Untold
 from opwright.samples import Sample
 
 _THREADS = 8
@@ -45,6 +46,10 @@ class Calls(Dataset[Tensors]):
 
 def in_turn(case: Case, work: Work) -> Seen:
     """One after another."""
+    before = torch.get_rng_state()
+    case(*case.inputs)
+    if not torch.equal(before, torch.get_rng_state()):
+        raise Untold("it draws random numbers, and threads share the generator")
     return {f"in thread {index}, round and result": work(case, index) for index in range(_THREADS)}
 
 
