@@ -1,5 +1,6 @@
 """opwright: one PyTorch function in, a finished operator out."""
 
+from opwright.auditing import audit
 from opwright.benchmark import bench
 from opwright.binding.opaque import opaque
 from opwright.checking import check
@@ -9,5 +10,5 @@ from opwright.operator import Operator
 from opwright.samples import Sample, shapes
 from opwright.version import VERSION
 
-__all__ = ["Operator", "Sample", "bench", "check", "module", "opaque", "operator", "shapes"]
+__all__ = ["Operator", "Sample", "audit", "bench", "check", "module", "opaque", "operator", "shapes"]
 __version__ = VERSION

@@ -21,7 +21,7 @@ FLOORS = (
     ("tracing", "derivation", "lowering", "samples"),
     ("binding",),
     ("operator", "stages", "decorator"),
-    ("checking", "benchmark", "explain", "deployment", "distribution", "sharding"),
+    ("checking", "auditing", "benchmark", "explain", "deployment", "distribution", "sharding"),
     ("nn", "optim", "tensors", "library"),
     ("cli", "report"),
     ("__init__", "__main__"),
@@ -39,6 +39,7 @@ SIDEWAYS = frozenset(
         ("lowering", "tracing"),
         ("operator", "stages"),
         ("decorator", "operator"),
+        ("auditing", "checking"),
         ("benchmark", "checking"),
         ("cli", "report"),
     }

@@ -162,6 +162,11 @@ ALLOWED = (
     Planted("torch on the roof", floors.torch_free_floors, {"__init__.py": "import torch", "ir/a.py": ""}),
     Planted("torch above", floors.torch_free_floors, {"tracing/trace.py": "import torch"}),
     Planted("settings", habits.environment_is_read_in_settings, {"settings.py": "import os\nos.environ"}),
+    Planted(
+        "its own pickle",
+        habits.nothing_is_unpickled,
+        {"auditing/families/copies.py": "import pickle"},
+    ),
     Planted("another load", habits.nothing_is_unpickled, {"report/read.py": "import json\njson.load(file)"}),
 )
 

@@ -20,8 +20,34 @@ WITHOUT_SAMPLES = HEADER + "op = FakeOperator(scale)\n"
 BROKEN_SAMPLES = HEADER + "op = FakeOperator(scale, lambda device, dtype: 1 / 0)\n"
 
 
+AUDIT = ("audit", "--quick", "--only", "autograd: backward", "--only", "copies: no_grad")
+THIRD_PARTY = (
+    HEADER
+    + """
+import torch
+
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x)
+        return x * x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        return 3 * g * ctx.saved_tensors[0] ** 2, None
+
+def reference(x, y):
+    return x ** 3
+
+power = torch.ops.aten.pow.Tensor_Scalar
+square = lambda x, y: x * x
+samples = SAMPLES
+"""
+)
+
+
 @pytest.mark.parametrize(("text", "code"), [(RIGHT, 0), (WRONG, 1)])
-@pytest.mark.parametrize("command", [("check",), ("bench", "--no-compile")])
+@pytest.mark.parametrize("command", [("check",), ("bench", "--no-compile"), AUDIT])
 def test_the_exit_code_and_the_json_say_whether_it_passed(write_file, run, command, text, code):
     exit_code, out, err = run(*command, write_file(text), "--json")
     (result,) = json.loads(out)
@@ -34,6 +60,8 @@ def test_the_exit_code_and_the_json_say_whether_it_passed(write_file, run, comma
     [
         (("check",), RIGHT, ["scale: PASSED", "gradgradcheck"]),
         (("check",), WRONG, ["scale: FAILED", "failed cpp, values, B=4 S=33 float32: output 0 is wrong"]),
+        (AUDIT, RIGHT, ["scale: PASSED (2 pass)", "no_grad"]),
+        (AUDIT, WRONG, ["scale: FAILED", "silently wrong autograd, backward: gradient of input 0 at ["]),
         (("bench", "--no-compile"), RIGHT, ["scale, float32 on cpu", "vs compile"]),
         (("bench", "--no-compile", "--dtype", "float64"), WRONG, ["scale, float64 on cpu", "cpp WRONG"]),
         (("explain",), RIGHT, ["scale: one kernel"]),
@@ -60,7 +88,20 @@ def test_texts_come_as_json_too(write_file, run, command, key, text):
     assert text in result[key]
 
 
-@pytest.mark.parametrize("command", ["check", "bench", "explain", "source"])
+@pytest.mark.parametrize(("name", "code", "subject"), [("Cube", 0, "Cube"), ("square", 1, "<lambda>")])
+def test_what_is_not_ours_is_audited_by_the_reference_of_its_file(write_file, run, name, code, subject):
+    exit_code, out, _ = run(*AUDIT, f"{write_file(THIRD_PARTY)}:{name}", "--json")
+    (result,) = json.loads(out)
+    assert (exit_code, result["subject"]) == (code, subject)
+
+
+def test_what_is_not_ours_needs_a_reference(write_file, run):
+    code, _, err = run(*AUDIT, f"{write_file(THIRD_PARTY)}:Cube", "--reference", "nowhere")
+    assert code == 2
+    assert "Cube is not an operator of opwright, and no reference is given" in err
+
+
+@pytest.mark.parametrize("command", ["check", "audit", "bench", "explain", "source"])
 def test_a_missing_file_ends_every_command_with_two(run, command):
     code, out, err = run(command, "nowhere.py")
     assert (code, out, err) == (2, "", "error: there is no file nowhere.py\n")

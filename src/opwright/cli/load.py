@@ -1,15 +1,29 @@
-"""load: FILE[:OPERATOR] → the operators in a file of the user's."""
+"""load: FILE[:OPERATOR] → what a file of the user's has to be judged, measured or shown."""
 
 from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from opwright.checking.subject import OperatorLike, is_operator
 from opwright.errors import FileUnloadable, OperatorNotFound, OpwrightError, Place
+from opwright.samples import SampleFactory
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a file has to be judged; an operator of opwright knows its reference and its samples itself."""
+
+    name: str
+    subject: Any
+    reference: Callable[..., Any] | None = None
+    samples: SampleFactory | None = None
 
 
 def load_operators(target: str) -> list[OperatorLike]:
@@ -23,9 +37,37 @@ def load_operators(target: str) -> list[OperatorLike]:
         FileUnloadable: The file raises.
     """
     file, name = _split(target)
+    return _chosen(_values(file), file, name)
+
+
+def load_subjects(target: str, reference: str, samples: str) -> list[Loaded]:
+    """Run the user's file, and collect its operators, or the one callable that is named.
+
+    Args:
+        target: As for `load_operators`; the name may be that of any callable.
+        reference: What the file calls the function that such a callable stands for.
+        samples: What the file calls the samples to judge it by.
+
+    Raises:
+        OperatorNotFound: There is no such file, or no such name in it.
+        FileUnloadable: The file raises.
+    """
+    file, name = _split(target)
+    values = _values(file)
+    named = None if name is None else values.get(name)
+    if name is not None and callable(named) and not is_operator(named):
+        return [Loaded(name, named, values.get(reference), values.get(samples))]
+    return [Loaded(operator.name, operator) for operator in _chosen(values, file, name)]
+
+
+def _values(file: Path) -> dict[str, Any]:
     if not file.is_file():
         raise OperatorNotFound(f"there is no file {file}")
-    found = {key: value for key, value in vars(_run(file)).items() if is_operator(value)}
+    return vars(_run(file))
+
+
+def _chosen(values: dict[str, Any], file: Path, name: str | None) -> list[OperatorLike]:
+    found = {key: value for key, value in values.items() if is_operator(value)}
     if not found:
         raise OperatorNotFound(
             f"there is no operator in {file}", hint="put @opwright.operator above a function of tensors"

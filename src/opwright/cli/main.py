@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import typer
 
+from opwright.cli.audit import audit_command
 from opwright.cli.bench import bench_command
 from opwright.cli.check import check_command
 from opwright.cli.explain import explain_command
@@ -26,6 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("check")(check_command)
+app.command("audit")(audit_command)
 app.command("bench")(bench_command)
 app.command("explain")(explain_command)
 app.command("source")(source_command)

@@ -1,0 +1,54 @@
+"""audit: judge what PyTorch can do to an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from opwright.auditing.options import Options
+from opwright.auditing.scorecard import Scorecard
+from opwright.auditing.subject import audited
+from opwright.checking.subject import OperatorLike
+from opwright.samples import SampleFactory
+
+Progress = Callable[[str, int, int], None]
+"""Told what is under way, how many steps are done, and of how many."""
+
+
+def audit(
+    subject: OperatorLike | Callable[..., Any],
+    reference: Callable[..., Any] | None = None,
+    samples: SampleFactory | None = None,
+    *,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Scorecard:
+    """Judge what PyTorch can do to an operator: derivatives, transforms, compilers, modes, processes, row by row.
+
+    Every row does one thing to the subject and the same to the reference, and compares. What `torch.compile` has
+    compiled in this process is forgotten on the way.
+
+    Args:
+        subject: An operator of opwright or of `torch.ops`, a subclass of `torch.autograd.Function`, or any callable.
+        reference: A function of PyTorch operations that defines what is right; an operator of opwright has its own.
+        samples: Makes the calls to judge by, of which the smallest serves; an operator of opwright may have its own.
+        progress: Told before each row.
+        options: `dtype=`, `device=`, `steps=`, `quick=` and `only=`; see `Options`.
+
+    Raises:
+        ReferenceMissing: The subject is not an operator of opwright and no reference is given.
+        SamplesMissing: There are no samples, or the reference does not take them.
+    """
+    from opwright.auditing.families.table import FAMILIES  # imports torch's compilers, which nothing else needs
+
+    chosen = Options(**options)
+    judged = audited(subject, reference, samples)
+    mine, theirs = judged.cases(chosen)
+    wanted = [(family, judge) for family, judges in FAMILIES.items() for judge in judges]
+    wanted = [(family, judge) for family, judge in wanted if chosen.wants(family, judge.name)]
+    rows = []
+    for done, (family, judge) in enumerate(wanted):
+        if progress:
+            progress(f"{family}: {judge.name}", done, len(wanted))
+        rows.append(judge.row(family, mine, theirs))
+    return Scorecard(judged.name, tuple(rows))

@@ -1,0 +1,199 @@
+"""autograd: derivatives of every order by backward passes, however they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import torch
+
+from opwright.auditing.case import Case, loss_of
+from opwright.auditing.judge import Judge
+from opwright.auditing.witness import Seen
+from opwright.checking.calls import differentiable, random_gradients, reached
+from opwright.checking.checks.layouts import GRADIENT_LAYOUTS
+from opwright.checking.finding import Untold
+
+_ALL_SUBSETS_UP_TO = 4
+
+
+def gradients(case: Case) -> Seen:
+    """Run one backward pass."""
+    leaves = case.leaves
+    case.loss(*leaves).backward()
+    return {"gradient of input": [accumulated(leaf) for leaf in leaves]}
+
+
+def second_order(case: Case) -> Seen:
+    """Differentiate the gradient."""
+    return {"second derivative for input": _derivatives(case, order=2)}
+
+
+def third_order(case: Case) -> Seen:
+    """Differentiate the gradient of the gradient."""
+    return {"third derivative for input": _derivatives(case, order=3)}
+
+
+def gradient_penalty(case: Case) -> Seen:
+    """Add the square of the gradient of a sum to a loss: what arrives does not require a gradient, what leaves must."""
+    leaves = case.leaves
+    outputs = case.floats(*leaves)
+    total = sum((_real_sum(output) for output in outputs), start=torch.zeros(()))
+    first = _grad(total, leaves)
+    penalty = sum(((gradient * gradient.conj()).real.sum() for gradient in first), start=torch.zeros(()))
+    return {"gradient of loss and penalty for input": _grad(loss_of(outputs) + penalty, leaves)}
+
+
+def each_subset(case: Case) -> Seen:
+    """Ask for gradients of some inputs only."""
+    count = len(case.inputs)
+    sizes = range(1, count + 1) if count <= _ALL_SUBSETS_UP_TO else (1, count - 1)
+    seen: dict[str, object] = {}
+    for wanted in (subset for size in sizes for subset in combinations(range(count), size)):
+        inputs = [tensor.requires_grad_(index in wanted) for index, tensor in enumerate(case.inputs)]
+        outputs = case(*inputs)
+        if not reached(outputs):
+            continue
+        found = _grad(loss_of(reached(outputs)), [inputs[index] for index in wanted], again=False)
+        seen[f"with inputs {list(wanted)} only, gradient"] = found
+        seen[f"with inputs {list(wanted)} only, requires_grad of output"] = [out.requires_grad for out in outputs]
+    return seen
+
+
+def each_output(case: Case) -> Seen:
+    """Differentiate each output alone, so that the others get no gradient."""
+    count = sum(output.requires_grad for output in case.outputs)
+    if count < 2:
+        raise Untold("there is one differentiable output only")
+    seen = {}
+    for used in range(count):
+        leaves = case.leaves
+        outputs = reached(case(*leaves))
+        if used >= len(outputs):
+            break
+        seen[f"with output {used} only, gradient of input"] = _grad(loss_of([outputs[used]]), leaves, again=False)
+    return seen
+
+
+def same_tensor_twice(case: Case) -> Seen:
+    """Pass one tensor in the place of two."""
+    inputs = case.inputs
+    pairs = [
+        (first, second)
+        for first, second in combinations(range(len(inputs)), 2)
+        if (inputs[first].shape, inputs[first].dtype) == (inputs[second].shape, inputs[second].dtype)
+    ]
+    if not pairs:
+        raise Untold("no two inputs are alike")
+    seen = {}
+    for first, second in pairs:
+        leaves = list(case.leaves)
+        leaves[second] = leaves[first]
+        distinct = [leaf for index, leaf in enumerate(leaves) if index != second]
+        seen[f"with input {first} as input {second}, gradient"] = _grad(case.loss(*leaves), distinct)
+    return seen
+
+
+def two_steps(case: Case) -> Seen:
+    """Let two backward passes of two calls add up in `.grad`."""
+    leaves = case.leaves
+    for _ in range(2):
+        case.loss(*leaves).backward()
+    return {"accumulated gradient of input": [accumulated(leaf) for leaf in leaves]}
+
+
+def same_graph_twice(case: Case) -> Seen:
+    """Run two backward passes through one graph."""
+    leaves = case.leaves
+    loss = case.loss(*leaves)
+    loss.backward(retain_graph=True)
+    first = [accumulated(leaf).clone() for leaf in leaves]
+    loss.backward()
+    return {"gradient of input": first, "accumulated gradient of input": [accumulated(leaf) for leaf in leaves]}
+
+
+def freed_graph(case: Case) -> Seen:
+    """Run backward through a graph that is freed: torch refuses it where something was saved, and it is never wrong."""
+    leaves = case.leaves
+    outputs = reached(case(*leaves))
+    incoming = random_gradients(outputs)
+    torch.autograd.backward(outputs, incoming)
+    first = [accumulated(leaf).clone() for leaf in leaves]
+    try:
+        torch.autograd.backward(outputs, incoming)
+    except RuntimeError:
+        return {"accumulated gradient of input": [2 * gradient for gradient in first]}
+    return {"accumulated gradient of input": [accumulated(leaf) for leaf in leaves]}
+
+
+def odd_gradients(case: Case) -> Seen:
+    """Let gradients arrive as autograd hands them out: expanded, transposed, a slice."""
+    count = len(random_gradients(case.outputs))
+    seen = {}
+    for name, arrange in GRADIENT_LAYOUTS.items():
+        for position in range(count):
+            leaves = case.leaves
+            outputs = reached(case(*leaves))
+            incoming = random_gradients(outputs)
+            if position >= len(outputs) or not incoming[position].dim():
+                continue
+            incoming[position] = arrange(incoming[position])
+            found = torch.autograd.grad(outputs, leaves, incoming, allow_unused=True, materialize_grads=True)
+            seen[f"with gradient {position} {name}, gradient of input"] = found
+    if not seen:
+        raise Untold("no result has an axis to arrange")
+    return seen
+
+
+def changed_before_backward(case: Case) -> Seen:
+    """Change an input in place after the call: torch refuses the backward pass, and wrong gradients never come out."""
+    leaves = case.leaves
+    given = [leaf.clone() for leaf in leaves]
+    loss = case.loss(*given)
+    with torch.no_grad():
+        for tensor in given:
+            tensor.mul_(0.5)
+    try:
+        loss.backward()
+    except RuntimeError as error:
+        if "modified by an inplace operation" not in str(error):
+            raise
+        return gradients(case)
+    return {"gradient of input": [accumulated(leaf) for leaf in leaves]}
+
+
+def accumulated(leaf: torch.Tensor) -> torch.Tensor:
+    """Return the gradient that has arrived at a leaf; zeros if none has."""
+    return torch.zeros_like(leaf) if leaf.grad is None else leaf.grad
+
+
+def _derivatives(case: Case, order: int) -> Sequence[torch.Tensor]:
+    leaves = case.leaves
+    derivatives: Sequence[torch.Tensor] = case.floats(*leaves)
+    for _ in range(order):
+        derivatives = _grad(loss_of(derivatives), leaves)
+    return [derivative.detach() for derivative in derivatives]
+
+
+def _grad(loss: torch.Tensor, inputs: Sequence[torch.Tensor], *, again: bool = True) -> tuple[torch.Tensor, ...]:
+    return torch.autograd.grad(loss, inputs, create_graph=again, allow_unused=True, materialize_grads=True)
+
+
+def _real_sum(output: torch.Tensor) -> torch.Tensor:
+    return (output.real if output.is_complex() else output).sum() if differentiable(output) else torch.zeros(())
+
+
+JUDGES = (
+    Judge("backward", gradients),
+    Judge("second order (create_graph)", second_order),
+    Judge("third order", third_order),
+    Judge("gradient penalty", gradient_penalty),
+    Judge("each subset of inputs", each_subset),
+    Judge("each output alone", each_output),
+    Judge("same tensor passed twice", same_tensor_twice),
+    Judge("two steps accumulate", two_steps),
+    Judge("retain_graph", same_graph_twice),
+    Judge("freed graph", freed_graph),
+    Judge("incoming gradients of odd layouts", odd_gradients),
+    Judge("input changed before backward", changed_before_backward, expected=gradients),
+)

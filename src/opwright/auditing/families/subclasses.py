@@ -1,0 +1,177 @@
+"""subclasses and modes: what stands between a call and its operations sees it, and types stay what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from opwright.auditing.case import Case
+from opwright.auditing.judge import Judge
+from opwright.auditing.witness import Seen
+from opwright.checking.calls import random_gradients, reached
+
+
+class Logging(torch.Tensor):
+    """A tensor that notes what is done with it."""
+
+    heard: list[str] = []  # noqa: RUF012
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Note and go on."""
+        cls.heard.append(getattr(func, "__name__", str(func)))
+        return super().__torch_function__(func, types, args, kwargs or {})  # type: ignore[no-untyped-call]
+
+
+class Wrapper(torch.Tensor):
+    """A tensor without memory of its own, around another."""
+
+    wrapped: torch.Tensor
+
+    @staticmethod
+    def __new__(cls: type[Wrapper], inner: torch.Tensor) -> Wrapper:
+        """Wrap a tensor."""
+        made: Wrapper = torch.Tensor._make_wrapper_subclass(
+            cls,
+            inner.shape,
+            strides=inner.stride(),
+            storage_offset=inner.storage_offset(),
+            dtype=inner.dtype,
+            device=inner.device,
+            requires_grad=inner.requires_grad,
+        )
+        return made
+
+    def __init__(self, inner: torch.Tensor) -> None:
+        self.wrapped = inner.detach()
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Do it to what is inside."""
+        args, kwargs = pytree.tree_map_only(Wrapper, lambda it: it.wrapped, (args, kwargs or {}))
+        return pytree.tree_map_only(torch.Tensor, Wrapper, func(*args, **kwargs))
+
+
+class FunctionsHeard(TorchFunctionMode):
+    """Notes functions of torch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[str] = []
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Note and go on."""
+        self.heard.append(getattr(func, "__name__", str(func)))
+        return func(*args, **(kwargs or {}))
+
+
+class OperationsHeard(TorchDispatchMode):
+    """Notes operations at the dispatcher."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.heard: list[str] = []
+
+    def __torch_dispatch__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Note and go on."""
+        self.heard.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def logging_subclass(case: Case) -> Seen:
+    """Call it with tensors that note what is done with them."""
+    inputs = [tensor.as_subclass(Logging) for tensor in case.inputs]
+    Logging.heard.clear()
+    outputs = case(*inputs)
+    return {
+        "type of output": [type(output).__name__ for output in outputs],
+        "something is heard": bool(Logging.heard),
+        "output": [output.as_subclass(torch.Tensor) for output in outputs],
+    }
+
+
+def wrapper_subclass(case: Case) -> Seen:
+    """Call it with tensors that have no memory of their own."""
+    outputs = case(*map(Wrapper, case.inputs))
+    return {"type of output": [type(output).__name__ for output in outputs], "output": list(map(_inner, outputs))}
+
+
+def wrapper_subclass_backward(case: Case) -> Seen:
+    """Differentiate for such tensors."""
+    leaves = [Wrapper(tensor).requires_grad_() for tensor in case.inputs]
+    loss = case.loss(*leaves)
+    found = torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)
+    return {"gradient of input": list(map(_inner, found))}
+
+
+def function_mode(case: Case) -> Seen:
+    """Call it under a mode that listens to functions."""
+    inputs = case.inputs
+    with FunctionsHeard() as mode:
+        outputs = case(*inputs)
+    return {"something is heard": bool(mode.heard), "output": outputs}
+
+
+def dispatch_mode(case: Case) -> Seen:
+    """Call it under a mode that listens to operations."""
+    leaves = case.leaves
+    with OperationsHeard() as mode:
+        outputs = case(*leaves)
+    return {"something is heard": bool(mode.heard), "output": [output.detach() for output in outputs]}
+
+
+def wrapper_gradient(case: Case) -> Seen:
+    """Let such tensors arrive as gradients."""
+    return plain_gradient(case, arriving=Wrapper)
+
+
+def plain_gradient(case: Case, arriving: Callable[[torch.Tensor], torch.Tensor] = torch.clone) -> Seen:
+    """Let plain tensors arrive: a wrapped one gives the same, even where torch forgets that one is a conjugate."""
+    leaves = case.leaves
+    outputs = reached(case(*leaves))
+    found = _differentiated(outputs, leaves, list(map(arriving, random_gradients(outputs))))
+    return {"gradient of input": list(map(_inner, found))}
+
+
+def dispatch_mode_backward(case: Case) -> Seen:
+    """Run the backward pass alone under a mode that listens to operations."""
+    leaves = case.leaves
+    outputs = reached(case(*leaves))
+    incoming = random_gradients(outputs)
+    with OperationsHeard() as mode:
+        found = _differentiated(outputs, leaves, incoming)
+    return {"something is heard": bool(mode.heard), "gradient of input": found}
+
+
+def _differentiated(
+    outputs: Sequence[torch.Tensor], leaves: Sequence[torch.Tensor], incoming: Sequence[torch.Tensor]
+) -> tuple[torch.Tensor, ...]:
+    return torch.autograd.grad(outputs, leaves, incoming, allow_unused=True, materialize_grads=True)
+
+
+def _inner(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.wrapped if isinstance(tensor, Wrapper) else tensor.detach()
+
+
+JUDGES = (
+    Judge("logging subclass", logging_subclass, differentiates=False),
+    Judge("wrapper subclass", wrapper_subclass, differentiates=False),
+    Judge("wrapper subclass, backward", wrapper_subclass_backward),
+    Judge("wrapper subclass as incoming gradient", wrapper_gradient, expected=plain_gradient),
+    Judge("function mode", function_mode, differentiates=False),
+    Judge("dispatch mode", dispatch_mode, differentiates=False),
+    Judge("dispatch mode, backward", dispatch_mode_backward),
+)

@@ -1,0 +1,61 @@
+"""Scorecard: what an audit found, row by row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+State = Literal["pass", "raises", "silently wrong", "torch itself raises", "skipped"]
+STATES: tuple[State, ...] = get_args(State)
+RED: frozenset[State] = frozenset({"raises", "silently wrong"})
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one judge found.
+
+    Attributes:
+        family: What the row belongs to, such as "torch.func".
+        name: What was done, such as "jvp of jvp".
+        state: "pass"; "raises", where the same done to the reference works; "silently wrong", where it gives something
+            else; "torch itself raises", where the reference fails too; or "skipped".
+        detail: The witness, the message, or why nothing could be said.
+    """
+
+    family: str
+    name: str
+    state: State
+    detail: str = ""
+
+    def __str__(self) -> str:
+        row = f"{self.state}: {self.family}, {self.name}"
+        return f"{row}: {self.detail}" if self.detail else row
+
+
+@dataclass(frozen=True, slots=True)
+class Scorecard:
+    """All rows of one subject. It passed if something was judged and no row is red."""
+
+    subject: str
+    rows: tuple[Row, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no row raises or is silently wrong, and at least one passed."""
+        return not self.red and any(row.state == "pass" for row in self.rows)
+
+    @property
+    def red(self) -> tuple[Row, ...]:
+        """The rows that raise or are silently wrong."""
+        return tuple(row for row in self.rows if row.state in RED)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the scorecard as values that `json.dumps` takes."""
+        return {"subject": self.subject, "passed": self.passed, "rows": [asdict(row) for row in self.rows]}
+
+    def __str__(self) -> str:
+        counts = Counter(row.state for row in self.rows)
+        summary = ", ".join(f"{counts[state]} {state}" for state in STATES)
+        headline = f"{self.subject}: {'passed' if self.passed else 'FAILED'} ({summary})"
+        return "\n".join([headline, *(f"  {row}" for row in self.rows if row.state != "pass")])

@@ -1,0 +1,53 @@
+"""opwright audit: judge what PyTorch can do to operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from opwright.auditing import Scorecard, audit
+from opwright.cli.arguments import AsJson, Device, Target, dtype_named
+from opwright.cli.load import Loaded, load_subjects
+from opwright.cli.terminal import progress_on_stderr, write_json, write_table
+from opwright.report import audit_table
+
+
+def audit_command(
+    target: Target,
+    as_json: AsJson = False,
+    device: Device = "cpu",
+    dtype: Annotated[str, typer.Option(help="The dtype of the tensors.")] = "float64",
+    only: Annotated[list[str] | None, typer.Option(help="Rows whose name contains this; may be repeated.")] = None,
+    quick: Annotated[bool, typer.Option(help="Leave out what takes many seconds.")] = False,
+    steps: Annotated[int, typer.Option(help="Training steps of the rows that look for leaks.")] = 10_000,
+    reference: Annotated[str, typer.Option(help="The name, in the file, of what is right.")] = "reference",
+    samples: Annotated[str, typer.Option(help="The name, in the file, of what makes samples.")] = "samples",
+) -> None:
+    """Judge derivatives, transforms, compilers, modes and processes. Exit code 1 if one raises or is silently wrong.
+
+    TARGET is a file of operators, or FILE:NAME for one operator, torch.autograd.Function, operator of torch.ops or
+    plain function; what is no operator of opwright is judged by the file's own `reference` and `samples`.
+    """
+    options = {
+        "dtype": dtype_named(dtype),
+        "device": device,
+        "steps": steps,
+        "quick": quick,
+        "only": tuple(only or ()),
+    }
+    subjects = load_subjects(target, reference, samples)
+    scorecards = [_scorecard(subject, options).to_json() for subject in subjects]
+    if as_json:
+        write_json(scorecards)
+    else:
+        for scorecard in scorecards:
+            write_table(audit_table(scorecard))
+    if not all(scorecard["passed"] for scorecard in scorecards):
+        raise typer.Exit(1)
+
+
+def _scorecard(loaded: Loaded, options: Mapping[str, Any]) -> Scorecard:
+    with progress_on_stderr(loaded.name) as tell:
+        return audit(loaded.subject, loaded.reference, loaded.samples, progress=tell, **options)

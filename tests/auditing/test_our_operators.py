@@ -1,0 +1,61 @@
+"""Our own operators under the audit: a few rows of one in the ordinary tests, all rows of forty at night."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import opwright
+from opwright.cli.load import load_operators
+from tests.auditing.assorted import OPERATORS, cell, gelu, layer_norm, linear, softmax, two_results
+from tests.auditing.three_ways import SAMPLES, WAYS, reference
+
+EXAMPLES = load_operators(str(Path(__file__).parents[2] / "examples" / "lltm.py"))
+
+# What is red today, and why. A row that is no longer red has to leave this table.
+KNOWN = {
+    "a dual incoming gradient": "the backward kernel does not ask whether gradients have tangents",
+    "fake tensors": "a direct call on fake tensors gives the strides of the reference, kernels give row-major results",
+    "meta tensors": "the same on the device meta",
+}
+
+
+def unknown(scorecard):
+    return [str(row) for row in scorecard.red if row.name not in KNOWN]
+
+
+def test_an_operator_in_a_moment():
+    rows = (
+        "autograd: backward",
+        "hooks",
+        "torch.func: j",
+        "vmap: in_dims",
+        "forward mode: ",
+        "fake and meta",
+        "copies",
+    )
+    scorecard = opwright.audit(two_results, quick=True, only=rows)
+    assert not unknown(scorecard)
+    assert sum(row.state == "pass" for row in scorecard.rows) > 25
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("operator", [*EXAMPLES, *OPERATORS], ids=lambda operator: operator.name)
+def test_an_operator_in_every_row(operator):
+    scorecard = opwright.audit(operator, quick=operator not in EXAMPLES)
+    assert not unknown(scorecard)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("operator", [cell, gelu, layer_norm, linear, softmax, two_results], ids=lambda o: o.name)
+def test_an_operator_in_bfloat16(operator):
+    scorecard = opwright.audit(operator, quick=True, dtype=torch.bfloat16)
+    assert not unknown(scorecard)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("way", ["custom_op", "autograd.Function"])
+def test_other_ways_are_red(way):
+    scorecard = opwright.audit(WAYS[way], reference, SAMPLES, quick=True)
+    red = {row.name for row in scorecard.red}
+    assert {"jvp", "hessian", "per-sample gradients", "vmap of grad", "dual inputs"} <= red
