@@ -12,7 +12,7 @@ from opwright.passes.unroll import unroll
 from tests.passes.programs import lowered_from, steps, text
 
 Function = Callable[..., Any]
-VECTOR = torch.zeros(6)
+VECTOR, MATRIX = torch.zeros(6), torch.zeros(5, 7)
 
 
 UNROLLED: dict[str, tuple[Function, tuple[torch.Tensor, ...], str]] = {
@@ -82,6 +82,10 @@ LEFT: dict[str, tuple[Function, tuple[torch.Tensor, ...]]] = {
     "one long axis in memory": (lambda x: torch.exp(torch.stack([x, x], -1) @ torch.eye(2)), (VECTOR,)),
     "a long axis": (lambda x: x.sum(-1), (torch.zeros(5, 7),)),
     "too many copies": (lambda x, y: x[:, :10] * y[:, None], (torch.zeros(5, 12), VECTOR[:5])),
+    "much to compile": (
+        lambda x, y: sum(torch.exp(x[:, :4] * k) for k in range(40)) * y[:, None],
+        (MATRIX, VECTOR[:5]),
+    ),
     "nothing but short axes": (lambda x: x[:2, :2].sum(-1), (torch.zeros(5, 7),)),
 }
 

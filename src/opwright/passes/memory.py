@@ -81,25 +81,28 @@ class Producers:
         """Whether a kernel remains one, instead of becoming a part of those that read its buffer."""
         return not is_plain(kernel) or kernel.targets[0].name in self.in_memory
 
-    def places_read(self, value: Expression) -> set[Place]:
-        """What is loaded from memory for a value."""
-        places: set[Place] = set()
-        self._collect(value, {}, places, set())
-        return places
+    def behind(self, kernel: Kernel) -> set[Place]:
+        """All that a kernel computes its values from: what it loads, and what is computed on the way."""
+        found: set[Place] = set()
+        for statement in (*kernel.lets, *kernel.stores):
+            self._collect(statement.value, {}, found)
+        return found
 
-    def _collect(self, value: Expression, at: dict[str, Integer], places: set[Place], seen: set[Place]) -> None:
+    def is_loaded(self, place: Place) -> bool:
+        """Whether it is read from memory, and not seen through a view or computed."""
+        return place[0] in self.in_memory and place[0] not in self.views
+
+    def _collect(self, value: Expression, at: dict[str, Integer], found: set[Place]) -> None:
         if not isinstance(value, Load):
             for child in children(value):
-                self._collect(child, at, places, seen)
+                self._collect(child, at, found)
             return
         indices = tuple(substitute(index, at) for index in value.indices)
-        if (value.buffer, indices) in seen:
+        if (value.buffer, indices) in found:
             return
-        seen.add((value.buffer, indices))
+        found.add((value.buffer, indices))
         if value.buffer in self.views:
-            self._collect(through(self.views[value.buffer], indices, value), {}, places, seen)
-        elif value.buffer in self.in_memory:
-            places.add((value.buffer, indices))
-        else:
+            self._collect(through(self.views[value.buffer], indices, value), {}, found)
+        elif value.buffer not in self.in_memory:
             producer = self.kernels[value.buffer]
-            self._collect(producer.stores[0].value, axis_values(producer, indices), places, seen)
+            self._collect(producer.stores[0].value, axis_values(producer, indices), found)

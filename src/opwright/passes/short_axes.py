@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 
 from opwright.ir.integer import ONE, ZERO, Integer, linear_coefficients, product
 from opwright.ir.program import Axis, Buffer, Kernel, Program, buffers_of
 from opwright.passes.memory import Place, Producers
 
-MOST_COPIES = 9
+_MOST_COPIES = 9
+_MOST_VALUES = 400  # in all copies: a second or two of the compiler's time
 
 Axes = frozenset[Axis]
 Steps = Mapping[str, Integer]
@@ -19,7 +21,8 @@ def short_axes(program: Program) -> dict[int, Axes]:
 
     An axis is no loop of its own where it and the one around it are one long axis in memory, for all that a kernel
     reads and writes. It is written out all the same if another kernel over the same axes needs it, so that the two can
-    be fused; and to be fused with what is left, kernels lose axes of one element.
+    be fused; and to be fused with what is left, kernels lose axes of one element. Kernels that compute much stay as
+    they are, for the compiler's sake.
     """
     producers, buffers = Producers.of(program), buffers_of(program)
     placed = {
@@ -27,10 +30,18 @@ def short_axes(program: Program) -> dict[int, Axes]:
         for position, step in enumerate(program.steps)
         if isinstance(step, Kernel) and producers.is_placed(step)
     }
-    short: dict[Axes, Axes] = {}
+    together: dict[Axes, list[Kernel]] = {}
     for kernel in placed.values():
-        if _ends_in_a_short_axis(kernel) and (axes := _to_write_out(kernel, producers, buffers)):
-            short[_wide(kernel)] = axes
+        if _ends_in_a_short_axis(kernel):
+            together.setdefault(_wide(kernel), []).append(kernel)
+    short: dict[Axes, Axes] = {}
+    for axes, kernels in together.items():
+        behind = [producers.behind(kernel) for kernel in kernels]
+        loaded = [filter(producers.is_loaded, places) for places in behind]
+        written_out = max(map(_to_write_out, kernels, loaded, itertools.repeat(buffers)), key=len)
+        copies = product(axis.extent for axis in written_out).constant or 0
+        if written_out and copies * sum(map(len, behind)) <= _MOST_VALUES:
+            short[axes] = written_out
     left = {axes - some for axes, some in short.items()}
     found = {}
     for position, kernel in placed.items():
@@ -57,12 +68,13 @@ def _ends_in_a_short_axis(kernel: Kernel) -> bool:
 
 
 def _is_short(axis: Axis) -> bool:
-    return (extent := axis.extent.constant) is not None and extent <= MOST_COPIES
+    return (extent := axis.extent.constant) is not None and extent <= _MOST_COPIES
 
 
-def _to_write_out(kernel: Kernel, producers: Producers, buffers: Mapping[str, Buffer]) -> Axes:
+def _to_write_out(kernel: Kernel, loaded: Iterable[Place], buffers: Mapping[str, Buffer]) -> Axes:
     axes = [axis for axis in kernel.axes if axis.extent != ONE]
-    steps = _steps_in_memory(kernel, producers, buffers)
+    places = {(store.buffer, store.indices) for store in kernel.stores} | {*loaded}
+    steps = _steps_in_memory(places, [axis.name for axis in kernel.axes], buffers)
     if steps is None:
         return Axes()
     found: list[Axis] = []
@@ -70,7 +82,7 @@ def _to_write_out(kernel: Kernel, producers: Producers, buffers: Mapping[str, Bu
     while True:
         run = _innermost_run(axes, steps)
         length = product(axis.extent for axis in run).constant
-        if len(run) == len(axes) or length is None or copies * length > MOST_COPIES:
+        if len(run) == len(axes) or length is None or copies * length > _MOST_COPIES:
             break
         found += run
         copies *= length
@@ -90,17 +102,13 @@ def _are_one(outer: Axis, inner: Axis, steps: Sequence[Steps]) -> bool:
     return all(step.get(outer.name, ZERO) == step.get(inner.name, ZERO) * inner.extent for step in steps)
 
 
-def _steps_in_memory(kernel: Kernel, producers: Producers, buffers: Mapping[str, Buffer]) -> list[Steps] | None:
+def _steps_in_memory(places: Iterable[Place], axes: Sequence[str], buffers: Mapping[str, Buffer]) -> list[Steps] | None:
     """For each place, how far a step along each axis goes where buffers are row-major; None if it is not affine."""
-    places: set[Place] = {(store.buffer, store.indices) for store in kernel.stores}
-    for statement in (*kernel.lets, *kernel.stores):
-        places |= producers.places_read(statement.value)
-    names = [axis.name for axis in kernel.axes]
     found: list[Steps] = []
     for buffer, indices in places:
         shape = buffers[buffer].shape
         offset = sum((index * product(shape[d + 1 :]) for d, index in enumerate(indices)), ZERO)
-        split = linear_coefficients(offset, names)
+        split = linear_coefficients(offset, axes)
         if split is None:
             return None
         found.append(split[0])
