@@ -18,7 +18,9 @@ from opwright.errors import NoKernel
 from opwright.ir.integer import Condition
 from opwright.ir.program import Program
 from opwright.lowering.lower import lower
+from opwright.lowering.size_hints import size_hints
 from opwright.passes.optimize import optimize
+from opwright.passes.specialize import specialize
 from opwright.toolchain.source import Source
 from opwright.tracing.graph import Graph
 from opwright.tracing.number_guards import NumberGuard
@@ -83,7 +85,7 @@ def derive(
         if any(gradient is not None for gradient in joint.gradients):
             return _derive_with_gradients(joint, specs, name, save)
     graph, result = trace(reference, specs)
-    forward = optimize(lower(graph, f"{name}_forward", _named_inputs(graph), _outputs(graph), graph.guards))
+    forward = _program(graph, f"{name}_forward", _named_inputs(graph), _outputs(graph), graph.guards)
     plan = Plan(
         forward=_source(forward),
         backward=None,
@@ -150,20 +152,18 @@ def _derive_with_gradients(joint: Joint, specs: tuple[ArgumentSpec, ...], name: 
     tangents = [node for node in joint.tangents if node is not None]
     arguments = [(given, node) for given, node in _named_inputs(graph) if node not in tangents]
     intermediates = [(f"saved_{position}", node) for position, node in enumerate(kept.intermediates)]
-    forward = optimize(lower(graph, f"{name}_forward", arguments, [*_outputs(graph), *intermediates], graph.guards))
+    forward = _program(graph, f"{name}_forward", arguments, [*_outputs(graph), *intermediates], graph.guards)
     names = {node: given for given, node in _named_inputs(graph)}
     gradients = [(position, node) for position, node in enumerate(joint.gradients) if node is not None]
-    backward = optimize(
-        lower(
-            graph,
-            f"{name}_backward",
-            [(names[node], node) for node in kept.inputs]
-            + [(f"saved_output_{graph.outputs.index(node)}", node) for node in kept.outputs]
-            + intermediates
-            + [(names[node], node) for node in tangents],
-            [(f"grad_{specs[position].name}", node) for position, node in gradients],
-            effects=False,
-        )
+    backward = _program(
+        graph,
+        f"{name}_backward",
+        [(names[node], node) for node in kept.inputs]
+        + [(f"saved_output_{graph.outputs.index(node)}", node) for node in kept.outputs]
+        + intermediates
+        + [(names[node], node) for node in tangents],
+        [(f"grad_{specs[position].name}", node) for position, node in gradients],
+        effects=False,
     )
     positions = {spec.name: position for position, spec in enumerate(specs)}
     plan = Plan(
@@ -182,6 +182,20 @@ def _derive_with_gradients(joint: Joint, specs: tuple[ArgumentSpec, ...], name: 
         needs_whole_memory=graph.needs_whole_memory,
     )
     return Derivation(specs, graph, forward, backward, plan)
+
+
+def _program(
+    graph: Graph,
+    name: str,
+    inputs: Sequence[tuple[str, Node]],
+    outputs: Sequence[tuple[str, Node]],
+    guards: Sequence[Condition] = (),
+    *,
+    effects: bool = True,
+) -> Program:
+    """A Program for kernels, with a case for short sizes."""
+    lowered = lower(graph, name, inputs, outputs, guards, effects=effects)
+    return optimize(specialize(lowered, size_hints(graph, inputs)))
 
 
 def _saved(joint: Joint, kept: Partition, backward: Program, positions: dict[str, int]) -> Saved:

@@ -48,6 +48,11 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return functional.layer_norm(x, x.shape[-1:], weight, bias)
 
 
+def directions(x: Tensor) -> Tensor:
+    """Coordinates: a case for three of them, and steps for any number."""
+    return x / x.norm(dim=-1, keepdim=True)
+
+
 def mean_square(x: Tensor) -> Tensor:
     """One row is all there is: it is cut into pieces."""
     return (x * x).mean()
@@ -66,7 +71,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[TensorSpec]]] = {
             TensorSpec("shift", torch.float64, (4, 1)),
         ],
     ),
-    "joined": (joined, [TensorSpec("x", torch.float32, (4, 6)), TensorSpec("y", torch.float32, (4, 3))]),
+    "joined": (joined, [TensorSpec("x", torch.float32, (4, 6)), TensorSpec("y", torch.float32, (4, 5))]),
     "softmax": (softmax, [TensorSpec("x", torch.float32, (16, 64), True)]),
     "layer_norm": (
         layer_norm,
@@ -76,6 +81,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[TensorSpec]]] = {
             TensorSpec("bias", torch.float32, (64,), True),
         ],
     ),
+    "directions": (directions, [TensorSpec("x", torch.float32, (16, 3), True)]),
     "mean_square": (mean_square, [TensorSpec("x", torch.bfloat16, (16, 64), True)]),
     "projected": (projected, [TensorSpec("x", torch.float32, (4, 6)), TensorSpec("weight", torch.float32, (3, 5))]),
 }

@@ -100,6 +100,31 @@ def run(library: ctypes.CDLL, case: Case, wrong: bool) -> None:
         sys.exit(f"{case} was run in {pieces} pieces")
 
 
+def run_parts(library: ctypes.CDLL, seed: int) -> None:
+    """Turn items of three numbers, which need not be neighbours.
+
+    Raises:
+        SystemExit: If the result differs from NumPy's.
+    """
+    random = Random(seed)
+    extents = (random.choice([1, 3, 40]), random.choice([1, 5, 300]))
+
+    def views() -> Array:
+        order = random.choice([(0, 1, 2), (0, 1, 2), (2, 0, 1), (1, 2, 0), (0, 2, 1)])
+        wider = random.choice([0, 0, 2])
+        shape = [(*extents, 3 + wider)[axis] for axis in order]
+        memory = np.random.default_rng(seed).integers(0, 50, shape).astype("float32")
+        return memory.transpose(np.argsort(order))[:, :, :3]
+
+    x, out = views(), views()
+    expected = x[:, :, ::-1].copy()
+    strides = [stride // 4 for array in (x, out) for stride in array.strides]
+    grain = ctypes.c_int64(random.choice([7, 10**6]))
+    library.turn((ctypes.c_int64 * 2)(*extents), (ctypes.c_int64 * 6)(*strides), _pointer(x), _pointer(out), grain)
+    if not np.array_equal(out, expected):
+        sys.exit(f"parts of seed {seed} differ")
+
+
 def _pointer(array: Array) -> ctypes.c_void_p:
     return ctypes.c_void_p(array.__array_interface__["data"][0])
 
@@ -108,6 +133,7 @@ def main() -> None:
     library = ctypes.CDLL(sys.argv[1])
     for seed in json.loads(sys.argv[2]):
         run(library, random_case(seed), wrong=sys.argv[3] == "1")
+        run_parts(library, seed)
 
 
 if __name__ == "__main__":

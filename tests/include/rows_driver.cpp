@@ -58,6 +58,23 @@ static void add(const Size* extents, const Size* strides, T* x, T* y, T* out, Si
   for_each_row(size, operands, grain, add_row<T>);
 }
 
+// The three parts of every item, last one first.
+static void turn_row(Size count, void* const* row) {
+  const float* x = static_cast<const float*>(row[0]);
+  float* out = static_cast<float*>(row[1]);
+  for (Size j = 0; j < count; ++j)
+    for (Size part = 0; part < 3; ++part) out[3 * j + part] = x[3 * j + 2 - part];
+}
+
+extern "C" int64_t turn(const Size* extents, const Size* strides, float* x, float* out, Size grain) {
+  pieces = 0;
+  const Size size[] = {extents[0], extents[1]};
+  const Operand<2> operands[] = {in_parts(load<2, const float>(x, {strides[0], strides[1]}), 3, strides[2]),
+                                 in_parts(store<2>(out, {strides[3], strides[4]}), 3, strides[5])};
+  for_each_row(size, operands, grain, turn_row);
+  return pieces;
+}
+
 template <class T>
 static int64_t add_axes(int axes, const Size* extents, const Size* strides, T* x, T* y, T* out, Size grain) {
   pieces = 0;

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from opwright.ir.dtype import DType
 from opwright.ir.expression import Load, Local, apply
-from opwright.ir.integer import Condition, Integer, symbol
-from opwright.ir.program import Axis, Buffer, Call, Fold, Kernel, Let, Program, Store, TensorOperand, View, size_symbol
+from opwright.ir.integer import Condition, Integer, integer, symbol
+from opwright.ir.program import (
+    Axis,
+    Buffer,
+    Call,
+    Case,
+    Fold,
+    Kernel,
+    Let,
+    Program,
+    Store,
+    TensorOperand,
+    View,
+    size_symbol,
+)
 
 F32 = DType.FLOAT32
 I0, I1 = symbol("i0"), symbol("i1")
@@ -81,3 +96,11 @@ def joined() -> Program:
         outputs=("whole",),
         guards=(Condition("==", b.shape[0], rows),),
     )
+
+
+def with_case() -> Program:
+    """The sum of each row, and for rows of three the third element instead."""
+    third = Store("sums", (I0,), Load("x", (I0, integer(2)), F32))
+    sums = Buffer("sums", F32, (symbol("x_size_0"),))
+    steps = (Kernel("sums", (sums,), over(symbol("x_size_0")), (), (third,)),)
+    return replace(summed(), cases=(Case((("x_size_1", 3),), steps),))

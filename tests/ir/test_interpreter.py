@@ -28,7 +28,7 @@ from opwright.ir.program import (
     View,
 )
 from opwright.ir.verifier import verify
-from tests.ir.programs import F32, I0, I1, gated, joined, matrix, over
+from tests.ir.programs import F32, I0, I1, gated, joined, matrix, over, with_case
 
 Array = npt.NDArray[Any]
 rows, columns = matrix("x").shape
@@ -262,3 +262,9 @@ def test_refusal(program: Program, inputs: tuple[Array, ...], error: type[Except
     verify(program)
     with pytest.raises(error, match=message):
         interpret(program, inputs)
+
+
+def test_a_case_serves_for_its_sizes_alone() -> None:
+    three, four = normal(5, 3), normal(3, 4)
+    np.testing.assert_array_equal(run(with_case(), three)[0], three[:, 2])
+    np.testing.assert_allclose(run(with_case(), four)[0], four.sum(1), rtol=1e-5)

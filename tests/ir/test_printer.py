@@ -18,7 +18,7 @@ from opwright.ir.program import (
     Store,
     TensorOperand,
 )
-from tests.ir.programs import F32, gated, joined
+from tests.ir.programs import F32, gated, joined, with_case
 
 
 def test_program_with_every_step() -> None:
@@ -50,6 +50,22 @@ program joined(a: float32[a_size_0, a_size_1], b: float32[b_size_0, b_size_1]) s
     whole[i0, i1] = a[i0, i1]
   kernel whole_1 over i0 < a_size_0, i1 < b_size_1
     whole[i0, a_size_1 + i1] = b[i0, i1]"""
+    )
+
+
+def test_steps_for_certain_sizes() -> None:
+    assert (
+        print_program(with_case())
+        == """\
+program summed(x: float32[x_size_0, x_size_1]) sizes () -> (sums)
+  kernel sums over i0 < x_size_0, i1 < x_size_1, rows of i1
+    new sums: float32[x_size_0]
+    fold total = sum of x[i0, i1]
+    sums[i0] = total
+  case x_size_1 = 3
+    kernel sums over i0 < x_size_0
+      new sums: float32[x_size_0]
+      sums[i0] = x[i0, 2]"""
     )
 
 

@@ -26,7 +26,7 @@ from opwright.ir.program import (
     TensorOperand,
 )
 from opwright.ir.verifier import CHECKS, verify
-from tests.ir.programs import F32, I0, I1, gated, joined, summed
+from tests.ir.programs import F32, I0, I1, gated, joined, summed, with_case
 
 LEFT, RIGHT, GATE, MIXED = range(4)  # the steps of the program with every kind of step
 
@@ -201,7 +201,7 @@ FAULTS: dict[str, tuple[str, Program]] = {
 }
 
 
-@pytest.mark.parametrize("good", [gated, joined])
+@pytest.mark.parametrize("good", [gated, joined, with_case])
 def test_good_program_passes(good: Callable[[], Program]) -> None:
     verify(good())
 
@@ -222,6 +222,12 @@ def test_a_view_does_not_hide_what_is_stored() -> None:
     again = replace(program.steps[1], stores=(Store("whole", (I0, I1), Load("seen", (I1, I0), F32)),))
     with pytest.raises(InternalError, match="seen is read where it is written"):
         verify(replace(program, steps=(*program.steps, view, again)))
+
+
+def test_a_fault_in_a_case_is_found() -> None:
+    good = with_case()
+    with pytest.raises(InternalError, match="outputs_exist"):
+        verify(replace(good, cases=(replace(good.cases[0], steps=()),)))
 
 
 def test_message_names_program_check_step_and_line() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
@@ -12,7 +13,9 @@ from opwright.errors import NoKernel
 from opwright.ir.dtype import DType
 from opwright.ir.expression import Load
 from opwright.ir.integer import ZERO, Integer, linear_coefficients
-from opwright.ir.program import Kernel, Let
+from opwright.ir.program import Kernel, Let, Store
+
+_MOST_PARTS = 4  # which a compiler takes apart with a few shuffles
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +23,8 @@ class Access:
     """A place a kernel reads or writes, row by row.
 
     Attributes:
-        name: What the row is called, without the suffix `_row`.
+        parts: What the values at one point are called. There are several where neighbours in the last dimension, such
+            as x[i0, 0], x[i0, 1] and x[i0, 2], are one element of a row.
         buffer: The tensor; empty for a row that is kept from one pass to a later one.
         dtype: Of its elements.
         strides: For each axis, how far one step goes, in C++.
@@ -29,9 +33,10 @@ class Access:
         stored: Whether it is written.
         accumulated: The type of its accumulators, if the store folds.
         counted: Whether it is a range, which has no memory.
+        part_stride: How far it is from one part to the next, in C++.
     """
 
-    name: str
+    parts: tuple[str, ...]
     buffer: str
     dtype: DType
     strides: tuple[str, ...]
@@ -40,6 +45,19 @@ class Access:
     stored: bool
     accumulated: str | None = None
     counted: bool = False
+    part_stride: str = "1"
+
+    @property
+    def name(self) -> str:
+        """What the row is called, without the suffix `_row`."""
+        return self.parts[0]
+
+    def element(self, part: str) -> str:
+        """A part of the element `j` of a row that moves."""
+        if len(self.parts) == 1:
+            return f"{self.name}_row[j]"
+        position = self.parts.index(part)
+        return f"{self.name}_row[{len(self.parts)} * j{f' + {position}' if position else ''}]"
 
     @property
     def is_scratch(self) -> bool:
@@ -66,43 +84,82 @@ class Access:
 
 def accesses_of(kernel: Kernel, ranges: Set[str]) -> tuple[Access, ...]:
     """All loads, then all stores, in the order of the kernel; `ranges` are buffers that are counted."""
-    names: set[str] = {let.name for let in kernel.lets}
-    found = []
+    found: dict[_Neighbourhood, list[_Element]] = {}
     for let in kernel.lets:
         if isinstance(let.value, Load):
-            place = _place(kernel, let.value.buffer, let.value.indices, counted=let.value.buffer in ranges)
-            found.append(
-                Access(
-                    name=let.name,
-                    buffer=let.value.buffer,
-                    dtype=let.value.dtype,
-                    strides=place.strides or ("0",),
-                    offset=place.offset,
-                    whole_row=place.moves,
-                    stored=False,
-                    counted=let.value.buffer in ranges,
-                )
-            )
+            _put(found, kernel, _Element(let.name, let.value.buffer, let.value.indices, let.value.dtype, None))
+    for name, store in zip(store_names(kernel), kernel.stores, strict=True):
+        _put(found, kernel, _Element(name, store.buffer, store.indices, store.value.dtype, store))
+    return tuple(_access(kernel, run, ranges) for near in found.values() for run in _runs(near))
+
+
+def store_names(kernel: Kernel) -> tuple[str, ...]:
+    """What the places are called that a kernel stores to."""
+    names: set[str] = {let.name for let in kernel.lets}
     stored = [store.buffer for store in kernel.stores]
+    made = []
     for position, store in enumerate(kernel.stores):
         name = store.buffer if stored.count(store.buffer) == 1 else f"{store.buffer}_{position}"
         while name in names or (name in stored and name != store.buffer):
             name = f"{name}_out"
         names.add(name)
-        place = _place(kernel, store.buffer, store.indices)
-        found.append(
-            Access(
-                name=name,
-                buffer=store.buffer,
-                dtype=store.value.dtype,
-                strides=place.strides or ("1",),
-                offset=place.offset,
-                whole_row=place.moves or kernel.row_axes == 0,
-                stored=True,
-                accumulated=None if store.fold is None else column_fold(store.fold, store.value.dtype).kept_as,
-            )
-        )
-    return tuple(found)
+        made.append(name)
+    return tuple(made)
+
+
+@dataclass(frozen=True, slots=True)
+class _Element:
+    """What a kernel loads, or stores, at each point."""
+
+    name: str
+    buffer: str
+    indices: tuple[Integer, ...]
+    dtype: DType
+    store: Store | None
+
+
+# What elements of one neighbourhood have in common; a name, for one that is alone.
+_Neighbourhood = tuple[bool, str, tuple[Integer, ...]] | str
+
+
+def _put(found: dict[_Neighbourhood, list[_Element]], kernel: Kernel, element: _Element) -> None:
+    alone = (
+        not element.indices
+        or element.indices[-1].constant is None
+        or not _place(kernel, element.buffer, element.indices).moves
+        or (element.store is not None and element.store.fold is not None)
+    )
+    near = (element.store is not None, element.buffer, element.indices[:-1])
+    found.setdefault(element.name if alone else near, []).append(element)
+
+
+def _runs(near: Sequence[_Element]) -> Iterable[Sequence[_Element]]:
+    """Elements one after another, if a few of them lie so; else each by itself."""
+    ordered = sorted(near, key=_last_index)
+    adjacent = all(_last_index(after) == _last_index(before) + 1 for before, after in itertools.pairwise(ordered))
+    return [ordered] if adjacent and len(near) <= _MOST_PARTS else [[element] for element in near]
+
+
+def _last_index(element: _Element) -> int:
+    return element.indices[-1].constant or 0 if element.indices else 0
+
+
+def _access(kernel: Kernel, run: Sequence[_Element], ranges: Set[str]) -> Access:
+    first = run[0]
+    counted, store = first.buffer in ranges, first.store
+    place = _place(kernel, first.buffer, first.indices, counted=counted)
+    return Access(
+        parts=tuple(element.name for element in run),
+        buffer=first.buffer,
+        dtype=first.dtype,
+        strides=place.strides or (("0",) if store is None else ("1",)),
+        offset=place.offset,
+        whole_row=place.moves or (store is not None and kernel.row_axes == 0),
+        stored=store is not None,
+        accumulated=column_fold(store.fold, first.dtype).kept_as if store and store.fold else None,
+        counted=counted,
+        part_stride=f"{first.buffer}.stride({len(first.indices) - 1})",
+    )
 
 
 def handed_over(accesses: Sequence[Access]) -> tuple[Access, ...]:
@@ -112,7 +169,7 @@ def handed_over(accesses: Sequence[Access]) -> tuple[Access, ...]:
 
 def scratch_of(kernel: Kernel, let: Let) -> Access:
     """A row that keeps a value from one pass to a later one."""
-    return Access(let.name, "", let.value.dtype, ("0",) * len(kernel.axes), "0", whole_row=True, stored=False)
+    return Access((let.name,), "", let.value.dtype, ("0",) * len(kernel.axes), "0", whole_row=True, stored=False)
 
 
 @dataclass(frozen=True, slots=True)

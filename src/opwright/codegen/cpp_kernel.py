@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
-from opwright.codegen.cpp_access import Access, accesses_of, handed_over
+from opwright.codegen.cpp_access import Access, accesses_of, handed_over, store_names
 from opwright.codegen.cpp_expression import CPP_TYPES, TRANSCENDENTAL, spell_value
 from opwright.codegen.cpp_folds import column_fold
 from opwright.codegen.cpp_rows import RowEmitter, column_functions
@@ -53,16 +53,15 @@ def _point_function(kernel: Kernel, name: str, formulas: Sequence[str], ranges: 
     lines += [line for position, access in enumerate(accesses) for line in access.pointer(position)]
     lines.append("#pragma omp simd")
     lines.append("  for (Size j = 0; j < count; ++j) {")
-    whole = {access.name for access in accesses if access.whole_row and not access.stored}
+    elements = {part: access.element(part) for access in found for part in access.parts if access.whole_row}
     for let in kernel.lets:
         if isinstance(let.value, Load):
-            if let.name in whole:
-                lines.append(f"    const {CPP_TYPES[let.value.dtype]} {let.name} = {let.name}_row[j];")
+            if let.name in elements:
+                lines.append(f"    const {CPP_TYPES[let.value.dtype]} {let.name} = {elements[let.name]};")
             continue
         lines.append(f"    const {CPP_TYPES[let.value.dtype]} {let.name} = {spell_value(let.value)};")
-    stores = [access for access in found if access.stored]
-    for access, store in zip(stores, kernel.stores, strict=True):
-        place, value = f"{access.name}_row[j]", spell_value(store.value)
+    for name, store in zip(store_names(kernel), kernel.stores, strict=True):
+        place, value = elements[name], spell_value(store.value)
         if store.fold is None:
             lines.append(f"    {place} = {value};")
         else:
@@ -124,7 +123,9 @@ def _operand(access: Access, axes: int, numbers: Set[str]) -> str:
     place = f"{access.buffer}.at<{qualifier}{CPP_TYPES[access.dtype]}>({access.offset})"
     if access.buffer in numbers:
         place = f"&{access.buffer}"
-    return f"{'store' if access.stored else 'load'}<{axes}>({place}, {{{strides}}}{whole})"
+    operand = f"{'store' if access.stored else 'load'}<{axes}>({place}, {{{strides}}}{whole})"
+    parts = len(access.parts)
+    return operand if parts == 1 else f"in_parts({operand}, {parts}, {access.part_stride})"
 
 
 def _folding_stores(kernel: Kernel) -> list[Store]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -23,6 +23,7 @@ from opwright.ir.integer import Condition, linear_coefficients
 from opwright.ir.program import (
     Buffer,
     Call,
+    Case,
     ConstantOperand,
     Kernel,
     ListOperand,
@@ -34,6 +35,7 @@ from opwright.ir.program import (
     SizeOperand,
     TensorOperand,
     View,
+    programs_of,
     view_axes,
 )
 from opwright.passes.reciprocals import reciprocals
@@ -55,45 +57,55 @@ class CppSource:
     text: str
 
 
-def emit_program(program: Program, formulas: Mapping[str, Sequence[str]] | None = None) -> CppSource:
+def emit_program(program: Program, formulas: Callable[[Kernel], Sequence[str]] = lambda _: ()) -> CppSource:
     """Write a Program as C++.
 
     Args:
         program: A Program after the passes.
-        formulas: Comment lines for each kernel, by the kernel's name.
+        formulas: Comment lines for a kernel.
 
     Raises:
         NoKernel: If a kernel reads or writes at places that are not affine in its axes.
     """
-    emitter = _Emitter(reciprocals(program), formulas or {})
-    body = emitter.body()
+    plain, *cases = (_Emitter(reciprocals(part), formulas) for part in programs_of(program))
+    parts = ['#include "opwright/kernel.h"\n\nnamespace opwright::emitted {']
+    for emitter in cases:
+        parts += emitter.definitions(emitter.unchecked())
+    choices = [line for case, emitter in zip(program.cases, cases, strict=True) for line in _choice(case, emitter)]
+    parts += plain.definitions([*plain.checked(), *choices])
+    body = "\n\n".join(parts) + "\n"
     name = f"{program.name}_{hashlib.sha256(body.encode()).hexdigest()[:12]}"
-    return CppSource(name, f"{body}\n{emitter.registration(name)}")
+    return CppSource(name, f"{body}\n{plain.registration(name)}")
+
+
+def _choice(case: Case, emitter: _Emitter) -> Iterable[str]:
+    """Leave the call to a case that is for its sizes."""
+    met = " && ".join(f"{name} == {size}" for name, size in case.sizes)
+    yield f"if ({met}) return {emitter.program.name}(given, sizes, made);"
 
 
 class _Emitter:
-    def __init__(self, program: Program, formulas: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, program: Program, formulas: Callable[[Kernel], Sequence[str]]) -> None:
         self.program = program
         self.formulas = formulas
         self.numbers = {step.target.name for step in program.steps if isinstance(step, Number)}
         self.ranges = {step.target.name for step in program.steps if isinstance(step, Range)}
         self.call_results = {t.name for step in program.steps if isinstance(step, Call) for t in step.targets}
 
-    def body(self) -> str:
+    def definitions(self, beginning: Iterable[str]) -> Sequence[str]:
+        """The row functions, and the launcher."""
         kernels = [step for step in self.program.steps if isinstance(step, Kernel)]
         names = {
             id(kernel): f"{self.program.name}_row" if len(kernels) == 1 else f"{self.program.name}_{kernel.name}_row"
             for kernel in kernels
         }
         functions = [
-            emit_functions(kernel, names[id(kernel)], self.formulas.get(kernel.name, ()), self.ranges)
-            for kernel in kernels
+            emit_functions(kernel, names[id(kernel)], self.formulas(kernel), self.ranges) for kernel in kernels
         ]
-        parts = ['#include "opwright/kernel.h"\n\nnamespace opwright::emitted {', *functions, self._launcher(names)]
-        return "\n\n".join(parts) + "\n"
+        return [*functions, self._launcher(names, beginning)]
 
-    def _launcher(self, names: Mapping[int, str]) -> str:
-        lines = [*self._inputs(), *_guards(self.program.guards)]
+    def _launcher(self, names: Mapping[int, str], beginning: Iterable[str]) -> str:
+        lines = [*beginning]
         for step in self.program.steps:
             match step:
                 case Kernel():
@@ -116,11 +128,25 @@ class _Emitter:
         head = f"static bool {self.program.name}(const Tensor* given, const Size* sizes, Tensor* made) {{"
         return "\n".join([head, *(f"  {line}" for line in lines), "}"])
 
+    def checked(self) -> Iterable[str]:
+        """The beginning of a launcher: the inputs and sizes, or false if the Program was not written for them."""
+        yield from self._inputs()
+        yield from _decline_unless(
+            [f"{b.name}.is({TORCH_TYPES[b.dtype]}, {len(b.shape)})" for b in self.program.inputs]
+        )
+        yield from self._sizes()
+        yield from _guards(self.program.guards)
+
+    def unchecked(self) -> Iterable[str]:
+        """The same where it is known that it was."""
+        yield from self._inputs()
+        yield from self._sizes()
+
     def _inputs(self) -> Iterable[str]:
         for position, buffer in enumerate(self.program.inputs):
             yield f"const Tensor& {buffer.name} = given[{position}];"
-        kinds = [f"{b.name}.is({TORCH_TYPES[b.dtype]}, {len(b.shape)})" for b in self.program.inputs]
-        yield from _decline_unless(kinds)
+
+    def _sizes(self) -> Iterable[str]:
         for buffer in self.program.inputs:
             for dimension in range(len(buffer.shape)):
                 yield f"const Size {buffer.name}_size_{dimension} = {buffer.name}.size({dimension});"

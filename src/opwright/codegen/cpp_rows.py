@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
 
-from opwright.codegen.cpp_access import Access, accesses_of, handed_over, scratch_of
+from opwright.codegen.cpp_access import Access, accesses_of, handed_over, scratch_of, store_names
 from opwright.codegen.cpp_expression import CPP_TYPES, is_costly, spell_value
 from opwright.codegen.cpp_folds import FoldSpelling, column_fold, row_fold
 from opwright.ir.expression import Expression, Load, Local, leaves
@@ -27,8 +27,8 @@ class RowEmitter:
         self.varying = varying_locals(kernel)
         self.kept = self._kept_between_passes()
         found = accesses_of(kernel, ranges)
-        stores = [access for access in found if access.stored]
-        self._names = {id(store): access.name for store, access in zip(kernel.stores, stores, strict=True)}
+        self._names = {id(store): name for store, name in zip(kernel.stores, store_names(kernel), strict=True)}
+        self._elements = {part: access.element(part) for access in found for part in access.parts}
         self.accesses = handed_over([*found, *(scratch_of(kernel, let) for let in self.kept)])
 
     def whole_row_function(self, name: str, formulas: Sequence[str]) -> str:
@@ -94,7 +94,7 @@ class RowEmitter:
                 yield f"    const {_kind(let.value)} {let.name} = {let.name}_kept_row[j];"
         for let in lets:
             if isinstance(let.value, Load):
-                yield f"    const {_kind(let.value)} {let.name} = {let.name}_row[j];"
+                yield f"    const {_kind(let.value)} {let.name} = {self._elements[let.name]};"
                 continue
             yield f"    const {_kind(let.value)} {let.name} = {spell_value(let.value)};"
             if let in self.kept:
@@ -102,7 +102,7 @@ class RowEmitter:
         for fold in phase.folds:
             yield from _step(spellings[fold.name], into[fold.name], spell_value(fold.value), fold.name)
         for store in phase.stores:
-            place = f"{self._names[id(store)]}_row[j]"
+            place = self._elements[self._names[id(store)]]
             if store.fold is None:
                 yield f"    {place} = {spell_value(store.value)};"
             else:
@@ -120,12 +120,12 @@ class RowEmitter:
         values = [*(let.value for let in phase.lets), *phase.values]
         wanted = {let.name for let in (*self._fixed_for(values), *phase.lets)}
         stored = {self._names[id(store)] for store in phase.stores}
-        return [a for a in self.accesses if a.name in (stored if a.stored else wanted)]
+        return [a for a in self.accesses if not (stored if a.stored else wanted).isdisjoint(a.parts)]
 
     def _used_after(self, phase: Phase) -> list[Access]:
         wanted = {let.name for let in self._fixed_for([store.value for store in self.schedule.once])}
         stored = {self._names[id(store)] for store in self.schedule.once}
-        return [a for a in self.accesses if a.name in (stored if a.stored else wanted)]
+        return [a for a in self.accesses if not (stored if a.stored else wanted).isdisjoint(a.parts)]
 
     def _needed_before(self, phase: Phase) -> list[Let]:
         return self._fixed_for([*(let.value for let in phase.lets), *phase.values])

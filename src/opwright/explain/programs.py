@@ -12,8 +12,13 @@ from opwright.ir.program import Call, Kernel, Number, Program, Range, Step, View
 
 
 def program_lines(program: Program) -> list[str]:
-    """Write the steps of a Program in their order."""
-    return [line for step in program.steps for line in _step_lines(step)]
+    """Write the steps of a Program in their order, then those of its cases."""
+    lines = [line for step in program.steps for line in _step_lines(step)]
+    for case in program.cases:
+        sizes = " and ".join(f"{name} = {size}" for name, size in case.sizes)
+        lines += labelled("case", f"where {sizes}, in place of all that:")
+        lines += [line for step in case.steps for line in _step_lines(step)]
+    return lines
 
 
 def _step_lines(step: Step) -> list[str]:

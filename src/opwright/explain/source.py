@@ -75,8 +75,7 @@ def _header(operator: Operator, passage: str) -> str:
 
 def _with_formulas(program: Program, built_as: str) -> str:
     """The source with formulas above its kernels, under the name of the one that is built, which has none."""
-    formulas = {step.name: _comment(step) for step in program.steps if isinstance(step, Kernel)}
-    shown = emit_program(program, formulas)
+    shown = emit_program(program, _comment)
     return shown.text.replace(shown.name, built_as)
 
 

@@ -39,6 +39,7 @@ from opwright.ir.program import (
     Store,
     TensorOperand,
     View,
+    programs_of,
     size_symbol,
     view_axes,
 )
@@ -75,6 +76,7 @@ def interpret(
     for guard in program.guards:
         if not holds(guard, numbers):
             raise ValueError(f"{program.name} is not valid for these sizes: {guard} does not hold for {numbers}")
+    program = next((case for case in programs_of(program)[1:] if _is_valid(case, numbers)), program)
     buffers = {buffer.name: array for buffer, array in zip(program.inputs, inputs, strict=True)}
     meanings = {**CALL_MEANINGS, **calls}
     with np.errstate(all="ignore"):
@@ -93,6 +95,10 @@ def interpret(
                 case _:
                     assert_never(step)
     return tuple(buffers[name] for name in program.outputs)
+
+
+def _is_valid(program: Program, numbers: Mapping[str, int]) -> bool:
+    return all(holds(guard, numbers) for guard in program.guards)
 
 
 def _bind_sizes(program: Program, inputs: Sequence[Array], sizes: Mapping[str, int]) -> dict[str, int]:

@@ -8,7 +8,8 @@
         let half = v[i0] * 0.5
         y[i0] = tanh(half)
 
-A `new` line is a buffer that the kernel declares. Whether a name is spoken is not shown.
+The steps of a case stand below a line such as `case x_size_1 = 3`. A `new` line is a buffer that the kernel declares.
+Whether a name is spoken is not shown.
 """
 
 from __future__ import annotations
@@ -61,6 +62,9 @@ def print_program(program: Program) -> str:
     inputs = ", ".join(map(print_buffer, program.inputs))
     header = f"program {program.name}({inputs}) sizes ({', '.join(program.sizes)}) -> ({', '.join(program.outputs)})"
     body = [*(f"guard {guard}" for guard in program.guards), *map(print_step, program.steps)]
+    for case in program.cases:
+        sizes = ", ".join(f"{name} = {size}" for name, size in case.sizes)
+        body += [f"case {sizes}", *(indent(print_step(step), "  ") for step in case.steps)]
     return "\n".join([header, *(indent(part, "  ") for part in body)])
 
 

@@ -1,6 +1,6 @@
 """The Program: steps over buffers, with run-time sizes.
 
-    program = Program(name, inputs, sizes, steps, outputs, guards)
+    program = Program(name, inputs, sizes, steps, outputs, guards, cases)
     step    = Kernel(name, axes, lets, stores)        a fused loop nest: for every point of the axes, lets then stores
             | View(target, source, indices)           target[axes] is source[indices(axes)]; no data moves
             | Number(target, value)                   a size as a tensor without dimensions
@@ -10,6 +10,7 @@
             | Fold(name, function, value)             binds what the values of a whole row fold to
     store   = Store(buffer, indices, value)           writes one element of a buffer
             | Store(…, fold)                          or folds all values that go to one element into it
+    case    = Case(sizes, steps)                      other steps to the same outputs, where some sizes are these
 
 A row of a kernel is all points that agree in all but its last `row_axes` axes. A value that depends on none of those
 is one value for the row; so is a fold, whose value is that of every point of the row. A store at indices without a row
@@ -18,16 +19,16 @@ axis happens once for each row. A folding store has indices without some of the 
 Inputs and the results of library operations come with run-time strides; what a kernel writes is row-major. A View's
 axes are `d0 d1 …`, one per dimension of its target. Sizes are symbols such as `gates_size_0`, read from the inputs at
 each call; `sizes` names those that no input has and that are given as numbers. The guards say for which sizes the
-Program is valid.
+Program is valid. A case of which all sizes are met serves in place of the steps.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opwright.ir.dtype import DType
 from opwright.ir.expression import Expression
-from opwright.ir.integer import Condition, Integer, symbol
+from opwright.ir.integer import Condition, Integer, integer, substitute, symbol
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +179,14 @@ Step = Kernel | View | Number | Range | Call
 
 
 @dataclass(frozen=True, slots=True)
+class Case:
+    """Steps that give what those of a Program give, faster, and are right only where some sizes are certain numbers."""
+
+    sizes: tuple[tuple[str, int], ...]
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """Steps over buffers; see the grammar above."""
 
@@ -187,6 +196,22 @@ class Program:
     steps: tuple[Step, ...]
     outputs: tuple[str, ...]
     guards: tuple[Condition, ...]
+    cases: tuple[Case, ...] = ()
+
+
+def programs_of(program: Program) -> tuple[Program, ...]:
+    """The Program without its cases, and each of them as a Program of its own."""
+    return replace(program, cases=()), *(_of_case(program, number, case) for number, case in enumerate(program.cases))
+
+
+def _of_case(program: Program, number: int, case: Case) -> Program:
+    numbers = {name: integer(size) for name, size in case.sizes}
+    inputs = tuple(
+        replace(buffer, shape=tuple(substitute(size, numbers) for size in buffer.shape)) for buffer in program.inputs
+    )
+    met = tuple(Condition("==", symbol(name), size) for name, size in numbers.items())
+    name = f"{program.name}_case_{number}"
+    return replace(program, name=name, inputs=inputs, steps=case.steps, guards=(*program.guards, *met), cases=())
 
 
 def size_symbol(buffer: str, dimension: int) -> Integer:

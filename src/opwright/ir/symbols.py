@@ -54,6 +54,7 @@ def map_integers(program: Program, rewrite: Rewrite) -> Program:
         inputs=tuple(_buffer(buffer, rewrite) for buffer in program.inputs),
         steps=tuple(_step(step, rewrite) for step in program.steps),
         guards=tuple(Condition(g.relation, rewrite(g.left), rewrite(g.right)) for g in program.guards),
+        cases=tuple(replace(case, steps=tuple(_step(step, rewrite) for step in case.steps)) for case in program.cases),
     )
 
 

@@ -33,6 +33,7 @@ from opwright.ir.program import (
     View,
     buffers_of,
     operand_buffers,
+    programs_of,
     size_symbol,
     targets_of,
     view_axes,
@@ -48,7 +49,9 @@ def verify(program: Program) -> None:
     Raises:
         InternalError: If one of them finds something; the message has all findings.
     """
-    findings = [f"{check.__name__}: {finding}" for check in CHECKS for finding in check(program)]
+    findings = [
+        f"{check.__name__}: {finding}" for part in programs_of(program) for check in CHECKS for finding in check(part)
+    ]
     if findings:
         raise InternalError("\n".join([f"program {program.name} is malformed", *findings]))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from opwright.ir.expression import Cast, Expression, Literal, Load, Local, children, leaves, rewrite_children
-from opwright.ir.integer import ONE, ZERO, Integer, substitute, symbol, symbols_of
+from opwright.ir.integer import ONE, ZERO, Integer, substitute, symbols_of
 from opwright.ir.program import (
     Axis,
     Buffer,
@@ -22,10 +22,8 @@ from opwright.ir.program import (
     View,
     buffers_of,
     operand_buffers,
-    view_axes,
 )
-
-Indices = tuple[Integer, ...]
+from opwright.passes.memory import Indices, Producers, axis_values, is_plain, through
 
 
 def fuse(program: Program) -> Program:
@@ -75,11 +73,9 @@ class _Fusion:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.buffers = buffers_of(program)
-        self.views = {step.target.name: step for step in program.steps if isinstance(step, View)}
-        self.kernels = {
-            step.targets[0].name: step for step in program.steps if isinstance(step, Kernel) and _is_plain(step)
-        }
-        self.in_memory = self._find_in_memory()
+        self.producers = Producers.of(program)
+        self.views, self.kernels = self.producers.views, self.producers.kernels
+        self.in_memory = self.producers.in_memory
         self.position: dict[str, int] = {buffer.name: -1 for buffer in program.inputs}
         numbers = [step for step in program.steps if isinstance(step, Number | Range)]
         self.position.update((number.target.name, -1) for number in numbers)
@@ -88,7 +84,7 @@ class _Fusion:
     def run(self) -> Program:
         for step in self.program.steps:
             match step:
-                case Kernel() if not _is_plain(step) or step.targets[0].name in self.in_memory:
+                case Kernel() if self.producers.is_placed(step):
                     self._place_kernel(step)
                 case View(target=target) if target.name in self.in_memory:
                     self._place(step, [step.source], (target,))
@@ -107,25 +103,6 @@ class _Fusion:
                 steps.append(entry)
         return replace(self.program, steps=tuple(steps))
 
-    def _find_in_memory(self) -> set[str]:
-        """Buffers that must exist: seen from outside, or by a library call, or stored by several kernels."""
-        found = {buffer.name for buffer in self.program.inputs} | set(self.program.outputs)
-        for step in self.program.steps:
-            match step:
-                case Call(targets=targets, operands=operands):
-                    found.update(target.name for target in targets)
-                    found.update(name for operand in operands for name in operand_buffers(operand))
-                case Number(target=target) | Range(target=target):
-                    found.add(target.name)
-                case Kernel(stores=stores) if not _is_plain(step):
-                    found.update(store.buffer for store in stores)
-                case _:
-                    pass
-        for step in reversed(self.program.steps):
-            if isinstance(step, View) and step.target.name in found:
-                found.add(step.source)
-        return found
-
     def _place(self, step: View | Call, sources: Sequence[str], targets: Sequence[Buffer]) -> None:
         self.plan.append(step)
         self.position.update((target.name, len(self.plan) - 1) for target in targets)
@@ -143,7 +120,7 @@ class _Fusion:
         for store in kernel.stores:
             value = self._build(_named(store.value, locals_), group, at)
             indices = tuple(substitute(index, at) for index in store.indices)
-            if store.fold is None and (kernel.lets or _is_plain(kernel)):
+            if store.fold is None and (kernel.lets or is_plain(kernel) or len(kernel.stores) > 1):
                 value = self._bind(store.buffer, value, group)
                 group.values[(store.buffer, indices)] = value
             group.stores.append(replace(store, indices=indices, value=value))
@@ -202,12 +179,12 @@ class _Fusion:
         seen.add((value.buffer, indices))
         if value.buffer in self.views:
             view = self.views[value.buffer]
-            self._needs(_through(view, indices, value), group, {}, needed, seen, found)
+            self._needs(through(view, indices, value), group, {}, needed, seen, found)
         elif value.buffer in self.in_memory:
             needed.add(value.buffer)
         else:
             producer = self.kernels[value.buffer]
-            self._needs(producer.stores[0].value, group, _axis_values(producer, indices), needed, seen, found)
+            self._needs(producer.stores[0].value, group, axis_values(producer, indices), needed, seen, found)
 
     def _build(self, value: Expression, group: _Group, at: dict[str, Integer], name: str = "") -> Expression:
         """Write a value into `group`, with everything it is computed from; `name` is the view it is seen through."""
@@ -219,12 +196,12 @@ class _Fusion:
         if key in group.values:
             return group.values[key]
         if value.buffer in self.views:
-            built = self._build(_through(self.views[value.buffer], indices, value), group, {}, name)
+            built = self._build(through(self.views[value.buffer], indices, value), group, {}, name)
         elif value.buffer in self.in_memory:
             built = replace(value, indices=indices)
         else:
             producer = self.kernels[value.buffer]
-            built = self._build(producer.stores[0].value, group, _axis_values(producer, indices))
+            built = self._build(producer.stores[0].value, group, axis_values(producer, indices))
         group.values[key] = self._bind(name, built, group)
         return group.values[key]
 
@@ -238,24 +215,6 @@ class _Fusion:
             group.late.add(name)
         group.lets.append(Let(name, value, self.buffers[buffer].spoken))
         return Local(name, value.dtype)
-
-
-def _is_plain(step: Step) -> bool:
-    """Whether a kernel computes one whole buffer, element by element."""
-    if not isinstance(step, Kernel) or step.lets or len(step.stores) != 1 or len(step.targets) != 1:
-        return False
-    return step.stores[0].indices == tuple(symbol(axis.name) for axis in step.axes) and len(step.axes) == len(
-        step.targets[0].shape
-    )
-
-
-def _through(view: View, indices: Indices, load: Load) -> Load:
-    at = dict(zip(view_axes(len(indices)), indices, strict=True))
-    return Load(view.source, tuple(substitute(index, at) for index in view.indices), load.dtype)
-
-
-def _axis_values(kernel: Kernel, indices: Indices) -> dict[str, Integer]:
-    return {axis.name: index for axis, index in zip(kernel.axes, indices, strict=True)}
 
 
 def _fresh(name: str, taken: set[str]) -> str:
@@ -290,7 +249,7 @@ def _fits(kernel: Kernel, group: _Group) -> bool:
 def _once_for_each_row(kernel: Kernel, group: _Group) -> bool:
     wide = tuple(axis for axis in kernel.axes if axis.extent != ONE)
     outer = tuple(axis for axis in group.outer if axis.extent != ONE)
-    return group.row_axes > 0 and not kernel.lets and wide == outer and _is_plain(kernel) and kernel.axes != group.axes
+    return group.row_axes > 0 and not kernel.lets and wide == outer and is_plain(kernel) and kernel.axes != group.axes
 
 
 def _beside_rows(kernel: Kernel, group: _Group) -> dict[str, Integer]:

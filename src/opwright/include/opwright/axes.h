@@ -61,7 +61,8 @@ struct OuterAxes {
 // The part of an operand that lies along the last axes.
 template <int inner, int all>
 inline Operand<inner> along_row(const Operand<all>& operand) {
-  Operand<inner> part{operand.data, operand.item_bytes, operand.whole_row, operand.stored, operand.counted, {}};
+  Operand<inner> part{operand.data,    operand.item_bytes, operand.whole_row,  operand.stored,
+                      operand.counted, {},                 operand.parts,      operand.part_stride};
   for (int axis = 0; axis < inner; ++axis) part.strides[axis] = operand.strides[all - inner + axis];
   return part;
 }

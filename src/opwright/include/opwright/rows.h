@@ -19,6 +19,11 @@ struct Operand {
   bool stored;
   bool counted;
   Size strides[axes];  // in bytes
+  Size parts = 1;      // an item may be some numbers
+  Size part_stride = 0;
+
+  Size part_bytes() const { return item_bytes / parts; }
+  bool is_apart() const { return parts > 1 && part_stride != part_bytes(); }  // its parts are not neighbours
 };
 
 // A counted operand has no memory: its "elements" are integers, which differ from point to point as addresses would.
@@ -46,6 +51,15 @@ template <int axes, class T>
 inline Operand<axes> store(T* data, const Size (&strides)[axes], bool whole_row = true) {
   Operand<axes> operand = load<axes, T>(data, strides, whole_row);
   operand.stored = true;
+  return operand;
+}
+
+// The same with items of some numbers each, such as the coordinates of a point.
+template <int axes>
+inline Operand<axes> in_parts(Operand<axes> operand, Size parts, Size part_stride) {
+  operand.part_stride = part_stride * operand.item_bytes;
+  operand.item_bytes *= parts;
+  operand.parts = parts;
   return operand;
 }
 
@@ -103,12 +117,46 @@ inline void scatter(Size item_bytes, const char* from, Size stride, Size count, 
   scatter<uint8_t>(from, stride, count, into);
 }
 
+// Where an item is, and its parts, and the items after it.
+struct Spacing {
+  Size stride, part_stride;
+};
+
+template <class T>
+inline void copy_parts(const char* from, Spacing apart, char* into, Spacing there, Size count, Size parts) {
+  for (Size j = 0; j < count; ++j)
+    for (Size part = 0; part < parts; ++part)
+      *reinterpret_cast<T*>(into + j * there.stride + part * there.part_stride) =
+          *reinterpret_cast<const T*>(from + j * apart.stride + part * apart.part_stride);
+}
+
+inline void copy_parts(Size part_bytes, const char* from, Spacing apart, char* into, Spacing there, Size count,
+                       Size parts) {
+  if (part_bytes == 4) return copy_parts<uint32_t>(from, apart, into, there, count, parts);
+  if (part_bytes == 8) return copy_parts<uint64_t>(from, apart, into, there, count, parts);
+  if (part_bytes == 2) return copy_parts<uint16_t>(from, apart, into, there, count, parts);
+  if (part_bytes == 16) return copy_parts<SixteenBytes>(from, apart, into, there, count, parts);
+  copy_parts<uint8_t>(from, apart, into, there, count, parts);
+}
+
+// Items of an operand, `stride` apart, into a buffer, and back.
 template <int axes>
 inline void fetch(const Operand<axes>& operand, const char* from, Size stride, Size count, char* into) {
+  if (operand.parts > 1)
+    return copy_parts(operand.part_bytes(), from, {stride, operand.part_stride}, into,
+                      {operand.item_bytes, operand.part_bytes()}, count, operand.parts);
   if (!operand.counted) return gather(operand.item_bytes, from, stride, count, into);
   const Size first = count_at(from);
   Size* target = reinterpret_cast<Size*>(into);
   for (Size j = 0; j < count; ++j) target[j] = first + j * stride;
+}
+
+template <int axes>
+inline void put_back(const Operand<axes>& operand, const char* from, Size stride, Size count, char* into) {
+  if (operand.parts > 1)
+    return copy_parts(operand.part_bytes(), from, {operand.item_bytes, operand.part_bytes()}, into,
+                      {stride, operand.part_stride}, count, operand.parts);
+  scatter(operand.item_bytes, from, stride, count, into);
 }
 
 template <int axes, int count>
@@ -138,10 +186,11 @@ struct Walk {
     packed_most = packed_count;
     const bool stores_much = stored_bytes() >= least_streamed_bytes;
     for (int k = 0; k < count; ++k) {
-      const bool unit_stride = operands[k].strides[depth - 1] == operands[k].item_bytes;
+      const bool apart = operands[k].is_apart();
+      const bool unit_stride = operands[k].strides[depth - 1] == operands[k].item_bytes && !apart;
       streamed[k] = stores_much && operands[k].stored && unit_stride;
       const bool moved = row() > 1 && (streamed[k] || !unit_stride);
-      packed[k] = operands[k].whole_row && (moved || operands[k].counted);
+      packed[k] = operands[k].whole_row && (moved || apart || operands[k].counted);
       any_packed |= packed[k];
       if (operands[k].item_bytes * packed_most > packed_bytes) packed_most = packed_bytes / operands[k].item_bytes;
     }
@@ -226,7 +275,7 @@ struct Walk {
         if (streamed[k]) {
           stream(buffers[k], piece * stride, element);
         } else {
-          scatter(operand.item_bytes, buffers[k], stride, piece, element);
+          put_back(operand, buffers[k], stride, piece, element);
         }
       }
     }

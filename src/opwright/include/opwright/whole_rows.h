@@ -41,7 +41,7 @@ struct WholeRows {
   }
 
   bool has_unit_stride(const Operand<inner>& operand) const {
-    if (operand.counted) return false;
+    if (operand.counted || operand.is_apart()) return false;
     Size expected = operand.item_bytes;
     for (int axis = inner - 1; axis >= 0; --axis) {
       if (extents[axis] != 1 && operand.strides[axis] != expected) return false;
@@ -72,7 +72,7 @@ struct WholeRows {
       if (into_buffer) {
         fetch(operand, element, stride, run, packed_run);
       } else {
-        scatter(operand.item_bytes, packed_run, stride, run, element);
+        put_back(operand, packed_run, stride, run, element);
       }
       for (int axis = inner - 2; axis >= 0; --axis) {
         element += operand.strides[axis];

@@ -1,0 +1,133 @@
+#include "opwright/kernel.h"
+
+namespace opwright::emitted {
+
+static void directions_backward_case_0_row(Size count, void* const* row) {
+  const float* grad_output_row = static_cast<const float*>(row[0]);
+  const float* saved_0_row = static_cast<const float*>(row[1]);
+  const float* x_row = static_cast<const float*>(row[2]);
+  float* grad_x_0_row = static_cast<float*>(row[3]);
+#pragma omp simd
+  for (Size j = 0; j < count; ++j) {
+    const float grad_output = grad_output_row[3 * j];
+    const float saved_0 = saved_0_row[j];
+    const float sqrt_1 = sqrt(saved_0);
+    const float x = x_row[3 * j];
+    const float div = x / sqrt_1;
+    const float grad_output_1 = grad_output_row[3 * j + 1];
+    const float x_1 = x_row[3 * j + 1];
+    const float div_3 = x_1 / sqrt_1;
+    const float grad_output_2 = grad_output_row[3 * j + 2];
+    const float x_2 = x_row[3 * j + 2];
+    const float div_4 = x_2 / sqrt_1;
+    const float sum = 0.0f + -grad_output * (div / sqrt_1) + -grad_output_1 * (div_3 / sqrt_1) + -grad_output_2 * (div_4 / sqrt_1);
+    const bool eq = sqrt_1 == 0.0f;
+    grad_x_0_row[3 * j] = grad_output / sqrt_1 + sum * (eq ? 0.0f : div);
+    grad_x_0_row[3 * j + 1] = grad_output_1 / sqrt_1 + sum * (eq ? 0.0f : div_3);
+    grad_x_0_row[3 * j + 2] = grad_output_2 / sqrt_1 + sum * (eq ? 0.0f : div_4);
+  }
+}
+
+static bool directions_backward_case_0(const Tensor* given, const Size* sizes, Tensor* made) {
+  const Tensor& x = given[0];
+  const Tensor& saved_0 = given[1];
+  const Tensor& grad_output = given[2];
+  const Size x_size_0 = x.size(0);
+  const Size x_size_1 = x.size(1);
+  const Size saved_0_size_0 = saved_0.size(0);
+  const Size saved_0_size_1 = saved_0.size(1);
+  const Size grad_output_size_0 = grad_output.size(0);
+  const Size grad_output_size_1 = grad_output.size(1);
+  const Size grad_x_sizes[] = {x_size_0, 3};
+  Tensor grad_x = allocate(float32, sizeof(float), grad_x_sizes, 2);
+  if (!grad_x) return false;
+  {
+    const Size extents[] = {x_size_0};
+    const Operand<1> operands[] = {
+        in_parts(load<1>(grad_output.at<const float>(0), {grad_output.stride(0)}), 3, grad_output.stride(1)),
+        load<1>(saved_0.at<const float>(0), {saved_0.stride(0)}),
+        in_parts(load<1>(x.at<const float>(0), {x.stride(0)}), 3, x.stride(1)),
+        in_parts(store<1>(grad_x.at<float>(0), {grad_x.stride(0)}), 3, grad_x.stride(1)),
+    };
+    for_each_row(extents, operands, 3835, directions_backward_case_0_row);
+  }
+  made[0] = static_cast<Tensor&&>(grad_x);
+  return true;
+}
+
+static void directions_backward_row(Size count, void* const* row) {
+  const float* grad_output_row = static_cast<const float*>(row[0]);
+  const float* x_row = static_cast<const float*>(row[1]);
+  const float saved_0 = *static_cast<const float*>(row[2]);
+  float* grad_x_row = static_cast<float*>(row[3]);
+  const float sqrt_1 = sqrt(saved_0);
+  const double sqrt_1_reciprocal = 1.0 / static_cast<double>(sqrt_1);
+  const bool eq = sqrt_1 == 0.0f;
+  double sum_sum_so_far = 0;
+  for (Size begin = 0; begin < count; begin += sum_run) {
+  const Size end = least(begin + sum_run, count);
+  float sum_sum_part = 0;
+#pragma omp simd reduction(+ : sum_sum_part)
+  for (Size j = begin; j < end; ++j) {
+    const float grad_output = grad_output_row[j];
+    const float x = x_row[j];
+    const float div = static_cast<float>(static_cast<double>(x) * sqrt_1_reciprocal);
+    sum_sum_part += -grad_output * static_cast<float>(static_cast<double>(div) * sqrt_1_reciprocal);
+  }
+  sum_sum_so_far += sum_sum_part;
+  }
+  const float sum_sum = static_cast<float>(sum_sum_so_far);
+#pragma omp simd
+  for (Size j = 0; j < count; ++j) {
+    const float grad_output = grad_output_row[j];
+    const float x = x_row[j];
+    const float div = static_cast<float>(static_cast<double>(x) * sqrt_1_reciprocal);
+    grad_x_row[j] = static_cast<float>(static_cast<double>(grad_output) * sqrt_1_reciprocal) + sum_sum * (eq ? 0.0f : div);
+  }
+}
+
+static bool directions_backward(const Tensor* given, const Size* sizes, Tensor* made) {
+  const Tensor& x = given[0];
+  const Tensor& saved_0 = given[1];
+  const Tensor& grad_output = given[2];
+  const bool known = x.is(float32, 2) && saved_0.is(float32, 2) && grad_output.is(float32, 2);
+  if (!known) return false;
+  const Size x_size_0 = x.size(0);
+  const Size x_size_1 = x.size(1);
+  const Size saved_0_size_0 = saved_0.size(0);
+  const Size saved_0_size_1 = saved_0.size(1);
+  const Size grad_output_size_0 = grad_output.size(0);
+  const Size grad_output_size_1 = grad_output.size(1);
+  const bool valid = saved_0_size_0 == x_size_0 && saved_0_size_1 == 1 && grad_output_size_0 == x_size_0 &&
+      grad_output_size_1 == x_size_1;
+  if (!valid) return false;
+  if (x_size_1 == 3) return directions_backward_case_0(given, sizes, made);
+  const Size grad_x_sizes[] = {x_size_0, x_size_1};
+  Tensor grad_x = allocate(float32, sizeof(float), grad_x_sizes, 2);
+  if (!grad_x) return false;
+  {
+    const Size extents[] = {x_size_0, x_size_1};
+    const Operand<2> operands[] = {
+        load<2>(grad_output.at<const float>(0), {grad_output.stride(0), grad_output.stride(1)}),
+        load<2>(x.at<const float>(0), {x.stride(0), x.stride(1)}),
+        load<2>(saved_0.at<const float>(0), {saved_0.stride(0), 0}, false),
+        store<2>(grad_x.at<float>(0), {grad_x.stride(0), grad_x.stride(1)}),
+    };
+    for_each_whole_row<1>(extents, operands, 8192, directions_backward_row);
+  }
+  made[0] = static_cast<Tensor&&>(grad_x);
+  return true;
+}
+
+static void directions_backward_on_stack(StableIValue* stack, uint64_t, uint64_t) {
+  const Tensor given[] = {take(stack[0]), take(stack[1]), take(stack[2])};
+  const Size sizes[] = {0};
+  Tensor made[1];
+  finish(stack, directions_backward(given, sizes, made), made);
+}
+
+static const Registration registration(
+    "directions_backward_63293f696155(Tensor x, Tensor saved_0, Tensor grad_output) -> Tensor",
+    "directions_backward_63293f696155", directions_backward_on_stack);
+
+}  // namespace opwright::emitted

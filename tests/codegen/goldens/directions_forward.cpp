@@ -1,0 +1,117 @@
+#include "opwright/kernel.h"
+
+namespace opwright::emitted {
+
+static void directions_forward_case_0_row(Size count, void* const* row) {
+  const float* x_row = static_cast<const float*>(row[0]);
+  float* saved_0_out_row = static_cast<float*>(row[1]);
+  float* output_1_row = static_cast<float*>(row[2]);
+#pragma omp simd
+  for (Size j = 0; j < count; ++j) {
+    const float x = x_row[3 * j];
+    const float abs_x = abs(x);
+    const float x_1 = x_row[3 * j + 1];
+    const float abs_x_1 = abs(x_1);
+    const float x_2 = x_row[3 * j + 2];
+    const float abs_x_2 = abs(x_2);
+    const float saved_0 = 0.0f + abs_x * abs_x + abs_x_1 * abs_x_1 + abs_x_2 * abs_x_2;
+    const float sqrt_saved_0 = sqrt(saved_0);
+    saved_0_out_row[j] = saved_0;
+    output_1_row[3 * j] = x / sqrt_saved_0;
+    output_1_row[3 * j + 1] = x_1 / sqrt_saved_0;
+    output_1_row[3 * j + 2] = x_2 / sqrt_saved_0;
+  }
+}
+
+static bool directions_forward_case_0(const Tensor* given, const Size* sizes, Tensor* made) {
+  const Tensor& x = given[0];
+  const Size x_size_0 = x.size(0);
+  const Size x_size_1 = x.size(1);
+  const Size saved_0_sizes[] = {x_size_0, 1};
+  Tensor saved_0 = allocate(float32, sizeof(float), saved_0_sizes, 2);
+  if (!saved_0) return false;
+  const Size output_sizes[] = {x_size_0, 3};
+  Tensor output = allocate(float32, sizeof(float), output_sizes, 2);
+  if (!output) return false;
+  {
+    const Size extents[] = {x_size_0};
+    const Operand<1> operands[] = {
+        in_parts(load<1>(x.at<const float>(0), {x.stride(0)}), 3, x.stride(1)),
+        store<1>(saved_0.at<float>(0), {saved_0.stride(0)}),
+        in_parts(store<1>(output.at<float>(0), {output.stride(0)}), 3, output.stride(1)),
+    };
+    for_each_row(extents, operands, 8235, directions_forward_case_0_row);
+  }
+  made[0] = static_cast<Tensor&&>(output);
+  made[1] = static_cast<Tensor&&>(saved_0);
+  return true;
+}
+
+static void directions_forward_row(Size count, void* const* row) {
+  const float* x_row = static_cast<const float*>(row[0]);
+  float* saved_0 = static_cast<float*>(row[1]);
+  float* output_row = static_cast<float*>(row[2]);
+  double saved_0_sum_so_far = 0;
+  for (Size begin = 0; begin < count; begin += sum_run) {
+  const Size end = least(begin + sum_run, count);
+  float saved_0_sum_part = 0;
+#pragma omp simd reduction(+ : saved_0_sum_part)
+  for (Size j = begin; j < end; ++j) {
+    const float x = x_row[j];
+    const float abs_x = abs(x);
+    saved_0_sum_part += abs_x * abs_x;
+  }
+  saved_0_sum_so_far += saved_0_sum_part;
+  }
+  const float saved_0_sum = static_cast<float>(saved_0_sum_so_far);
+  const float sqrt_saved_0 = sqrt(saved_0_sum);
+  const double sqrt_saved_0_reciprocal = 1.0 / static_cast<double>(sqrt_saved_0);
+#pragma omp simd
+  for (Size j = 0; j < count; ++j) {
+    const float x = x_row[j];
+    output_row[j] = static_cast<float>(static_cast<double>(x) * sqrt_saved_0_reciprocal);
+  }
+  *saved_0 = saved_0_sum;
+}
+
+static bool directions_forward(const Tensor* given, const Size* sizes, Tensor* made) {
+  const Tensor& x = given[0];
+  const bool known = x.is(float32, 2);
+  if (!known) return false;
+  const Size x_size_0 = x.size(0);
+  const Size x_size_1 = x.size(1);
+  const bool valid = x_size_0 >= 2 && x_size_1 >= 2;
+  if (!valid) return false;
+  if (x_size_1 == 3) return directions_forward_case_0(given, sizes, made);
+  const Size saved_0_sizes[] = {x_size_0, 1};
+  Tensor saved_0 = allocate(float32, sizeof(float), saved_0_sizes, 2);
+  if (!saved_0) return false;
+  const Size output_sizes[] = {x_size_0, x_size_1};
+  Tensor output = allocate(float32, sizeof(float), output_sizes, 2);
+  if (!output) return false;
+  {
+    const Size extents[] = {x_size_0, x_size_1};
+    const Operand<2> operands[] = {
+        load<2>(x.at<const float>(0), {x.stride(0), x.stride(1)}),
+        store<2>(saved_0.at<float>(0), {saved_0.stride(0), 0}, false),
+        store<2>(output.at<float>(0), {output.stride(0), output.stride(1)}),
+    };
+    for_each_whole_row<1>(extents, operands, 8192, directions_forward_row);
+  }
+  made[0] = static_cast<Tensor&&>(output);
+  made[1] = static_cast<Tensor&&>(saved_0);
+  return true;
+}
+
+static void directions_forward_on_stack(StableIValue* stack, uint64_t, uint64_t) {
+  const Tensor given[] = {take(stack[0])};
+  const Size sizes[] = {0};
+  Tensor made[2];
+  finish(stack, directions_forward(given, sizes, made), made);
+}
+
+static const Registration registration(
+    "directions_forward_41e4d03cf646(Tensor x) -> (Tensor, Tensor)",
+    "directions_forward_41e4d03cf646", directions_forward_on_stack);
+
+}  // namespace opwright::emitted
