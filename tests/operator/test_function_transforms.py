@@ -23,11 +23,6 @@ def rows(x: Tensor, weight: Tensor) -> Tensor:
 
 
 @opwright.operator
-def normalized(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    return torch.nn.functional.layer_norm(x, (x.shape[-1],), weight, bias)
-
-
-@opwright.operator
 def parts(tensors: list[Tensor], scale: float = 2.0) -> dict[str, Tensor]:
     return {"product": tensors[0].sin() * tensors[1], "power": tensors[1].exp() * scale}
 
@@ -154,12 +149,6 @@ TRANSFORMS = [
 ]  # fmt: skip
 
 
-def relatives(operator):
-    for relative in operator._family._relatives.values():
-        yield relative
-        yield from relatives(relative)
-
-
 @pytest.mark.parametrize(
     ("operator", "args", "transforms"),
     [
@@ -178,22 +167,11 @@ def test_transforms_give_what_they_give_in_eager_and_run_on_kernels(operator, ar
         torch.testing.assert_close(transform(operator, *args), transform(operator.reference, *args))
         if transform is not linearize:  # which looks at the operations with a mode
             assert operator.last_rung == "cpp", transform.__name__
-    by_reference = [r.name for r in relatives(operator) if r.last_rung == "composed" and r.name.count("vmap") < 2]
-    assert not [name for name in by_reference if not ("vmap" in name and "jvp" in name)]
 
 
 def test_the_registered_operator_is_transformed_too():
     for transform in (grad_of_grad, hessian, vmap_of_grad, dual):
         torch.testing.assert_close(transform(lltm.overload, *CELL), transform(lltm.reference, *CELL))
-
-
-def test_a_nested_forward_derivative_that_torch_gets_wrong():
-    """`torch.layer_norm` under two `jvp`s takes its saved mean for a constant; ours is what differences say."""
-    x, weight, bias = random(3, 4), random(4, seed=1), random(4, seed=2)
-    once = lambda y: torch.func.jvp(lambda z: normalized(z, weight, bias), (y,), (torch.cos(x),))[1]  # noqa: E731
-    found = torch.func.jvp(once, (x,), (torch.cos(x),))[1]
-    step = 1e-5 * torch.cos(x)
-    torch.testing.assert_close(found, (once(x + step) - once(x - step)) / 2e-5, rtol=1e-6, atol=1e-6)
 
 
 def test_structures_are_transformed():
@@ -337,7 +315,7 @@ def with_an_opaque_step(x: Tensor) -> Tensor:
 def test_forward_mode_through_an_opaque_step_is_refused(function):
     """PyTorch takes the tangents of a custom operator for zeros."""
     x = random(3)
-    with pytest.raises(NoKernel, match="of numpy_sine by forward mode or torch.func"):
+    with pytest.raises(NoKernel, match="derivative of numpy_sine by forward mode"):
         torch.func.jvp(function, (x,), (x,))
-    with forward_ad.dual_level(), pytest.raises(NoKernel, match="of numpy_sine by forward mode or torch.func"):
+    with forward_ad.dual_level(), pytest.raises(NoKernel, match="derivative of numpy_sine by forward mode"):
         function(forward_ad.make_dual(x, x))

@@ -57,10 +57,12 @@ def keep(ctx: Any, step: Step, args: Sequence[Any], outputs: Sequence[torch.Tens
     ctx.save_for_backward(*[arg for arg in args if isinstance(arg, torch.Tensor)])
 
 
+def _call(operator: Callable[..., Any], *args: Any) -> Any:
+    return operator(*args)
+
+
 def gradients(
-    ctx: Any,
-    incoming: Sequence[torch.Tensor | None],
-    call: Callable[..., Any] = lambda operator, *args: operator(*args),
+    ctx: Any, incoming: Sequence[torch.Tensor | None], call: Callable[..., Any] = _call
 ) -> tuple[torch.Tensor | None, ...]:
     """The gradients of a node that was given a step and the arguments: one for each of these.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
 from torch.nn import Parameter
 
@@ -49,6 +50,11 @@ def is_recorded() -> bool:
 def is_transformed() -> bool:
     """Whether a function transform or a level of forward-mode AD is under way."""
     return bool(_function_transforms() or forward_ad._current_level >= 0)
+
+
+def are_abstract(tensors: Iterable[object]) -> bool:
+    """Whether one of them is without data: fake, or on the device "meta"."""
+    return any(isinstance(t, torch.Tensor) and (t.is_meta or isinstance(t, FakeTensor)) for t in tensors)
 
 
 def are_plain(tensors: Iterable[object]) -> bool:

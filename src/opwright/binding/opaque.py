@@ -73,8 +73,8 @@ def _refuse_transforms(body: Callable[..., Any], arguments: Sequence[Any]) -> No
     tangents = functorch.is_forward_mode() and any(map(functorch.is_dual, arguments))
     if tangents or functorch.is_differentiating():
         raise NoKernel(
-            f"a derivative of {body.__name__} by forward mode or torch.func (jvp, grad, ...) cannot be derived: it is an "
-            "opaque step, with a backward at most",
+            f"a derivative of {body.__name__} by forward mode or torch.func (jvp, grad, ...) cannot be derived: "
+            "it is an opaque step, with a backward at most",
             place=place_of(body),
             hint="use torch.autograd.grad or backward",
         )

@@ -9,7 +9,7 @@ from torch._ops import OpOverload
 
 from opwright.binding.derived_node import GradientsOf
 from opwright.binding.dispatcher import register, row_major
-from opwright.binding.environment import is_recorded, is_transformed
+from opwright.binding.environment import are_abstract, is_recorded, is_transformed
 from opwright.binding.recorded_whole import call_whole
 from opwright.binding.rungs import RungName
 from opwright.tracing.signature import Signature
@@ -90,8 +90,9 @@ class Registered:
         return self.overload(*positional, **by_keyword)
 
     def _run_with_autograd(self, *args: Any, **kwargs: Any) -> Any:
-        if self._is_whole and is_recorded() and not is_transformed():
-            return call_whole(self._call, self._gradients_of, self._signature.bind(args, kwargs))
+        given = self._signature.bind(args, kwargs)
+        if self._is_whole and (is_recorded() or are_abstract(given)) and not is_transformed():
+            return call_whole(self._call, self._gradients_of, given)
         result = self._server.serve(args, kwargs)
         return result if self._gives_what_kernels_give() else row_major(result)
 

@@ -10,6 +10,7 @@ import torch
 
 from opwright.binding.autograd import Chosen, Declined, apply, run_forward
 from opwright.binding.environment import (
+    are_abstract,
     are_plain,
     is_compiling,
     is_compiling_or_exporting,
@@ -43,7 +44,7 @@ class Server:
         variants: The kernels at hand.
         derive: `(arguments, whether gradients are recorded) -> plan` for arguments that no variant takes.
         serve_transformed: Serves calls under function transforms and with dual tensors; gives the rung too.
-        serve_compiled: Serves calls that a compiler or exporter looks at.
+        serve_compiled: Serves calls that a compiler or exporter looks at, and tensors without data.
 
     Attributes:
         last_rung: The rung that served the last call; None before the first.
@@ -145,7 +146,7 @@ class Server:
 
     def _serve_slowly(self, args: Sequence[Any], *, pinned: bool, gradients: bool = True) -> Any:
         """Find or make the variant for these arguments, or run the reference and say why."""
-        if is_compiling_or_exporting():
+        if is_compiling_or_exporting() or (are_abstract(args) and not are_transformed(args)):
             return self._serve_compiled(args)
         if are_transformed(args) and not is_overheard():
             result, self.last_rung = self._serve_transformed(args)

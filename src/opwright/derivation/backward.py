@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 
 from opwright.derivation.tangents import tangent_names
 from opwright.tracing import functorch
-from opwright.tracing.aliases import IN_FORWARD_MODE, MAY_COPY
+from opwright.tracing.aliases import MAY_COPY
 from opwright.tracing.signature import Kind, Parameter, Signature
 
 
@@ -69,8 +69,6 @@ def backward_reference(
             )
 
     setattr(backward, MAY_COPY, True)
-    if hasattr(reference, IN_FORWARD_MODE):
-        setattr(backward, IN_FORWARD_MODE, True)
     backward.__name__ = f"{reference.__name__}_backward"
     return backward
 

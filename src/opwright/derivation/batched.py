@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import torch
 
-from opwright.tracing.aliases import IN_FORWARD_MODE
 from opwright.tracing.signature import Parameter, Signature
 
 Randomness = Literal["error", "different", "same"]
@@ -29,8 +28,6 @@ def batched_reference(
     def over_batch(*arguments: Any) -> Any:
         return torch.vmap(reference, in_dims, randomness=randomness)(*arguments)
 
-    if hasattr(reference, IN_FORWARD_MODE):
-        setattr(over_batch, IN_FORWARD_MODE, True)
     over_batch.__name__ = f"{reference.__name__}_vmap"
     return over_batch
 

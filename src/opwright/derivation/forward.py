@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from opwright.errors import NoKernel
 from opwright.tracing import functorch
-from opwright.tracing.aliases import IN_FORWARD_MODE, MAY_COPY
+from opwright.tracing.aliases import MAY_COPY
 from opwright.tracing.signature import Kind, Parameter, Signature
 
 
@@ -37,9 +37,7 @@ def jvp_reference(reference: Callable[..., Any], arity: int, moving: Sequence[in
             return (values[0], *[leaves[place] for place in places]), others  # torch wants one output at least
 
         primals = tuple(arguments[position] for position in moving)
-        (_, *outputs), (_, *moved), others = _jvp(
-            of_moving, primals, tangents, alone=not hasattr(reference, IN_FORWARD_MODE)
-        )
+        (_, *outputs), (_, *moved), others = _jvp(of_moving, primals, tangents)
         leaves, layout, places = returned[-3:]
         remaining = {True: iter(outputs), False: iter(others)}
         below = [
@@ -48,21 +46,13 @@ def jvp_reference(reference: Callable[..., Any], arity: int, moving: Sequence[in
         return tree_unflatten(below, layout), tuple(moved)
 
     setattr(forward_mode, MAY_COPY, True)
-    setattr(forward_mode, IN_FORWARD_MODE, True)
     forward_mode.__name__ = f"{reference.__name__}_jvp"
     return forward_mode
 
 
-def _jvp(
-    function: Callable[..., Any], primals: Sequence[torch.Tensor], tangents: Sequence[torch.Tensor], *, alone: bool
-) -> Any:
-    """Outputs, their tangents, and what the function gives besides.
-
-    Forward mode is for first derivatives alone: of some operations, such as layer_norm, torch knows the tangent but not
-    how the tangent changes. Nor can the forward mode of dual tensors be nested.
-    """
-    followed = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (*primals, *tangents))
-    if not alone or followed or functorch.is_differentiating() or functorch.is_forward_mode():
+def _jvp(function: Callable[..., Any], primals: Sequence[torch.Tensor], tangents: Sequence[torch.Tensor]) -> Any:
+    """Outputs, their tangents, and what the function gives besides."""
+    if functorch.is_forward_mode():  # dual tensors cannot be nested
         return _jvp_by_pulling_back(function, primals, tangents)
     try:
         return torch.func.jvp(function, tuple(primals), tuple(tangents), has_aux=True)

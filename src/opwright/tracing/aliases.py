@@ -11,7 +11,6 @@ from torch.fx import Node
 
 from opwright.errors import NoKernel
 
-IN_FORWARD_MODE = "opwright_in_forward_mode"  # set on a function that computes tangents
 MAY_COPY = "opwright_may_copy"  # set on a function whose results may be copies where eager gives aliases: gradients
 
 
