@@ -66,6 +66,17 @@ def test_as_in_eager(name: str, settings: Settings) -> None:
         assert operator.last_rung == "cpp" or (layout is not x and name == "a view by strides")
 
 
+def test_a_gradient_that_counts_is_as_exact_as_the_argument(settings: Settings) -> None:
+    """Where a slope is one or zero, it is so in the argument's dtype."""
+
+    def loss(x: Tensor) -> Tensor:
+        return functional.multi_margin_loss(x, torch.tensor([2, 0, 1]))
+
+    x = torch.linspace(-1, 1, 9, dtype=torch.float64).reshape(3, 3)
+    found = output_and_gradient(operator_of(loss, "counted", settings), x)
+    torch.testing.assert_close(found, output_and_gradient(loss, x), rtol=1e-14, atol=0)
+
+
 def test_a_check_that_fails_raises_as_in_eager(settings: Settings) -> None:
     operator = operator_of(lambda x: torch.linalg.cholesky(x) * 2, "checked", settings)
     good = torch.eye(3) * 4
