@@ -13,6 +13,7 @@ from torch.nn import functional
 from opwright.operator import Operator
 from opwright.settings import Settings
 from opwright.tracing.signature import Kind, Parameter, Signature
+from tests.quiet_settings import quiet_settings
 
 INDEX = [0, 2, 1, 2]
 
@@ -48,7 +49,7 @@ def operator_of(function: Callable[[Tensor], Any], name: str, settings: Settings
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return Settings(tmp_path_factory.mktemp("cache"), notify=False)
+    return quiet_settings(tmp_path_factory.mktemp("cache"))
 
 
 def output_and_gradient(function: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
