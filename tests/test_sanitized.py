@@ -41,7 +41,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         pytest.skip("the sanitizers' runtime is not installed")
     return {
         **os.environ,
-        "CXX": quick_compiler(tmp_path, f"{OPTIMIZING_NOTHING} {SANITIZERS}", "g++"),
+        "CXX": quick_compiler(tmp_path, f"{OPTIMIZING_NOTHING} {SANITIZERS}", "env -u LD_PRELOAD g++"),
         "LD_PRELOAD": f"{runtime} {exceptions}",  # the runtime looks for what throws when it starts, and only then
         "ASAN_OPTIONS": "detect_leaks=0",
         "OPWRIGHT_CACHE": str(tmp_path / "cache"),
