@@ -13,6 +13,7 @@ from torch.nn import functional
 from opwright.operator import Operator
 from opwright.settings import Settings
 from opwright.tracing.signature import Kind, Parameter, Signature
+from tests.quiet_settings import quiet_settings
 
 INDEX = [0, 2, 1, 2]
 
@@ -48,7 +49,7 @@ def operator_of(function: Callable[[Tensor], Any], name: str, settings: Settings
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return Settings(tmp_path_factory.mktemp("cache"), notify=False)
+    return quiet_settings(tmp_path_factory.mktemp("cache"))
 
 
 def output_and_gradient(function: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
@@ -64,6 +65,17 @@ def test_as_in_eager(name: str, settings: Settings) -> None:
     for layout in (x, x.t().contiguous().t(), torch.cat([x, x], 1)[:, ::2]):
         torch.testing.assert_close(output_and_gradient(operator, layout), output_and_gradient(FUNCTIONS[name], layout))
         assert operator.last_rung == "cpp" or (layout is not x and name == "a view by strides")
+
+
+def test_a_gradient_that_counts_is_as_exact_as_the_argument(settings: Settings) -> None:
+    """Where a slope is one or zero, it is so in the argument's dtype."""
+
+    def loss(x: Tensor) -> Tensor:
+        return functional.multi_margin_loss(x, torch.tensor([2, 0, 1]))
+
+    x = torch.linspace(-1, 1, 9, dtype=torch.float64).reshape(3, 3)
+    found = output_and_gradient(operator_of(loss, "counted", settings), x)
+    torch.testing.assert_close(found, output_and_gradient(loss, x), rtol=1e-14, atol=0)
 
 
 def test_a_check_that_fails_raises_as_in_eager(settings: Settings) -> None:

@@ -13,6 +13,7 @@ from opwright.lowering.complex import COMPLEX
 from opwright.operator import Operator
 from opwright.settings import Settings
 from tests.lowering.batch import Function, Results, arity, compiled, run_compiled, run_eager
+from tests.quiet_settings import quiet_settings
 
 aten = torch.ops.aten
 
@@ -134,7 +135,7 @@ class Compiled:
 
 @pytest.fixture(scope="module")
 def compiled_rows(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
-    return Compiled(Settings(tmp_path_factory.mktemp("cache"), notify=False))
+    return Compiled(quiet_settings(tmp_path_factory.mktemp("cache")))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -187,7 +188,7 @@ CONJUGATES: dict[str, Function] = {
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("which", CONJUGATES)
 def test_what_has_the_conjugate_bit(which: str, dtype: torch.dtype, tmp_path: Path) -> None:
-    operator = Operator(through_the_bits, settings=Settings(tmp_path, notify=False))
+    operator = Operator(through_the_bits, settings=quiet_settings(tmp_path))
     given = [torch.randn(6, 7, dtype=dtype, generator=torch.Generator().manual_seed(k)) for k in range(2)]
     mine, eager = ([operand.detach().requires_grad_() for operand in CONJUGATES[which](*given)] for _ in range(2))
     for _ in range(2):
@@ -201,7 +202,7 @@ def test_what_has_the_conjugate_bit(which: str, dtype: torch.dtype, tmp_path: Pa
 
 
 def test_what_has_the_negative_bit(tmp_path: Path) -> None:
-    operator = Operator(of_reals, settings=Settings(tmp_path, notify=False))
+    operator = Operator(of_reals, settings=quiet_settings(tmp_path))
     numbers = torch.randn(6, 7, dtype=torch.complex64)
     x, y = numbers.conj().imag, torch.ones(6, 7)
     assert x.is_neg()

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from opwright.operator import Operator
-from opwright.settings import Settings
+from tests.quiet_settings import quiet_settings
 
 Function = Callable[..., torch.Tensor | tuple[torch.Tensor, ...]]
 HALVES = (torch.bfloat16, torch.float16)
@@ -76,7 +76,7 @@ def narrower_integers(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 @pytest.fixture
 def compiled(tmp_path: Path) -> Callable[[Function], Operator]:
-    return lambda function: Operator(function, settings=Settings(tmp_path, notify=False))
+    return lambda function: Operator(function, settings=quiet_settings(tmp_path))
 
 
 def every_value(dtype: torch.dtype) -> torch.Tensor:

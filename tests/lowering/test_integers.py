@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from opwright.operator import Operator
-from opwright.settings import Settings
+from tests.quiet_settings import quiet_settings
 
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 NUMBERS = (
@@ -34,7 +34,7 @@ def seen_as_bits(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 @pytest.fixture
 def compiled(tmp_path: Path) -> Callable[..., Operator]:
-    return lambda function: Operator(function, settings=Settings(tmp_path, notify=False))
+    return lambda function: Operator(function, settings=quiet_settings(tmp_path))
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)

@@ -12,6 +12,7 @@ from opwright.lowering.promotion import program_dtype
 from opwright.settings import Settings
 from tests.lowering.batch import Function, Results, arity, compiled, run_compiled, run_eager
 from tests.lowering.samples import INTEGER_SAMPLES, POINTWISE_SAMPLES
+from tests.quiet_settings import quiet_settings
 
 aten = torch.ops.aten
 
@@ -97,7 +98,7 @@ class Compiled:
 
 @pytest.fixture(scope="module")
 def compiled_rows(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
-    return Compiled(Settings(tmp_path_factory.mktemp("cache"), notify=False))
+    return Compiled(quiet_settings(tmp_path_factory.mktemp("cache")))
 
 
 def wrong_places(actual: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor, scale: torch.Tensor) -> list[int]:

@@ -10,8 +10,8 @@ import torch
 
 from opwright.ir.dtype import DType
 from opwright.operator import Operator
-from opwright.settings import Settings
 from opwright.tracing.signature import Kind, Parameter, Signature
+from tests.quiet_settings import quiet_settings
 
 DTYPES = tuple(getattr(torch, dtype.value) for dtype in DType)
 OPERATIONS: dict[str, Callable[..., torch.Tensor]] = {
@@ -55,7 +55,7 @@ def test_pairs(dtype: torch.dtype, shape: tuple[int, ...], tmp_path_factory: pyt
     expected = function(*given)
     names = [f"x{position}" for position in range(len(given))]
     signature = Signature(tuple(Parameter(name, Kind.TENSOR, False) for name in names), len(expected))
-    settings = Settings(tmp_path_factory.mktemp("cache"), notify=False)
+    settings = quiet_settings(tmp_path_factory.mktemp("cache"))
     operator = Operator(function, name="every_pair", signature=signature, settings=settings)
     actual = operator(*given)
     assert operator.last_rung == "cpp"

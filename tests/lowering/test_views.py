@@ -10,6 +10,7 @@ from opwright.operator import Operator
 from opwright.settings import Settings
 from tests.lowering.batch import Function, compiled, run_compiled, run_eager
 from tests.lowering.samples import VIEW_SAMPLES
+from tests.quiet_settings import quiet_settings
 
 LAYOUTS = {
     "row-major": lambda t: t,
@@ -31,7 +32,7 @@ IN_MEMORY: dict[str, Function] = {
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return Settings(tmp_path_factory.mktemp("cache"), notify=False)
+    return quiet_settings(tmp_path_factory.mktemp("cache"))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool])

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from opwright.operator import Operator
-from opwright.settings import Settings
 from opwright.tracing.signature import Kind, Parameter, Signature
+from tests.quiet_settings import quiet_settings
 
 SIGNATURE = Signature((Parameter("x", Kind.TENSOR, False),), 1)
 
@@ -77,7 +77,7 @@ def output_and_gradient(function: Callable[[Tensor], Tensor], x: Tensor) -> tupl
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
 def test_as_in_eager(function: Callable[[Tensor], Tensor], tmp_path_factory: pytest.TempPathFactory) -> None:
-    settings = Settings(tmp_path_factory.mktemp("cache"), notify=False)
+    settings = quiet_settings(tmp_path_factory.mktemp("cache"))
     operator = Operator(function, signature=SIGNATURE, settings=settings)
     x = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(output_and_gradient(operator, x), output_and_gradient(function, x))
@@ -100,9 +100,7 @@ def change_what_may_be_another(x: Tensor) -> Tensor:
 def test_what_shares_memory_may_depend_on_the_layout(
     function: Callable[[Tensor], Tensor], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    operator = Operator(
-        function, signature=SIGNATURE, settings=Settings(tmp_path_factory.mktemp("cache"), notify=False)
-    )
+    operator = Operator(function, signature=SIGNATURE, settings=quiet_settings(tmp_path_factory.mktemp("cache")))
     x = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))
     for layout, rung in ((x, "cpp"), (x.t().contiguous().t(), "composed"), (x, "cpp")):
         torch.testing.assert_close(output_and_gradient(operator, layout), output_and_gradient(function, layout))

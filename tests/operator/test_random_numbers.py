@@ -13,6 +13,7 @@ from opwright.ir.call_traits import RANDOM
 from opwright.operator import Operator
 from opwright.settings import Settings
 from opwright.tracing.signature import Kind, Parameter, Signature
+from tests.quiet_settings import quiet_settings
 
 SIGNATURE = Signature((Parameter("x", Kind.TENSOR, False),), 1)
 
@@ -37,7 +38,7 @@ def seeded(x: Tensor) -> Tensor:
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return Settings(tmp_path_factory.mktemp("cache"), notify=False)
+    return quiet_settings(tmp_path_factory.mktemp("cache"))
 
 
 def operator_of(function: Callable[[Tensor], Tensor], settings: Settings) -> Operator:

@@ -134,6 +134,20 @@ def test_folds_over_nothing(name: str, shape: tuple[int, ...], settings: Setting
     torch.testing.assert_close(*found, equal_nan=True)
 
 
+def test_columns_of_a_constant(settings: Settings) -> None:
+    """Rounded numbers have a gradient of zero, summed here over the axis that was repeated."""
+
+    def reference(x: Tensor) -> Tensor:
+        return torch.trunc(x.repeat(2, 1))
+
+    operator = Operator(reference, name="columns_of_a_constant", settings=settings)
+    x = torch.randn(1, 6, requires_grad=True)
+    result = operator(x)
+    assert operator.last_rung == "cpp"
+    torch.testing.assert_close(result, reference(x))
+    assert not torch.autograd.grad(result.sum(), x)[0].any()
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_a_whole_row_is_one_kernel_in_each_direction(name: str, settings: Settings) -> None:
     function = ROWS[name]

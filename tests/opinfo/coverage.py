@@ -35,7 +35,7 @@ conversions, and the rare functions of `torch.special`, which stay calls of PyTo
 To write it again (`--quick` builds with -O1; a sweep that was stopped goes on):
 
     python -m tests.opinfo.sweep --json records.jsonl --dtypes float32 --samples 2 --quick --jobs 2
-    python -m tests.opinfo.sweep --json records.jsonl --dtypes float64 --samples 1 --quick --jobs 2
+    python -m tests.opinfo.sweep --json records.jsonl --dtypes float64 --samples 2 --quick --jobs 2
     python -m tests.opinfo.coverage records.jsonl > docs/coverage.md
 """
 

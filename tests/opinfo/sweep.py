@@ -21,9 +21,9 @@ from typing import Any
 
 from opwright.settings import Settings
 from tests.opinfo.cases import DTYPES, operations
+from tests.quick_compiler import quick_compiler
 
 _ENTRIES_OF_A_PROCESS = 40
-_QUICK_COMPILER = '#!/bin/sh\nexec "${CXX:-g++}" "$@" -O1 -fno-tree-vectorize\n'
 
 
 def entries_of(names: Sequence[str], dtypes: Sequence[str]) -> list[str]:
@@ -65,16 +65,6 @@ def _record_loss(entry: str, file: Path, status: int) -> None:
     nothing = {"skipped": {}, "kernels": 0, "calls": {}, "wrong": [], "seconds": 0.0}
     with file.open("a") as lines:
         lines.write(json.dumps(lost | nothing) + "\n")
-
-
-def quick_compiler(directory: Path) -> str:
-    """A compiler that optimizes little: kernels as right as ever, built in half the time."""
-    script = directory / "quick-g++"
-    if not script.exists():
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        script.write_text(_QUICK_COMPILER)
-        script.chmod(0o700)
-    return str(script)
 
 
 def main() -> None:

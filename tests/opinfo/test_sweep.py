@@ -12,8 +12,9 @@ from opwright.settings import Settings
 from tests.opinfo.cases import DTYPES, case_of, operations, samples_of
 from tests.opinfo.coverage import page, rung_of
 from tests.opinfo.judge import compared
-from tests.opinfo.sweep import entries_of, quick_compiler, read_records, sweep
+from tests.opinfo.sweep import entries_of, read_records, sweep
 from tests.opinfo.worker import sweep_entry
+from tests.quick_compiler import quick_compiler
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # PyTorch's samples use what PyTorch advises against

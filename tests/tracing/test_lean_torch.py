@@ -78,6 +78,10 @@ x = torch.ones(3)
 assert torch.equal(double(x), x.sin() * 2)
 assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
 """,
+    "no results are remembered by their arguments": """
+from torch._subclasses.fake_tensor import FakeTensorMode
+assert FakeTensorMode.cache_info().misses == FakeTensorMode.cache_info().hits == 0
+""",
     "tracing works with the compiler": """
 import torch._dynamo
 joint = trace_joint(lambda x: torch.tanh(x), [TensorSpec("x", torch.float32, (4, 3), True)])

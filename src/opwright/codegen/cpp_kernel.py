@@ -84,9 +84,11 @@ def emit_launch(kernel: Kernel, function: str, numbers: Set[str], ranges: Set[st
     extents = ", ".join([*["1"] * (axes - len(kernel.axes)), *(spell_size(axis.extent) for axis in kernel.axes)])
     operands = [access for access in accesses if access.accumulated is None]
     results = [access for access in accesses if access.accumulated is not None]
-    lines = ["{", f"  const Size extents[] = {{{extents}}};", f"  const Operand<{axes}> operands[] = {{"]
-    lines += [f"      {_operand(access, axes, numbers)}," for access in operands]
-    lines.append("  };")
+    lines = ["{", f"  const Size extents[] = {{{extents}}};"]
+    if operands:
+        lines.append(f"  const Operand<{axes}> operands[] = {{")
+        lines += [f"      {_operand(access, axes, numbers)}," for access in operands]
+        lines.append("  };")
     if results:
         kept_as = ", ".join(f"sizeof({access.accumulated})" for access in results)
         lines.append(f"  const Size kept[] = {{{kept_as}}};")
@@ -95,7 +97,8 @@ def emit_launch(kernel: Kernel, function: str, numbers: Set[str], ranges: Set[st
         lines.append("  };")
         functions = f"{{{function}_start, {function}_combine, {function}_end}}"
         geometry = f"{_axes_before_fold(kernel)}, {kernel.row_axes}"
-        arguments = f"extents, operands, kept, results, {grain(kernel)}, {function}, {functions}"
+        given = "extents, operands" if operands else "extents"
+        arguments = f"{given}, kept, results, {grain(kernel)}, {function}, {functions}"
         lines.append(f"  fold_columns<{geometry}>({arguments});")
     elif kernel.row_axes == 0:
         lines.append(f"  for_each_row(extents, operands, {grain(kernel)}, {function});")

@@ -60,9 +60,15 @@ class LeanFakeTensorMode(FakeTensorMode):
 
 
 def fake_mode() -> tuple[FakeTensorMode, ShapeEnv]:
-    """Make a fake-tensor mode with symbolic sizes; every input dimension gets a symbol of its own."""
+    """Make a fake-tensor mode with symbolic sizes; every input dimension gets a symbol of its own.
+
+    It remembers no results by their arguments: with symbols that belong to one trace hardly any are found again, and
+    writing them down took half the time of a derivation.
+    """
     sizes = LeanShapeEnv(duck_shape=False, specialize_zero_one=True)
-    return LeanFakeTensorMode(shape_env=sizes), sizes
+    mode = LeanFakeTensorMode(shape_env=sizes)
+    mode.cache_enabled = False
+    return mode, sizes
 
 
 def without_compiler(work: Callable[[], Result]) -> Result:

@@ -108,7 +108,8 @@ def _multi_margin_loss_backward(
     rows, classes = x.reshape(-1, x.shape[-1]), target.reshape(-1, 1)
     chosen = torch.arange(rows.shape[1]) == classes
     excess = margin - torch.sum(torch.where(chosen, rows, 0.0), [1], True) + rows
-    slope = torch.where((excess > 0) & ~chosen, 2 * excess if p == 2 else 1.0, 0.0) / rows.shape[1]
+    above = (excess > 0) & ~chosen
+    slope = (torch.where(above, 2 * excess, 0.0) if p == 2 else above.to(x.dtype)) / rows.shape[1]
     if weight is not None:
         slope = slope * torch.sum(torch.where(chosen, weight, 0.0), [1], True)
     incoming = gradient.reshape(-1, 1) if reduction == 0 else gradient

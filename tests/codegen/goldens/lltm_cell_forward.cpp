@@ -35,7 +35,6 @@ static bool lltm_cell_forward(const Tensor* given, const Size* sizes, Tensor* ma
       gates_size_1 - 2*old_cell_size_1 >= 0 && gates_size_1 - 2*old_cell_size_1 != 1 &&
       gates_size_0*gates_size_1 - 2*gates_size_0*old_cell_size_1 >= 2 && gates_size_1 != old_cell_size_1 &&
       old_cell_size_1 == gates_size_1 - 2*old_cell_size_1 && old_cell_size_1 != 1 &&
-      gates_size_1 != greatest(1, floor_divide((gates_size_1 + 2), 3)) &&
       gates_size_1 - 2*old_cell_size_1 == old_cell_size_1 && old_cell_size_0 == gates_size_0 &&
       old_cell_size_1 == floor_divide((gates_size_1 + 2), 3) && gates_size_1 >= 0 && gates_size_1 != 0 &&
       old_cell_size_0 == gates_size_0;
@@ -71,7 +70,7 @@ static void lltm_cell_forward_on_stack(StableIValue* stack, uint64_t, uint64_t) 
 }
 
 static const Registration registration(
-    "lltm_cell_forward_6f7367d6822a(Tensor gates, Tensor old_cell) -> (Tensor, Tensor)",
-    "lltm_cell_forward_6f7367d6822a", lltm_cell_forward_on_stack);
+    "lltm_cell_forward_d9ed72181898(Tensor gates, Tensor old_cell) -> (Tensor, Tensor)",
+    "lltm_cell_forward_d9ed72181898", lltm_cell_forward_on_stack);
 
 }  // namespace opwright::emitted

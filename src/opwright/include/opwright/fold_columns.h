@@ -186,10 +186,10 @@ struct FoldColumns {
   }
 };
 
-template <int lead, int rows, int axes, int count, int folds>
-inline void fold_columns(const Size (&extents)[axes], const Operand<axes> (&operands)[count],
-                         const Size (&accumulator_bytes)[folds], const Operand<axes> (&results)[folds], Size grain,
-                         RowFunction function, const ColumnFunctions& of) {
+template <int lead, int rows, int count, int axes, int folds>
+inline void fold_columns_of(const Size (&extents)[axes], const Operand<axes>* operands,
+                            const Size (&accumulator_bytes)[folds], const Operand<axes> (&results)[folds], Size grain,
+                            RowFunction function, const ColumnFunctions& of) {
   FoldColumns<lead, rows, axes, count, folds> work;
   Size total = 1;
   for (int axis = 0; axis < axes; ++axis) {
@@ -209,6 +209,21 @@ inline void fold_columns(const Size (&extents)[axes], const Operand<axes> (&oper
   const Size parts_of_grain = detail::at_least_one(grain * parts / detail::at_least_one(total));
   if (work.pieces > 1) return work.in_pieces(parts_of_grain);
   detail::in_parallel(parts, parts_of_grain, [&](Size from, Size to) { work.in_one_piece(from, to); });
+}
+
+template <int lead, int rows, int axes, int count, int folds>
+inline void fold_columns(const Size (&extents)[axes], const Operand<axes> (&operands)[count],
+                         const Size (&accumulator_bytes)[folds], const Operand<axes> (&results)[folds], Size grain,
+                         RowFunction function, const ColumnFunctions& of) {
+  fold_columns_of<lead, rows, count>(extents, operands, accumulator_bytes, results, grain, function, of);
+}
+
+// A fold of a constant.
+template <int lead, int rows, int axes, int folds>
+inline void fold_columns(const Size (&extents)[axes], const Size (&accumulator_bytes)[folds],
+                         const Operand<axes> (&results)[folds], Size grain, RowFunction function,
+                         const ColumnFunctions& of) {
+  fold_columns_of<lead, rows, 0, axes, folds>(extents, nullptr, accumulator_bytes, results, grain, function, of);
 }
 
 }  // namespace opwright

@@ -111,7 +111,7 @@ class Tensor {
   Size* strides_ = nullptr;
 };
 
-#ifdef __linux__
+#ifdef OPWRIGHT_POOL
 // Visible, so that the first library of a process lends its own to all others.
 __attribute__((visibility("default"))) inline Pool& pool() {
   static Pool* const kept = new Pool;  // never destroyed: tensors may outlive everything else
@@ -143,7 +143,7 @@ inline Tensor allocate(int32_t dtype, std::size_t item_bytes, const Size* sizes,
     strides[dimension] = count;
     count *= sizes[dimension] > 1 ? sizes[dimension] : 1;
   }
-#ifdef __linux__
+#ifdef OPWRIGHT_POOL
   if (count * item_bytes >= Pool::least_bytes)
     return Tensor(allocate_pooled(dtype, count * item_bytes, sizes, strides, rank));
 #endif
