@@ -250,10 +250,11 @@ class Operator:
     def overload(self) -> OpOverload | None:
         """The operator at torch's dispatcher; calling it is the same as calling this object.
 
-        None if no schema spells its parameters and results, such as a dict.
+        None if no schema spells its parameters and results, such as a dict, or another operator has taken its name.
         """
         at_dispatcher = self._registered
-        if at_dispatcher.overload is None and self._signature.schema is not None and not self._mutated:
+        unspelled = self._signature.schema is None or self._mutated or at_dispatcher.is_replaced
+        if at_dispatcher.overload is None and not unspelled:
             flat, args = self._flattened(self._example().args)
             plan = flat._derive(args, recording=False).plan
             if at_dispatcher.overload is None and plan.result.is_plain:

@@ -80,7 +80,7 @@ def second_only(x: Tensor, y: Tensor) -> Tensor:
     return torch.cos(x) + (y > 0)
 
 
-@opwright.operator
+@opwright.operator(name="opwright::small_lltm")
 def lltm(gates: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
     i, o, g = gates.chunk(3, dim=-1)
     cell = old_cell + F.elu(g) * torch.sigmoid(i)

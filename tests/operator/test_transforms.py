@@ -5,11 +5,13 @@ import warnings
 
 import pytest
 import torch
+from torch._dynamo.backends.common import aot_autograd
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import forward_ad
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+import opwright
 from tests.operator.against_eager import random
 from tests.operator.operators import cube, linear_tanh, lltm, polar, ranked, scaled, wave
 
@@ -126,7 +128,7 @@ def test_subclasses_stay_themselves():
 def test_fake_tensors_come_out_as_they_go_in():
     with FakeTensorMode() as mode:
         hidden, cell = lltm(torch.empty(5, 12), torch.empty(5, 4))
-        registered = torch.ops.opwright.lltm(torch.empty(5, 12), torch.empty(5, 4))
+        registered = torch.ops.opwright.small_lltm(torch.empty(5, 12), torch.empty(5, 4))
     assert hidden.fake_mode is mode
     for made in (hidden, cell, *registered):
         assert (made.shape, made.dtype) == ((5, 4), torch.float32)
@@ -185,3 +187,62 @@ def test_layouts_that_have_no_kernel(capsys):
         warnings.simplefilter("ignore")
         nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
     assert cube(nested).is_nested
+
+
+def first_of_a_name(x: torch.Tensor) -> torch.Tensor:
+    return x.sin()
+
+
+def second_of_a_name(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x.cos() * y
+
+
+def test_an_operator_whose_name_is_taken_is_no_longer_at_the_dispatcher():
+    first = opwright.operator(name="opwright::taken")(first_of_a_name)
+    assert first.overload is torch.ops.opwright.taken.default
+    second = opwright.operator(name="opwright::taken")(second_of_a_name)
+    assert first.overload is None
+    torch.testing.assert_close(second.overload(X, X), X.cos() * X)
+    compiled = torch.compile(lambda x: first(x) + 1, fullgraph=True, backend="eager")
+    torch.testing.assert_close(compiled(X), X.sin() + 1)
+
+
+@pytest.mark.parametrize("inline", [False, True])
+def test_the_compiler_sees_one_operation_or_those_of_the_reference(inline):
+    seen = []
+
+    def look(module, _):
+        seen.extend(str(node.target) for node in module.graph.nodes if node.op == "call_function")
+        return module
+
+    function = opwright.operator(name=f"opwright::seen_{inline}", inline=inline)(first_of_a_name)
+    backend = aot_autograd(fw_compiler=look, bw_compiler=look)
+    x = random(4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the compiler's own
+        torch.compile(lambda x: function(x * 2), fullgraph=True, backend=backend)(x).sum().backward()
+    whole = {f"opwright.seen_{inline}.default", f"opwright.seen_{inline}_backward_x.default"}
+    assert (whole <= set(seen)) is not inline
+    torch.testing.assert_close(x.grad, 2 * torch.cos(2 * x.detach()))
+
+
+@pytest.mark.filterwarnings("ignore")  # the exporter's own
+def test_an_exported_program_holds_the_operator_and_can_be_taken_apart():
+    class Module(torch.nn.Module):
+        def forward(self, gates, cell):
+            return lltm(gates, cell)
+
+    args = random(5, 12, gradient=False), random(5, 4, gradient=False)
+    exported = torch.export.export(Module(), args)
+    assert "opwright.small_lltm.default" in exported.graph_module.code.replace("torch.ops.", "")
+    torch.testing.assert_close(exported.module()(*args), lltm.reference(*args))
+    apart = exported.run_decompositions({lltm.overload: lltm.reference})
+    assert "small_lltm" not in apart.graph_module.code
+    torch.testing.assert_close(apart.module()(*args), lltm.reference(*args))
+
+
+def test_tensors_without_data_get_the_strides_that_kernels_give():
+    x = random(3, 2, gradient=False).t()
+    assert wave(x).stride() == wave(x.to("meta")).stride() == torch.ops.opwright.wave(x.to("meta")).stride() == (3, 1)
+    with FakeTensorMode() as mode:
+        assert wave(mode.from_tensor(x)).stride() == (3, 1)

@@ -10,7 +10,7 @@ import torch
 from torch._ops import OpOverload
 from torch.utils._pytree import tree_map_only
 
-_libraries: dict[str, torch.library.Library] = {}
+_libraries: dict[str, tuple[torch.library.Library, Callable[[], None]]] = {}
 _lock = threading.Lock()
 FUNCTION_TRANSFORMS = "FuncTorchDynamicLayerFrontMode"  # the key that every call goes through under `torch.func`
 
@@ -23,6 +23,7 @@ def register(
     below_autograd: Callable[..., Any],
     with_autograd: Callable[..., Any],
     reference: Callable[..., Any],
+    on_replacement: Callable[[], None],
 ) -> OpOverload:
     """Register an operator; an earlier one of the same name is replaced.
 
@@ -33,19 +34,22 @@ def register(
         below_autograd: Serves calls that record no gradients; its results own their memory.
         with_autograd: Serves the rest, transforms included.
         reference: Gives the shapes and dtypes of the results, on fake tensors.
+        on_replacement: Told when another one of the same name takes its place: what was returned may be called no more.
     """
     namespace, name = qualified_name.split("::")
     returns = "Tensor" if outputs == 1 else f"({', '.join(['Tensor'] * outputs)})"
     with _lock:
         if qualified_name in _libraries:
-            _libraries.pop(qualified_name)._destroy()
+            earlier, tell = _libraries.pop(qualified_name)
+            tell()
+            earlier._destroy()
         library = torch.library.Library(namespace, "FRAGMENT")
         library.define(f"{name}({parameters}) -> {returns}", tags=(torch.Tag.pt2_compliant_tag,))
         library.impl(name, _spelled(below_autograd), "CompositeExplicitAutograd")
         library.impl(name, _spelled(with_autograd), "Autograd")
         library.impl(name, _spelled(with_autograd), FUNCTION_TRANSFORMS)
         torch.library.register_fake(qualified_name, _spelled(_fake(reference)), lib=library)
-        _libraries[qualified_name] = library
+        _libraries[qualified_name] = (library, on_replacement)
         overload = getattr(getattr(torch.ops, namespace), name).default
     assert isinstance(overload, OpOverload)
     return overload

@@ -43,7 +43,8 @@ class Registered:
         inline: Whether compilers and exporters see the operations of the reference.
 
     Attributes:
-        overload: The operator at the dispatcher; None before `register`.
+        overload: The operator at the dispatcher; None before `register`, and when another has taken its name.
+        is_replaced: Whether another has.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Registered:
         inline: bool,
     ) -> None:
         self.overload: OpOverload | None = None
+        self.is_replaced = False
         self._name = name
         self._signature = signature
         self._reference = reference
@@ -68,7 +70,7 @@ class Registered:
 
     def register(self, outputs: int) -> None:
         """Put it at the dispatcher, unless no schema spells its parameters."""
-        if self._signature.schema is not None:
+        if self._signature.schema is not None and not self.is_replaced:
             self.overload = register(
                 self._name,
                 self._signature.schema,
@@ -76,7 +78,11 @@ class Registered:
                 below_autograd=self._run_below_autograd,
                 with_autograd=self._run_with_autograd,
                 reference=self._reference,
+                on_replacement=self._withdraw,
             )
+
+    def _withdraw(self) -> None:
+        self.overload, self.is_replaced = None, True
 
     def serve_compiled(self, args: Sequence[Any]) -> Any:
         """Serve a call that a compiler or exporter looks at: by one operation, or by all those of the reference."""
