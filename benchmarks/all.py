@@ -12,9 +12,11 @@ import lltm_cell
 import lltm_step
 import rows
 import saved_bytes
+import second_order
+import transforms
 from scorecard import Options, Row, Scorecard, run_script
 
-BENCHMARKS = (lltm_cell, lltm_step, rows, blocks, call_cost, saved_bytes, first_call)
+BENCHMARKS = (lltm_cell, lltm_step, rows, blocks, call_cost, second_order, transforms, saved_bytes, first_call)
 
 
 def measure(options: Options) -> list[Scorecard]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
@@ -18,6 +19,7 @@ from opwright.tracing.flatten import FlatReference, Leaves, flat_signature
 from opwright.tracing.signature import Signature
 
 Member = TypeVar("Member")
+_LONGEST_NAME = 120
 
 
 class Family(Generic[Member]):
@@ -114,7 +116,7 @@ class Family(Generic[Member]):
         suffix = "_".join(self._names[position] for position in wanted)
         if len(tangents) < outputs:
             suffix += "".join(f"_of_{position}" for position in tangents)
-        name = f"{self._name}_backward_{suffix}"
+        name = _bounded(f"{self._name}_backward_{suffix}")
         return self._make(
             backward_reference(self._reference, len(self._names), wanted, places),
             name=name,
@@ -123,7 +125,7 @@ class Family(Generic[Member]):
         )
 
     def _make_jvp(self, moving: tuple[int, ...]) -> Member:
-        name = "_".join([self._name, "jvp", *[self._names[position] for position in moving]])
+        name = _bounded("_".join([self._name, "jvp", *[self._names[position] for position in moving]]))
         return self._make(
             jvp_reference(self._reference, len(self._names), moving),
             name=name,
@@ -132,7 +134,7 @@ class Family(Generic[Member]):
         )
 
     def _make_batched(self, positions: tuple[int, ...], randomness: Randomness) -> Member:
-        name = "_".join([self._name, "vmap", *[self._names[position] for position in positions]])
+        name = _bounded("_".join([self._name, "vmap", *[self._names[position] for position in positions]]))
         return self._make(
             batched_reference(self._reference, len(self._names), positions, randomness),
             name=name,
@@ -162,3 +164,11 @@ class Family(Generic[Member]):
     def _identity_of(self, member: str) -> str | None:
         mine = self._identity()
         return mine and f"{mine} {member}"
+
+
+def _bounded(name: str) -> str:
+    """A name that stays readable and short enough for a file when transforms are nested."""
+    if len(name) <= _LONGEST_NAME:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{name[: _LONGEST_NAME - len(digest) - 1]}_{digest}"
