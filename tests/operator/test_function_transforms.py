@@ -296,6 +296,14 @@ def test_transforms_are_operators():
     assert [r.last_rung for r in (rows.vjp(), rows.jvp("x"), rows.vmap("x"))] == ["cpp"] * 3
 
 
+def test_names_of_nested_transforms_stay_short():
+    nested = rows
+    for _ in range(6):
+        nested = nested.jvp()
+        assert len(nested.name) <= 120
+    assert nested.name != rows.jvp().jvp().jvp().jvp().jvp().vmap().name
+
+
 def test_a_transform_of_what_is_no_tensor_is_refused():
     with pytest.raises(UnsupportedParameter, match="'y' is not a tensor parameter of rows"):
         rows.jvp("y")
