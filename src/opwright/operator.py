@@ -210,7 +210,7 @@ class Operator:
         return self._family.backward(tensor_positions(self.reference, self._signature, names), every, every, outputs)
 
     def jvp(self, *names: str) -> Operator:
-        """The operator (arguments…, tangents of the named ones…) → (results, tangents), by default of all tensors.
+        """The operator (arguments…, tangents of the named ones…) → (results…, tangents…), by default of all tensors.
 
         Raises:
             UnsupportedParameter: If a name is no tensor parameter.

@@ -288,7 +288,7 @@ def test_transforms_are_operators():
     _, pull = torch.func.vjp(rows.reference, x, weight)
     torch.testing.assert_close(rows.vjp()(x, weight, incoming), pull(incoming))
     expected = torch.func.jvp(lambda y: rows.reference(y, weight), (x,), (incoming,))
-    moved, (tangent,) = rows.jvp("x")(x, weight, incoming)
+    moved, tangent = rows.jvp("x")(x, weight, incoming)
     torch.testing.assert_close((moved, tangent), expected)
     torch.testing.assert_close(rows.vmap("x")(x, weight), torch.vmap(rows.reference, (0, None))(x, weight))
     of_each = rows.vjp("x").vmap("x", "grad_output")(x, weight, incoming)

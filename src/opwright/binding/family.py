@@ -83,7 +83,7 @@ class Family(Generic[Member]):
         return self._relative(key, lambda: self._make_backward(wanted, places, tangents, outputs))
 
     def jvp(self, moving: tuple[int, ...]) -> Member:
-        """The operator (arguments…, tangents of those at `moving`…) → (results, tangents)."""
+        """The operator (arguments…, tangents of those at `moving`…) → results and tangents."""
         return self._relative(("jvp", moving), lambda: self._make_jvp(moving))
 
     def batched(self, positions: tuple[int, ...], randomness: Randomness) -> Member:

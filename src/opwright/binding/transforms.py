@@ -23,7 +23,7 @@ from opwright.binding.derived_node import Step, gradients, keep
 from opwright.binding.redraw import noting_draws
 from opwright.binding.rungs import RungName
 from opwright.derivation.batched import Randomness
-from opwright.derivation.forward import differentiable
+from opwright.derivation.forward import differentiable, split
 from opwright.tracing import functorch
 from opwright.tracing.functorch import Level, Transform
 
@@ -51,7 +51,7 @@ class Transformed(Protocol):
         """(arguments…, incoming gradients…) → gradients of the arguments at `wanted`."""
 
     def jvp(self, moving: tuple[int, ...]) -> Transformable:
-        """(arguments…, tangents of those at `moving`…) → (results, tangents)."""
+        """(arguments…, tangents of those at `moving`…) → results and tangents."""
 
     def batched(self, positions: tuple[int, ...], randomness: Randomness) -> Transformable:
         """The operator over the first dimension of the arguments at `positions`."""
@@ -101,7 +101,7 @@ def _over_batch(level: Level, operator: Transformable, transforms: Transformed, 
             below[position] = below[position].movedim(dimension, 0)
         batched = transforms.batched(tuple(dimensions), level.randomness)
         result = batched(*below)
-    return tree_map_only(torch.Tensor, level.add_batch, result), batched.last_rung
+    return _mapped(level.add_batch, result), batched.last_rung
 
 
 def _pushed_forward(level: Level, operator: Transformable, transforms: Transformed, args: Sequence[Any]) -> Served:
@@ -116,9 +116,8 @@ def _pushed_forward(level: Level, operator: Transformable, transforms: Transform
         if not tangents:
             return operator(*below), operator.last_rung
         forward = transforms.jvp(tuple(tangents))
-        returned, moved = forward(*below, *tangents.values())
-    returned = tree_map_only(torch.Tensor, level.wrap, returned)
-    return _dual(returned, [level.wrap(tangent) for tangent in moved]), forward.last_rung
+        returned, moved = split(forward(*below, *tangents.values()))
+    return _dual(_mapped(level.wrap, returned), [level.wrap(tangent) for tangent in moved]), forward.last_rung
 
 
 def _in_forward_mode(transforms: Transformed, reference: Callable[..., Any], args: Sequence[Any]) -> Served:
@@ -134,14 +133,26 @@ def _in_forward_mode(transforms: Transformed, reference: Callable[..., Any], arg
         return reference(*args), "composed"
     forward = transforms.jvp(tuple(tangents))
     step = _Dual(transforms, args)
-    (returned, moved), step.generator = noting_draws(lambda: forward(*primals, *tangents.values()))
+    found, step.generator = noting_draws(lambda: forward(*primals, *tangents.values()))
+    returned, moved = split(found)
     if torch.is_grad_enabled() and any(isinstance(arg, torch.Tensor) and arg.requires_grad for arg in args):
         step.leaves, step.layout = tree_flatten(returned)
         returned = step.rebuilt(_record_beside_tangents(step, *primals))
     return _dual(returned, moved), forward.last_rung
 
 
+def _mapped(change: Callable[[torch.Tensor], torch.Tensor], result: Any) -> Any:
+    """The same structure with other tensors."""
+    if isinstance(result, torch.Tensor):
+        return change(result)
+    if type(result) is tuple and all(isinstance(member, torch.Tensor) for member in result):
+        return tuple([change(member) for member in result])
+    return tree_map_only(torch.Tensor, change, result)
+
+
 def _dual(returned: Any, tangents: Sequence[torch.Tensor]) -> Any:
+    if isinstance(returned, torch.Tensor) and tangents:
+        return forward_ad.make_dual(returned, tangents[0])
     leaves, layout = tree_flatten(returned)
     for place, tangent in zip(differentiable(leaves), tangents, strict=True):
         leaves[place] = forward_ad.make_dual(leaves[place], tangent)

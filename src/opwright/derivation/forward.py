@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_flatten, tree_unflatten
+from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from opwright.errors import NoKernel
 from opwright.tracing import functorch
@@ -15,7 +15,10 @@ from opwright.tracing.signature import Kind, Parameter, Signature
 
 
 def jvp_reference(reference: Callable[..., Any], arity: int, moving: Sequence[int]) -> Callable[..., Any]:
-    """Make the function (arguments…, tangents…) → (what the reference returns, tangents of its differentiable tensors).
+    """Make the function (arguments…, tangents…) → results and tangents of the differentiable ones.
+
+    They stand in one tuple if the reference returns a tensor or a tuple of tensors; else in a tuple of two, the first
+    as the reference returns it. `split` takes either apart.
 
     Args:
         reference: The function as written.
@@ -23,7 +26,7 @@ def jvp_reference(reference: Callable[..., Any], arity: int, moving: Sequence[in
         moving: Positions of the arguments that have a tangent.
     """
 
-    def forward_mode(*given: Any) -> tuple[Any, tuple[torch.Tensor, ...]]:
+    def forward_mode(*given: Any) -> tuple[Any, ...]:
         arguments, tangents = list(given[:arity]), given[arity:]
         returned: list[Any] = []
 
@@ -43,11 +46,32 @@ def jvp_reference(reference: Callable[..., Any], arity: int, moving: Sequence[in
         below = [
             next(remaining[p in places]) if isinstance(leaf, torch.Tensor) else leaf for p, leaf in enumerate(leaves)
         ]
+        if _are_tensors(below) and _is_flat(layout):
+            return (*below, *moved)
         return tree_unflatten(below, layout), tuple(moved)
 
     setattr(forward_mode, MAY_COPY, True)
     forward_mode.__name__ = f"{reference.__name__}_jvp"
     return forward_mode
+
+
+def split(found: Sequence[Any]) -> tuple[Any, Sequence[torch.Tensor]]:
+    """What the reference returns, and tangents, from what `jvp_reference` gives."""
+    if not _are_tensors(found):
+        returned, moved = found
+        return returned, moved
+    count = next(n for n in range(len(found) + 1) if n + len(differentiable(found[:n])) == len(found))
+    return (found[0] if count == 1 else tuple(found[:count])), found[count:]
+
+
+def _is_flat(layout: TreeSpec) -> bool:
+    """Whether a structure is a leaf, or a tuple of several; a tuple of one could not be told from a leaf."""
+    children = layout.children()
+    return layout.is_leaf() or (layout.type is tuple and len(children) > 1 and all(c.is_leaf() for c in children))
+
+
+def _are_tensors(leaves: Sequence[Any]) -> bool:
+    return all(isinstance(leaf, torch.Tensor) for leaf in leaves)
 
 
 def _jvp(function: Callable[..., Any], primals: Sequence[torch.Tensor], tangents: Sequence[torch.Tensor]) -> Any:
