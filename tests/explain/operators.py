@@ -1,10 +1,13 @@
 """Operators to explain; making one derives nothing."""
 
+import itertools
+
 import torch
 from torch.nn import functional
 
 import opwright
 
+_numbers = itertools.count()
 CELL_SAMPLES = opwright.shapes("B 3*S", "B S", B=16, S=128)
 
 
@@ -22,5 +25,7 @@ def cast(x: torch.Tensor) -> torch.Tensor:
     return x.to(torch.float8_e5m2)
 
 
-def make(reference, samples=None):
-    return opwright.operator(name=f"explain_tests::{reference.__name__}", samples=samples)(reference)
+def make(reference, samples=None, namespace=None):
+    """Make an operator, under a name of its own unless a namespace is given."""
+    namespace = namespace or f"explain_{next(_numbers)}"
+    return opwright.operator(name=f"{namespace}::{reference.__name__}", samples=samples)(reference)

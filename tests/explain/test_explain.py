@@ -11,7 +11,7 @@ from opwright.explain.explain import explanation
 from opwright.explain.saved import in_units
 from tests.explain.operators import CELL_SAMPLES, affine, cast, cell, make
 
-CELL = make(cell, CELL_SAMPLES)
+CELL = make(cell, CELL_SAMPLES, "explain_tests")
 AFFINE = make(affine, opwright.shapes("B F", "F S", B=3, F=5, S=7))
 CAST = make(cast, opwright.shapes("B", B=4))
 UNKNOWN = make(cell)

@@ -85,13 +85,13 @@ def without_compiler(work: Callable[[], Result]) -> Result:
             raise
         except Exception:
             importlib.import_module(_COMPILER)
-    with enable_python_dispatcher():
+    with enable_python_dispatcher(), _in_silence():
         return work()
 
 
 @contextmanager
 def _in_silence() -> Iterator[None]:
-    """Keep torch from logging a failure that is not the last word."""
+    """Keep torch from logging a failure: it is raised, or not the last word."""
     log = logging.getLogger(FakeTensorMode.__module__)
     before, log.disabled = log.disabled, True
     try:
