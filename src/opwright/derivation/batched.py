@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import torch
 
+from opwright.tracing.aliases import MAY_COPY
 from opwright.tracing.signature import Parameter, Signature
 
 Randomness = Literal["error", "different", "same"]
@@ -28,6 +29,8 @@ def batched_reference(
     def over_batch(*arguments: Any) -> Any:
         return torch.vmap(reference, in_dims, randomness=randomness)(*arguments)
 
+    if hasattr(reference, MAY_COPY):
+        setattr(over_batch, MAY_COPY, True)
     over_batch.__name__ = f"{reference.__name__}_vmap"
     return over_batch
 
