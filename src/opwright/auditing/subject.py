@@ -15,7 +15,7 @@ from opwright.auditing.names import registered
 from opwright.auditing.options import Options
 from opwright.checking.calls import fresh
 from opwright.checking.finding import one_line
-from opwright.checking.subject import OperatorLike, is_operator
+from opwright.checking.subject import OperatorLike, is_operator, made_samples
 from opwright.errors import OpwrightError, ReferenceMissing, SamplesMissing
 from opwright.samples import Sample, SampleFactory, Shapes
 
@@ -75,15 +75,7 @@ class Audited:
         return True
 
     def _made(self, factory: SampleFactory, options: Options) -> list[Sample]:
-        try:
-            made = list(factory(options.device, options.dtype))
-        except OpwrightError:
-            raise
-        except Exception as error:
-            raise SamplesMissing(f"the samples of {self.name} cannot be made: {one_line(error)}") from error
-        if not made:
-            raise SamplesMissing(f"the samples of {self.name} are empty", hint="make at least one opwright.Sample")
-        return made
+        return made_samples(self.name, factory, options.device, options.dtype)
 
 
 def audited(

@@ -119,15 +119,24 @@ class Subject:
         Raises:
             SamplesMissing: The factory raises, or makes none.
         """
-        try:
-            made = list(self.samples(device, dtype))
-        except OpwrightError:
-            raise
-        except Exception as error:
-            raise SamplesMissing(f"the samples of {self.name} cannot be made: {one_line(error)}") from error
-        if not made:
-            raise SamplesMissing(f"the samples of {self.name} are empty", hint="make at least one opwright.Sample")
-        return made
+        return made_samples(self.name, self.samples, device, dtype)
+
+
+def made_samples(name: str, factory: SampleFactory, device: str, dtype: torch.dtype) -> list[Sample]:
+    """Call a factory of samples.
+
+    Raises:
+        SamplesMissing: It raises, or makes none.
+    """
+    try:
+        made = list(factory(device, dtype))
+    except OpwrightError:
+        raise
+    except Exception as error:
+        raise SamplesMissing(f"the samples of {name} cannot be made: {one_line(error)}") from error
+    if not made:
+        raise SamplesMissing(f"the samples of {name} are empty", hint="make at least one opwright.Sample")
+    return made
 
 
 def is_operator(value: object) -> TypeGuard[OperatorLike]:
