@@ -185,7 +185,7 @@ class Operator:
         return (found,) if isinstance(found, torch.Tensor) else found
 
     def backward_operator(self, plan: Plan) -> Operator:
-        """The operator (arguments…, incoming gradients…) → gradients, derived like any other."""
+        """The operator (arguments…, incoming gradients…, intermediates…) → gradients, derived like any other."""
         return self._family.backward_of(plan)
 
     # -- transforms ------------------------------------------------------------------------------------------------

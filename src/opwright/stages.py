@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch.fx import Node
@@ -12,6 +12,7 @@ from opwright.binding.variant import Plan, Saved, SavePolicy
 from opwright.codegen.cpp_program import emit_program
 from opwright.codegen.python_function import emit_function
 from opwright.codegen.python_layout import ConstantParameter, FunctionLayout, TensorParameter
+from opwright.derivation.backward import given_to
 from opwright.derivation.joint import Joint, trace_joint
 from opwright.derivation.partition import Partition, inputs_behind, partition
 from opwright.errors import NoKernel
@@ -27,6 +28,7 @@ from opwright.tracing.number_guards import NumberGuard
 from opwright.tracing.results import Result
 from opwright.tracing.specs import ArgumentSpec, NumberSpec, TensorSpec
 from opwright.tracing.trace import trace
+from opwright.tracing.values import Digests
 from opwright.version import VERSION
 
 
@@ -79,7 +81,10 @@ def derive(
         UntraceableReference: If control flow or a shape depends on data.
         NoKernel: If there is something in it that kernels do not do.
     """
-    specs = tuple(specs)
+    digests = given_to(reference)
+    specs = tuple(
+        replace(spec, digest=digests.get(spec.name, "")) if isinstance(spec, TensorSpec) else spec for spec in specs
+    )
     if any(isinstance(spec, TensorSpec) and spec.requires_grad for spec in specs):
         joint = trace_joint(reference, specs)
         if any(gradient is not None for gradient in joint.gradients):
@@ -207,6 +212,7 @@ def _saved(joint: Joint, kept: Partition, backward: Program, positions: dict[str
         sizes=tuple(_argument_size(size, positions) for size in backward.sizes),
         contributing=tuple(sorted(behind)),
         outputs=tuple(joint.graph.outputs.index(node) for node in kept.outputs),
+        digests=tuple(map(Digests().of, kept.intermediates)),
     )
 
 

@@ -60,7 +60,8 @@ class OperatorFunction(Function):
             found = _run_backward(ctx, incoming, variant)
         if found is None:
             with drawn_again(getattr(ctx, "generator", None)):
-                found = variant.differentiate(_arguments(ctx, variant), incoming, variant.plan)
+                given = variant.plan.saved.given(_intermediates(ctx, variant))
+                found = variant.differentiate(_arguments(ctx, variant), [*incoming, *given], variant.plan)
         if variant.wants_all_gradients:
             return (None, *found)
         gradients: list[torch.Tensor | None] = [None] * len(ctx.needs_input_grad)
@@ -165,6 +166,11 @@ def _arguments(ctx: Any, variant: Variant) -> list[Any]:
         kept[position] if position in kept else (zeros(*described) if position in variant.plan.tensors else described)
         for position, described in enumerate(ctx.rest)
     ]
+
+
+def _intermediates(ctx: Any, variant: Variant) -> Sequence[torch.Tensor]:
+    count = variant.plan.saved.intermediates
+    return ctx.saved_tensors[-count:] if count else ()
 
 
 def _tangents(ctx: Any, incoming: Sequence[torch.Tensor | None], variant: Variant) -> tuple[torch.Tensor, ...]:

@@ -12,7 +12,7 @@ from torch.utils._pytree import TreeSpec
 
 from opwright.binding.mutating import FunctionalReference
 from opwright.binding.variant import Plan
-from opwright.derivation.backward import backward_reference, backward_signature
+from opwright.derivation.backward import backward_reference, backward_signature, value_names
 from opwright.derivation.batched import Randomness, batched_reference, batched_signature
 from opwright.derivation.forward import jvp_reference, jvp_signature
 from opwright.tracing.flatten import FlatReference, Leaves, flat_signature
@@ -64,23 +64,29 @@ class Family(Generic[Member]):
         return tuple(member for (kind, *_), member in self._relatives.items() if kind == "backward")
 
     def backward_of(self, plan: Plan) -> Member:
-        """The operator (arguments…, incoming gradients…) → gradients that a plan's backward kernel computes."""
+        """The operator (arguments…, incoming gradients…, intermediates…) → gradients of a plan's backward kernel."""
         places = tuple(plan.result.places[position] for position in plan.tangents)
-        return self.backward(plan.gradients, places, plan.tangents, plan.outputs)
+        return self.backward(plan.gradients, places, plan.tangents, plan.outputs, plan.saved.known)
 
     def backward(
-        self, wanted: tuple[int, ...], places: tuple[int, ...], tangents: tuple[int, ...], outputs: int
+        self,
+        wanted: tuple[int, ...],
+        places: tuple[int, ...],
+        tangents: tuple[int, ...],
+        outputs: int,
+        known: tuple[str, ...] = (),
     ) -> Member:
-        """The operator (arguments…, incoming gradients…) → gradients.
+        """The operator (arguments…, incoming gradients…, values…) → gradients.
 
         Args:
             wanted: Positions of the arguments whose gradients it gives.
             places: Where the outputs that have an incoming gradient stand in what the reference returns.
             tangents: Which of its tensors these are.
             outputs: How many tensors it returns.
+            known: Digests of the values that it is given, which the forward pass has kept.
         """
-        key = ("backward", wanted, places, tangents, outputs)
-        return self._relative(key, lambda: self._make_backward(wanted, places, tangents, outputs))
+        key = ("backward", wanted, places, tangents, outputs, known)
+        return self._relative(key, lambda: self._make_backward(wanted, places, tangents, outputs, known))
 
     def jvp(self, moving: tuple[int, ...]) -> Member:
         """The operator (arguments…, tangents of those at `moving`…) → results and tangents."""
@@ -111,17 +117,25 @@ class Family(Generic[Member]):
             return self._flats[kind]
 
     def _make_backward(
-        self, wanted: tuple[int, ...], places: tuple[int, ...], tangents: tuple[int, ...], outputs: int
+        self,
+        wanted: tuple[int, ...],
+        places: tuple[int, ...],
+        tangents: tuple[int, ...],
+        outputs: int,
+        known: tuple[str, ...],
     ) -> Member:
         suffix = "_".join(self._names[position] for position in wanted)
         if len(tangents) < outputs:
             suffix += "".join(f"_of_{position}" for position in tangents)
         name = _bounded(f"{self._name}_backward_{suffix}")
+        values = value_names(self._signature, len(known))
         return self._make(
-            backward_reference(self._reference, len(self._names), wanted, places),
+            backward_reference(
+                self._reference, len(self._names), wanted, places, dict(zip(values, known, strict=True))
+            ),
             name=name,
-            signature=backward_signature(self._signature, tangents, outputs, len(wanted)),
-            identity=lambda: self._identity_of(f"{name} {places}"),
+            signature=backward_signature(self._signature, tangents, outputs, len(wanted), values),
+            identity=lambda: self._identity_of(f"{name} {places} {known}"),
         )
 
     def _make_jvp(self, moving: tuple[int, ...]) -> Member:

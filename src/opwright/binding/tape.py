@@ -47,20 +47,27 @@ class Tape:
         )
 
     def __call__(
-        self, number: int, arguments: Sequence[Any], incoming: Sequence[Any], wanted: Sequence[int]
+        self,
+        number: int,
+        arguments: Sequence[Any],
+        intermediates: Sequence[Any],
+        incoming: Sequence[Any],
+        wanted: Sequence[int],
     ) -> Sequence[Any]:
         """Return gradients that can be differentiated again.
 
         Args:
             number: Which variant made the results.
             arguments: The arguments of the call.
+            intermediates: What was kept besides arguments and results.
             incoming: Gradients of its results.
             wanted: Positions of the arguments whose gradients are asked for.
         """
         variant, key = self._variants[number], (number, *wanted)
         if key not in self._narrowed:
             self._narrowed[key] = replace(variant.plan, gradients=tuple(wanted))
-        return variant.differentiate(arguments, incoming, self._narrowed[key])
+        given = variant.plan.saved.given(intermediates)
+        return variant.differentiate(arguments, [*incoming, *given], self._narrowed[key])
 
 
 def _can_run(variant: Variant) -> bool:

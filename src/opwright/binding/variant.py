@@ -30,6 +30,7 @@ class Saved:
         outputs: Positions of outputs that the backward kernel reads, between the arguments and the intermediates.
         sizes: Sizes that the backward kernel is given as numbers: (argument, dimension).
         contributing: Positions of tensor arguments whose values the gradients depend on.
+        digests: What each intermediate is the value of; empty where the same operation may give another.
     """
 
     arguments: tuple[int, ...]
@@ -37,6 +38,16 @@ class Saved:
     sizes: tuple[tuple[int, int], ...]
     contributing: tuple[int, ...]
     outputs: tuple[int, ...] = ()
+    digests: tuple[str, ...] = ()
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """Digests of the intermediates that a backward pass is given when it is differentiated."""
+        return tuple(digest for digest in self.digests if digest)
+
+    def given(self, intermediates: Sequence[Any]) -> list[Any]:
+        """Those intermediates."""
+        return [value for value, digest in zip(intermediates, self.digests, strict=True) if digest]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +128,7 @@ class Plan:
                 sizes=tuple((argument, dimension) for argument, dimension in saved["sizes"]),
                 contributing=tuple(saved["contributing"]),
                 outputs=tuple(saved["outputs"]),
+                digests=tuple(saved["digests"]),
             ),
             is_random=record["is_random"],
             needs_row_major=record["needs_row_major"],
@@ -130,7 +142,8 @@ class Variant:
 
     Attributes:
         plan: What was decided.
-        differentiate: `(arguments, incoming gradients, plan) -> gradients`, differentiable in both.
+        differentiate: `(arguments, incoming gradients and intermediates, plan) -> gradients`, differentiable in the
+            arguments and in the incoming gradients.
         forward: Tensors in, outputs and intermediates out.
         backward: Saved tensors, incoming gradients and sizes in, gradients out.
         only_tensors: Whether every argument is a tensor, and no values are to be asked for.

@@ -6,7 +6,8 @@ right second derivative by construction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -17,17 +18,27 @@ from opwright.tracing import functorch
 from opwright.tracing.aliases import MAY_COPY
 from opwright.tracing.signature import Kind, Parameter, Signature
 
+_GIVEN = "opwright_given"
+
 
 def backward_reference(
-    reference: Callable[..., Any], arity: int, wanted: Sequence[int], places: Sequence[int]
+    reference: Callable[..., Any],
+    arity: int,
+    wanted: Sequence[int],
+    places: Sequence[int],
+    digests: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[..., tuple[torch.Tensor, ...]]:
-    """Make the function (arguments…, incoming gradients…) → gradients.
+    """Make the function (arguments…, incoming gradients…, values…) → gradients.
+
+    The values are what the forward pass has computed and kept. This function does not read them, and is right without;
+    what is derived from it reads them where it would compute the same.
 
     Args:
         reference: The function as written.
         arity: How many arguments it takes.
         wanted: Positions of the arguments whose gradients are asked for.
         places: Where the outputs that have an incoming gradient stand in what the reference returns.
+        digests: What the values are of, by parameter.
     """
 
     def pulled_back(arguments: list[Any], incoming: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
@@ -44,7 +55,7 @@ def backward_reference(
         return gradients
 
     def backward(*given: Any) -> tuple[torch.Tensor, ...]:
-        arguments, incoming = list(given[:arity]), given[arity:]
+        arguments, incoming = list(given[:arity]), given[arity : arity + len(places)]
         if functorch.are_active() or functorch.is_forward_mode():
             return pulled_back(arguments, incoming)
         create_graph = torch.is_grad_enabled()
@@ -69,12 +80,29 @@ def backward_reference(
             )
 
     setattr(backward, MAY_COPY, True)
+    setattr(backward, _GIVEN, {**given_to(reference), **digests})
     backward.__name__ = f"{reference.__name__}_backward"
     return backward
 
 
-def backward_signature(signature: Signature, tangents: Sequence[int], outputs: int, wanted: int) -> Signature:
+def given_to(function: Callable[..., Any]) -> Mapping[str, str]:
+    """The digests of the values that a function is given and computes itself, by parameter."""
+    return getattr(function, _GIVEN, {})
+
+
+def value_names(signature: Signature, count: int) -> tuple[str, ...]:
+    """What given values are called: `known`, with more `known_` at each further order."""
+    stem = "known"
+    while any(parameter.name.startswith(stem) for parameter in signature.parameters):
+        stem = f"known_{stem}"
+    return tuple(f"{stem}_{position}" for position in range(count))
+
+
+def backward_signature(
+    signature: Signature, tangents: Sequence[int], outputs: int, wanted: int, values: Sequence[str] = ()
+) -> Signature:
     """The parameters of `backward_reference`."""
     names = tangent_names([parameter.name for parameter in signature.parameters], outputs)
     parameters = tuple(Parameter(p.name, p.kind, p.optional, type=p.type) for p in signature.parameters)
-    return Signature((*parameters, *(Parameter(names[position], Kind.TENSOR, False) for position in tangents)), wanted)
+    more = [*(names[position] for position in tangents), *values]
+    return Signature((*parameters, *(Parameter(name, Kind.TENSOR, False) for name in more)), wanted)

@@ -22,6 +22,7 @@ from opwright.lowering.complex import COMPLEX
 from opwright.lowering.pointwise import POINTWISE
 from opwright.lowering.views import VIEWS
 from opwright.tracing.graph import value_of
+from opwright.tracing.values import STANDS_FOR
 
 SavePolicy = str  # "auto" | "inputs" | "all"
 
@@ -73,11 +74,13 @@ def partition(joint: Joint, policy: SavePolicy = "auto") -> Partition:
 
 
 def inputs_behind(joint: Joint) -> set[Node]:
-    """The arguments whose values the gradients depend on, directly or through what is recomputed."""
+    """The arguments whose values the gradients depend on, directly, or through what is recomputed or given."""
     tangents = {tangent for tangent in joint.tangents if tangent is not None}
     arguments = {given.node for given in joint.graph.inputs} - tangents
     wanted = [gradient for gradient in joint.gradients if gradient is not None]
-    return arguments & set(_ancestors(wanted))
+    behind = _ancestors(wanted)
+    computed = [node.meta[STANDS_FOR] for node in behind if STANDS_FOR in node.meta]
+    return arguments & {*behind, *_ancestors(computed)}
 
 
 def _reached_from(joint: Joint, tangents: set[Node]) -> set[Node]:

@@ -132,12 +132,13 @@ class Derivative : public Node {
       if (task_should_compute_output(position)) wanted.push_back(position);
     if (wanted.empty()) return;
     const pybind11::gil_scoped_acquire gil;
-    const Arguments arguments = arguments_of(kept);
-    const auto given = pybind11::reinterpret_steal<pybind11::object>(wrapped(arguments));
+    const auto given = pybind11::reinterpret_steal<pybind11::object>(wrapped(arguments_of(kept)));
+    const auto intermediates = pybind11::reinterpret_steal<pybind11::object>(wrapped(intermediates_of(kept)));
     const auto incoming = pybind11::reinterpret_steal<pybind11::object>(wrapped(tangents));
     const auto found = pybind11::reinterpret_steal<pybind11::object>(
         PyObject_CallFunctionObjArgs(differentiate_->ptr(getPyInterpreter()), pybind11::cast(route_->number).ptr(),
-                                     given.ptr(), incoming.ptr(), pybind11::cast(wanted).ptr(), nullptr));
+                                     given.ptr(), intermediates.ptr(), incoming.ptr(), pybind11::cast(wanted).ptr(),
+                                     nullptr));
     if (!found) {
       python_error error;
       error.persist();
@@ -159,6 +160,14 @@ class Derivative : public Node {
     return arguments;
   }
 
+  // What was kept besides arguments and results, which comes last.
+  Arguments intermediates_of(const Arguments& kept) const {
+    const auto& results = route_->kept_results;
+    const auto count =
+        std::count_if(results.begin(), results.end(), [&](int64_t position) { return position >= route_->outputs; });
+    return Arguments(kept.end() - count, kept.end());
+  }
+
   static PyObject* wrapped(const Arguments& tensors) {
     PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(tensors.size()));
     for (size_t k = 0; k < tensors.size(); ++k)
@@ -167,7 +176,7 @@ class Derivative : public Node {
   }
 
   std::shared_ptr<const Route> route_;
-  std::shared_ptr<c10::SafePyObject> differentiate_;  // (route, arguments, incoming, wanted) -> gradients
+  std::shared_ptr<c10::SafePyObject> differentiate_;  // (route, arguments, intermediates, incoming, wanted) -> gradients
   std::vector<SavedVariable> kept_;
   std::vector<int64_t> sizes_;
   std::vector<std::pair<std::vector<int64_t>, at::TensorOptions>> described_;  // empty if all arguments are kept

@@ -12,6 +12,7 @@ from opwright.tracing.batch_norm import BATCH_NORM
 from opwright.tracing.losses import LOSSES
 from opwright.tracing.normalizations import NORMALIZATIONS
 from opwright.tracing.number_decompositions import NUMBER_DECOMPOSITIONS
+from opwright.tracing.outer_products import OUTER_PRODUCTS
 from opwright.tracing.positions import POSITIONS
 from opwright.tracing.range_decompositions import RANGE_DECOMPOSITIONS
 
@@ -85,4 +86,5 @@ OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.soft_margin_loss_backward.default: _soft_margin_loss_backward,
     **NUMBER_DECOMPOSITIONS,
     **RANGE_DECOMPOSITIONS,
+    **OUTER_PRODUCTS,
 }

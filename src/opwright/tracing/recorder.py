@@ -27,6 +27,7 @@ from opwright.tracing.in_place import SeenThrough, functional_of, is_called_by_t
 from opwright.tracing.lean_torch import core_decompositions
 from opwright.tracing.numbers import NUMBER, NumberTable
 from opwright.tracing.sizes import SizeTable
+from opwright.tracing.values import STANDS_FOR
 
 aten = torch.ops.aten
 
@@ -88,6 +89,15 @@ class Recorder(TorchDispatchMode):
         self._inputs.append(tensor)
         self._bind(tensor, node)
         return node
+
+    def give(self, name: str, node: Node) -> Node:
+        """Declare an input that has the value of a node: it is read from now on, and has been so far."""
+        with self.fx.inserting_before(next(iter(self.fx.nodes))):
+            given = self.fx.placeholder(name)
+        given.meta |= {"val": node.meta["val"], STANDS_FOR: node}
+        node.replace_all_uses_with(given)
+        self._nodes = {key: given if known is node else known for key, known in self._nodes.items()}
+        return given
 
     def node_of(self, tensor: torch.Tensor) -> Node:
         """The node that computes a tensor.

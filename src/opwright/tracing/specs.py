@@ -17,6 +17,8 @@ class TensorSpec:
     dtype: torch.dtype
     sizes: tuple[int, ...]
     requires_grad: bool = False
+    digest: str = ""
+    """Of what the reference would compute, and is given here; empty for an argument that the reference reads."""
 
 
 @dataclass(frozen=True, slots=True)

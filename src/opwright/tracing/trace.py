@@ -24,7 +24,8 @@ from opwright.tracing.recorder import Recorder
 from opwright.tracing.results import Result, read_result
 from opwright.tracing.signature import place_of
 from opwright.tracing.sizes import SizeTable
-from opwright.tracing.specs import ArgumentSpec, ConstantSpec, NumberSpec
+from opwright.tracing.specs import ArgumentSpec, ConstantSpec, NumberSpec, TensorSpec
+from opwright.tracing.values import Digests
 
 _DATA_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
 
@@ -38,6 +39,7 @@ class Session:
         self._recorder = Recorder(self._sizes)
         self._inputs: list[GraphInput] = []
         self._names: dict[Node, str] = {}
+        self._given: dict[int, TensorSpec] = {}  # values of what the reference computes, by their place among inputs
 
     @contextmanager
     def recording(self) -> Iterator[None]:
@@ -49,14 +51,19 @@ class Session:
         """Make the argument that stands for `spec`."""
         if isinstance(spec, ConstantSpec):
             return spec.value
+        if isinstance(spec, TensorSpec) and spec.digest:
+            self._given[len(self._inputs) + len(self._given)] = spec
+            return None  # the reference does not read it; what it stands for is found when it has run
         if isinstance(spec, NumberSpec):
             with self._mode:
                 tensor = self._declare(spec.name, torch.empty((), dtype=torch.float64))
             return self._recorder.numbers.symbol(spec.name, spec.value, tensor)
         with self._mode:
-            shape = self._sizes.new_shape(spec.name, spec.sizes)
-            tensor = torch.empty(shape, dtype=spec.dtype, requires_grad=spec.requires_grad)
-        return self._declare(spec.name, tensor)
+            return self._declare(spec.name, self._empty(spec))
+
+    def _empty(self, spec: TensorSpec) -> torch.Tensor:
+        shape = self._sizes.new_shape(spec.name, spec.sizes)
+        return torch.empty(shape, dtype=spec.dtype, requires_grad=spec.requires_grad)
 
     def tangent(self, name: str, output: torch.Tensor) -> torch.Tensor:
         """Make the incoming gradient of an output."""
@@ -101,12 +108,29 @@ class Session:
                 place=place_in(reference, error),
                 hint="name it in mutates= of the decorator, or change a copy",
             ) from error
+        self._use_given(outputs)
         for name, value in variables.items():
             if isinstance(value, (tuple, list)):
                 for position, member in enumerate(value):
                     self._name(f"{name}_{position}", member)
             self._name(name, value)
         return result, outputs
+
+    def _use_given(self, outputs: Sequence[torch.Tensor]) -> None:
+        """Read what is given instead of computing it; what the reference does not compute is an input without use."""
+        if not self._given:
+            return
+        digests, returned = Digests(), {self.node(output) for output in outputs}
+        computed = {digests.of(node): node for node in self._recorder.fx.nodes if node not in returned}
+        for place, spec in self._given.items():
+            node = computed.get(spec.digest)
+            given = self._recorder.give(spec.name, node) if node else self._unused(spec)
+            self._inputs.insert(place, GraphInput(spec.name, given))
+        self._given.clear()
+
+    def _unused(self, spec: TensorSpec) -> Node:
+        with self._mode:
+            return self._recorder.placeholder(spec.name, self._empty(spec))
 
     def _name(self, name: str, value: object) -> None:
         if isinstance(value, torch.Tensor) and self._recorder.has(value):
