@@ -83,7 +83,8 @@ def derive(
     """
     digests = given_to(reference)
     specs = tuple(
-        replace(spec, digest=digests.get(spec.name, spec.digest)) if isinstance(spec, TensorSpec) else spec for spec in specs
+        replace(spec, digest=digests.get(spec.name, spec.digest)) if isinstance(spec, TensorSpec) else spec
+        for spec in specs
     )
     if any(isinstance(spec, TensorSpec) and spec.requires_grad for spec in specs):
         joint = trace_joint(reference, specs)

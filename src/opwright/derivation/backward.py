@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
+from opwright.derivation.composed import Composed
 from opwright.derivation.tangents import tangent_names
 from opwright.tracing import functorch
 from opwright.tracing.aliases import MAY_COPY
@@ -47,7 +48,8 @@ def backward_reference(
         def of_sources(*sources: torch.Tensor) -> list[torch.Tensor]:
             for position, source in zip(wanted, sources, strict=True):
                 arguments[position] = source
-            outputs = tree_leaves(reference(*arguments))
+            with Composed():
+                outputs = tree_leaves(reference(*arguments))
             return [outputs[place] for place in places]
 
         _, pull, *_ = torch.func.vjp(of_sources, *[arguments[position] for position in wanted])
@@ -64,7 +66,8 @@ def backward_reference(
                 # An alias: what an argument does through another one, or given twice, is the caller's to add up.
                 alias = torch.ops.aten.alias(arguments[position])
                 arguments[position] = alias if alias.requires_grad else alias.detach().requires_grad_()
-            outputs = tree_leaves(reference(*arguments))
+            with Composed():
+                outputs = tree_leaves(reference(*arguments))
             sources = [arguments[position] for position in wanted]
             flowing = [
                 (outputs[p], given) for p, given in zip(places, incoming, strict=True) if outputs[p].requires_grad

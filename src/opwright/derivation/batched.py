@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import torch
 
+from opwright.derivation.composed import Composed
 from opwright.tracing.aliases import MAY_COPY
 from opwright.tracing.signature import Parameter, Signature
 
@@ -27,7 +28,8 @@ def batched_reference(
     in_dims = tuple(0 if position in batched else None for position in range(arity))
 
     def over_batch(*arguments: Any) -> Any:
-        return torch.vmap(reference, in_dims, randomness=randomness)(*arguments)
+        with Composed():  # torch's own norms want sizes that are known
+            return torch.vmap(reference, in_dims, randomness=randomness)(*arguments)
 
     if hasattr(reference, MAY_COPY):
         setattr(over_batch, MAY_COPY, True)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
+from opwright.derivation.composed import Composed
 from opwright.errors import NoKernel
 from opwright.tracing import functorch
 from opwright.tracing.aliases import MAY_COPY
@@ -79,7 +80,8 @@ def _jvp(function: Callable[..., Any], primals: Sequence[torch.Tensor], tangents
     if functorch.is_forward_mode():  # dual tensors cannot be nested
         return _jvp_by_pulling_back(function, primals, tangents)
     try:
-        return torch.func.jvp(function, tuple(primals), tuple(tangents), has_aux=True)
+        with Composed(forward_mode=True):
+            return torch.func.jvp(function, tuple(primals), tuple(tangents), has_aux=True)
     except (NoKernel, NotImplementedError):  # some formulas of torch are missing, some are for known sizes only
         return _jvp_by_pulling_back(function, primals, tangents)
 
@@ -88,9 +90,10 @@ def _jvp_by_pulling_back(
     function: Callable[..., Any], primals: Sequence[torch.Tensor], tangents: Sequence[torch.Tensor]
 ) -> Any:
     """The same in reverse mode: pulling back is linear, and its own pull-back is pushing forward."""
-    outputs, pull, *others = torch.func.vjp(function, *primals, has_aux=True)
-    _, push, *_ = torch.func.vjp(pull, tuple(torch.zeros_like(output) for output in outputs))
-    (moved,) = push(tuple(tangents))
+    with Composed():
+        outputs, pull, *others = torch.func.vjp(function, *primals, has_aux=True)
+        _, push, *_ = torch.func.vjp(pull, tuple(torch.zeros_like(output) for output in outputs))
+        (moved,) = push(tuple(tangents))
     return outputs, moved, *others
 
 

@@ -1,0 +1,122 @@
+"""Norms composed of simpler functions: torch's values and errors, and derivatives that are right at every order."""
+
+import pytest
+import torch
+from torch.nn import functional
+
+import opwright
+from opwright.derivation.composed import Composed
+
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")
+D = torch.float64
+X, WEIGHT, BIAS = (
+    torch.randn(*shape, generator=torch.Generator().manual_seed(0), dtype=D) for shape in ((3, 4, 5), (4,), (4,))
+)
+
+NORMS = {
+    "layer_norm": lambda x, w, b: functional.layer_norm(x.mT, (4,), w, b),
+    "layer_norm, two axes": lambda x, w, b: torch.layer_norm(x, (4, 5)),
+    "group_norm": lambda x, w, b: functional.group_norm(x, 2, w, b, eps=1e-3),
+    "torch.group_norm": lambda x, w, b: torch.group_norm(x, 2, w, b),
+    "batch_norm": lambda x, w, b: functional.batch_norm(x, None, None, w, b, training=True),
+    "batch_norm, evaluating": lambda x, w, b: functional.batch_norm(x, w, b * b + 1, b, w),
+    "torch.batch_norm": lambda x, w, b: torch.batch_norm(x, w, b, None, None, True, 0.1, 1e-5, False),
+    "instance_norm": lambda x, w, b: functional.instance_norm(x, None, None, w, b),
+    "instance_norm, running": lambda x, w, b: functional.instance_norm(x, w, b * b + 1, use_input_stats=False),
+    "torch.instance_norm": lambda x, w, b: torch.instance_norm(x, w, b, None, None, True, 0.1, 1e-5, False),
+}
+WRONG_TWICE = ("layer_norm", "batch_norm", "instance_norm")
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("norm", NORMS.values(), ids=NORMS)
+def test_values(norm, dtype):
+    arguments = [argument.to(dtype) for argument in (X, WEIGHT, BIAS)]
+    with Composed():
+        composed = norm(*arguments)
+    assert composed.dtype is dtype
+    rounding = {"rtol": 2**-6, "atol": 2**-8} if dtype is torch.bfloat16 else {}
+    torch.testing.assert_close(composed, norm(*arguments), **rounding)
+
+
+@pytest.mark.parametrize("norm", [functional.batch_norm, functional.instance_norm])
+def test_running_statistics(norm):
+    composed, eager = [[torch.zeros(4, dtype=D), torch.ones(4, dtype=D)] for _ in range(2)]
+    options = {"training": True} if norm is functional.batch_norm else {"use_input_stats": True}
+    with Composed():
+        norm(X, *composed, momentum=0.3, **options)
+    norm(X, *eager, momentum=0.3, **options)
+    torch.testing.assert_close(composed, eager)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: functional.layer_norm(X, (4,)),
+        lambda: functional.layer_norm(X, (5,), WEIGHT),
+        lambda: functional.group_norm(X, 3),
+        lambda: functional.group_norm(X, 2, WEIGHT[:2]),
+        lambda: functional.batch_norm(X, None, None, WEIGHT[:3], training=True),
+        lambda: functional.batch_norm(X[:1, :, :1], None, None, training=True),
+        lambda: functional.instance_norm(X[:, :, :1]),
+    ],
+)
+def test_what_torch_refuses_is_refused(call):
+    with pytest.raises((RuntimeError, ValueError)) as refused:
+        call()
+    with pytest.raises(refused.type), Composed():
+        call()
+
+
+def moved(function, x, direction):
+    return torch.func.jvp(function, (x,), (direction,))[1]
+
+
+def slope(function, x, direction):
+    return (torch.func.grad(function)(x) * direction).sum()
+
+
+def third(function, along):
+    """The third derivative along a direction, of a sum of sines."""
+    direction = torch.randn(X.shape, generator=torch.Generator().manual_seed(1), dtype=D)
+
+    def once(function):
+        return lambda x: along(function, x, direction)
+
+    return once(once(once(lambda x: function(x, WEIGHT, BIAS).sin().sum())))(X)
+
+
+def composed(norm):
+    def run(x, w, b):
+        with Composed():
+            return norm(x, w, b)
+
+    return run
+
+
+@pytest.mark.parametrize("name", WRONG_TWICE)
+@pytest.mark.parametrize("along", [moved, slope])
+def test_torch_is_still_wrong(name, along):
+    """Where this fails, torch has mended its formula, and the composition can go."""
+    with pytest.raises(AssertionError):
+        torch.testing.assert_close(third(NORMS[name], along), third(composed(NORMS[name]), slope))
+
+
+@pytest.mark.parametrize("name", WRONG_TWICE)
+@pytest.mark.parametrize("along", [moved, slope])
+def test_an_operator_is_right(name, along):
+    def norm(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return NORMS[name](x, w, b)
+
+    operator = opwright.operator(norm, name=f"composed::{name}_{along.__name__}")
+    torch.testing.assert_close(third(operator, along), third(composed(norm), slope))
+
+
+def test_a_determinant_twice_in_forward_mode():
+    def det(x: torch.Tensor) -> torch.Tensor:
+        return torch.linalg.det(x)
+
+    operator = opwright.operator(det, name="composed::det")
+    x, direction = X[:, :, :4][:, :4], X[:, :, 1:]
+    found = moved(lambda x: moved(lambda x: operator(x).sum(), x, direction), x, direction)
+    torch.testing.assert_close(found, slope(lambda x: slope(lambda x: det(x).sum(), x, direction), x, direction))
