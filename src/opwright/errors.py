@@ -77,6 +77,22 @@ class CompilerMissing(OpwrightError):
     """There is no working C++ compiler on this machine."""
 
 
+class ToolkitMissing(OpwrightError):
+    """There is no CUDA toolkit that could compile for this PyTorch."""
+
+
+class ArchitectureUnknown(OpwrightError):
+    """A CUDA architecture that is asked for does not exist, or the compiler does not know it."""
+
+
+class SourcesRefused(OpwrightError):
+    """A list of a user's own sources cannot be built as it is: one is missing, say, or in another's way."""
+
+
+class ExtensionUnloadable(OpwrightError):
+    """A library that was built of a user's own sources cannot be loaded."""
+
+
 class BuildFailed(OpwrightError):
     """The compiler refused a source."""
 

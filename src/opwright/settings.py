@@ -22,6 +22,10 @@ class Settings:
         color: Whether terminal output may be coloured.
         notify: Whether to say on stderr that a call is served by the reference, and that a build is under way.
         tape: When to build the hot path in C++: beside the first calls, before the first of them, or never.
+        cuda_home: The CUDA toolkit to use instead of the one that is found; None to look for one.
+        cuda_architectures: For which devices to compile CUDA sources, as in "8.0 9.0+PTX"; None for those here.
+        job_limit: How many compilers may run at a time on a user's own sources; None to go by cores and memory.
+        torch_extensions: Where `torch.utils.cpp_extension` builds, which the doctor looks at.
     """
 
     cache_directory: Path
@@ -29,21 +33,45 @@ class Settings:
     color: bool = True
     notify: bool = True
     tape: TapePolicy = "background"
+    cuda_home: Path | None = None
+    cuda_architectures: str | None = None
+    job_limit: int | None = None
+    torch_extensions: Path | None = None
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
-        """Read OPWRIGHT_CACHE, XDG_CACHE_HOME, OPWRIGHT_QUIET, OPWRIGHT_TAPE, CXX and NO_COLOR."""
+        """Read OPWRIGHT_CACHE, XDG_CACHE_HOME, OPWRIGHT_QUIET, OPWRIGHT_TAPE, CXX and NO_COLOR.
+
+        For a user's own sources also what `torch.utils.cpp_extension` reads: CUDA_HOME or CUDA_PATH,
+        TORCH_CUDA_ARCH_LIST, MAX_JOBS and TORCH_EXTENSIONS_DIR.
+        """
+        cuda_home = environment.get("CUDA_HOME") or environment.get("CUDA_PATH")
+        job_limit = environment.get("MAX_JOBS", "")
         return cls(
             cache_directory=_cache_directory(environment),
             compiler=environment.get("CXX") or None,
             color="NO_COLOR" not in environment,
             notify=not environment.get("OPWRIGHT_QUIET"),
             tape=_TAPE_POLICIES.get(environment.get("OPWRIGHT_TAPE", ""), "background"),
+            cuda_home=Path(cuda_home) if cuda_home else None,
+            cuda_architectures=environment.get("TORCH_CUDA_ARCH_LIST") or None,
+            job_limit=int(job_limit) if job_limit.isdigit() and int(job_limit) else None,
+            torch_extensions=_torch_extensions(environment),
         )
+
+
+def _torch_extensions(environment: Mapping[str, str]) -> Path:
+    if chosen := environment.get("TORCH_EXTENSIONS_DIR"):
+        return Path(chosen)
+    return _user_cache(environment) / "torch_extensions"
 
 
 def _cache_directory(environment: Mapping[str, str]) -> Path:
     if chosen := environment.get("OPWRIGHT_CACHE"):
         return Path(chosen)
+    return _user_cache(environment) / "opwright"
+
+
+def _user_cache(environment: Mapping[str, str]) -> Path:
     base = environment.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "opwright"
+    return Path(base) if base else Path.home() / ".cache"

@@ -84,7 +84,8 @@ def _make(
             if outcome.status == 0:
                 cache.install(recipe, job.directory)
             else:
-                failures.append(_failure(job, outcome, cache.keep_failure(recipe, job.directory)))
+                kept = cache.keep_failure(recipe, job.directory) / f"{recipe.source.name}.cpp"
+                failures.append(_failure(job, outcome, kept))
     if failures:
         raise failures[0]
 

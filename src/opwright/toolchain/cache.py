@@ -1,6 +1,6 @@
 """The content-addressed cache of built libraries.
 
-    libraries/<key[:2]>/<key>/   <name>.cpp, <name>.so, stamp.json     an entry
+    libraries/<key[:2]>/<key>/   its papers, its product, stamp.json   an entry, such as <name>.cpp and <name>.so
     building/<key>.<random>/     an entry in the making
     failed/<key>/                what a compiler refused
     locks/<key>.lock             held while the entry is being made
@@ -14,13 +14,34 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 from opwright.toolchain.directory import private_directory, subdirectory
 from opwright.toolchain.locks import try_lock
-from opwright.toolchain.recipe import Recipe
 from opwright.toolchain.records import digest, read_json
+
+
+class Entry(Protocol):
+    """What the cache can hold: the recipe of a kernel, an object, a library of a user's own sources."""
+
+    @property
+    def key(self) -> str:
+        """The digest of all that it depends on."""
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What it depends on, fit for JSON."""
+
+    @property
+    def product(self) -> str:
+        """The name of the file that is made."""
+
+    @property
+    def papers(self) -> Mapping[str, str]:
+        """The texts that stand beside it, by the names of their files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,44 +64,55 @@ class LibraryCache:
         """
         return cls(private_directory(directory))
 
-    def library(self, recipe: Recipe) -> Path:
-        """Return where the library of a recipe is, or will be."""
-        return self._entry(recipe) / f"{recipe.source.name}.so"
+    def library(self, entry: Entry) -> Path:
+        """Return where the product of an entry is, or will be."""
+        return self._place(entry) / entry.product
 
-    def lock(self, recipe: Recipe) -> Path:
-        """Return the lock file of a recipe."""
-        return self._lock(recipe.key)
+    def lock(self, entry: Entry) -> Path:
+        """Return the lock file of an entry."""
+        return self._lock(entry.key)
 
-    def holds(self, recipe: Recipe) -> bool:
-        """Say whether there is an intact library for a recipe."""
+    def holds(self, entry: Entry) -> bool:
+        """Say whether there is an intact product of an entry."""
         try:
-            library_digest = digest(self.library(recipe).read_bytes())
+            product_digest = digest(self.library(entry).read_bytes())
         except OSError:
             return False
-        return bool(read_json(self._entry(recipe) / "stamp.json") == _stamp(recipe, library_digest))
+        return bool(read_json(self._place(entry) / "stamp.json") == _stamp(entry, product_digest))
 
-    def begin(self, recipe: Recipe) -> Path:
-        """Make a directory to build in, with the source in it."""
-        directory = Path(tempfile.mkdtemp(dir=subdirectory(self.root, "building"), prefix=f"{recipe.key}."))
-        (directory / f"{recipe.source.name}.cpp").write_text(recipe.source.text, encoding="utf-8")
+    def begin(self, entry: Entry) -> Path:
+        """Make a directory to build in, with the papers in it; the caller holds the lock.
+
+        What stands there under the same key was left by a process that was killed.
+        """
+        building = subdirectory(self.root, "building")
+        for leftover in building.glob(f"{entry.key}.*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        directory = Path(tempfile.mkdtemp(dir=building, prefix=f"{entry.key}."))
+        for name, text in entry.papers.items():
+            (directory / name).write_text(text, encoding="utf-8")
         return directory
 
-    def install(self, recipe: Recipe, built: Path) -> None:
-        """Turn a directory with a finished library into the entry of its recipe; the caller holds the lock."""
-        library_digest = digest((built / f"{recipe.source.name}.so").read_bytes())
-        (built / "stamp.json").write_text(json.dumps(_stamp(recipe, library_digest), indent=2), encoding="utf-8")
-        subdirectory(self.root, "libraries", recipe.key[:2])
-        self._replace(self._entry(recipe), built)
+    def install(self, entry: Entry, built: Path) -> None:
+        """Turn a directory with a finished product into its entry; the caller holds the lock."""
+        product_digest = digest((built / entry.product).read_bytes())
+        (built / "stamp.json").write_text(json.dumps(_stamp(entry, product_digest), indent=2), encoding="utf-8")
+        subdirectory(self.root, "libraries", entry.key[:2])
+        self._replace(self._place(entry), built)
 
-    def keep_failure(self, recipe: Recipe, built: Path) -> Path:
-        """Keep the directory of a build that failed for its user to look at; return the path of the source."""
-        kept = subdirectory(self.root, "failed") / recipe.key
+    def discard(self, entry: Entry) -> None:
+        """Remove an entry; the caller holds the lock."""
+        shutil.rmtree(self._place(entry), ignore_errors=True)
+
+    def keep_failure(self, entry: Entry, built: Path) -> Path:
+        """Keep the directory of a build that failed for its user to look at, and return where it is now."""
+        kept = subdirectory(self.root, "failed") / entry.key
         self._replace(kept, built)
-        return kept / f"{recipe.source.name}.cpp"
+        return kept
 
-    def has_failed(self, recipe: Recipe) -> bool:
+    def has_failed(self, entry: Entry) -> bool:
         """Say whether a build that failed was kept."""
-        return (self.root / "failed" / recipe.key).exists()
+        return (self.root / "failed" / entry.key).exists()
 
     def sweep(self) -> None:
         """Remove what builds that were killed have left: the directories whose lock nobody holds."""
@@ -89,8 +121,8 @@ class LibraryCache:
                 if nobody_builds:
                     shutil.rmtree(leftover, ignore_errors=True)
 
-    def _entry(self, recipe: Recipe) -> Path:
-        return self.root / "libraries" / recipe.key[:2] / recipe.key
+    def _place(self, entry: Entry) -> Path:
+        return self.root / "libraries" / entry.key[:2] / entry.key
 
     def _lock(self, key: str) -> Path:
         return subdirectory(self.root, "locks") / f"{key}.lock"
@@ -104,5 +136,5 @@ class LibraryCache:
         directory.rename(place)
 
 
-def _stamp(recipe: Recipe, library_digest: str) -> dict[str, object]:
-    return {"facts": dict(recipe.facts), "sha256": library_digest}
+def _stamp(entry: Entry, product_digest: str) -> dict[str, object]:
+    return {"facts": dict(entry.facts), "sha256": product_digest}

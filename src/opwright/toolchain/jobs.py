@@ -45,8 +45,10 @@ class _Running:
     deadline: float
 
 
-def run_side_by_side(jobs: Sequence[Job], timeout_s: float, on_wait: Callable[[], None]) -> tuple[Outcome, ...]:
-    """Run jobs, at most one per core at a time, and return how they ended, in their order.
+def run_side_by_side(
+    jobs: Sequence[Job], timeout_s: float, on_wait: Callable[[], None], at_once: int | None = None
+) -> tuple[Outcome, ...]:
+    """Run jobs, some at a time, and return how they ended, in their order.
 
     No job outlives this call: when it is interrupted, those that still run are killed.
 
@@ -54,8 +56,9 @@ def run_side_by_side(jobs: Sequence[Job], timeout_s: float, on_wait: Callable[[]
         jobs: What to run.
         timeout_s: How long each may take.
         on_wait: Called again and again while jobs run.
+        at_once: How many may run at a time; None for one per core.
     """
-    limit = len(os.sched_getaffinity(0))
+    limit = at_once or len(os.sched_getaffinity(0))
     waiting = list(range(len(jobs)))
     running: dict[int, _Running] = {}
     outcomes: dict[int, Outcome] = {}

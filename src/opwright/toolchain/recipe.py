@@ -41,6 +41,16 @@ class Recipe:
     facts: Mapping[str, Any]
     key: str
 
+    @property
+    def product(self) -> str:
+        """The name of the library."""
+        return f"{self.source.name}.so"
+
+    @property
+    def papers(self) -> Mapping[str, str]:
+        """The source, as a file beside the library."""
+        return {f"{self.source.name}.cpp": self.source.text}
+
 
 def kernel_recipe(source: Source, compiler: Compiler, headers: Mapping[str, str]) -> Recipe:
     """Say how to make a kernel library, given the digests of the headers that it may include."""
