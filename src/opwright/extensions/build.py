@@ -1,0 +1,94 @@
+"""From a plan to the file it makes: looked up, or built under locks that die with their holder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from opwright.extensions.compilation import Product, product
+from opwright.extensions.objects import Objects
+from opwright.extensions.plan import DEVICE_LINKED, Plan
+from opwright.extensions.progress import PATIENCE_S, Progress
+from opwright.settings import Settings
+from opwright.toolchain.cache import Entry, LibraryCache
+from opwright.toolchain.directory import refusing_os_errors
+from opwright.toolchain.jobs import Job
+from opwright.toolchain.locks import hold
+from opwright.toolchain.notice import Notice
+from opwright.toolchain.records import RecordStore
+
+
+def build_extension(plan: Plan, settings: Settings, *, verbose: bool = False, keep_objects: bool = True) -> Path:
+    """Return the file that a plan makes, building what the cache does not hold.
+
+    Several processes that build the same wait for each other; one that is killed is replaced by the next.
+
+    Args:
+        plan: The steps.
+        settings: Where the cache is, and how many compilers may run at a time.
+        verbose: Whether to tell everything on stderr.
+        keep_objects: Whether objects stay in the cache, so that a change to one source compiles one source.
+
+    Raises:
+        BuildFailed: A compiler or the linker refuses.
+        UnsafeCache: Others can write to the cache directory.
+        CacheUnusable: The cache directory cannot be written.
+    """
+    cache = LibraryCache.open(settings.cache_directory)
+    progress = Progress(plan.title, settings, verbose, Notice(wanted=settings.notify and not verbose))
+    objects = Objects(cache, RecordStore(settings), plan.installed, plan.directories)
+    known = [objects.known(each) for each in plan.compilations]
+    complete = [each for each in known if each is not None]
+    if len(complete) == len(known) and cache.holds(plan.linked(complete)):
+        progress.say(f"{plan.title} has not changed")
+        return cache.library(plan.linked(complete))
+    with refusing_os_errors(cache.root):
+        cache.sweep()
+        return _build(plan, objects, progress, keep_objects)
+
+
+def _build(plan: Plan, objects: Objects, progress: Progress, keep_objects: bool) -> Path:
+    cache = objects.cache
+    prelude = _precompile(plan, objects, progress)
+    with _locked(plan.compilations, cache, progress):
+        made = objects.compile(plan.compilations, prelude, progress)
+        library = plan.linked(made)
+        with _locked([library], cache, progress):
+            if not cache.holds(library):
+                _link(plan, library, [cache.library(each) for each in made], cache, progress)
+        if not keep_objects:
+            for each in made:
+                cache.discard(each)
+    return cache.library(library)
+
+
+def _precompile(plan: Plan, objects: Objects, progress: Progress) -> tuple[str, ...]:
+    """Compile the header that sources begin with, and return the flags that take it up."""
+    if plan.precompiled is None:
+        return ()
+    with _locked([plan.precompiled], objects.cache, progress):
+        (header,) = objects.compile([plan.precompiled], (), progress)
+    return ("-include", str(objects.cache.library(header).with_suffix("")))
+
+
+def _link(plan: Plan, library: Product, objects: Sequence[Path], cache: LibraryCache, progress: Progress) -> None:
+    directory = cache.begin(library)
+    names = [str(path) for path in objects]
+    if plan.device_link is not None:
+        step = product(DEVICE_LINKED, library.facts)
+        _run(step, Job((*plan.device_link, *names, "-o", DEVICE_LINKED), directory), cache, progress)
+        names.append(DEVICE_LINKED)
+    compiler, arguments = plan.link
+    _run(library, Job((*compiler, *names, "-o", library.product, *arguments), directory), cache, progress)
+    cache.install(library, directory)
+
+
+def _run(entry: Product, job: Job, cache: LibraryCache, progress: Progress) -> None:
+    for _, _, failure in progress.run([(entry, job)], cache):
+        if failure is not None:
+            raise failure
+
+
+def _locked(entries: Sequence[Entry], cache: LibraryCache, progress: Progress) -> AbstractContextManager[None]:
+    return hold([cache.lock(entry) for entry in entries], progress.wait, PATIENCE_S)

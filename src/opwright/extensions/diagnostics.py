@@ -1,0 +1,75 @@
+"""From what compilers print to one sentence: the first error, and where it is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from opwright.errors import Place
+
+# How g++ and clang++, and how nvcc, write an error; and what a linker says.
+_ERRORS = (
+    re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<message>.+)$"),
+    re.compile(r"^(?P<file>\S.*?)\((?P<line>\d+)\): (?:catastrophic )?error(?: #[\w-]+)?: (?P<message>.+)$"),
+)
+_LINKER = re.compile(
+    r"(?P<message>[Uu]ndefined reference to .+|cannot find -l[^\s:]+|cannot find \S+: No such file.*"
+    r"|multiple definition of [^;]+)"
+)
+_NO_HEADER = re.compile(
+    r"(\S+): No such file or directory|'([^']+)' file not found|cannot open source file \"([^\"]+)\""
+)
+_NOISE = re.compile(r"\(.text\S*\)|^\S*\bld: |^collect2|^In file included|^\s+from ")
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The first thing that went wrong.
+
+    Attributes:
+        message: What the compiler says.
+        place: Where; None where it does not say.
+        more: How many further errors there are.
+        hint: A remedy that follows from the message; None without one.
+    """
+
+    message: str
+    place: Place | None
+    more: int
+    hint: str | None
+
+
+def diagnose(transcript: str) -> Diagnosis:
+    """Find the first error in what a compiler or a linker printed."""
+    found = [match for line in transcript.splitlines() if (match := _error_in(line))]
+    if found:
+        first = found[0]
+        message = first["message"].strip()
+        return Diagnosis(message, Place(first["file"], int(first["line"])), len(found) - 1, _remedy(message))
+    complaints = [match["message"] for line in transcript.splitlines() if (match := _LINKER.search(line))]
+    if complaints:
+        return Diagnosis(complaints[0].strip(), None, len(set(complaints)) - 1, _remedy_of_linker(complaints[0]))
+    lines = [line.strip() for line in transcript.splitlines() if line.strip() and not _NOISE.search(line)]
+    return Diagnosis(lines[0] if lines else "the compiler says nothing", None, max(0, len(lines) - 1), None)
+
+
+def _error_in(line: str) -> re.Match[str] | None:
+    return next((match for pattern in _ERRORS if (match := pattern.match(line))), None)
+
+
+def _remedy(message: str) -> str | None:
+    missing = _NO_HEADER.search(message)
+    if missing is None:
+        return None
+    header = next(name for name in missing.groups() if name)
+    if header == "Python.h":
+        return "install Python's headers (the package python3-dev)"
+    return f"name the folder of {header} in extra_include_paths"
+
+
+def _remedy_of_linker(message: str) -> str:
+    if message.startswith("cannot find -l"):
+        return f"name the folder of lib{message.removeprefix('cannot find -l')} with extra_ldflags=['-L…']"
+    if message.startswith("multiple definition"):
+        return "two sources define it; make one a declaration, or both static"
+    return "add the source that defines it, or its library to extra_ldflags"

@@ -1,0 +1,146 @@
+"""What compilers and linkers are told for an extension of PyTorch: those of `torch.utils.cpp_extension`."""
+
+from __future__ import annotations
+
+import sysconfig
+from pathlib import Path
+
+import torch
+
+from opwright.extensions.request import Request
+from opwright.settings import Settings
+from opwright.toolchain.compiler import Compiler
+from opwright.toolchain.cuda_architectures import WITHOUT_A_DEVICE, architecture_flags
+from opwright.toolchain.cuda_toolkit import CudaToolkit
+
+TORCH = Path(torch.__file__).parent
+# Where headers change only when something is installed.
+SYSTEM_FOLDERS = (Path("/usr/include"), Path("/usr/lib"), Path("/usr/local/include"))
+
+_STANDARD = "c++20" if tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 12) else "c++17"
+_CUDA_FLAGS = (
+    *("-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__"),
+    *("-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__"),
+    "--expt-relaxed-constexpr",
+)
+_LIMITED_API = "-DPy_LIMITED_API=0x030A0000"
+_WITH_CUDA = "-DWITH_CUDA"
+
+
+def system_includes(toolkit: CudaToolkit | None) -> tuple[Path, ...]:
+    """Return the folders of the headers of torch, of CUDA where it is wanted, and of Python."""
+    headers = TORCH / "include"
+    cuda = () if toolkit is None else (toolkit.headers,)
+    return (headers, headers / "torch/csrc/api/include", *cuda, Path(sysconfig.get_path("include")))
+
+
+def cpp_flags(request: Request, toolkit: CudaToolkit | None) -> tuple[str, ...]:
+    """Return the flags of C++ sources; a user's own come last, so that they win."""
+    return (
+        *request.base_flags,
+        *_shared_flags(request, toolkit),
+        "-fPIC",
+        *_standard(request.cpp_flags),
+        *request.cpp_flags,
+    )
+
+
+def cuda_flags(request: Request, toolkit: CudaToolkit, compiler: Compiler, settings: Settings) -> tuple[str, ...]:
+    """Return the flags of CUDA sources.
+
+    Raises:
+        ArchitectureUnknown: TORCH_CUDA_ARCH_LIST names what nvcc does not compile for.
+    """
+    return (
+        *(flag for flag in request.base_flags if flag.startswith("-O")),
+        *_shared_flags(request, toolkit),
+        *_CUDA_FLAGS,
+        *_architectures(request.cuda_flags, toolkit, settings),
+        *("--compiler-options", "-fPIC"),
+        *_host_compiler(request.cuda_flags, compiler, settings),
+        *_standard(request.cuda_flags),
+        *request.cuda_flags,
+    )
+
+
+def device_link_flags(request: Request, toolkit: CudaToolkit, settings: Settings) -> tuple[str, ...]:
+    """Return the flags of the step that links device code of several objects."""
+    wanted = request.device_link_flags or ()
+    architectures = _architectures((*request.cuda_flags, *wanted), toolkit, settings)
+    own = tuple(flag for flag in request.cuda_flags if _names_architectures(flag))
+    return ("-dlink", *architectures, *own, "--compiler-options", "-fPIC", *wanted)
+
+
+def link_flags(request: Request, toolkit: CudaToolkit | None) -> tuple[str, ...]:
+    """Return what objects are linked to."""
+    folder = TORCH / "lib"
+    cuda = ("c10_cuda", "torch_cuda") if toolkit is not None and torch.version.cuda else ()
+    python = ("torch_python",) if request.kind != "program" and not request.limited_api else ()
+    libraries = ("c10", "torch_cpu", "torch", *cuda, *python)
+    return (
+        *(() if request.kind == "program" else ("-shared",)),
+        *request.link_flags,
+        f"-L{folder}",
+        *(f"-l{library}" for library in libraries),
+        *((f"-Wl,-rpath,{folder}",) if request.kind == "program" else ()),
+        *(() if toolkit is None else _cuda_libraries(request, toolkit)),
+    )
+
+
+def _cuda_libraries(request: Request, toolkit: CudaToolkit) -> tuple[str, ...]:
+    """Return CUDA's own libraries; a module finds the libcudart that torch has loaded."""
+    folder = toolkit.runtime.parent
+    device = (f"-L{folder}", "-lcudadevrt") if request.relocatable else ()
+    return (*device, str(toolkit.runtime), *((f"-Wl,-rpath,{folder}",) if request.kind == "program" else ()))
+
+
+def _shared_flags(request: Request, toolkit: CudaToolkit | None) -> tuple[str, ...]:
+    """Return what both compilers are told: who is being built, and where headers are."""
+    named = (f"-DTORCH_EXTENSION_NAME={request.name}", "-DTORCH_API_INCLUDE_EXTENSION_H")
+    return (
+        *(named if request.kind != "program" else ()),
+        *((_LIMITED_API,) if request.limited_api else ()),
+        *((_WITH_CUDA,) if toolkit is not None else ()),
+        *(f"-I{folder}" for folder in request.include_directories),
+        *(word for folder in system_includes(toolkit) for word in ("-isystem", str(folder))),
+    )
+
+
+def _standard(flags: tuple[str, ...]) -> tuple[str, ...]:
+    return () if any(flag.startswith("-std=") for flag in flags) else (f"-std={_STANDARD}",)
+
+
+def _host_compiler(flags: tuple[str, ...], compiler: Compiler, settings: Settings) -> tuple[str, ...]:
+    """Make nvcc use the compiler that the user chose, unless a flag chooses another."""
+    chosen = any(flag.startswith(("-ccbin", "--compiler-bindir")) for flag in flags)
+    plain = settings.compiler is not None and not compiler.leading_words
+    return ("-ccbin", str(compiler.path)) if plain and not chosen else ()
+
+
+def _architectures(flags: tuple[str, ...], toolkit: CudaToolkit, settings: Settings) -> tuple[str, ...]:
+    """Return the architectures to compile for, unless a flag of the user names them."""
+    if any(_names_architectures(flag) for flag in flags):
+        return ()
+    wanted = settings.cuda_architectures
+    if wanted is None or wanted == "native":
+        wanted = _those_here(toolkit)
+    return architecture_flags(wanted, toolkit.architectures, f"nvcc {toolkit.version}")
+
+
+def _names_architectures(flag: str) -> bool:
+    return flag.startswith(("-arch", "-code", "-gencode", "--gpu-", "--generate-code"))
+
+
+def _those_here(toolkit: CudaToolkit) -> str:
+    """Name the architectures of the devices of this machine, or usual ones where there is none."""
+    if not torch.cuda.is_available():
+        usual = [name for name in WITHOUT_A_DEVICE.split() if name in toolkit.architectures]
+        return " ".join(usual or toolkit.architectures[-1:])
+    highest = max(_numbers(name) for name in toolkit.architectures)
+    devices = {torch.cuda.get_device_capability(index) for index in range(torch.cuda.device_count())}
+    return " ".join(f"{major}.{minor}" for major, minor in sorted({min(device, highest) for device in devices}))
+
+
+def _numbers(name: str) -> tuple[int, int]:
+    major, _, minor = name.partition(".")
+    return int(major), int(minor)

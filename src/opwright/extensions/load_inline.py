@@ -1,0 +1,128 @@
+"""load_inline: sources that are texts, with the bindings written for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+
+from opwright.extensions.load import directories, kind_of, load_request, refuse_sycl, words
+from opwright.extensions.request import Request
+from opwright.extensions.sources import SourceFile, check_name
+from opwright.settings import Settings
+
+_CPP_HEADERS = ("torch/extension.h",)
+_CUDA_HEADERS = ("torch/types.h", "cuda.h", "cuda_runtime.h")
+
+Texts = str | Sequence[str]
+Functions = str | Sequence[str] | Mapping[str, str]
+
+
+def load_inline(
+    name: str,
+    cpp_sources: Texts,
+    cuda_sources: Texts | None = None,
+    sycl_sources: Texts | None = None,
+    functions: Functions | None = None,
+    extra_cflags: Sequence[str] | None = None,
+    extra_cuda_cflags: Sequence[str] | None = None,
+    extra_sycl_cflags: Sequence[str] | None = None,
+    extra_ldflags: Sequence[str] | None = None,
+    extra_include_paths: Sequence[str | Path] | None = None,
+    build_directory: str | Path | None = None,
+    verbose: bool = False,
+    with_cuda: bool | None = None,
+    with_sycl: bool | None = None,
+    is_python_module: bool = True,
+    with_pytorch_error_handling: bool = True,
+    keep_intermediates: bool = True,
+    use_pch: bool = False,
+    no_implicit_headers: bool = False,
+    *,
+    cuda_optional: bool = False,
+    settings: Settings | None = None,
+) -> ModuleType | str:
+    """Build C++ and CUDA sources that are given as texts, and load what comes out of it.
+
+    The arguments are those of `torch.utils.cpp_extension.load_inline`, in the same order; those that are not named here
+    are those of `opwright.load`. The C++ texts become one source, and so do the CUDA texts. In an error, the line is
+    that of the text: `cpp_sources[0]:3` is the third line of the first.
+
+    Args:
+        name: The name of the module.
+        cpp_sources: C++ texts.
+        cuda_sources: CUDA texts.
+        sycl_sources: Refused; for the order of the arguments.
+        functions: The functions of the C++ texts to bind, with their documentation where it is a mapping.
+        with_pytorch_error_handling: Whether errors that functions raise reach Python as PyTorch's own do.
+        no_implicit_headers: Whether torch/extension.h, and torch/types.h and CUDA's headers, are left for the texts to
+            include.
+        extra_cflags: See `load`.
+        extra_cuda_cflags: See `load`.
+        extra_sycl_cflags: See `load`.
+        extra_ldflags: See `load`.
+        extra_include_paths: See `load`.
+        build_directory: See `load`.
+        verbose: See `load`.
+        with_cuda: See `load`.
+        with_sycl: See `load`.
+        is_python_module: See `load`.
+        keep_intermediates: See `load`.
+        use_pch: See `load`.
+        cuda_optional: See `load`.
+        settings: See `load`.
+
+    Returns:
+        As `load` does.
+
+    Raises:
+        OpwrightError: As `load` does.
+    """
+    refuse_sycl(with_sycl, sycl_sources, extra_sycl_cflags)
+    headers = not no_implicit_headers
+    cpp = _joined(_CPP_HEADERS if headers else (), _listed(cpp_sources), "cpp_sources")
+    cpp += _bindings(functions, with_pytorch_error_handling)
+    cuda = _joined(_CUDA_HEADERS if headers else (), _listed(cuda_sources), "cuda_sources")
+    request = Request(
+        check_name(name),
+        (SourceFile(Path("main.cpp"), cpp), *([SourceFile(Path("cuda.cu"), cuda)] if cuda_sources else [])),
+        kind_of(is_python_module, is_standalone=False),
+        words(extra_cflags),
+        words(extra_cuda_cflags),
+        words(extra_ldflags),
+        include_directories=directories(extra_include_paths),
+        with_cuda=bool(with_cuda),
+        precompile=use_pch,
+    )
+    return load_request(
+        request,
+        settings or Settings.from_environment(),
+        verbose=verbose,
+        keep_objects=keep_intermediates,
+        cuda_optional=cuda_optional,
+        copy_to=build_directory,
+    )
+
+
+def _listed(texts: Texts | None) -> list[str]:
+    return [texts] if isinstance(texts, str) else list(texts or ())
+
+
+def _joined(headers: Sequence[str], texts: Sequence[str], title: str) -> str:
+    """Write texts below each other, each with the name and the lines that errors give."""
+    includes = "".join(f"#include <{header}>\n" for header in headers)
+    return includes + "".join(f'#line 1 "{title}[{index}]"\n{text}\n' for index, text in enumerate(texts))
+
+
+def _bindings(functions: Functions | None, with_pytorch_error_handling: bool) -> str:
+    """Write the module of pybind11 that has these functions; nothing where none are asked for."""
+    if functions is None:
+        return ""
+    documented = functions if isinstance(functions, Mapping) else {each: each for each in _listed(functions)}
+    wrapped = "torch::wrap_pybind_function({})" if with_pytorch_error_handling else "{}"
+    lines = [
+        f"  m.def({json.dumps(each)}, {wrapped.format(each)}, {json.dumps(text)});" for each, text in documented.items()
+    ]
+    opening = '#line 1 "bindings of functions="\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {'
+    return "\n".join([opening, *lines, "}", ""])

@@ -1,0 +1,125 @@
+"""Objects in the cache: known by what they are made of, headers included, and compiled where they are missing.
+
+What a source includes is known only to who has compiled it. So the first compilation of a source with a command files
+a record of the headers that were read, and from then on the object is looked up by the contents of these.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from opwright.errors import BuildFailed
+from opwright.extensions.compilation import DEPENDENCIES, Compilation, Product, product
+from opwright.extensions.dependencies import marks, namesakes, newest_ns, read_dependencies
+from opwright.extensions.progress import Progress
+from opwright.toolchain.cache import LibraryCache
+from opwright.toolchain.jobs import Job
+from opwright.toolchain.records import RecordStore, canonical_json, digest
+
+ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """The objects of one build.
+
+    Attributes:
+        cache: Where they are kept.
+        records: Where the names of their headers are kept.
+        installed: Folders whose headers change only when something is installed.
+        directories: Where compilers look for headers before those.
+    """
+
+    cache: LibraryCache
+    records: RecordStore
+    installed: tuple[Path, ...]
+    directories: tuple[Path, ...]
+
+    def known(self, compilation: Compilation) -> Product | None:
+        """Return the object of a compilation, built or not; None if nobody knows what its source includes."""
+        match self.records.read("headers", compilation.key):
+            case {"headers": [*headers]}:
+                return self._object(compilation, [str(header) for header in headers])
+        return None
+
+    def at_hand(self, compilation: Compilation) -> Product | None:
+        """Return the object of a compilation if it is in the cache."""
+        found = self.known(compilation)
+        return found if found is not None and self.cache.holds(found) else None
+
+    def compile(
+        self, compilations: Sequence[Compilation], prelude: Sequence[str], progress: Progress
+    ) -> tuple[Product, ...]:
+        """Return the objects of compilations, compiling what is missing; the caller holds their locks.
+
+        Args:
+            compilations: What to compile.
+            prelude: Flags that take up a precompiled header, for C++ sources.
+            progress: Runs the compilers and tells of it.
+
+        Raises:
+            BuildFailed: A compiler refuses a source, or a header changes all the time.
+        """
+        done: dict[str, Product] = {}
+        for _ in range(ATTEMPTS):
+            missing = [each for each in compilations if each.key not in done and not self._take(each, done)]
+            if not missing:
+                return tuple(done[each.key] for each in compilations)
+            self._attempt(missing, prelude, progress, done)
+        raise BuildFailed(
+            f"headers of {missing[0].source.path} change while it is compiled",
+            hint="let whatever writes them finish, and load again",
+        )
+
+    def _take(self, compilation: Compilation, done: dict[str, Product]) -> bool:
+        found = self.at_hand(compilation)
+        if found is not None:
+            done[compilation.key] = found
+        return found is not None
+
+    def _attempt(
+        self,
+        missing: Sequence[Compilation],
+        prelude: Sequence[str],
+        progress: Progress,
+        done: dict[str, Product],
+    ) -> None:
+        begun_ns = time.time_ns()
+        jobs = [(each, self._job(each, prelude)) for each in missing]
+        failure: BuildFailed | None = None
+        for each, job, complaint in progress.run(jobs, self.cache):
+            if complaint is not None:
+                failure = failure or complaint
+            else:
+                self._install(each, job.directory, begun_ns, done)
+        if failure is not None:
+            raise failure
+
+    def _job(self, compilation: Compilation, prelude: Sequence[str]) -> Job:
+        taken = () if compilation.is_cuda else prelude
+        return Job((*compilation.command, *taken, *compilation.arguments), self.cache.begin(compilation))
+
+    def _install(self, compilation: Compilation, directory: Path, begun_ns: int, done: dict[str, Product]) -> None:
+        """Turn what a compiler made into an object of the cache, unless a header changed meanwhile."""
+        headers = read_dependencies((directory / DEPENDENCIES).read_text(encoding="utf-8", errors="surrogateescape"))
+        made = self._object(compilation, headers)
+        if made is None or newest_ns(headers) > begun_ns:
+            return
+        self.records.write("headers", compilation.key, {"headers": list(headers)})
+        self.cache.install(made, directory)
+        done[compilation.key] = made
+
+    def _object(self, compilation: Compilation, headers: Sequence[str]) -> Product | None:
+        found = marks(headers, self.installed)
+        if found is None:
+            return None
+        facts = {
+            "compilation": dict(compilation.facts),
+            "headers": found.own,
+            "installed": digest(canonical_json(found.installed)),
+            "namesakes": namesakes(headers, self.directories, self.installed),
+        }
+        return product(compilation.product, facts)

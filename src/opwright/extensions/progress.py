@@ -1,0 +1,82 @@
+"""Running the compilers of one build: how many at once, what is told meanwhile, and what becomes of a failure."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from opwright.errors import BuildFailed
+from opwright.extensions.compilation import Compilation, Product
+from opwright.extensions.diagnostics import diagnose
+from opwright.extensions.memory import jobs_at_once
+from opwright.settings import Settings
+from opwright.toolchain.cache import LibraryCache
+from opwright.toolchain.jobs import Job, Outcome, run_side_by_side
+from opwright.toolchain.notice import Notice
+
+# Several CUDA architectures of a large template take many minutes.
+PATIENCE_S = 3600.0
+# The file, in a build that failed, with the command and what it said.
+TRANSCRIPT = "transcript.txt"
+
+Step = TypeVar("Step", Compilation, Product)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One build as its user sees it.
+
+    Attributes:
+        title: What is built.
+        settings: How many compilers may run, and whether to say something at a terminal.
+        verbose: Whether every command, and all that compilers print, goes to stderr.
+        notice: The one line of a build that is not verbose.
+    """
+
+    title: str
+    settings: Settings
+    verbose: bool
+    notice: Notice
+
+    def wait(self, pid: str) -> None:
+        """Say that another process builds the same."""
+        self.notice.tick(f"waiting for process {pid} to build {self.title}")
+
+    def say(self, text: str) -> None:
+        """Tell the user of a verbose build."""
+        if self.verbose:
+            print(f"opwright: {text}", file=sys.stderr, flush=True)
+
+    def run(
+        self, jobs: Sequence[tuple[Step, Job]], cache: LibraryCache
+    ) -> Iterator[tuple[Step, Job, BuildFailed | None]]:
+        """Run a job for each entry, and yield what failed with it; the directory of a failure is kept."""
+        for _, job in jobs:
+            self.say(shlex.join(job.command))
+        need = max(entry.memory_bytes for entry, _ in jobs)
+        outcomes = run_side_by_side([job for _, job in jobs], PATIENCE_S, self._tick, jobs_at_once(self.settings, need))
+        for (entry, job), outcome in zip(jobs, outcomes, strict=True):
+            if self.verbose and outcome.transcript:
+                print(outcome.transcript, file=sys.stderr, flush=True)
+            if outcome.status == 0:
+                yield entry, job, None
+            else:
+                (job.directory / TRANSCRIPT).write_text(f"{shlex.join(job.command)}\n{outcome.transcript}", "utf-8")
+                kept = cache.keep_failure(entry, job.directory) / TRANSCRIPT
+                yield entry, job, self._failure(outcome, kept)
+
+    def _tick(self) -> None:
+        self.notice.tick(f"building {self.title}")
+
+    def _failure(self, outcome: Outcome, transcript: Path) -> BuildFailed:
+        where = f"the command and all it said are in {transcript}; verbose=True shows them"
+        if outcome.status is None:
+            return BuildFailed(f"building {self.title} took more than {PATIENCE_S:g} s and was stopped", hint=where)
+        found = diagnose(outcome.transcript)
+        more = f" (and {found.more} more)" if found.more else ""
+        hint = f"{found.hint}; {where}" if found.hint else where
+        return BuildFailed(f"{found.message}{more}, building {self.title}", place=found.place, hint=hint)
