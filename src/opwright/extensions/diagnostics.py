@@ -14,7 +14,7 @@ _ERRORS = (
 )
 _LINKER = re.compile(
     r"(?P<message>[Uu]ndefined reference to .+|cannot find -l[^\s:]+|cannot find \S+: No such file.*"
-    r"|multiple definition of [^;]+)"
+    r"|multiple definition of [^;]+|Unresolved extern .+)"
 )
 _NO_HEADER = re.compile(
     r"(\S+): No such file or directory|'([^']+)' file not found|cannot open source file \"([^\"]+)\""
@@ -70,6 +70,8 @@ def _remedy(message: str) -> str | None:
 def _remedy_of_linker(message: str) -> str:
     if message.startswith("cannot find -l"):
         return f"name the folder of lib{message.removeprefix('cannot find -l')} with extra_ldflags=['-L…']"
+    if message.startswith("Unresolved extern"):
+        return "device code that calls that of another source is linked with extra_cuda_cflags=['-rdc=true']"
     if message.startswith("multiple definition"):
         return "two sources define it; make one a declaration, or both static"
     return "add the source that defines it, or its library to extra_ldflags"

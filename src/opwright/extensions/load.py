@@ -12,7 +12,7 @@ from types import ModuleType
 from opwright.errors import SourcesRefused, ToolkitMissing
 from opwright.extensions.build import build_extension
 from opwright.extensions.importing import import_module, load_library
-from opwright.extensions.plan import Plan, make_plan, wants_cuda, without_cuda
+from opwright.extensions.plan import Plan, make_plan, without_cuda
 from opwright.extensions.request import Kind, Request
 from opwright.extensions.sources import TORCHS_OWN, check_name, source_files
 from opwright.settings import Settings
@@ -152,7 +152,7 @@ def make_plan_for(request: Request, settings: Settings, cuda_optional: bool) -> 
     try:
         return make_plan(request, settings)
     except ToolkitMissing:
-        if not (cuda_optional and wants_cuda(request)):
+        if not cuda_optional:
             raise
     return make_plan(without_cuda(request), settings)
 
