@@ -102,6 +102,11 @@ class Native:
 native = Native(_DIRECTORY)
 
 
+def hot_path(settings: Settings) -> Extension:
+    """Return the extension that operators use, built or not."""
+    return Extension(_DIRECTORY, _NAME, settings)
+
+
 def _load(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location("opwright_tape", path)
     assert spec is not None

@@ -30,7 +30,7 @@ def write_text(text: str) -> None:
 def write_table(renderable: RenderableType) -> None:
     """Write a table to stdout, coloured if it is a terminal and the user does not mind."""
     width = None if sys.stdout.isatty() else _WIDTH_OF_A_FILE
-    Console(width=width, no_color=not Settings.from_environment().color, highlight=False).print(renderable)
+    Console(width=width, no_color=not Settings.from_environment().color, highlight=False).print(renderable, crop=False)
 
 
 def say_refusal(refusal: OpwrightError) -> None:

@@ -1,0 +1,27 @@
+"""examine: look at everything that opwright uses on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from opwright.doctor.finding import Examination
+from opwright.doctor.findings.table import FINDINGS
+from opwright.settings import Settings
+
+
+def examine(
+    settings: Settings | None = None, *, progress: Callable[[str, int, int], None] | None = None
+) -> Examination:
+    """Say of everything that opwright uses what works, what does not, and the command that mends it.
+
+    Args:
+        settings: What to look at; None for the settings of the environment.
+        progress: Called with what is looked at, how many things are done, and of how many.
+    """
+    settings = settings or Settings.from_environment()
+    found = []
+    for done, look in enumerate(FINDINGS):
+        if progress is not None:
+            progress(look.__name__.replace("_", " "), done, len(FINDINGS))
+        found.append(look(settings))
+    return Examination(tuple(found))

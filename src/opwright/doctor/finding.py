@@ -1,0 +1,50 @@
+"""What the doctor finds: one thing that opwright uses, its state, and the command that mends it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+State = Literal["works", "limited", "broken"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing, looked at.
+
+    Attributes:
+        name: What was looked at.
+        state: "works"; "limited" where something is missing that opwright does without; "broken" where it is not itself
+            without it.
+        detail: What there is, or what is missing and what follows from it.
+        remedy: The command that mends it; None where there is nothing to mend, or no command can.
+    """
+
+    name: str
+    state: State
+    detail: str
+    remedy: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the finding, fit for JSON."""
+        return {"name": self.name, "state": self.state, "detail": self.detail, "remedy": self.remedy}
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """All findings on this machine.
+
+    Attributes:
+        findings: In the order in which one depends on another.
+    """
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything that opwright needs works."""
+        return all(finding.state != "broken" for finding in self.findings)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the findings, fit for JSON."""
+        return {"passed": self.passed, "findings": [finding.to_json() for finding in self.findings]}

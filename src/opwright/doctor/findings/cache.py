@@ -1,0 +1,81 @@
+"""cache: whether libraries can be kept where they should be, safely."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from opwright.doctor.finding import Finding
+from opwright.errors import CacheUnusable, UnsafeCache
+from opwright.settings import Settings
+from opwright.toolchain.directory import private_directory
+
+_NAME = "cache"
+_ELSEWHERE = "export OPWRIGHT_CACHE=/path/to/a/folder/of/yours"
+_SCARCE_BYTES = 1 << 30
+
+
+def cache(settings: Settings) -> Finding:
+    """Look at the cache directory: whose it is, whether it can be written, how large it is, what room is left."""
+    try:
+        directory = private_directory(settings.cache_directory)
+    except UnsafeCache as refusal:
+        return Finding(_NAME, "broken", refusal.fact, _closing(settings.cache_directory))
+    except CacheUnusable as refusal:
+        return Finding(_NAME, "broken", refusal.fact, _ELSEWHERE)
+    if not os.access(directory, os.W_OK | os.X_OK):
+        return Finding(
+            _NAME, "broken", f"{directory} cannot be written by this user", f"chmod u+wx {_quoted(directory)}"
+        )
+    entries = list(_entries(directory))
+    foreign = [path for path, status in entries if status.st_uid != os.geteuid()]
+    if foreign:
+        complaint = f"{len(foreign)} files below {directory} belong to another user, such as {foreign[0]}"
+        return Finding(_NAME, "broken", complaint, f"sudo chown -R {os.geteuid()} {_quoted(directory)}")
+    open_to_all = [path for path, status in entries if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)]
+    if open_to_all:
+        complaint = (
+            f"{len(open_to_all)} files below {directory} can be written by other users, such as {open_to_all[0]}"
+        )
+        return Finding(_NAME, "broken", complaint, f"chmod -R go-w {_quoted(directory)}")
+    return _sizes(directory, sum(status.st_size for _, status in entries))
+
+
+def _sizes(directory: Path, taken_bytes: int) -> Finding:
+    free_bytes = shutil.disk_usage(directory).free
+    libraries = sum(1 for _ in directory.glob("libraries/*/*"))
+    detail = f"{directory}: {libraries} entries, {_megabytes(taken_bytes)}; {_megabytes(free_bytes)} free"
+    if free_bytes < _SCARCE_BYTES:
+        return Finding(_NAME, "limited", detail, f"rm -r {_quoted(directory / 'libraries')}")
+    return Finding(_NAME, "works", detail)
+
+
+def _entries(directory: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Yield every file and folder below; what vanishes meanwhile is passed over, and so are links."""
+    for folder, folders, files in os.walk(directory):
+        for name in (*folders, *files):
+            path = Path(folder, name)
+            try:
+                status = path.lstat()
+            except OSError:
+                continue
+            if not stat.S_ISLNK(status.st_mode):
+                yield path, status
+
+
+def _closing(directory: Path) -> str:
+    """Return what makes a directory ours alone; of another user's, nothing does."""
+    mine = directory.stat().st_uid == os.geteuid()
+    return f"chmod go-w {_quoted(directory)}" if mine else _ELSEWHERE
+
+
+def _megabytes(size_bytes: int) -> str:
+    return f"{size_bytes / 1e6:,.0f} MB"
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(str(path))

@@ -1,0 +1,23 @@
+"""cpp_compiler: which C++ compiler builds kernels."""
+
+from __future__ import annotations
+
+from opwright.doctor.finding import Finding
+from opwright.doctor.installing import installing
+from opwright.errors import CacheUnusable, CompilerMissing, UnsafeCache
+from opwright.settings import Settings
+from opwright.toolchain.compiler import find_compiler
+
+
+def cpp_compiler(settings: Settings) -> Finding:
+    """Say which compiler was found, and what is done without one."""
+    name = "C++ compiler"
+    try:
+        compiler = find_compiler(settings)
+    except CompilerMissing as refusal:
+        remedy = "unset CXX" if settings.compiler else installing("compiler")
+        return Finding(name, "broken", f"{refusal.fact}; every call runs the reference", remedy)
+    except (UnsafeCache, CacheUnusable) as refusal:
+        return Finding(name, "broken", f"cannot be looked for: {refusal.fact}")
+    chosen = " (chosen by CXX)" if settings.compiler else ""
+    return Finding(name, "works", f"{compiler.version}, {' '.join(compiler.command)}{chosen}")

@@ -1,0 +1,30 @@
+"""processor: what kernels are compiled for, and how many compilers may run at once."""
+
+from __future__ import annotations
+
+import os
+import platform
+
+import torch
+
+from opwright.doctor.finding import Finding
+from opwright.extensions.memory import available_bytes, jobs_at_once
+from opwright.settings import Settings
+
+_MEMORY_OF_A_SOURCE_BYTES = 2 << 30
+
+
+def processor(settings: Settings) -> Finding:
+    """Say which instructions there are, how many cores, and how much memory compilers may take."""
+    cores = len(os.sched_getaffinity(0))
+    memory = available_bytes()
+    jobs = jobs_at_once(settings, _MEMORY_OF_A_SOURCE_BYTES)
+    facts = [
+        f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
+        f"{cores} cores, {torch.get_num_threads()} threads of torch",
+        *([f"{memory / 2**30:.1f} GiB of memory free"] if memory is not None else []),
+        f"{jobs} of a user's own sources compile at a time" + (" (MAX_JOBS)" if settings.job_limit else ""),
+    ]
+    if memory is not None and memory < _MEMORY_OF_A_SOURCE_BYTES:
+        return Finding("processor", "limited", "; ".join(facts) + "; torch/extension.h alone takes 1.5 GB")
+    return Finding("processor", "works", "; ".join(facts))
