@@ -12,6 +12,7 @@ import torch
 import opwright
 from opwright.errors import BuildFailed
 from opwright.extensions import objects
+from opwright.extensions.sources import SourceFile
 from opwright.settings import Settings
 from tests.extensions.conftest import MODULE, WriteSource, in_the_making, returning, value_of
 from tests.toolchain.conftest import Script
@@ -224,3 +225,17 @@ def test_nothing_is_left_in_the_making(load: Load, write: WriteSource, settings:
         load(write("b.cpp", "nonsense"))
 
     assert in_the_making(settings) == []
+
+
+def test_a_prelude_is_compiled_once_and_counts(
+    load: Load, write: WriteSource, compiler: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = [write(f"{name}.cpp", returning("PRELUDE", name)) for name in "ab"]
+    values = []
+    for value in (1, 2, 1):
+        prelude = SourceFile(Path("prelude.h"), f"#define PRELUDE {value}\n")
+        monkeypatch.setattr("opwright.extensions.plan._PRELUDE", prelude)
+        values += [value_of(load(source, name=source.stem, use_pch=True), source.stem) for source in sources]
+
+    assert values == [1, 1, 2, 2, 1, 1]
+    assert compiler.calls("-x c++-header") == 2

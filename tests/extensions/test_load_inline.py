@@ -63,6 +63,34 @@ def test_optional_cuda_leaves_the_cpp_part(settings: Settings, monkeypatch: pyte
     assert value_of(library(settings, returning(7), cuda_sources="nonsense", cuda_optional=True)) == 7
 
 
+# Just enough of pybind11 to count what is bound: f() is the number of functions of the module.
+COUNTING = """
+struct Module { int count = 0; template <class F> void def(const char*, F, const char*) { ++count; } };
+#define PYBIND11_MODULE(name, m) \\
+  static void fill(Module& m); \\
+  extern "C" int f() { Module m; fill(m); return m.count; } \\
+  static void fill(Module& m)
+namespace torch { template <class F> F wrap_pybind_function(F f) { return f; } }
+void one() {}
+void two() {}
+"""
+
+
+@pytest.mark.parametrize("wrapped", [True, False])
+@pytest.mark.parametrize(
+    ("functions", "count"), [("one", 1), (["one", "two"], 2), ({"one": 'says "1"', "two": "a\\nb"}, 2), ([], 0)]
+)
+def test_functions_are_bound(functions: Any, count: int, wrapped: bool, settings: Settings) -> None:
+    options = {"functions": functions, "with_pytorch_error_handling": wrapped}
+
+    assert value_of(library(settings, COUNTING, **options)) == count
+
+
+def test_a_function_that_is_not_there_is_named(settings: Settings) -> None:
+    with pytest.raises(BuildFailed, match=r"^bindings of functions=:2: .three. was not declared.*, building quick"):
+        library(settings, COUNTING, functions=["three"])
+
+
 FUNCTIONS = """
 torch::Tensor twice(torch::Tensor x) { return x * 2; }
 int64_t refuse(torch::Tensor x) { TORCH_CHECK_VALUE(x.dim() == 7, "seven dimensions, please"); return 0; }
@@ -81,6 +109,7 @@ def bound(settings: Settings, functions: Any, **options: Any) -> Any:
     )
 
 
+@pytest.mark.nightly
 def test_functions_are_bound_and_their_errors_are_those_of_torch(shared: Settings) -> None:
     module = bound(shared, {"twice": "doubles", "refuse": 'says "no"'})
 
@@ -101,12 +130,6 @@ def test_a_precompiled_header_serves_other_extensions(
 
     assert not [command for command in commands if "c++-header" in command]
     assert [command for command in commands if "-include" in command]
-
-
-@pytest.mark.nightly
-def test_a_function_that_is_not_there_is_named(shared: Settings) -> None:
-    with pytest.raises(BuildFailed, match=r"^bindings of functions=:2: .*twise.* was not declared.*, building bound"):
-        bound(shared, ["twise"])
 
 
 @pytest.mark.nightly

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 
-from opwright.extensions.compilation import Product, product
+from opwright.extensions.compilation import Compilation, Product, product
 from opwright.extensions.objects import Objects
 from opwright.extensions.plan import DEVICE_LINKED, Plan
 from opwright.extensions.progress import PATIENCE_S, Progress
@@ -38,19 +39,33 @@ def build_extension(plan: Plan, settings: Settings, *, verbose: bool = False, ke
     cache = LibraryCache.open(settings.cache_directory)
     progress = Progress(plan.title, settings, verbose, Notice(wanted=settings.notify and not verbose))
     objects = Objects(cache, RecordStore(settings), plan.installed, plan.directories)
-    known = [objects.known(each) for each in plan.compilations]
-    complete = [each for each in known if each is not None]
-    if len(complete) == len(known) and cache.holds(plan.linked(complete)):
+    library = _find(plan, objects)
+    if library is not None:
         progress.say(f"{plan.title} has not changed")
-        return cache.library(plan.linked(complete))
+        return library
     with refusing_os_errors(cache.root):
         cache.sweep()
         return _build(plan, objects, progress, keep_objects)
 
 
+def _find(plan: Plan, objects: Objects) -> Path | None:
+    """Return the file that a plan makes if the cache holds it."""
+    if plan.precompiled is not None:
+        header = objects.known(plan.precompiled)
+        objects = replace(objects, prelude="" if header is None else header.key)
+    known = [objects.known(each) for each in plan.compilations]
+    made = [each for each in known if each is not None]
+    library = plan.linked(made)
+    return objects.cache.library(library) if len(made) == len(known) and objects.cache.holds(library) else None
+
+
 def _build(plan: Plan, objects: Objects, progress: Progress, keep_objects: bool) -> Path:
     cache = objects.cache
-    prelude = _precompile(plan, objects, progress)
+    prelude: tuple[str, ...] = ()
+    if plan.precompiled is not None:
+        header = _precompile(plan.precompiled, objects, progress)
+        prelude = ("-include", str(cache.library(header).with_suffix("")))
+        objects = replace(objects, prelude=header.key)
     with _locked(plan.compilations, cache, progress):
         made = objects.compile(plan.compilations, prelude, progress)
         library = plan.linked(made)
@@ -63,13 +78,10 @@ def _build(plan: Plan, objects: Objects, progress: Progress, keep_objects: bool)
     return cache.library(library)
 
 
-def _precompile(plan: Plan, objects: Objects, progress: Progress) -> tuple[str, ...]:
-    """Compile the header that sources begin with, and return the flags that take it up."""
-    if plan.precompiled is None:
-        return ()
-    with _locked([plan.precompiled], objects.cache, progress):
-        (header,) = objects.compile([plan.precompiled], (), progress)
-    return ("-include", str(objects.cache.library(header).with_suffix("")))
+def _precompile(header: Compilation, objects: Objects, progress: Progress) -> Product:
+    with _locked([header], objects.cache, progress):
+        (made,) = objects.compile([header], (), progress)
+    return made
 
 
 def _link(plan: Plan, library: Product, objects: Sequence[Path], cache: LibraryCache, progress: Progress) -> None:

@@ -31,12 +31,15 @@ class Objects:
         records: Where the names of their headers are kept.
         installed: Folders whose headers change only when something is installed.
         directories: Where compilers look for headers before those.
+        prelude: The key of the precompiled header that C++ sources take up; empty without one. A compiler does not say
+            which headers went into it.
     """
 
     cache: LibraryCache
     records: RecordStore
     installed: tuple[Path, ...]
     directories: tuple[Path, ...]
+    prelude: str = ""
 
     def known(self, compilation: Compilation) -> Product | None:
         """Return the object of a compilation, built or not; None if nobody knows what its source includes."""
@@ -118,6 +121,7 @@ class Objects:
             return None
         facts = {
             "compilation": dict(compilation.facts),
+            "prelude": "" if compilation.is_cuda else self.prelude,
             "headers": found.own,
             "installed": digest(canonical_json(found.installed)),
             "namesakes": namesakes(headers, self.directories, self.installed),
