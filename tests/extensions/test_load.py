@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import opwright
-from opwright.errors import BuildFailed
+from opwright.errors import BuildFailed, ExtensionUnloadable
 from opwright.extensions import objects
 from opwright.extensions.sources import SourceFile
 from opwright.settings import Settings
@@ -20,11 +20,16 @@ from tests.toolchain.conftest import Script
 Load = Callable[..., str]
 
 REGISTRATION = """
+#ifdef OTHER
+extern "C" void aoti_torch_library_init_def();
+void* kept = reinterpret_cast<void*>(&aoti_torch_library_init_def);
+#else
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/tensor.h>
 int64_t answer(int64_t x) { return 42 + x; }
 STABLE_TORCH_LIBRARY(opwright_load_test, m) { m.def("answer(int x) -> int"); }
 STABLE_TORCH_LIBRARY_IMPL(opwright_load_test, CompositeExplicitAutograd, m) { m.impl("answer", TORCH_BOX(&answer)); }
+#endif
 """
 
 
@@ -172,11 +177,17 @@ def test_a_program_runs(load: Load, write: WriteSource) -> None:
     assert subprocess.run([program, "more"], check=False).returncode == 42
 
 
-def test_operators_are_registered(load: Load, write: WriteSource) -> None:
-    target = "-DTORCH_TARGET_VERSION=0x020b000000000000"
-    load(write("a.cpp", REGISTRATION), extra_cflags=[target, "-O0"])
+def test_operators_are_registered_once(load: Load, write: WriteSource) -> None:
+    flags = ["-DTORCH_TARGET_VERSION=0x020b000000000000", "-O0"]
+    source = write("a.cpp", REGISTRATION)
+    load(source, extra_cflags=flags)
+    load(source, extra_cflags=flags)
 
     assert torch.ops.opwright_load_test.answer(1) == 43
+    with pytest.raises(
+        ExtensionUnloadable, match=r"quick registers operators, and another .*\nhint: start a new process"
+    ):
+        load(source, extra_cflags=[*flags, "-DOTHER"])
 
 
 def test_cuda_that_is_optional_leaves_the_cpp_part(

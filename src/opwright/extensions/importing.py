@@ -16,6 +16,12 @@ from opwright.errors import ExtensionUnloadable
 # One module for each file: loading a module of pybind11 twice would register its types twice.
 _MODULES: dict[Path, ModuleType] = {}
 
+# Which library of each name has registered operators in this process.
+_REGISTRARS: dict[str, Path] = {}
+
+# What a library refers to if it defines a namespace of operators: by the stable interface, or by TORCH_LIBRARY.
+_REGISTERS = (b"aoti_torch_library_init_def", b"_ZN5torch7LibraryC1E", b"_ZN5torch7LibraryC2E")
+
 _UNDEFINED = re.compile(r"undefined symbol: (\S+)")
 _NO_MODULE = "does not define module export function"
 
@@ -24,12 +30,13 @@ def import_module(name: str, library: Path) -> ModuleType:
     """Return the module that a library defines; the same one whenever it is asked for.
 
     Raises:
-        ExtensionUnloadable: The library defines no such module, or lacks a symbol.
+        ExtensionUnloadable: The library defines no such module, lacks a symbol, or registers operators again.
     """
     if library not in _MODULES:
         loader = ExtensionFileLoader(name, str(library))
         spec = importlib.util.spec_from_file_location(name, library, loader=loader)
         assert spec is not None
+        _refuse_second_registration(name, library)
         try:
             module = importlib.util.module_from_spec(spec)
             loader.exec_module(module)
@@ -43,12 +50,25 @@ def load_library(name: str, library: Path) -> None:
     """Load a library, and with it the operators that it registers with PyTorch.
 
     Raises:
-        ExtensionUnloadable: The library lacks a symbol.
+        ExtensionUnloadable: The library lacks a symbol, or registers operators again.
     """
+    _refuse_second_registration(name, library)
     try:
         torch.ops.load_library(str(library))
     except OSError as error:
         raise _refusal(name, str(error.__cause__ or error)) from error
+
+
+def _refuse_second_registration(name: str, library: Path) -> None:
+    """Refuse to define operators twice in one process: PyTorch would end it."""
+    content = library.read_bytes()
+    if not any(symbol in content for symbol in _REGISTERS):
+        return
+    if _REGISTRARS.setdefault(name, library) != library:
+        raise ExtensionUnloadable(
+            f"the extension {name} registers operators, and another build of it has done so in this process",
+            hint="start a new process; operators of a module with PYBIND11_MODULE can be replaced in one",
+        )
 
 
 def _refusal(name: str, complaint: str) -> ExtensionUnloadable:
