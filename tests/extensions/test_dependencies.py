@@ -70,7 +70,9 @@ def test_what_could_be_found_first_is_noticed(made: str, seen: bool, tmp_path: P
     (tmp_path / "near").mkdir()
 
     def look() -> list[str]:
-        return namesakes([str(header) for header in headers], [tmp_path / "near"], [])
+        found = marks([str(header) for header in headers], [])
+        assert found is not None
+        return namesakes(found, [tmp_path / "near"], [])
 
     before = look()
     (tmp_path / made).parent.mkdir(parents=True, exist_ok=True)
@@ -85,4 +87,6 @@ def test_what_is_installed_is_not_searched(tmp_path: Path) -> None:
     header.parent.mkdir(parents=True)
     header.write_text("")
 
-    assert namesakes([str(header)], [tmp_path], [installed]) == []
+    found = marks([str(header)], [installed])
+    assert found is not None
+    assert namesakes(found, [tmp_path], [installed]) == []

@@ -55,17 +55,16 @@ def newest_ns(paths: Iterable[str]) -> int:
     return max((os.stat(path).st_mtime_ns for path in paths), default=0)
 
 
-def namesakes(paths: Iterable[str], directories: Iterable[Path], installed: Sequence[Path]) -> list[str]:
+def namesakes(headers: Marks, directories: Iterable[Path], installed: Sequence[Path]) -> list[str]:
     """Return the files that could be taken for one of the headers by their names; a new one may now be found first.
 
     Args:
-        paths: The headers that were read.
+        headers: The headers that were read.
         directories: Where the compiler looks before the installed folders; the folders of the headers are added.
         installed: Folders that change only when something is installed; what is in them is no namesake.
     """
-    headers = [Path(path) for path in paths]
-    words = frozenset(part for header in headers for part in header.parts[1:])
-    own = [header.parent for header in headers if not _is_below(header, installed)]
+    words = frozenset(word for path in (*headers.own, *headers.installed) for word in path.split(os.sep))
+    own = [Path(path).parent for path in headers.own]
     searched = [folder for folder in dict.fromkeys((*directories, *own)) if not _is_below(folder, installed)]
     return sorted({file for folder in searched for file in _reachable(folder, words, installed)})
 

@@ -124,6 +124,6 @@ class Objects:
             "prelude": "" if compilation.is_cuda else self.prelude,
             "headers": found.own,
             "installed": digest(canonical_json(found.installed)),
-            "namesakes": namesakes(headers, self.directories, self.installed),
+            "namesakes": namesakes(found, self.directories, self.installed),
         }
         return product(compilation.product, facts)
