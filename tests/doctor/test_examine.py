@@ -36,3 +36,10 @@ def test_a_machine_without_a_compiler_is_said_to_be_broken(tmp_path: Path) -> No
     assert not examination.passed
     assert (states["C++ compiler"], states["a kernel"], states["cache"]) == ("broken", "broken", "works")
     assert [step[1:] for step in steps] == [(done, len(table.FINDINGS)) for done in range(len(table.FINDINGS))]
+
+
+def test_a_broken_cache_hides_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("")
+    examination = examine(Settings(tmp_path / "cache"))
+
+    assert [finding.name for finding in examination.findings if finding.state == "broken"] == ["cache"]

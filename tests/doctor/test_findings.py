@@ -318,7 +318,13 @@ CASES: tuple[Case, ...] = (
     (cuda_toolkit, toolkit_behind_a_script, "works", "cpp_extension takes {place}/local for it", None),
     (torch_extensions, ninja, "works", "ninja is here", None),
     (torch_extensions, no_ninja, "limited", "needs ninja", "pip install ninja"),
-    (torch_extensions, stale_lock, "limited", "1 locks are left", "rm {place}/torch_extensions/py311_cpu/mine/lock"),
+    (
+        torch_extensions,
+        stale_lock,
+        "limited",
+        "its load waits for ever for lock files of processes that ended: 1",
+        "rm {place}/torch_extensions/py311_cpu/mine/lock",
+    ),
     (torch_extensions, lock_in_use, "works", "no lock is left behind", None),
 )
 

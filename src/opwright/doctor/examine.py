@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
-from opwright.doctor.finding import Examination
+from opwright.doctor.finding import Examination, Finding
+from opwright.doctor.findings.cache import cache
 from opwright.doctor.findings.table import FINDINGS
 from opwright.settings import Settings
 
@@ -19,9 +23,13 @@ def examine(
         progress: Called with what is looked at, how many things are done, and of how many.
     """
     settings = settings or Settings.from_environment()
-    found = []
-    for done, look in enumerate(FINDINGS):
-        if progress is not None:
-            progress(look.__name__.replace("_", " "), done, len(FINDINGS))
-        found.append(look(settings))
+    found: list[Finding] = []
+    with tempfile.TemporaryDirectory(prefix="opwright-doctor-") as scratch:
+        for done, look in enumerate(FINDINGS):
+            if progress is not None:
+                progress(look.__name__.replace("_", " "), done, len(FINDINGS))
+            found.append(look(settings))
+            if look is cache and found[-1].state == "broken":
+                # What comes after it is to be judged by itself.
+                settings = replace(settings, cache_directory=Path(scratch))
     return Examination(tuple(found))

@@ -22,8 +22,8 @@ from opwright.settings import Settings
 FINDINGS: tuple[Callable[[Settings], Finding], ...] = (
     torch_build,
     processor,
-    cache,
     leftovers,
+    cache,
     cpp_compiler,
     trial_kernel,
     python_headers,

@@ -17,7 +17,7 @@ def torch_extensions(settings: Settings) -> Finding:
     """Look for ninja, and for lock files that nobody has open: `load` of torch waits for these for ever."""
     stale = [lock for lock in _locks(settings.torch_extensions) if not _is_open(lock)]
     if stale:
-        complaint = f"{len(stale)} locks are left by processes that ended, and its load waits for them for ever"
+        complaint = f"its load waits for ever for lock files of processes that ended: {len(stale)}"
         return Finding(_NAME, "limited", complaint, shlex.join(["rm", *map(str, stale)]))
     if shutil.which("ninja") is None:
         return Finding(
