@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -151,3 +154,26 @@ def test_device_link_is_asked_for_as_in_torch() -> None:
     assert extension.device_link_flags == ("-L/lib/there", "-lnvshmem")
     assert CUDAExtension("plain", ["a.cu"], dlink=True).device_link_flags == ()
     assert CUDAExtension("none", ["a.cu"]).device_link_flags is None
+
+
+@pytest.mark.nightly
+def test_a_project_becomes_a_wheel(write: WriteSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write("made/__init__.py", "")
+    write("quick.cpp", f"#define ANSWER 7\n{MODULE}")
+    write("pyproject.toml", '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n')
+    project = write(
+        "setup.py",
+        "from setuptools import setup\n"
+        "from opwright.extensions.setuptools import BuildExtension, CppExtension\n"
+        'setup(name="made", version="1", packages=["made"], cmdclass={"build_ext": BuildExtension},\n'
+        '      ext_modules=[CppExtension("made.quick", ["quick.cpp"])])\n',
+    ).parent
+    monkeypatch.setenv("OPWRIGHT_CACHE", str(tmp_path / "cache"))
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), "."]
+    subprocess.run(command, cwd=project, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("made-1-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "installed")
+    (module,) = (tmp_path / "installed" / "made").glob("quick.*.so")
+
+    assert imported(module, "quick").answer() == 7
