@@ -151,6 +151,15 @@ def test_cuda_sources_need_a_torch_for_cuda(
         opwright.load("bad", write("a.cu", "1"), settings=settings)
 
 
+def test_cuda_that_is_optional_is_not_all(
+    write: WriteSource, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.version, "cuda", None)
+
+    with pytest.raises(ToolkitMissing, match="is built without CUDA"):
+        opwright.load("bad", write("a.cu", "1"), settings=settings, cuda_optional=True)
+
+
 def test_cuda_sources_need_a_toolkit(
     write: WriteSource, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -152,9 +152,10 @@ def make_plan_for(request: Request, settings: Settings, cuda_optional: bool) -> 
     try:
         return make_plan(request, settings)
     except ToolkitMissing:
-        if not cuda_optional:
+        rest = without_cuda(request)
+        if not (cuda_optional and rest.sources):
             raise
-    return make_plan(without_cuda(request), settings)
+    return make_plan(rest, settings)
 
 
 def _copy(built: Path, directory: Path) -> Path:

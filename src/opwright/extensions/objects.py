@@ -7,7 +7,7 @@ a record of the headers that were read, and from then on the object is looked up
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,38 +66,34 @@ class Objects:
         Raises:
             BuildFailed: A compiler refuses a source, or a header changes all the time.
         """
-        done: dict[str, Product] = {}
+        done = {each.key: found for each in compilations if (found := self.at_hand(each)) is not None}
+        doubtful: dict[str, str] = {}
         for _ in range(ATTEMPTS):
-            missing = [each for each in compilations if each.key not in done and not self._take(each, done)]
-            if not missing:
-                return tuple(done[each.key] for each in compilations)
-            self._attempt(missing, prelude, progress, done)
-        raise BuildFailed(
-            f"headers of {missing[0].source.path} change while it is compiled",
-            hint="let whatever writes them finish, and load again",
-        )
+            missing = [each for each in compilations if each.key not in done]
+            begun_ns = time.time_ns()
+            for each, directory in self._compiled(missing, prelude, progress):
+                made = self._settled(each, directory, begun_ns, doubtful)
+                if made is not None:
+                    done[each.key] = made
+        for each in compilations:
+            if each.key not in done:
+                raise BuildFailed(
+                    f"headers of {each.source.path} change while it is compiled",
+                    hint="let whatever writes them finish, and load again",
+                )
+        return tuple(done[each.key] for each in compilations)
 
-    def _take(self, compilation: Compilation, done: dict[str, Product]) -> bool:
-        found = self.at_hand(compilation)
-        if found is not None:
-            done[compilation.key] = found
-        return found is not None
-
-    def _attempt(
-        self,
-        missing: Sequence[Compilation],
-        prelude: Sequence[str],
-        progress: Progress,
-        done: dict[str, Product],
-    ) -> None:
-        begun_ns = time.time_ns()
+    def _compiled(
+        self, missing: Sequence[Compilation], prelude: Sequence[str], progress: Progress
+    ) -> Iterator[tuple[Compilation, Path]]:
+        """Run the compilers, yield the directories of those that succeed, and raise the first failure."""
         jobs = [(each, self._job(each, prelude)) for each in missing]
         failure: BuildFailed | None = None
         for each, job, complaint in progress.run(jobs, self.cache):
-            if complaint is not None:
-                failure = failure or complaint
+            if complaint is None:
+                yield each, job.directory
             else:
-                self._install(each, job.directory, begun_ns, done)
+                failure = failure or complaint
         if failure is not None:
             raise failure
 
@@ -105,15 +101,24 @@ class Objects:
         taken = () if compilation.is_cuda else prelude
         return Job((*compilation.command, *taken, *compilation.arguments), self.cache.begin(compilation))
 
-    def _install(self, compilation: Compilation, directory: Path, begun_ns: int, done: dict[str, Product]) -> None:
-        """Turn what a compiler made into an object of the cache, unless a header changed meanwhile."""
+    def _settled(
+        self, compilation: Compilation, directory: Path, begun_ns: int, doubtful: dict[str, str]
+    ) -> Product | None:
+        """Take what a compiler made into the cache; None if a header may have changed meanwhile.
+
+        A header that is newer than the beginning is doubtful, unless it is what it was after the attempt before: clocks
+        of file systems may be ahead.
+        """
         headers = read_dependencies((directory / DEPENDENCIES).read_text(encoding="utf-8", errors="surrogateescape"))
         made = self._object(compilation, headers)
-        if made is None or newest_ns(headers) > begun_ns:
-            return
+        if made is None:
+            return None
+        if newest_ns(headers) > begun_ns and doubtful.get(compilation.key) != made.key:
+            doubtful[compilation.key] = made.key
+            return None
         self.records.write("headers", compilation.key, {"headers": list(headers)})
         self.cache.install(made, directory)
-        done[compilation.key] = made
+        return made
 
     def _object(self, compilation: Compilation, headers: Sequence[str]) -> Product | None:
         found = marks(headers, self.installed)

@@ -69,12 +69,7 @@ def make_plan(request: Request, settings: Settings) -> Plan:
     """
     compiler = find_compiler(settings)
     toolkit = toolkit_for_torch(settings) if wants_cuda(request) else None
-    linked_on_device = toolkit is not None and (request.relocatable or request.device_link_flags is not None)
-    device_link = (
-        (str(toolkit.nvcc), *flags.device_link_flags(request, toolkit, settings))
-        if toolkit is not None and linked_on_device
-        else None
-    )
+    device_link = None if toolkit is None else _device_link(request, toolkit, settings)
     link = (compiler.command, flags.link_flags(request, toolkit))
     facts = {"link": [list(part) for part in link], "device_link": list(device_link or ()), **_linker_facts(request)}
     return Plan(
@@ -85,7 +80,7 @@ def make_plan(request: Request, settings: Settings) -> Plan:
         link,
         {**facts, "compiler": compiler.version, "torch": str(torch.__version__)},
         request.name if request.kind == "program" else f"{request.name}.so",
-        (*flags.system_includes(toolkit), *flags.SYSTEM_FOLDERS),
+        _installed(toolkit),
         (*_folders(request), *request.include_directories),
     )
 
@@ -135,6 +130,17 @@ def _compilations(
         for source in request.sources
         for size in [memory[source.language]]
     )
+
+
+def _device_link(request: Request, toolkit: CudaToolkit, settings: Settings) -> tuple[str, ...] | None:
+    if not request.relocatable and request.device_link_flags is None:
+        return None
+    return (str(toolkit.nvcc), *flags.device_link_flags(request, toolkit, settings))
+
+
+def _installed(toolkit: CudaToolkit | None) -> tuple[Path, ...]:
+    """Return where headers change only when something is installed."""
+    return (*flags.system_includes(toolkit), *flags.SYSTEM_FOLDERS, *(() if toolkit is None else (toolkit.root,)))
 
 
 def _folders(request: Request) -> tuple[Path, ...]:

@@ -57,7 +57,7 @@ class Progress:
         """Run a job for each entry, and yield what failed with it; the directory of a failure is kept."""
         for _, job in jobs:
             self.say(shlex.join(job.command))
-        need = max(entry.memory_bytes for entry, _ in jobs)
+        need = max((entry.memory_bytes for entry, _ in jobs), default=1)
         outcomes = run_side_by_side([job for _, job in jobs], PATIENCE_S, self._tick, jobs_at_once(self.settings, need))
         for (entry, job), outcome in zip(jobs, outcomes, strict=True):
             if self.verbose and outcome.transcript:
