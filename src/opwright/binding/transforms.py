@@ -17,13 +17,13 @@ from typing import Any, Protocol
 import torch
 from torch.autograd import Function, forward_ad
 from torch.autograd.function import _SingleLevelFunction
-from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
-from opwright.binding.derived_node import Step, gradients, keep
+from opwright.binding.derived_node import Made, gradients, keep
 from opwright.binding.redraw import noting_draws
+from opwright.binding.returned import Returned
 from opwright.binding.rungs import RungName
 from opwright.derivation.batched import Randomness
-from opwright.derivation.forward import differentiable, split
+from opwright.derivation.forward import is_differentiable, split
 from opwright.tracing import functorch
 from opwright.tracing.functorch import Level, Transform
 
@@ -88,36 +88,91 @@ def serve_transformed(
 
 
 def _over_batch(level: Level, operator: Transformable, transforms: Transformed, args: Sequence[Any]) -> Served:
-    below, dimensions = list(args), {}
+    below, positions, moved = list(args), [], []
     for position, arg in enumerate(args):
         if isinstance(arg, torch.Tensor):
             below[position], dimension = level.unbatched(arg)
             if dimension is not None:
-                dimensions[position] = dimension
+                positions.append(position)
+                if dimension:
+                    moved.append((position, dimension))
     with level.below():
-        if not dimensions:
+        if not positions:
             return operator(*below), operator.last_rung
-        for position, dimension in dimensions.items():
+        for position, dimension in moved:
             below[position] = below[position].movedim(dimension, 0)
-        batched = transforms.batched(tuple(dimensions), level.randomness)
+        batched = transforms.batched(tuple(positions), level.randomness)
         result = batched(*below)
     return _mapped(level.add_batch, result), batched.last_rung
 
 
 def _pushed_forward(level: Level, operator: Transformable, transforms: Transformed, args: Sequence[Any]) -> Served:
-    tangents = {}
+    below, moving, tangents = list(args), [], []
+    follows = functorch.is_forward_mode()
     for position, arg in enumerate(args):
-        if isinstance(arg, torch.Tensor) and level.has(arg) and functorch.is_forward_mode():
-            tangent = forward_ad.unpack_dual(arg).tangent
-            if tangent is not None:
-                tangents[position] = level.unwrap(tangent)
-    below = [level.unwrap(arg) if isinstance(arg, torch.Tensor) else arg for arg in args]
+        if isinstance(arg, torch.Tensor):
+            below[position] = level.unwrap(arg)
+            if follows and level.has(arg) and (tangent := functorch.tangent_of(arg)) is not None:
+                moving.append(position)
+                tangents.append(level.unwrap(tangent))
     with level.below():
-        if not tangents:
+        if not moving:
             return operator(*below), operator.last_rung
-        forward = transforms.jvp(tuple(tangents))
-        returned, moved = split(forward(*below, *tangents.values()))
+        forward = transforms.jvp(tuple(moving))
+        returned, moved = split(forward(*below, *tangents))
     return _dual(_mapped(level.wrap, returned), [level.wrap(tangent) for tangent in moved]), forward.last_rung
+
+
+def _mapped(change: Callable[[torch.Tensor], torch.Tensor], result: Any) -> Any:
+    """The same structure with other tensors."""
+    if isinstance(result, torch.Tensor):
+        return change(result)
+    returned = Returned(result)
+    return returned.rebuilt([change(returned.leaves[place]) for place in returned.tensors])
+
+
+def _dual(result: Any, tangents: Sequence[torch.Tensor]) -> Any:
+    """A result whose differentiable tensors have tangents."""
+    returned = Returned(result)
+    remaining = iter(tangents)
+    return returned.rebuilt(
+        [
+            functorch.make_dual(tensor, next(remaining)) if is_differentiable(tensor) else tensor
+            for tensor in (returned.leaves[place] for place in returned.tensors)
+        ]
+    )
+
+
+def _recorded(level: Level, operator: Transformable, transforms: Transformed, args: Sequence[Any]) -> Served:
+    below, lifted, is_wanted = list(args), list(args), False
+    for position, arg in enumerate(args):
+        if isinstance(arg, torch.Tensor):
+            below[position], lifted[position] = level.unwrap(arg), level.lift(arg)
+            is_wanted = is_wanted or (level.has(arg) and arg.requires_grad)
+    with level.below():
+        if not (is_wanted and torch.is_grad_enabled()):
+            return operator(*below), operator.last_rung
+        result, generator = noting_draws(operator, *below)
+    returned = Returned(result)
+    outputs = tuple([level.wrap(returned.leaves[place]) for place in returned.tensors])
+    made = Made(transforms.backward, returned, lifted, outputs, generator)
+    return returned.rebuilt(functorch.record_at_one_level(_record, made, *lifted)), operator.last_rung
+
+
+class _OneLevel(_SingleLevelFunction):
+    """Records the operator of the gradients at the level of `grad`."""
+
+    @staticmethod
+    def forward(ctx: Any, made: Made, *lifted: Any) -> Any:
+        return keep(ctx, made)
+
+    @staticmethod
+    def backward(ctx: Any, *incoming: torch.Tensor | None) -> Any:
+        """Call the operator of the gradients, at whatever level this pass runs."""
+        return gradients(ctx, incoming)
+
+
+_record: Callable[..., Any] = _OneLevel.apply  # type: ignore[attr-defined]
 
 
 def _in_forward_mode(transforms: Transformed, reference: Callable[..., Any], args: Sequence[Any]) -> Served:
@@ -132,96 +187,22 @@ def _in_forward_mode(transforms: Transformed, reference: Callable[..., Any], arg
     if any(map(functorch.is_in_old_batch, tangents.values())):
         return reference(*args), "composed"
     forward = transforms.jvp(tuple(tangents))
-    step = _Dual(transforms, args)
-    found, step.generator = noting_draws(lambda: forward(*primals, *tangents.values()))
-    returned, moved = split(found)
+    found, generator = noting_draws(forward, *primals, *tangents.values())
+    result, moved = split(found)
     if torch.is_grad_enabled() and any(isinstance(arg, torch.Tensor) and arg.requires_grad for arg in args):
-        step.leaves, step.layout = tree_flatten(returned)
-        returned = step.rebuilt(_record_beside_tangents(step, *primals))
-    return _dual(returned, moved), forward.last_rung
-
-
-def _mapped(change: Callable[[torch.Tensor], torch.Tensor], result: Any) -> Any:
-    """The same structure with other tensors."""
-    if isinstance(result, torch.Tensor):
-        return change(result)
-    if type(result) is tuple and all(isinstance(member, torch.Tensor) for member in result):
-        return tuple([change(member) for member in result])
-    return tree_map_only(torch.Tensor, change, result)
-
-
-def _dual(returned: Any, tangents: Sequence[torch.Tensor]) -> Any:
-    if isinstance(returned, torch.Tensor) and tangents:
-        return forward_ad.make_dual(returned, tangents[0])
-    leaves, layout = tree_flatten(returned)
-    for place, tangent in zip(differentiable(leaves), tangents, strict=True):
-        leaves[place] = forward_ad.make_dual(leaves[place], tangent)
-    return tree_unflatten(leaves, layout)
-
-
-def _recorded(level: Level, operator: Transformable, transforms: Transformed, args: Sequence[Any]) -> Served:
-    tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
-    wanted = any(level.has(tensor) and tensor.requires_grad for tensor in tensors)
-    if not wanted or not torch.is_grad_enabled():
-        with level.below():
-            below = [level.unwrap(arg) if isinstance(arg, torch.Tensor) else arg for arg in args]
-            return operator(*below), operator.last_rung
-    lifted = [level.lift(arg) if isinstance(arg, torch.Tensor) else arg for arg in args]
-    step = _Below(level, operator, transforms)
-    with functorch.recording_at_one_level():
-        outputs = _record(step, *lifted)
-    return step.rebuilt(outputs), operator.last_rung
-
-
-class _Below(Step):
-    """A call below a level."""
-
-    def __init__(self, level: Level, operator: Transformable, transforms: Transformed) -> None:
-        super().__init__(transforms.backward)
-        self.level = level
-        self.operator = operator
-
-
-class _OneLevel(_SingleLevelFunction):
-    """Runs an operator below a level and records the operator of its gradients."""
-
-    @staticmethod
-    def forward(ctx: Any, step: _Below, *args: Any) -> Any:
-        level = step.level
-        below = [level.unwrap(arg) if isinstance(arg, torch.Tensor) else arg for arg in args]
-        with torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True), level.below():
-            result, step.generator = noting_draws(lambda: step.operator(*below))
-        step.leaves, step.layout = tree_flatten(result)
-        outputs = tuple(level.wrap(step.leaves[place]) for place in step.tensors)
-        keep(ctx, step, args, outputs)
-        return outputs
-
-    @staticmethod
-    def backward(ctx: Any, *incoming: torch.Tensor | None) -> Any:
-        """Call the operator of the gradients, at whatever level this pass runs."""
-        return gradients(ctx, incoming)
-
-
-_record: Callable[..., Any] = _OneLevel.apply  # type: ignore[attr-defined]
-
-
-class _Dual(Step):
-    """A call with dual tensors, of which everything is known but the gradients."""
-
-    def __init__(self, transforms: Transformed, args: Sequence[Any]) -> None:
-        super().__init__(transforms.backward)
-        self.args = args
+        returned = Returned(result)
+        outputs = tuple([returned.leaves[place].detach() for place in returned.tensors])
+        made = Made(transforms.backward, returned, args, outputs, generator)
+        result = returned.rebuilt(_record_beside_tangents(made, *primals))
+    return _dual(result, moved), forward.last_rung
 
 
 class _BesideTangents(Function):
     """Records the operator of the gradients on dual tensors, so that gradients have tangents."""
 
     @staticmethod
-    def forward(ctx: Any, step: _Dual, *primals: Any) -> Any:
-        outputs = tuple(step.leaves[place].detach() for place in step.tensors)
-        keep(ctx, step, step.args, outputs)
-        step.args = ()
-        return outputs
+    def forward(ctx: Any, made: Made, *primals: Any) -> Any:
+        return keep(ctx, made)
 
     @staticmethod
     def backward(ctx: Any, *incoming: torch.Tensor | None) -> Any:
