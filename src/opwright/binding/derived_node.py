@@ -10,7 +10,6 @@ import torch
 
 from opwright.binding.autograd import some_missing, zeros
 from opwright.binding.redraw import drawn_again
-from opwright.binding.returned import Returned
 from opwright.derivation.forward import differentiable
 
 GradientsOf = Callable[[tuple[int, ...], tuple[int, ...], tuple[int, ...], int], Any]
@@ -25,14 +24,14 @@ class Made:
 
     Attributes:
         gradients_of: The operators of its gradients.
-        returned: What it returned.
+        places: Where each of its tensors stands in what it returned.
         args: The arguments, as the backward pass is to see them.
-        outputs: The tensors of the result, as the node gives them out.
+        outputs: The tensors that it returned, as the node gives them out.
         generator: Where the generator of random numbers was before; None if none were drawn.
     """
 
     gradients_of: GradientsOf
-    returned: Returned
+    places: Sequence[int]
     args: Sequence[Any]
     outputs: tuple[torch.Tensor, ...]
     generator: torch.Tensor | None = None
@@ -60,7 +59,7 @@ def keep(ctx: Any, made: Made) -> tuple[torch.Tensor, ...]:
     ctx.save_for_backward(*tensors)
     ctx.kept = _Kept(
         made.gradients_of,
-        tuple([made.returned.tensors[position] for position in flowing]),
+        tuple([made.places[position] for position in flowing]),
         flowing,
         [(tuple(output.shape), output.dtype) for output in outputs],
         None if len(tensors) == len(made.args) else _rest(made.args),

@@ -40,7 +40,7 @@ class _Node(Function):
     def forward(ctx: Any, call: _Call, *args: Any) -> Any:
         with torch._C._AutoDispatchBelowAutograd():
             call.returned = returned = Returned(call.overload(*args))
-        return keep(ctx, Made(call.gradients_of, returned, args, tuple(returned.leaves)))
+        return keep(ctx, Made(call.gradients_of, returned.places, args, tuple(returned.tensors)))
 
     @staticmethod
     def backward(ctx: Any, *incoming: torch.Tensor | None) -> Any:

@@ -1,4 +1,4 @@
-"""What an operator returned, laid out flat, and put together again with other tensors."""
+"""What an operator returned, taken apart into tensors, and put together again with other tensors."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 
 class Returned:
-    """A result. Tensors and tuples of them are the rule, which torch's trees would take some µs for.
+    """A result. Tensors and tuples of them are the rule, for which torch's trees would take some µs.
 
     Attributes:
-        leaves: What is in it.
-        tensors: Where the tensors stand among the leaves.
+        tensors: The tensors in it.
+        places: Where they stand among its leaves.
     """
 
-    __slots__ = ("_layout", "leaves", "tensors")
+    __slots__ = ("_layout", "_leaves", "places", "tensors")
 
     def __init__(self, result: Any) -> None:
-        self.leaves: list[Any]
+        self._leaves: list[Any]
         self._layout: Any
         if isinstance(result, torch.Tensor):
-            self.leaves, self._layout = [result], None
+            self._leaves, self._layout = [result], None
         elif type(result) is tuple and all(isinstance(member, torch.Tensor) for member in result):
-            self.leaves, self._layout = list(result), tuple
+            self._leaves, self._layout = list(result), tuple
         else:
-            self.leaves, self._layout = tree_flatten(result)
-        self.tensors = [place for place, leaf in enumerate(self.leaves) if isinstance(leaf, torch.Tensor)]
+            self._leaves, self._layout = tree_flatten(result)
+        self.places = tuple([place for place, leaf in enumerate(self._leaves) if isinstance(leaf, torch.Tensor)])
+        self.tensors: list[torch.Tensor] = [self._leaves[place] for place in self.places]
 
     def rebuilt(self, tensors: Sequence[torch.Tensor]) -> Any:
         """The same structure with other tensors, one for each of its own."""
@@ -36,7 +37,7 @@ class Returned:
             return tensors[0]
         if self._layout is tuple:
             return tuple(tensors)
-        leaves = list(self.leaves)
-        for place, tensor in zip(self.tensors, tensors, strict=True):
+        leaves = list(self._leaves)
+        for place, tensor in zip(self.places, tensors, strict=True):
             leaves[place] = tensor
         return tree_unflatten(leaves, self._layout)
