@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import exp, log
@@ -75,14 +76,23 @@ class Options:
 
     Attributes:
         quick: A few repetitions, and no peer that takes seconds to start: to see that it runs.
+        without_compile: No `torch.compile` among the peers.
+        processor_time: Measure the time of the processor, for a machine that others use at the same time.
     """
 
     quick: bool = False
+    without_compile: bool = False
+    processor_time: bool = False
 
     @property
     def plan(self) -> Plan:
         """How long the stopwatch measures."""
         return _TINY if self.quick else Plan()
+
+    @property
+    def clock(self) -> Callable[[], int]:
+        """What the stopwatch reads."""
+        return time.process_time_ns if self.processor_time else time.perf_counter_ns
 
 
 def medians_us(ways: Mapping[str, Thunk], options: Options) -> dict[str, float]:
@@ -90,7 +100,7 @@ def medians_us(ways: Mapping[str, Thunk], options: Options) -> dict[str, float]:
     for way in ways.values():
         for _ in range(_CALLS_BEFORE):
             way()
-    return {name: timing.median_us for name, timing in interleave(ways, plan=options.plan).items()}
+    return {name: timing.median_us for name, timing in interleave(ways, plan=options.plan, clock=options.clock).items()}
 
 
 def geometric_mean(ratios: Sequence[float]) -> float:
@@ -108,8 +118,12 @@ def run_script(measure: Callable[[Options], Scorecard | Sequence[Scorecard]], de
     parser = argparse.ArgumentParser(description=(description or "").partition("\n\n")[0])
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to a file")
     parser.add_argument("--quick", action="store_true", help="only see that it runs; the figures mean nothing")
+    parser.add_argument(
+        "--without-compile", action="store_true", help="leave torch.compile out where it is one of the peers"
+    )
+    parser.add_argument("--processor-time", action="store_true", help="measure processor time, on a machine in use")
     given = parser.parse_args()
-    found = measure(Options(given.quick))
+    found = measure(Options(given.quick, given.without_compile, given.processor_time))
     cards = [found] if isinstance(found, Scorecard) else list(found)
     machine = asdict(this_machine())
     console = Console()

@@ -21,7 +21,7 @@ from opwright.binding.registered import Registered
 from opwright.binding.rungs import RUNGS, Rung, RungName
 from opwright.binding.server import Server
 from opwright.binding.structured import StructuredServer
-from opwright.binding.transforms import serve_transformed
+from opwright.binding.transforms import TransformServer
 from opwright.binding.variant import Plan, SavePolicy
 from opwright.binding.variants import Variants
 from opwright.derivation.batched import Randomness
@@ -33,13 +33,7 @@ from opwright.toolchain.compiler import find_compiler
 from opwright.tracing.fingerprint import fingerprint
 from opwright.tracing.flatten import flatten
 from opwright.tracing.guarded import guarded
-from opwright.tracing.signature import (
-    Signature,
-    mutated_positions,
-    place_of,
-    read_signature,
-    tensor_positions,
-)
+from opwright.tracing.signature import Signature, mutated_positions, place_of, read_signature, tensor_positions
 from opwright.tracing.specs import describe, requiring_gradients
 
 if TYPE_CHECKING:
@@ -125,7 +119,7 @@ class Operator:
             self._settings,
             self._variants,
             lambda args, recording: self._derive(args, recording).plan,
-            functools.partial(serve_transformed, self, self._family, self._positional),
+            TransformServer(self, self._family, self._positional, self._settings).serve,
             lambda args: self._registered.serve_compiled(args),
         )
 
@@ -189,6 +183,11 @@ class Operator:
         return self._family.backward_of(plan)
 
     # -- transforms ------------------------------------------------------------------------------------------------
+
+    @property
+    def transforms(self) -> Family[Operator]:
+        """The operators that function transforms make of this one, by position of the arguments."""
+        return self._family
 
     def vjp(self, *names: str) -> Operator:
         """The operator (arguments…, incoming gradients…) → gradients of the named arguments, by default of all tensors.

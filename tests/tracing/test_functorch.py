@@ -65,6 +65,24 @@ def test_below_a_level_is_the_one_before_it():
     assert seen_under(grad, lambda _: seen_under(vmap, look)) is True
 
 
+@pytest.mark.parametrize("began_on", [True, False])
+def test_derivatives_are_off_below_a_level_that_began_without_them(began_on):
+    def of_gradients(_):
+        with functorch.innermost().below():
+            inside = torch.is_grad_enabled()
+        return inside, torch.is_grad_enabled()
+
+    def of_tangents(_):
+        with functorch.innermost().below():
+            inside = torch._C._is_fwd_grad_enabled()
+        return inside, torch._C._is_fwd_grad_enabled()
+
+    with torch.set_grad_enabled(began_on):
+        assert seen_under(grad, of_gradients) == (began_on, True)
+    with forward_ad._set_fwd_grad_enabled(began_on):
+        assert seen_under(jvp, of_tangents) == (began_on, True)
+
+
 @pytest.mark.parametrize("transform", [grad, jvp])
 def test_what_is_differentiated_is_wrapped_at_its_level(transform):
     def look(x):
@@ -115,8 +133,7 @@ def test_a_node_can_be_recorded_at_one_level():
             return None, incoming * 2
 
     def function(x):
-        with functorch.recording_at_one_level():
-            return Double.apply(functorch.innermost(), x).sum()
+        return functorch.record_at_one_level(Double.apply, functorch.innermost(), x).sum()
 
     torch.testing.assert_close(torch.func.grad(function)(X), torch.full_like(X, 2))
 

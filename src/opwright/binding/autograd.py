@@ -51,7 +51,7 @@ class OperatorFunction(Function):
     def backward(ctx: Any, *incoming: torch.Tensor | None) -> Any:
         """Run the backward kernel, or the differentiable backward where somebody differentiates or maps this pass."""
         variant: Variant = ctx.variant
-        if not variant.all_outputs_differentiable or _some_missing(incoming):
+        if not variant.all_outputs_differentiable or some_missing(incoming):
             incoming = _tangents(ctx, incoming, variant)
             if not incoming:
                 return (None,) * len(ctx.needs_input_grad)
@@ -128,7 +128,8 @@ def _is_whole_memory(tensor: torch.Tensor) -> bool:
     return tensor.storage_offset() == 0 and tensor.untyped_storage().nbytes() == tensor.nbytes
 
 
-def _some_missing(incoming: Sequence[torch.Tensor | None]) -> bool:
+def some_missing(incoming: Sequence[torch.Tensor | None]) -> bool:
+    """Whether one is None."""
     for gradient in incoming:  # noqa: SIM110 - any() with a generator costs three times as much
         if gradient is None:
             return True

@@ -3,58 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves, tree_unflatten
 
-from opwright.binding.autograd import zeros
+from opwright.binding.autograd import some_missing, zeros
 from opwright.binding.redraw import drawn_again
 from opwright.derivation.forward import differentiable
 
 GradientsOf = Callable[[tuple[int, ...], tuple[int, ...], tuple[int, ...], int], Any]
 """`(arguments, outputs, the same among tensors, how many tensors) -> operator`, as `Family.backward` gives it."""
 
+_SAVED = object()  # stands for a tensor, which the node saves
 
-class Step:
-    """One call of an operator that is recorded.
+
+@dataclass(slots=True)
+class Made:
+    """A call of an operator that was made and is to be recorded.
 
     Attributes:
         gradients_of: The operators of its gradients.
-        leaves: What it returned, laid out flat.
-        layout: The structure of that.
+        places: Where each of its tensors stands in what it returned.
+        args: The arguments, as the backward pass is to see them.
+        outputs: The tensors that it returned, as the node gives them out.
         generator: Where the generator of random numbers was before; None if none were drawn.
     """
 
-    def __init__(self, gradients_of: GradientsOf) -> None:
-        self.gradients_of = gradients_of
-        self.leaves: list[Any] = []
-        self.layout: Any = None
-        self.generator: torch.Tensor | None = None
-
-    @property
-    def tensors(self) -> list[int]:
-        """Where the tensors stand among the leaves."""
-        return [place for place, leaf in enumerate(self.leaves) if isinstance(leaf, torch.Tensor)]
-
-    def rebuilt(self, outputs: Sequence[torch.Tensor]) -> Any:
-        """What the operator returned, with other tensors."""
-        leaves = list(self.leaves)
-        for place, output in zip(self.tensors, outputs, strict=True):
-            leaves[place] = output
-        return tree_unflatten(leaves, self.layout)
+    gradients_of: GradientsOf
+    places: Sequence[int]
+    args: Sequence[Any]
+    outputs: tuple[torch.Tensor, ...]
+    generator: torch.Tensor | None = None
 
 
-def keep(ctx: Any, step: Step, args: Sequence[Any], outputs: Sequence[torch.Tensor]) -> None:
-    """Keep on a node what its backward pass needs."""
-    places = differentiable(outputs)
+@dataclass(slots=True)
+class _Kept:
+    """What a node keeps besides tensors: which outputs have incoming gradients, and where these stand in the result."""
+
+    gradients_of: GradientsOf
+    places: tuple[int, ...]
+    flowing: tuple[int, ...]
+    described: list[tuple[tuple[int, ...], torch.dtype]]
+    rest: list[Any] | None
+    generator: torch.Tensor | None
+
+
+def keep(ctx: Any, made: Made) -> tuple[torch.Tensor, ...]:
+    """Keep on a node what its backward pass needs; return its outputs."""
+    outputs, flowing = made.outputs, differentiable(made.outputs)
     ctx.set_materialize_grads(False)
-    ctx.mark_non_differentiable(*[output for place, output in enumerate(outputs) if place not in places])
-    ctx.step = step
-    ctx.described = [(tuple(output.shape), output.dtype) for output in outputs]
-    ctx.rest = [None if isinstance(arg, torch.Tensor) else arg for arg in args]
-    ctx.tensors = [isinstance(arg, torch.Tensor) for arg in args]
-    ctx.save_for_backward(*[arg for arg in args if isinstance(arg, torch.Tensor)])
+    if len(flowing) < len(outputs):
+        ctx.mark_non_differentiable(*[output for place, output in enumerate(outputs) if place not in flowing])
+    tensors = [arg for arg in made.args if isinstance(arg, torch.Tensor)]
+    ctx.save_for_backward(*tensors)
+    ctx.kept = _Kept(
+        made.gradients_of,
+        tuple([made.places[position] for position in flowing]),
+        flowing,
+        [(tuple(output.shape), output.dtype) for output in outputs],
+        None if len(tensors) == len(made.args) else _rest(made.args),
+        made.generator,
+    )
+    return outputs
+
+
+def _rest(args: Sequence[Any]) -> list[Any]:
+    return [_SAVED if isinstance(arg, torch.Tensor) else arg for arg in args]
 
 
 def _call(operator: Callable[..., Any], *args: Any) -> Any:
@@ -64,25 +79,41 @@ def _call(operator: Callable[..., Any], *args: Any) -> Any:
 def gradients(
     ctx: Any, incoming: Sequence[torch.Tensor | None], call: Callable[..., Any] = _call
 ) -> tuple[torch.Tensor | None, ...]:
-    """The gradients of a node that was given a step and the arguments: one for each of these.
+    """The gradients of a node that was given a call and its arguments: one for each of these.
 
     Args:
         ctx: The node.
         incoming: Incoming gradients of its outputs.
         call: Calls the operator of the gradients.
     """
-    step: Step = ctx.step
-    found: list[torch.Tensor | None] = [None] * len(ctx.needs_input_grad)
-    wanted = tuple(position - 1 for position, needed in enumerate(ctx.needs_input_grad) if needed)
-    places = differentiable(step.leaves)
-    flowing = tuple(step.tensors.index(place) for place in places)
-    if not wanted or all(incoming[position] is None for position in flowing):
+    kept: _Kept = ctx.kept
+    needed = ctx.needs_input_grad
+    found: list[torch.Tensor | None] = [None] * len(needed)
+    wanted = tuple([position for position, is_needed in enumerate(needed[1:]) if is_needed])
+    tangents = [incoming[position] for position in kept.flowing]
+    if some_missing(tangents):
+        if all(tangent is None for tangent in tangents):
+            wanted = ()
+        tangents = [zeros(*kept.described[p]) if incoming[p] is None else incoming[p] for p in kept.flowing]
+    if not wanted:
         return tuple(found)
-    tangents = [zeros(*ctx.described[p]) if incoming[p] is None else incoming[p] for p in flowing]
-    saved = iter(ctx.saved_tensors)
-    args = [next(saved) if tensor else given for tensor, given in zip(ctx.tensors, ctx.rest, strict=True)]
-    with drawn_again(step.generator):
-        result = call(step.gradients_of(wanted, places, flowing, len(step.tensors)), *args, *tangents)
-    for position, gradient in zip(wanted, tree_leaves(result), strict=True):
+    operator = kept.gradients_of(wanted, kept.places, kept.flowing, len(kept.described))
+    result = _drawing(kept.generator, call, operator, *_arguments(ctx, kept), *tangents)
+    for position, gradient in zip(wanted, (result,) if isinstance(result, torch.Tensor) else result, strict=True):
         found[1 + position] = gradient
     return tuple(found)
+
+
+def _arguments(ctx: Any, kept: _Kept) -> Sequence[Any]:
+    if kept.rest is None:
+        saved: tuple[torch.Tensor, ...] = ctx.saved_tensors
+        return saved
+    remaining = iter(ctx.saved_tensors)
+    return [next(remaining) if given is _SAVED else given for given in kept.rest]
+
+
+def _drawing(generator: torch.Tensor | None, call: Callable[..., Any], *args: Any) -> Any:
+    if generator is None:
+        return call(*args)
+    with drawn_again(generator):
+        return call(*args)

@@ -27,7 +27,7 @@ is_compiling_or_exporting = torch.compiler.is_compiling
 
 def is_quiet() -> bool:
     """Whether nothing intercepts torch operations on this thread, and numbers are promoted as kernels assume."""
-    return not (is_overheard() or is_transformed())
+    return not (is_transformed() or is_overheard())
 
 
 def is_overheard() -> bool:

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 from torch.autograd import Function
-from torch.utils._pytree import tree_flatten
 
-from opwright.binding.derived_node import GradientsOf, Step, gradients, keep
+from opwright.binding.derived_node import GradientsOf, Made, gradients, keep
+from opwright.binding.returned import Returned
 
 
 def call_whole(overload: Callable[..., Any], gradients_of: GradientsOf, args: Sequence[Any]) -> Any:
@@ -21,26 +21,26 @@ def call_whole(overload: Callable[..., Any], gradients_of: GradientsOf, args: Se
         args: The arguments, in order.
     """
     if torch.is_grad_enabled() and any(isinstance(arg, torch.Tensor) and arg.requires_grad for arg in args):
-        step = _Whole(overload, gradients_of)
-        return step.rebuilt(_record(step, *args))
+        call = _Call(overload, gradients_of)
+        outputs = _record(call, *args)
+        return call.returned.rebuilt(outputs)
     with torch._C._AutoDispatchBelowAutograd():
         return overload(*args)
 
 
-class _Whole(Step):
+class _Call:
     def __init__(self, overload: Callable[..., Any], gradients_of: GradientsOf) -> None:
-        super().__init__(gradients_of)
         self.overload = overload
+        self.gradients_of = gradients_of
+        self.returned: Returned
 
 
 class _Node(Function):
     @staticmethod
-    def forward(ctx: Any, step: _Whole, *args: Any) -> Any:
+    def forward(ctx: Any, call: _Call, *args: Any) -> Any:
         with torch._C._AutoDispatchBelowAutograd():
-            step.leaves, step.layout = tree_flatten(step.overload(*args))
-        outputs = tuple(step.leaves)
-        keep(ctx, step, args, outputs)
-        return outputs
+            call.returned = returned = Returned(call.overload(*args))
+        return keep(ctx, Made(call.gradients_of, returned.places, args, tuple(returned.tensors)))
 
     @staticmethod
     def backward(ctx: Any, *incoming: torch.Tensor | None) -> Any:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any
 
 import torch
 
-Made = TypeVar("Made")
 
-
-def noting_draws(run: Callable[[], Made]) -> tuple[Made, torch.Tensor | None]:
-    """Run something; give what it made, and where the generator was before if it drew numbers."""
+def noting_draws(function: Callable[..., Any], *args: Any) -> tuple[Any, torch.Tensor | None]:
+    """Call a function; give what it returned, and where the generator was before if it drew numbers."""
     before = torch.get_rng_state()
-    made = run()
-    return made, None if torch.equal(before, torch.get_rng_state()) else before
+    returned = function(*args)
+    return returned, None if torch.equal(before, torch.get_rng_state()) else before
 
 
 @contextmanager

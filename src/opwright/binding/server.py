@@ -146,11 +146,15 @@ class Server:
 
     def _serve_slowly(self, args: Sequence[Any], *, pinned: bool, gradients: bool = True) -> Any:
         """Find or make the variant for these arguments, or run the reference and say why."""
-        if is_compiling_or_exporting() or (are_abstract(args) and not are_transformed(args)):
+        if is_compiling_or_exporting():
             return self._serve_compiled(args)
-        if are_transformed(args) and not is_overheard():
+        if are_transformed(args):
+            if is_overheard():
+                return self.serve_by_reference(args)
             result, self.last_rung = self._serve_transformed(args)
             return result
+        if are_abstract(args):
+            return self._serve_compiled(args)
         if not self._is_ordinary(args):
             return self.serve_by_reference(args)
         prepared, constants = self._numbers.prepare(args)

@@ -61,7 +61,10 @@ def split(found: Sequence[Any]) -> tuple[Any, Sequence[torch.Tensor]]:
     if not _are_tensors(found):
         returned, moved = found
         return returned, moved
-    count = next(n for n in range(len(found) + 1) if n + len(differentiable(found[:n])) == len(found))
+    count, tangents = 0, 0
+    while count + tangents < len(found):
+        tangents += is_differentiable(found[count])
+        count += 1
     return (found[0] if count == 1 else tuple(found[:count])), found[count:]
 
 
@@ -113,8 +116,9 @@ def jvp_signature(signature: Signature, moving: Sequence[int]) -> Signature:
 
 def differentiable(leaves: Sequence[Any]) -> tuple[int, ...]:
     """Where the tensors stand that can have a tangent."""
-    return tuple(
-        place
-        for place, leaf in enumerate(leaves)
-        if isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex())
-    )
+    return tuple([place for place, leaf in enumerate(leaves) if is_differentiable(leaf)])
+
+
+def is_differentiable(leaf: Any) -> bool:
+    """Whether it is a tensor that can have a tangent."""
+    return isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex())

@@ -3,37 +3,23 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/zeros.h>
 #include <c10/core/SafePyObject.h>
 #include <pybind11/stl.h>
-#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/PyInterpreter.h>
-#include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
-#include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
 #include <algorithm>
 #include <memory>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "node.h"
+#include "objects.h"
 #include "quiet.h"
 #include "route.h"
 
 namespace opwright {
-
-using torch::autograd::Node;
-using torch::autograd::SavedVariable;
-using torch::autograd::variable_list;
-using Arguments = std::vector<at::Tensor>;
-using NodePointer = std::decay_t<decltype(std::declval<torch::autograd::Edge>().function)>;
-
-// Zeros that take one element of memory.
-inline at::Tensor zeros(at::IntArrayRef sizes, const at::TensorOptions& options) {
-  return at::zeros({}, options).expand(sizes);
-}
 
 // Run a kernel on what is on the stack, below autograd.
 inline void run(const c10::OperatorHandle& kernel, torch::jit::Stack& stack) {
@@ -72,7 +58,7 @@ class Derivative : public Node {
   variable_list apply(variable_list&& incoming) override {
     const Arguments kept = unpack();
     variable_list gradients(num_outputs());
-    const Arguments tangents = tangents_of(incoming);
+    const Arguments tangents = with_zeros(*this, route_->tangents, incoming);
     if (tangents.empty()) return gradients;
     if (!is_followed(tangents) && run_kernel(kept, tangents, gradients)) return gradients;
     differentiate(kept, tangents, gradients);
@@ -92,23 +78,6 @@ class Derivative : public Node {
     kept.reserve(kept_.size());
     for (const SavedVariable& saved : kept_) kept.push_back(saved.unpack(getptr()));
     return kept;
-  }
-
-  // Incoming gradients of the differentiable outputs, zeros for those that got none; empty if none got any.
-  Arguments tangents_of(const variable_list& incoming) {
-    Arguments tangents;
-    bool any = false;
-    for (int64_t position : route_->tangents) {
-      any |= incoming[position].defined();
-      tangents.push_back(incoming[position]);
-    }
-    if (!any) return {};
-    for (size_t k = 0; k < tangents.size(); ++k) {
-      if (tangents[k].defined()) continue;
-      const auto& output = input_metadata(route_->tangents[k]);
-      tangents[k] = zeros(C10_AS_INTARRAYREF_SLOW(output.shape_as_dim_vector()), output.options());
-    }
-    return tangents;
   }
 
   // False if it declines, because torch refused it an allocation.
@@ -132,18 +101,11 @@ class Derivative : public Node {
       if (task_should_compute_output(position)) wanted.push_back(position);
     if (wanted.empty()) return;
     const pybind11::gil_scoped_acquire gil;
-    const auto given = pybind11::reinterpret_steal<pybind11::object>(wrapped(arguments_of(kept)));
-    const auto intermediates = pybind11::reinterpret_steal<pybind11::object>(wrapped(intermediates_of(kept)));
-    const auto incoming = pybind11::reinterpret_steal<pybind11::object>(wrapped(tangents));
-    const auto found = pybind11::reinterpret_steal<pybind11::object>(
-        PyObject_CallFunctionObjArgs(differentiate_->ptr(getPyInterpreter()), pybind11::cast(route_->number).ptr(),
-                                     given.ptr(), intermediates.ptr(), incoming.ptr(), pybind11::cast(wanted).ptr(),
-                                     nullptr));
-    if (!found) {
-      python_error error;
-      error.persist();
-      throw std::move(error);
-    }
+    const auto found = pybind11::reinterpret_steal<pybind11::object>(PyObject_CallFunctionObjArgs(
+        differentiate_->ptr(getPyInterpreter()), pybind11::cast(route_->number).ptr(),
+        tuple_of(arguments_of(kept)).ptr(), tuple_of(intermediates_of(kept)).ptr(), tuple_of(tangents).ptr(),
+        pybind11::cast(wanted).ptr(), nullptr));
+    if (!found) throw_python_error();
     const pybind11::sequence results(found);
     for (size_t k = 0; k < wanted.size(); ++k) {
       const pybind11::object gradient = results[k];
@@ -168,28 +130,11 @@ class Derivative : public Node {
     return Arguments(kept.end() - count, kept.end());
   }
 
-  static PyObject* wrapped(const Arguments& tensors) {
-    PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(tensors.size()));
-    for (size_t k = 0; k < tensors.size(); ++k)
-      PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(k), THPVariable_Wrap(tensors[k]));
-    return tuple;
-  }
-
   std::shared_ptr<const Route> route_;
   std::shared_ptr<c10::SafePyObject> differentiate_;  // (route, arguments, intermediates, incoming, wanted) -> gradients
   std::vector<SavedVariable> kept_;
   std::vector<int64_t> sizes_;
   std::vector<std::pair<std::vector<int64_t>, at::TensorOptions>> described_;  // empty if all arguments are kept
 };
-
-// Nodes are held by std::shared_ptr up to PyTorch 2.12 and by c10::intrusive_ptr from 2.13 on.
-template <typename Kind = Derivative>
-inline NodePointer new_derivative(const std::shared_ptr<const Route>& route,
-                                  const std::shared_ptr<c10::SafePyObject>& differentiate, const Arguments& arguments) {
-  if constexpr (std::is_same_v<NodePointer, std::shared_ptr<Node>>)
-    return NodePointer(new Kind(route, differentiate, arguments), [](auto* node) { deleteNode(node); });
-  else
-    return c10::make_intrusive<Kind>(route, differentiate, arguments);
-}
 
 }  // namespace opwright

@@ -14,14 +14,16 @@ inline bool is_transformed() {
   return c10::impl::tls_local_dispatch_key_set().included_.has(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
 }
 
-inline bool is_quiet() {
-  const auto keys = c10::impl::tls_local_dispatch_key_set();
+// Whether somebody must see the operations of the reference one by one.
+inline bool is_overheard() {
   // Autocast is on for a kind of device when its key is no longer excluded.
-  const bool is_autocast = !(c10::autocast_dispatch_keyset - keys.excluded_).empty();
-  return !(is_autocast || is_transformed() || c10::impl::TorchDispatchModeTLS::any_modes_set() ||
-           at::impl::PythonTorchFunctionTLS::stack_len() > 0 || c10::get_default_dtype_as_scalartype() != at::kFloat ||
-           torch::jit::tracer::isTracing());
+  const bool is_autocast = !(c10::autocast_dispatch_keyset - c10::impl::tls_local_dispatch_key_set().excluded_).empty();
+  return is_autocast || c10::impl::TorchDispatchModeTLS::any_modes_set() ||
+         at::impl::PythonTorchFunctionTLS::stack_len() > 0 || c10::get_default_dtype_as_scalartype() != at::kFloat ||
+         torch::jit::tracer::isTracing();
 }
+
+inline bool is_quiet() { return !(is_overheard() || is_transformed()); }
 
 // In forward mode there is only one level of tangents. What is in a batch of the vmap before torch.func, which gradcheck
 // still uses, may have one that cannot be seen.

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-namespace opwright {
+#include "node.h"
 
-using Positions = std::vector<int64_t>;
+namespace opwright {
 
 struct Route {
   std::string node_name;                           // of the node of autograd

@@ -10,8 +10,7 @@
 
 #include "derivative.h"
 #include "quiet.h"
-
-namespace py = pybind11;
+#include "step_below.h"
 
 namespace opwright {
 
@@ -50,9 +49,9 @@ static bool run_forward(const Route& route, const Arguments& arguments, torch::j
   return made[0].toTensor().defined();
 }
 
-static void record(const std::shared_ptr<const Route>& route, const std::shared_ptr<c10::SafePyObject>& differentiate,
+static void attach(const std::shared_ptr<const Route>& route, const std::shared_ptr<c10::SafePyObject>& differentiate,
                    const Arguments& arguments, torch::jit::Stack& made) {
-  const auto node = new_derivative(route, differentiate, arguments);
+  const auto node = new_node<Derivative>(route, differentiate, arguments);
   for (int64_t position = 0; position < route->outputs; ++position) {
     const bool differentiable =
         std::find(route->tangents.begin(), route->tangents.end(), position) != route->tangents.end();
@@ -105,7 +104,7 @@ static PyObject* play(PyObject* self, PyObject* const* given, Py_ssize_t count) 
     const py::gil_scoped_release no_gil;
     for (const auto& route : *routes) {
       if (!run_forward(*route, arguments, made)) continue;
-      if (mask) record(route, differentiate, arguments, made);
+      if (mask) attach(route, differentiate, arguments, made);
       taken = route.get();
       break;
     }
@@ -167,4 +166,6 @@ PYBIND11_MODULE(opwright_tape, module) {
            py::arg("kept_results"), py::arg("reads"), py::arg("sizes"), py::arg("tangents"), py::arg("gradients"),
            py::arg("number"));
   module.def("tape", &make_tape, py::arg("routes"), py::arg("arity"), py::arg("plain_types"), py::arg("differentiate"));
+  module.def("step_below", torch::wrap_pybind_function(&step_below_for_python), py::arg("operator"),
+             py::arg("transforms"), py::arg("arguments"));
 }

@@ -67,7 +67,7 @@ class Extension:
 
     @cached_property
     def _recipe(self) -> Recipe:
-        headers = {header.name: digest(header.read_bytes()) for header in sorted(self._directory.glob("*.h"))}
+        headers = {header.name: digest(header.read_bytes()) for header in sorted(self._directory.rglob("*.h*"))}
         facts = {**headers, "python": platform.python_version(), "abi": str(sysconfig.get_config_var("SOABI"))}
         source = Source(self._name, (self._directory / f"{self._name}.cpp").read_text(encoding="utf-8"))
         return recipe(source, find_compiler(self.settings), _FLAGS, facts)

@@ -7,25 +7,18 @@ each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from enum import Enum
 from typing import Any, Literal
 
 import torch
 from torch._C import _functorch as hooks
-from torch._functorch.pyfunctorch import (
-    retrieve_all_functorch_interpreters,
-    retrieve_current_functorch_interpreter,
-)
-from torch._functorch.utils import enable_single_level_autograd_function
+from torch._functorch.pyfunctorch import retrieve_all_functorch_interpreters
 from torch.autograd import forward_ad
 
 are_active = torch._C._are_functorch_transforms_active
 unwrap_dead = hooks.unwrap_if_dead
 is_in_old_batch = hooks.is_legacy_batchedtensor  # of the `vmap` before `torch.func`, which gradcheck still uses
-recording_at_one_level: Callable[[], Any] = enable_single_level_autograd_function
 
 
 def is_forward_mode() -> bool:
@@ -37,7 +30,19 @@ def is_dual(value: Any) -> bool:
     """Whether a value is a tensor with a tangent; of an old batch that is not known, so it may be."""
     if not isinstance(value, torch.Tensor):
         return False
-    return is_in_old_batch(value) or forward_ad.unpack_dual(value).tangent is not None
+    return is_in_old_batch(value) or tangent_of(value) is not None
+
+
+def tangent_of(tensor: torch.Tensor) -> torch.Tensor | None:
+    """The tangent of a tensor at the level of dual tensors, of which there must be one; None if it has none."""
+    tangent: torch.Tensor | None = torch._VF._unpack_dual(tensor, level=forward_ad._current_level)[1]
+    return tangent
+
+
+def make_dual(tensor: torch.Tensor, tangent: torch.Tensor) -> torch.Tensor:
+    """A tensor with a tangent at the level of dual tensors."""
+    dual: torch.Tensor = torch._VF._make_dual(tensor, tangent, level=forward_ad._current_level)
+    return dual
 
 
 def is_differentiating() -> bool:
@@ -54,25 +59,53 @@ class Transform(Enum):
     FUNCTIONALIZE = "functionalize"
 
 
-@dataclass(frozen=True, slots=True)
+_READ: dict[int, tuple[Transform, Any]] = {
+    hooks.TransformType.Grad.value: (Transform.GRAD, hooks.CGradInterpreterPtr),
+    hooks.TransformType.Jvp.value: (Transform.JVP, hooks.CJvpInterpreterPtr),
+    hooks.TransformType.Vmap.value: (Transform.VMAP, hooks.CVmapInterpreterPtr),
+    hooks.TransformType.Functionalize.value: (Transform.FUNCTIONALIZE, hooks.CFunctionalizeInterpreterPtr),
+}
+_RANDOMNESS: dict[int, Literal["error", "different", "same"]] = {
+    hooks.RandomnessType.Error.value: "error",
+    hooks.RandomnessType.Different.value: "different",
+    hooks.RandomnessType.Same.value: "same",
+}
+
+
 class Level:
-    """A transform under way."""
+    """A transform under way.
 
-    transform: Transform
-    number: int
-    _interpreter: Any
+    Attributes:
+        transform: What it does.
+        number: How many levels there are up to this one.
+    """
 
-    @contextmanager
-    def below(self) -> Iterator[None]:
-        """Be below the level until the end of the block."""
-        with self._interpreter.lower():
-            yield
+    __slots__ = ("_interpreter", "_owner", "number", "transform")
+
+    def __init__(self, interpreter: Any) -> None:
+        self.transform, read = _READ[interpreter.key().value]
+        self.number: int = interpreter.level()
+        self._owner = interpreter  # what `_interpreter` points into
+        self._interpreter = read(interpreter)
+
+    def below(self) -> Below:
+        """Be below the level until the end of the block; it must be the innermost one."""
+        return Below(self)
 
     @property
     def randomness(self) -> Literal["error", "different", "same"]:
         """What `torch.vmap` was told of random numbers."""
-        told: Literal["error", "different", "same"] = self._interpreter.randomness()
-        return told
+        return _RANDOMNESS[self._interpreter.randomness().value]
+
+    @property
+    def began_without_gradients(self) -> bool:
+        """Whether gradients were switched off around this level of `torch.func.grad`."""
+        return not self._interpreter.prevGradMode()
+
+    @property
+    def began_without_tangents(self) -> bool:
+        """Whether forward mode was switched off around this level of `torch.func.jvp`."""
+        return not self._interpreter.prevFwdGradMode()
 
     def has(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor is wrapped at this level, to be differentiated."""
@@ -88,7 +121,7 @@ class Level:
 
     def lift(self, tensor: torch.Tensor) -> torch.Tensor:
         """Wrap a tensor that is not of this level, as a constant."""
-        lifted: torch.Tensor = self._interpreter._cptr.lift(tensor)
+        lifted: torch.Tensor = self._interpreter.lift(tensor)
         return lifted
 
     def add_batch(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -101,7 +134,46 @@ class Level:
         return value, dimension
 
 
+class Below:
+    """Below the innermost level.
+
+    As in torch's own step from level to level, derivatives are off there if they were off where the level began.
+    """
+
+    __slots__ = ("_layer", "_level", "_restore")
+
+    def __init__(self, level: Level) -> None:
+        self._level = level
+        self._layer: Any = None
+        self._restore: tuple[Callable[[bool], Any], bool] | None = None
+
+    def __enter__(self) -> None:
+        level = self._level
+        if level.transform is Transform.GRAD and level.began_without_gradients:
+            self._restore = torch._C._set_grad_enabled, torch.is_grad_enabled()
+        elif level.transform is Transform.JVP and level.began_without_tangents:
+            self._restore = torch._C._set_fwd_grad_enabled, torch._C._is_fwd_grad_enabled()
+        if self._restore is not None:
+            self._restore[0](False)
+        self._layer = hooks.pop_dynamic_layer_stack()
+
+    def __exit__(self, *_: object) -> None:
+        hooks.push_dynamic_layer_stack(self._layer)
+        if self._restore is not None:
+            switch, before = self._restore
+            switch(before)
+
+
 def innermost() -> Level:
     """The level that sees an operation first; there must be one."""
-    interpreter = retrieve_current_functorch_interpreter()
-    return Level(Transform(interpreter.key().name.lower()), interpreter.level(), interpreter)
+    return Level(hooks.peek_interpreter_stack())
+
+
+def record_at_one_level(apply: Callable[..., Any], *args: Any) -> Any:
+    """Call the `apply` of an `autograd.Function` that belongs to the innermost level alone."""
+    before = hooks.get_single_level_autograd_function_allowed()
+    hooks.set_single_level_autograd_function_allowed(True)
+    try:
+        return apply(*args)
+    finally:
+        hooks.set_single_level_autograd_function_allowed(before)

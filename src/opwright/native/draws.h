@@ -1,0 +1,61 @@
+// Random numbers that a backward pass draws again: binding/redraw.py in C++.
+#pragma once
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <mutex>
+#include <optional>
+
+namespace opwright {
+
+// Where the generator of random numbers is.
+struct Place {
+  at::mt19937 engine;
+  std::optional<float> next_float;  // normal numbers come in pairs: the second one of a pair
+  std::optional<double> next_double;
+
+  static Place now() {
+    auto& generator = the_generator();
+    const std::lock_guard<std::mutex> lock(generator.mutex_);
+    return {generator.engine(), generator.next_float_normal_sample(), generator.next_double_normal_sample()};
+  }
+
+  void go_there() const {
+    auto& generator = the_generator();
+    const std::lock_guard<std::mutex> lock(generator.mutex_);
+    generator.set_engine(engine);
+    generator.set_next_float_normal_sample(next_float);
+    generator.set_next_double_normal_sample(next_double);
+  }
+
+  bool operator==(const Place& other) const {
+    const auto here = engine.data(), there = other.engine.data();
+    return here.seed_ == there.seed_ && here.left_ == there.left_ && here.next_ == there.next_ &&
+           here.state_ == there.state_ && next_float == other.next_float && next_double == other.next_double;
+  }
+
+ private:
+  static at::CPUGeneratorImpl& the_generator() {
+    return *at::check_generator<at::CPUGeneratorImpl>(at::detail::getDefaultCPUGenerator());
+  }
+};
+
+// Draws from a place for as long as it lives; then goes on where the generator was. None changes nothing.
+class DrawnAgain {
+ public:
+  explicit DrawnAgain(const Place* from) {
+    if (!from) return;
+    after_ = Place::now();
+    from->go_there();
+  }
+  ~DrawnAgain() {
+    if (after_) after_->go_there();
+  }
+  DrawnAgain(const DrawnAgain&) = delete;
+  DrawnAgain& operator=(const DrawnAgain&) = delete;
+
+ private:
+  std::optional<Place> after_;
+};
+
+}  // namespace opwright

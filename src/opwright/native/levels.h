@@ -1,0 +1,95 @@
+// The levels of torch's function transforms, as tracing/functorch.py has them: what is in a tensor of one, and how to
+// step below.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/functorch/BatchedTensorImpl.h>
+#include <ATen/functorch/DynamicLayer.h>
+#include <ATen/functorch/TensorWrapper.h>
+#include <c10/core/AutogradState.h>
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <variant>
+
+namespace opwright {
+
+namespace functorch = at::functorch;
+
+// A transform under way.
+class Level {
+ public:
+  static Level innermost() { return Level(functorch::getDynamicLayerStack().back().interpreter()); }
+
+  functorch::TransformType transform() const { return interpreter_.key(); }
+
+  const char* randomness() const {
+    switch (std::get<functorch::VmapInterpreterMeta>(interpreter_.meta()).randomness_) {
+      case functorch::RandomnessType::Different:
+        return "different";
+      case functorch::RandomnessType::Same:
+        return "same";
+      default:
+        return "error";
+    }
+  }
+
+  // Whether a tensor is wrapped at this level, to be differentiated.
+  bool has(const at::Tensor& tensor) const {
+    const auto* wrapper = functorch::maybeGetTensorWrapper(tensor);
+    return wrapper && wrapper->level() == interpreter_.level();
+  }
+
+  // The tensor below; one that is not of this level is there already.
+  at::Tensor unwrap(const at::Tensor& tensor) const {
+    return has(tensor) ? functorch::maybeGetTensorWrapper(tensor)->value() : tensor;
+  }
+
+  at::Tensor wrap(const at::Tensor& tensor) const { return functorch::makeTensorWrapper(tensor, interpreter_); }
+
+  // Wrap a tensor that is not of this level, as a constant.
+  at::Tensor lift(const at::Tensor& tensor) const {
+    return has(tensor) ? tensor : functorch::makeTensorWrapper(tensor, interpreter_, /*is_immutable=*/true);
+  }
+
+  // The tensor below, and which of its dimensions is the batch; nothing if none is.
+  std::optional<std::pair<at::Tensor, int64_t>> unbatched(const at::Tensor& tensor) const {
+    const auto* batched = functorch::maybeGetBatchedImpl(tensor);
+    if (!batched || batched->level() != interpreter_.level()) return std::nullopt;
+    return std::make_pair(batched->value(), batched->bdim());
+  }
+
+  // Hide the first dimension of a tensor from below: it is the batch.
+  at::Tensor add_batch(const at::Tensor& tensor) const {
+    return functorch::addBatchDim(tensor, 0, interpreter_.level());
+  }
+
+ private:
+  explicit Level(const functorch::Interpreter& interpreter) : interpreter_(interpreter) {}
+
+  functorch::Interpreter interpreter_;
+};
+
+// Below the innermost level, for as long as it lives. Derivatives are off there if they were off where the level began.
+class Below {
+ public:
+  Below() : layer_(functorch::popDynamicLayer()) {
+    const auto& began = layer_.interpreter().meta();
+    if (const auto* grad = std::get_if<functorch::GradInterpreterMeta>(&began); grad && !grad->prevGradMode_)
+      gradients_.emplace(false);
+    if (const auto* jvp = std::get_if<functorch::JvpInterpreterMeta>(&began); jvp && !jvp->prevFwdGradMode_)
+      tangents_.emplace(false);
+  }
+  ~Below() { functorch::pushDynamicLayer(std::move(layer_)); }
+  Below(const Below&) = delete;
+  Below& operator=(const Below&) = delete;
+
+ private:
+  functorch::DynamicLayer layer_;
+  std::optional<at::AutoGradMode> gradients_;
+  std::optional<c10::AutoFwGradMode> tangents_;
+};
+
+}  // namespace opwright

@@ -1,0 +1,174 @@
+"""Both ways from a level to the one below, in C++ and in Python, give what eager gives."""
+
+import gc
+import weakref
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+import opwright
+from opwright.binding.native import native
+from opwright.operator import Operator
+from opwright.settings import Settings
+from tests.quick_compiler import quick_compiler
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+def signed(x: Tensor, weight: Tensor, scale: float = 2.0, bias: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    shifted = x * weight if bias is None else x * weight + bias
+    return torch.tanh(shifted) * scale, x > 0, x * x
+
+
+def noisy(x: Tensor) -> Tensor:
+    return torch.rand_like(x) * x * x
+
+
+def refusing(x: Tensor) -> Tensor:
+    return _without_a_derivative(x * 2)
+
+
+def _no_derivative(incoming: Tensor, x: Tensor) -> Tensor:
+    raise ArithmeticError("nobody knows it")
+
+
+@opwright.opaque(like=torch.empty_like, backward=_no_derivative)
+def _without_a_derivative(x: Tensor) -> Tensor:
+    return torch.from_numpy(__import__("numpy").sin(x.numpy()))
+
+
+class Anybody:
+    def equip(self, native):
+        """Nothing is done with it."""
+
+
+@pytest.fixture(scope="module", params=["now", "off"], ids=["in C++", "in Python"])
+def make(request, tmp_path_factory):
+    native.equip(Anybody(), Settings.from_environment())  # the module that every test has, by the usual compiler
+    compiler = quick_compiler(tmp_path_factory.mktemp("compiler"))
+    settings = replace(Settings.from_environment(), compiler=compiler, tape=request.param, notify=False)
+    made = {}
+    return lambda function: made.setdefault(function, Operator(function, settings=settings))
+
+
+X = torch.linspace(-1, 1, 12, dtype=torch.float64).reshape(3, 4)
+WEIGHT = torch.linspace(0.5, 2, 4, dtype=torch.float64)
+
+
+def loss(outputs):
+    return (outputs[0] * outputs[2]).sum()
+
+
+def grad(f):
+    return torch.func.grad(lambda x, w: loss(f(x, w)), (0, 1))(X, WEIGHT)
+
+
+def grad_of_one_output(f):
+    return torch.func.grad(lambda x: f(x, WEIGHT)[2].sum())(X)
+
+
+def grad_of_no_output(f):
+    return torch.func.grad(lambda x: (x + f(x, WEIGHT)[1]).sum())(X)
+
+
+def grad_of_other_arguments(f):
+    return torch.func.grad(lambda w, b: loss(f(X, w, 3.0, b)), (0, 1))(WEIGHT, WEIGHT)
+
+
+def grad_where_gradients_are_off(f):
+    with torch.no_grad():
+        return grad(f)
+
+
+def grad_around_where_gradients_are_off(f):
+    return torch.func.grad(lambda x: (x * torch.no_grad()(f)(x, WEIGHT)[0]).sum())(X)
+
+
+def vmap_of_grad(f):
+    return torch.vmap(torch.func.grad(lambda x, w: loss(f(x, w)), (0, 1)), (0, None))(X, WEIGHT)
+
+
+def vmap_along_the_last_dimension(f):
+    return torch.vmap(lambda x, w: f(x, w), (1, 0), (1, 0, 1))(X, WEIGHT)
+
+
+def vmap_of_nothing(f):
+    return torch.vmap(lambda y: y * f(X, WEIGHT)[0])(torch.ones(2, dtype=X.dtype))
+
+
+def jvp(f):
+    return torch.func.jvp(lambda x: f(x, WEIGHT)[::2], (X,), (X.cos(),))
+
+
+def jvp_of_nothing(f):
+    return torch.func.jvp(lambda y: y * f(X, WEIGHT)[0].sum(), (X,), (X.cos(),))
+
+
+def jvp_of_grad(f):
+    return torch.func.jvp(torch.func.grad(lambda x: loss(f(x, WEIGHT))), (X,), (X.cos(),))
+
+
+def pulled_back_twice(f):
+    _, pull = torch.func.vjp(lambda x: f(x, WEIGHT)[0], X)
+    return pull(X), pull(X.cos())
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        grad, grad_of_one_output, grad_of_no_output, grad_of_other_arguments, grad_where_gradients_are_off,
+        grad_around_where_gradients_are_off, vmap_of_grad, vmap_along_the_last_dimension, vmap_of_nothing, jvp,
+        jvp_of_nothing, jvp_of_grad, pulled_back_twice,
+    ],
+)  # fmt: skip
+def test_it_gives_what_eager_gives_and_runs_on_kernels(make, transform):
+    operator = make(signed)
+    torch.testing.assert_close(transform(operator), transform(signed))
+    assert operator.last_rung == "cpp"
+
+
+def test_a_backward_pass_draws_the_numbers_of_its_forward_pass_and_goes_on_where_the_generator_was(make):
+    def scenario(f):
+        torch.manual_seed(0)
+        _, pull = torch.func.vjp(f, X)
+        between = torch.rand(3)
+        return pull(X), between, torch.rand(3)
+
+    torch.testing.assert_close(scenario(make(noisy)), scenario(noisy))
+
+
+def test_normal_numbers_are_noticed_of_which_the_generator_holds_one_back(make):
+    """After an odd count of them the next one is ready, and is drawn without a step of the generator."""
+    noise = make(_with_one_normal_number)
+    torch.manual_seed(0)
+    torch.randn(1, dtype=torch.float64)
+    state = torch.get_rng_state()
+    found = torch.func.grad(lambda x: noise(x).sum())(X[0, :1])
+    torch.set_rng_state(state)
+    torch.testing.assert_close(found, 2 * X[0, :1] * torch.randn(1, dtype=torch.float64))
+
+
+def _with_one_normal_number(x: Tensor) -> Tensor:
+    return torch.randn_like(x) * x * x
+
+
+def test_an_error_of_the_backward_pass_arrives_as_it_is(make):
+    with pytest.raises(ArithmeticError, match="nobody knows it"):
+        torch.func.grad(lambda x: make(refusing)(x).sum())(X)
+
+
+def test_functionalizing_shows_the_operations_of_the_reference(make):
+    operator = make(signed)
+    torch.testing.assert_close(torch.func.functionalize(operator)(X, WEIGHT), signed(X, WEIGHT))
+    assert operator.last_rung == "composed"
+
+
+def test_nothing_is_kept_alive(make):
+    operator, x = make(signed), X.clone()
+    seen = weakref.ref(x)
+    torch.func.grad(lambda x: loss(operator(x, WEIGHT)))(x)
+    del x
+    gc.collect()
+    assert seen() is None
