@@ -12,7 +12,9 @@ import typer
 from opwright.cli.audit import audit_command
 from opwright.cli.bench import bench_command
 from opwright.cli.check import check_command
+from opwright.cli.eject import eject_command
 from opwright.cli.explain import explain_command
+from opwright.cli.new import new_command
 from opwright.cli.source import source_command
 from opwright.cli.terminal import say_refusal
 from opwright.errors import OpwrightError
@@ -31,6 +33,8 @@ app.command("audit")(audit_command)
 app.command("bench")(bench_command)
 app.command("explain")(explain_command)
 app.command("source")(source_command)
+app.command("eject")(eject_command)
+app.command("new")(new_command)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
