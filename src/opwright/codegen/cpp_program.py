@@ -16,6 +16,7 @@ from opwright.codegen.cpp_access import times
 from opwright.codegen.cpp_expression import CPP_TYPES, TORCH_TYPES
 from opwright.codegen.cpp_kernel import emit_functions, emit_launch
 from opwright.codegen.cpp_size import spell_condition, spell_size
+from opwright.codegen.cpp_used import used
 from opwright.errors import NoKernel
 from opwright.ir.call_traits import TAKES_ANY_STRIDES
 from opwright.ir.dtype import DType
@@ -126,7 +127,7 @@ class _Emitter:
             lines.append(f"made[{position}] = {f'row_major({moved})' if name in self.call_results else moved};")
         lines.append("return true;")
         head = f"static bool {self.program.name}(const Tensor* given, const Size* sizes, Tensor* made) {{"
-        return "\n".join([head, *(f"  {line}" for line in lines), "}"])
+        return "\n".join([head, *(f"  {line}" for line in used(lines)), "}"])
 
     def checked(self) -> Iterable[str]:
         """The beginning of a launcher: the inputs and sizes, or false if the Program was not written for them."""

@@ -1,0 +1,108 @@
+"""The Python side of an ejected project: an `autograd.Function` for each form, and the function that people call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from opwright.projects.function_class import FunctionClass, calls_otherwise, class_name, keeps_more
+from opwright.projects.kinds import Form
+from opwright.projects.parameters import Parameters, spelled
+from opwright.projects.wrapped import wrapped
+
+_INDENT = "    "
+_HEAD = '''"""{name} for PyTorch: kernels forward and backward, and the reference for what they are not written for.
+
+Kernels compute values and first derivatives. Second and higher derivatives, forward mode and `torch.func` come from the
+reference, in PyTorch's own operations, and so does whatever no kernel takes: right, and slower.
+"""
+
+import torch
+
+from {name} import kernels  # noqa: F401 - puts them at torch.ops.{name}
+from {name}.reference import {name} as reference
+
+
+class Declined(Exception):
+    """No kernel is written for these arguments."""'''
+_FILLED = '''def filled(derivatives, likes):
+    """Zeros, in one element of memory, for the derivatives that are None; `likes` are shapes and dtypes."""
+    return tuple(
+        torch.zeros((), dtype=dtype).expand(shape) if derivative is None else derivative
+        for derivative, (shape, dtype) in zip(derivatives, likes)
+    )'''
+_NUMBER = '''def number(value: float) -> torch.Tensor:
+    """A number as kernels take it."""
+    return torch.scalar_tensor(value, dtype=torch.float64)'''
+_IS_PLAIN = '''def _is_plain(*tensors: torch.Tensor | None) -> bool:
+    """Whether nobody has to see torch's own operations: a compiler, autocast, a tensor type with rules of its own."""
+    if torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu"):
+        return False
+    return all(type(tensor) in (torch.Tensor, torch.nn.Parameter, type(None)) for tensor in tensors)'''
+
+
+def function_module(name: str, forms: Sequence[Form], parameters: Parameters) -> str:
+    """Write the module.
+
+    Args:
+        name: The operator's, and the package's.
+        forms: What there are kernels for.
+        parameters: Those of the reference.
+    """
+    parts = [_HEAD.format(name=name)]
+    parts += ["\n".join(_composed(form, parameters)) for form in forms if calls_otherwise(form, parameters)]
+    parts += [_FILLED] if any(keeps_more(form) for form in forms) else []
+    parts += [_NUMBER] if any(form.derivation.plan.numbers for form in forms) else []
+    parts += [FunctionClass(name, form, parameters).text() for form in forms]
+    parts += ["\n".join(map(wrapped, _entry(name, forms, parameters))), _IS_PLAIN]
+    return "\n\n\n".join(parts) + "\n"
+
+
+def _composed(form: Form, parameters: Parameters) -> Iterator[str]:
+    inputs = ", ".join(parameters.names[position] for position in form.derivation.plan.tensors)
+    given = ", ".join(f"{key}={spelled(value)}" for key, value in form.constants.items())
+    yield f"def composed{form.suffix}({inputs}):"
+    yield f'{_INDENT}"""The reference{f" where {given}" if given else ", by position"}."""'
+    yield f"{_INDENT}return {parameters.call('reference', form.constants, {})}"
+
+
+def _entry(name: str, forms: Sequence[Form], parameters: Parameters) -> Iterator[str]:
+    """The function that people call."""
+    outputs = forms[0].derivation.plan.outputs
+    result = "torch.Tensor" if outputs == 1 else f"tuple[{', '.join(['torch.Tensor'] * outputs)}]"
+    told = sorted({key for form in forms for key in form.constants}, key=parameters.names.index)
+    yield f"def {name}({parameters.annotated()}) -> {result}:"
+    yield f'{_INDENT}"""Compute {name}; arguments, results and errors are those of the reference."""'
+    tensors = ", ".join(parameters.tensors)
+    yield f"{_INDENT}if not _is_plain({tensors}):"
+    yield f"{_INDENT * 2}return {parameters.call('reference', {}, {})}"
+    for form in forms:
+        yield from _attempt(name, form, parameters, told)
+    yield f"{_INDENT}return {parameters.call('reference', {}, {})}"
+
+
+def _attempt(name: str, form: Form, parameters: Parameters, told: Sequence[str]) -> Iterator[str]:
+    plan = form.derivation.plan
+    indent = _INDENT
+    conditions = [_condition(parameter, form) for parameter in told]
+    conditions += [f"type({parameters.names[position]}) is float" for position in plan.numbers]
+    conditions = [condition for condition in conditions if condition]
+    if conditions:
+        comment = "  # repr tells 1, 1.0 and True apart" if any("repr" in each for each in conditions) else ""
+        yield f"{indent}if {' and '.join(conditions)}:{comment}"
+        indent += _INDENT
+    inputs = ", ".join(parameters.names[position] for position in plan.tensors)
+    chosen = "" if not plan.saved.intermediates else "[0]" if plan.outputs == 1 else f"[:{plan.outputs}]"
+    yield f"{indent}try:"
+    yield f"{indent}{_INDENT}return {class_name(name, form)}.apply({inputs}){chosen}"
+    yield f"{indent}except Declined:"
+    yield f"{indent}{_INDENT}pass"
+
+
+def _condition(parameter: str, form: Form) -> str:
+    """Whether a parameter is what a form was written for."""
+    if parameter not in form.constants:
+        return f"{parameter} is not None"
+    value = form.constants[parameter]
+    if value is None or isinstance(value, bool):
+        return f"{parameter} is {value}"
+    return f'repr({parameter}) == "{value!r}"' if not isinstance(value, str) else f"{parameter} == {value!r}"
