@@ -5,10 +5,11 @@ from opwright.benchmark import bench
 from opwright.binding.opaque import opaque
 from opwright.checking import check
 from opwright.decorator import operator
+from opwright.deployment import build_wheel
 from opwright.nn import module
 from opwright.operator import Operator
 from opwright.samples import Sample, shapes
 from opwright.version import VERSION
 
-__all__ = ["Operator", "Sample", "audit", "bench", "check", "module", "opaque", "operator", "shapes"]
+__all__ = ["Operator", "Sample", "audit", "bench", "build_wheel", "check", "module", "opaque", "operator", "shapes"]
 __version__ = VERSION

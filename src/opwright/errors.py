@@ -113,5 +113,9 @@ class FileUnloadable(OpwrightError):
     """The user's file raises while it is imported."""
 
 
+class WheelUnsupported(OpwrightError):
+    """An operator, or what is asked of a wheel, that cannot be put into one."""
+
+
 class InternalError(Exception):
     """A bug in opwright: an invariant between its stages does not hold."""

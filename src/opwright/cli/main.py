@@ -11,6 +11,7 @@ import typer
 
 from opwright.cli.audit import audit_command
 from opwright.cli.bench import bench_command
+from opwright.cli.build import build_command
 from opwright.cli.check import check_command
 from opwright.cli.explain import explain_command
 from opwright.cli.source import source_command
@@ -31,6 +32,7 @@ app.command("audit")(audit_command)
 app.command("bench")(bench_command)
 app.command("explain")(explain_command)
 app.command("source")(source_command)
+app.command("build")(build_command)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

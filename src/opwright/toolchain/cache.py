@@ -1,6 +1,6 @@
 """The content-addressed cache of built libraries.
 
-    libraries/<key[:2]>/<key>/   <name>.cpp, <name>.so, stamp.json     an entry
+    libraries/<key[:2]>/<key>/   <name>.cpp, <name>.so, stamp.json     an entry; <name>.o for part of a library
     building/<key>.<random>/     an entry in the making
     failed/<key>/                what a compiler refused
     locks/<key>.lock             held while the entry is being made
@@ -45,7 +45,7 @@ class LibraryCache:
 
     def library(self, recipe: Recipe) -> Path:
         """Return where the library of a recipe is, or will be."""
-        return self._entry(recipe) / f"{recipe.source.name}.so"
+        return self._entry(recipe) / f"{recipe.source.name}{recipe.suffix}"
 
     def lock(self, recipe: Recipe) -> Path:
         """Return the lock file of a recipe."""
@@ -67,7 +67,7 @@ class LibraryCache:
 
     def install(self, recipe: Recipe, built: Path) -> None:
         """Turn a directory with a finished library into the entry of its recipe; the caller holds the lock."""
-        library_digest = digest((built / f"{recipe.source.name}.so").read_bytes())
+        library_digest = digest((built / f"{recipe.source.name}{recipe.suffix}").read_bytes())
         (built / "stamp.json").write_text(json.dumps(_stamp(recipe, library_digest), indent=2), encoding="utf-8")
         subdirectory(self.root, "libraries", recipe.key[:2])
         self._replace(self._entry(recipe), built)
