@@ -41,7 +41,7 @@ def build_command(
 
 
 def _operators(targets: list[str]) -> list[Operator]:
-    chosen = []
+    chosen: list[Operator] = []
     for operator in (each for target in targets for each in load_operators(target)):
         if not isinstance(operator, Operator):
             raise WheelUnsupported(f"{operator.name} is no operator of opwright, so no wheel can hold it")

@@ -18,7 +18,7 @@ _SEED = 0
 
 
 def refuse_unfaithful(text: str, operator: Operator, dtypes: Sequence[torch.dtype]) -> None:
-    """Run the text's function and the reference on the first sample in each dtype, and compare, bit by bit.
+    """Run the text's function and the reference on the first sample in each dtype, and compare.
 
     Raises:
         WheelUnsupported: If they give different results, or the text raises.
@@ -51,7 +51,9 @@ def _agree(carried: Callable[..., Any], reference: Callable[..., Any], sample: A
 
 def _same(first: Any, second: Any) -> bool:
     if isinstance(first, torch.Tensor):
-        return first.dtype == second.dtype and torch.allclose(first, second, rtol=0, atol=0, equal_nan=True)
+        # Not bit by bit: an operator that the reference calls runs a kernel there, and its reference here.
+        tolerance = {"rtol": 1e-2, "atol": 1e-2} if first.dtype.itemsize == 2 else {"rtol": 1e-4, "atol": 1e-5}
+        return first.dtype == second.dtype and torch.allclose(first, second, equal_nan=True, **tolerance)
     return bool(first == second)
 
 

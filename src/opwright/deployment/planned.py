@@ -77,10 +77,10 @@ def plan_operator(operator: Operator, package: str, dtypes: Sequence[torch.dtype
     signature = read_signature(operator.reference)
     if signature.schema is None or not signature.is_flat:
         raise _unsupported(operator, "takes or returns a structure that no schema of torch spells")
-    variants: dict[str, PlannedVariant] = {}
+    variants: dict[Any, PlannedVariant] = {}
     for args in _calls(operator, signature, dtypes):
         for variant in _variants(operator, signature, args):
-            variants.setdefault(variant.plan.forward.name, variant)
+            variants.setdefault(tuple(source.name for source in variant.plan.sources), variant)
     outputs = {variant.plan.outputs for variant in variants.values()}
     if len(outputs) != 1:
         raise _unsupported(operator, "returns another number of tensors for one sample than for the next")

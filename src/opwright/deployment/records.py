@@ -34,7 +34,7 @@ def _variant_record(variant: PlannedVariant) -> dict[str, Any]:
         "tangents": plan.tangents,
         "gradients": plan.gradients,
         "arguments": saved.arguments,
-        "contributing": saved.contributing,
+        "contributing": [position for position in saved.contributing if position not in plan.numbers],
         "kept": (*saved.outputs, *intermediates),
         "sizes": saved.sizes,
         "is_random": plan.is_random,

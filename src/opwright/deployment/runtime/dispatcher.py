@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from opwright.binding.environment import are_abstract, is_recorded
 from opwright.deployment.runtime.packaged import PackagedOperator
 
 # Every kind of dense tensor has its own key, which goes before the catch-all of the library.
@@ -69,10 +70,11 @@ def _register_gradients(operator: PackagedOperator, library: torch.library.Libra
 
 
 def _gradients_with_autograd(operator: PackagedOperator, serve: Callable[..., Any]) -> Callable[..., Any]:
-    """One operation where nothing is recorded, which a compiler can look at; else the reference's."""
+    """As one operation where a compiler looks and no gradients of gradients are recorded."""
 
     def served(*given: Any) -> Any:
-        if torch.is_grad_enabled() and any(isinstance(g, torch.Tensor) and g.requires_grad for g in given):
+        twice = torch.is_grad_enabled() and any(isinstance(g, torch.Tensor) and g.requires_grad for g in given)
+        if twice or not (is_recorded() or are_abstract(given)):
             return serve(*given)
         with torch._C._AutoDispatchBelowAutograd():
             return operator.gradients_overload(*given)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from opwright.binding.environment import is_transformed
+from opwright.binding.environment import is_transformed, recording
 
 
 def gradients_by_reference(
@@ -26,11 +26,16 @@ def gradients_by_reference(
         incoming: These gradients.
         wanted: Positions of the arguments whose gradients are asked for.
     """
+    if torch.is_inference_mode_enabled():
+        with torch.inference_mode(False), torch.no_grad():
+            normal = [_outside_inference(value) for value in (*arguments, *incoming)]
+            given, flowing_in = normal[: len(arguments)], normal[len(arguments) :]
+            return gradients_by_reference(reference, given, tangents, flowing_in, wanted)
     given = list(arguments)
     if is_transformed():
         return _pulled_back(reference, given, tangents, incoming, wanted)
     create_graph = torch.is_grad_enabled()
-    with torch.enable_grad():
+    with recording():
         for position in wanted:
             # An alias: what an argument does through another one, or given twice, is the caller's to add up.
             alias = torch.ops.aten.alias(given[position])
@@ -69,6 +74,11 @@ def _pulled_back(
     _, pull, *_ = torch.func.vjp(of_sources, *[given[position] for position in wanted])
     gradients: tuple[torch.Tensor, ...] = pull(list(incoming))
     return gradients
+
+
+def _outside_inference(value: Any) -> Any:
+    """A tensor of inference mode cannot be differentiated; a copy can."""
+    return value.clone() if isinstance(value, torch.Tensor) and value.is_inference() else value
 
 
 def _listed(returned: Any) -> Sequence[torch.Tensor]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -20,6 +20,8 @@ from opwright.binding.environment import (
 from opwright.deployment.runtime.autograd import Declined, KernelNode, WholeNode
 from opwright.deployment.runtime.gradients import gradients_by_reference
 from opwright.deployment.runtime.variant import Variant
+
+Rung = Literal["cpp", "composed"]
 
 
 class PackagedOperator:
@@ -41,7 +43,7 @@ class PackagedOperator:
         self.name = name
         self.reference = reference
         self.variants = tuple(variants)
-        self.last_rung: str | None = None
+        self.last_rung: Rung | None = None
         self.overload: Any = None
         self.gradients_overload: Any = None
         self._signature = inspect.signature(reference)
@@ -69,7 +71,8 @@ class PackagedOperator:
         """Run the operator; see the reference for arguments, results and errors."""
         if is_compiling_or_exporting():
             return (self.overload or self.reference)(*args, **kwargs)
-        return self._serve(self.bind(args, kwargs))
+        made, self.last_rung = self._serve(self.bind(args, kwargs))
+        return made
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Order arguments by parameter and fill in defaults."""
@@ -85,14 +88,11 @@ class PackagedOperator:
         count = len(arguments) - len(self._by_keyword)
         return function(*arguments[:count], **dict(zip(self._by_keyword, arguments[count:], strict=True)))
 
-    def _serve_reference(self, arguments: Sequence[Any]) -> Any:
-        self.last_rung = "composed"
-        return self.run_reference(*arguments)
-
-    def _serve(self, arguments: Sequence[Any]) -> Any:
+    def _serve(self, arguments: Sequence[Any]) -> tuple[Any, Rung]:
+        """The result of a call, and what served it."""
         if not _may_use_kernels(arguments):
             whole = self.overload is not None and are_abstract(arguments) and not is_transformed()
-            return self._call(self.overload, arguments) if whole else self._serve_reference(arguments)
+            return self._call(self.overload if whole else self.reference, arguments), "composed"
         wanted = _recorded(arguments)
         if not wanted:
             return self._serve_forward(arguments)
@@ -100,17 +100,15 @@ class PackagedOperator:
         try:
             made = KernelNode.apply(self, fitting, *arguments)  # type: ignore[no-untyped-call]
         except Declined:
-            return self._serve_reference(arguments)
-        self.last_rung = "cpp"
-        return made
+            return self.run_reference(*arguments), "composed"
+        return made, "cpp"
 
-    def _serve_forward(self, arguments: Sequence[Any]) -> Any:
+    def _serve_forward(self, arguments: Sequence[Any]) -> tuple[Any, Rung]:
         for variant in self._plain:
             made = variant.run(arguments)
             if made is not None:
-                self.last_rung = "cpp"
-                return made[0] if variant.outputs == 1 else made[: variant.outputs]
-        return self._serve_reference(arguments)
+                return made[0] if variant.outputs == 1 else made[: variant.outputs], "cpp"
+        return self.run_reference(*arguments), "composed"
 
     # -- at the dispatcher -----------------------------------------------------------------------------------------
 
@@ -118,20 +116,25 @@ class PackagedOperator:
         """Serve a call at the dispatcher: as one recorded operation where a compiler or an exporter looks."""
         arguments = self.bind(args, kwargs)
         if not (is_recorded() or are_abstract(arguments)) or is_transformed():
-            return self._serve(arguments)
+            return self._owned(*self._serve(arguments))
         wanted = _recorded(arguments)
         if not wanted:
             return self.call_whole(*arguments)
         if self.gradients_overload is None or not wanted <= set(self.differentiable):
-            return self.run_reference(*arguments)
+            return _row_major(self.run_reference(*arguments))
         return WholeNode.apply(self, *arguments)  # type: ignore[no-untyped-call]
 
     def serve_below_autograd(self, *args: Any, **kwargs: Any) -> Any:
-        """Serve a call that records no gradients; its results own their memory, row by row."""
+        """Serve a call that records no gradients."""
         arguments = self.bind(args, kwargs)
-        serve = self._serve_forward if _may_use_kernels(arguments) else self._serve_reference
-        made = serve(arguments)
-        return made if self.last_rung == "cpp" else _row_major(made)
+        if _may_use_kernels(arguments):
+            return self._owned(*self._serve_forward(arguments))
+        return self._owned(self.run_reference(*arguments), "composed")
+
+    def _owned(self, made: Any, rung: Rung) -> Any:
+        """Results as the dispatcher is promised them: row by row in memory of their own, which kernels give anyway."""
+        self.last_rung = rung
+        return made if rung == "cpp" else _row_major(made)
 
     def serve_gradients(self, *given: Any) -> tuple[torch.Tensor, ...]:
         """The gradients of the arguments at `differentiable`, from arguments and incoming gradients."""
@@ -143,7 +146,8 @@ class PackagedOperator:
                 found = _gradients_by_kernels(variant, arguments, incoming)
                 if found is not None:
                     return found
-        return gradients_by_reference(self.run_reference, arguments, self.tangents, incoming, self.differentiable)
+        found = gradients_by_reference(self.run_reference, arguments, self.tangents, incoming, self.differentiable)
+        return tuple(map(_row_major, found))
 
     def call_whole(self, *arguments: Any) -> Any:
         """Run the operation at the dispatcher, below autograd."""

@@ -29,7 +29,7 @@ class Variant:
         tangents: Positions of the outputs that have an incoming gradient.
         gradients: For each result of `backward`, the position of its argument.
         arguments: Positions of the arguments that `backward` reads.
-        contributing: Positions of the arguments that the gradients depend on.
+        contributing: Positions of the tensors that the gradients depend on.
         kept: Positions, in what `forward` gives, of what `backward` reads besides.
         sizes: Sizes that `backward` is given as numbers: (argument, dimension).
         is_random: Whether it draws random numbers.

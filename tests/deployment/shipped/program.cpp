@@ -28,7 +28,7 @@ void expect_refusal(const char* what, Call call) {
 int main(int, char** arguments) {
   if (!dlopen(arguments[1], RTLD_NOW)) return std::cerr << dlerror() << "\n", 1;
   const auto cell = find<Cell>("shipped_operators::cell");
-  const auto scale = find<Scale>("shipped_operators::scale");
+  const auto scale = find<Scale>("shipped_scale::scale");
   const at::Tensor gates = at::randn({4, 9}), old_cell = at::randn({4, 3});
 
   const auto [hidden, state] = cell.call(gates, old_cell);
