@@ -104,6 +104,10 @@ def same(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 VECTORS = opwright.shapes("A", A=3)
 
 
+def single(x: torch.Tensor) -> tuple[torch.Tensor]:
+    return (torch.sin(x),)
+
+
 def operator(function=plain, samples=VECTORS, **options):
     return opwright.operator(samples=samples, **options)(function)
 
@@ -123,6 +127,7 @@ def pairs(device, dtype):
         ([operator(name="other::library")], {}, "an operator of a wheel cannot be called library"),
         ([operator(changing, mutates=("x",))], {}, "opwright::changing changes its arguments"),
         ([operator(listed, pairs)], {}, "opwright::listed takes or returns a structure"),
+        ([operator(single)], {}, "opwright::single returns a tuple of one tensor"),
         ([operator(same)], {}, "opwright::same returns something else than tensors that it computes"),
     ],
 )

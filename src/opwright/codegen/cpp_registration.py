@@ -175,7 +175,11 @@ def _attempt(
         for position in kernel.tensors
     )
     run = f'run("{namespace}::{kernel.name}", {{{operands}}}, {kernel.made}, stack, {operator.outputs})'
-    yield f"if ({' && '.join([*conditions, run])}) return;"
+    tests = "".join(f"{condition} && " for condition in conditions).rstrip()
+    yield f"if ({tests}" if tests else f"if ({run})"
+    if tests:
+        yield f"    {run})"
+    yield "  return;"
 
 
 def _literal(value: Constant) -> str:
@@ -189,6 +193,8 @@ def _register(operator: PackagedOperator) -> str:
     return "\n".join(
         [
             f"static const Operator {name}_registration(",
-            f'    "{operator.namespace}", {json.dumps(operator.schema)}, "{name}", {name}_on_stack);',
+            f'    "{operator.namespace}",',
+            f"    {json.dumps(operator.schema)},",
+            f'    "{name}", {name}_on_stack);',
         ]
     )

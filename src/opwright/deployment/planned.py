@@ -112,6 +112,8 @@ def _variants(operator: Operator, signature: Signature, args: Sequence[Any]) -> 
             raise _unsupported(operator, "changes its arguments, and operators of a wheel change none yet") from None
         if not plan.result.is_plain:
             raise _unsupported(operator, "returns something else than tensors that it computes, each once")
+        if plan.outputs == 1 and not plan.result.is_bare:
+            raise _unsupported(operator, "returns a tuple of one tensor, which no schema of torch spells")
         constants = {
             position: value
             for position, value in enumerate(args)

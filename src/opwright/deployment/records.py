@@ -44,9 +44,9 @@ def _variant_record(variant: PlannedVariant) -> dict[str, Any]:
 
 
 def _gradients_schema(planned: PlannedOperator) -> str | None:
-    """The operation (arguments…, incoming gradients…) → gradients; None if no variant has any, or they differ in it."""
+    """The operation (arguments…, incoming gradients…) → gradients; None if there are none, or there are several."""
     plans = [variant.plan for variant in planned.variants if variant.plan.backward is not None]
-    if len({(plan.gradients, plan.tangents) for plan in plans}) != 1:
+    if len({(plan.gradients, plan.tangents) for plan in plans}) != 1 or any(plan.is_random for plan in plans):
         return None
     arguments = [f"{parameter.type} {parameter.name}" for parameter in planned.signature.parameters]
     incoming = [f"Tensor incoming_{position}" for position in plans[0].tangents]

@@ -33,8 +33,8 @@ _V3 = ("avx2", "fma", "bmi", "bmi2")
 _V4 = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 _LEVELS: Mapping[str, tuple[CpuLevel, ...]] = {
     "x86_64": (
-        CpuLevel("x86-64-v4", ("-march=x86-64-v4",), (*_V3, *_V4), "avx512"),
-        CpuLevel("x86-64-v3", ("-march=x86-64-v3",), _V3, "avx2"),
+        CpuLevel("x86-64-v4", ("-march=x86-64-v4",), (*_V2, *_V3, *_V4), "avx512"),
+        CpuLevel("x86-64-v3", ("-march=x86-64-v3",), (*_V2, *_V3), "avx2"),
         CpuLevel("x86-64-v2", ("-march=x86-64-v2",), _V2),
     ),
     "aarch64": (CpuLevel("armv8-a", ("-march=armv8-a",)),),

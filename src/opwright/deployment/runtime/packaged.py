@@ -17,6 +17,7 @@ from opwright.binding.environment import (
     is_recorded,
     is_transformed,
 )
+from opwright.binding.redraw import noting_draws
 from opwright.deployment.runtime.autograd import Declined, KernelNode, WholeNode
 from opwright.deployment.runtime.gradients import gradients_by_reference
 from opwright.deployment.runtime.variant import Variant
@@ -61,6 +62,11 @@ class PackagedOperator:
         return tuple(sorted({position for variant in self._recording for position in variant.gradients}))
 
     @property
+    def is_random(self) -> bool:
+        """Whether it draws random numbers; compilers then see what it does, as they keep track of these."""
+        return any(variant.is_random for variant in self.variants)
+
+    @property
     def tangents(self) -> tuple[int, ...]:
         """Positions of the outputs that have incoming gradients."""
         return self._recording[0].tangents if self._recording else ()
@@ -70,7 +76,7 @@ class PackagedOperator:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the operator; see the reference for arguments, results and errors."""
         if is_compiling_or_exporting():
-            return (self.overload or self.reference)(*args, **kwargs)
+            return (self.reference if self.overload is None or self.is_random else self.overload)(*args, **kwargs)
         made, self.last_rung = self._serve(self.bind(args, kwargs))
         return made
 
@@ -118,10 +124,10 @@ class PackagedOperator:
         if not (is_recorded() or are_abstract(arguments)) or is_transformed():
             return self._owned(*self._serve(arguments))
         wanted = _recorded(arguments)
+        if self.is_random or (wanted and self.gradients_overload is None) or not wanted <= set(self.differentiable):
+            return _row_major(self.run_reference(*arguments))
         if not wanted:
             return self.call_whole(*arguments)
-        if self.gradients_overload is None or not wanted <= set(self.differentiable):
-            return _row_major(self.run_reference(*arguments))
         return WholeNode.apply(self, *arguments)  # type: ignore[no-untyped-call]
 
     def serve_below_autograd(self, *args: Any, **kwargs: Any) -> Any:
@@ -146,8 +152,13 @@ class PackagedOperator:
                 found = _gradients_by_kernels(variant, arguments, incoming)
                 if found is not None:
                     return found
-        found = gradients_by_reference(self.run_reference, arguments, self.tangents, incoming, self.differentiable)
-        return tuple(map(_row_major, found))
+        by_reference = functools.partial(
+            gradients_by_reference, self.run_reference, arguments, self.tangents, incoming, self.differentiable
+        )
+        gradients, drawn = noting_draws(by_reference)
+        if drawn is not None:
+            raise RuntimeError(f"{self.name} draws random numbers here, and its gradients would draw others")
+        return tuple(map(_row_major, gradients))
 
     def call_whole(self, *arguments: Any) -> Any:
         """Run the operation at the dispatcher, below autograd."""

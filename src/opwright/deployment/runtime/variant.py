@@ -110,7 +110,7 @@ class Variant:
 
     def _fits(self, arguments: Sequence[Any]) -> bool:
         return (
-            all((type(arguments[p]).__name__, repr(arguments[p])) == value for p, value in self.constants.items())
+            all(_is_written(arguments[position], *value) for position, value in self.constants.items())
             and all(type(arguments[p]) is float and abs(arguments[p]) < _MOST for p in self.numbers)
             and all(guard.holds(arguments[p]) for p, guard in self.number_guards)
             and (not self.needs_row_major or self._lie_as_needed(arguments))
@@ -121,6 +121,11 @@ class Variant:
         if not all(tensor.is_contiguous() for tensor in tensors):
             return False
         return not self.needs_whole_memory or all(map(_is_whole_memory, tensors))
+
+
+def _is_written(argument: Any, kind: str, text: str) -> bool:
+    """Whether a constant has this type and spelling, which tells 1 from True and 0.0 from -0.0."""
+    return type(argument).__name__ == kind and repr(argument) == text
 
 
 def _as_tensor(argument: Any) -> Any:

@@ -14,6 +14,7 @@
 
 extern "C" {
 bool aoti_torch_grad_mode_is_enabled();
+uint64_t aoti_torch_abi_version();
 }
 
 #define OPWRIGHT_VISIBLE __attribute__((visibility("default")))
@@ -32,6 +33,10 @@ struct Level {
 class Kernels {
  public:
   Kernels(std::initializer_list<Level> levels) {
+    if (aoti_torch_abi_version() < torch_target) {
+      failure_ = "this torch is older than they are made for";
+      return;
+    }
     for (const Level& level : levels) {
       if (!level.fits || !is_allowed(level.capability)) continue;
       const std::string path = folder() + level.name + ".so";
