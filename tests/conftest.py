@@ -9,6 +9,9 @@ _WORKER = "PYTEST_XDIST_WORKER"
 
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="write what is emitted over the expected files")
+    parser.addoption(
+        "--other-python", action="append", default=[], help="a Python with another torch, to try wheels on"
+    )
 
 
 def pytest_configure():

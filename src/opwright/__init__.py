@@ -5,6 +5,7 @@ from opwright.benchmark import bench
 from opwright.binding.opaque import opaque
 from opwright.checking import check
 from opwright.decorator import operator
+from opwright.deployment import build_wheel
 from opwright.extensions import load, load_inline
 from opwright.nn import module
 from opwright.operator import Operator
@@ -16,6 +17,7 @@ __all__ = [
     "Sample",
     "audit",
     "bench",
+    "build_wheel",
     "check",
     "load",
     "load_inline",

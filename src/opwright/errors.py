@@ -145,5 +145,9 @@ class ProjectNameUnusable(OpwrightError):
     """A project is to be called what no Python package can, or should."""
 
 
+class WheelUnsupported(OpwrightError):
+    """An operator, or what is asked of a wheel, that cannot be put into one."""
+
+
 class InternalError(Exception):
     """A bug in opwright: an invariant between its stages does not hold."""

@@ -55,6 +55,7 @@ class Operator(Conveniences):
         name: Its name at the dispatcher, "namespace::name".
         reference: The function as written: the rung "composed".
         samples: Makes example arguments for a device and dtype; None if none were given.
+        save: What the backward pass may keep.
         inline: Whether compilers and exporters see the operations of the reference, and not the operator as one.
     """
 
@@ -76,7 +77,7 @@ class Operator(Conveniences):
         self.reference = reference
         self.samples = samples
         self.inline = inline
-        self._save = save
+        self.save = save
         self._signature = signature or read_signature(reference)
         self._settings = settings or Settings.from_environment()
         self._positional = self._signature.positional(reference)
@@ -125,7 +126,7 @@ class Operator(Conveniences):
         )
 
     def _make_relative(self, reference: Callable[..., Any], **options: Any) -> Operator:
-        return Operator(reference, save=self._save, settings=self._settings, inline=self.inline, **options)
+        return Operator(reference, save=self.save, settings=self._settings, inline=self.inline, **options)
 
     @property
     def server(self) -> Server:
@@ -149,13 +150,13 @@ class Operator(Conveniences):
     def _fingerprint(self) -> str | None:
         """What variants are recorded under; asked late, when what the reference calls has been defined too."""
         digest = fingerprint(self.reference)
-        return digest and f"{digest} {self.name} {self._save}"
+        return digest and f"{digest} {self.name} {self.save}"
 
     def _derive(self, args: Sequence[Any], recording: bool) -> Derivation:
         from opwright.stages import derive  # imports sympy (0.3 s), which a process that only finds kernels never needs
 
         specs = describe(self._names, args, gradients=recording, numbers=numbers_in(args))
-        derivation = guarded(self._positional, lambda: derive(self._positional, specs, self._short_name, self._save))
+        derivation = guarded(self._positional, lambda: derive(self._positional, specs, self._short_name, self.save))
         self._check_outputs(derivation.plan)
         return derivation
 
@@ -311,8 +312,7 @@ class Operator(Conveniences):
             raise RungMissing(f"there is no rung '{rung}'", hint=f"the rungs are {', '.join(RUNGS)}")
         if not found.available:
             raise RungMissing(f"{self._short_name} has no rung '{rung}' here: {found.reason}")
-        serve = {"composed": self._serve_reference, "function": self._serve_function, "cpp": self._serve_cpp}
-        return serve[rung]
+        return {"composed": self._serve_reference, "function": self._serve_function, "cpp": self._serve_cpp}[rung]
 
     def _serve_reference(self, *args: Any, **kwargs: Any) -> Any:
         return self._server.serve_by_reference(self._signature.bind(args, kwargs))

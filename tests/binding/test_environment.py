@@ -6,7 +6,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import forward_ad
 from torch.overrides import TorchFunctionMode
 
-from opwright.binding.environment import are_plain, is_quiet
+from opwright.binding.environment import are_plain, is_quiet, recording
 
 
 class Function(TorchFunctionMode):
@@ -65,3 +65,13 @@ def test_a_transform_is_heard(transform):
 )
 def test_only_tensors_of_torch_itself_are_plain(value, plain):
     assert are_plain([torch.ones(1), value]) is plain
+
+
+@pytest.mark.parametrize("state", [torch.no_grad, torch._C._AutoDispatchBelowAutograd])
+def test_gradients_are_recorded_where_nothing_else_records_them(state):
+    x = torch.ones(2, requires_grad=True)
+    with state():
+        assert not (x * 2).requires_grad
+        with recording():
+            assert (x * 2).requires_grad
+        assert not (x * 2).requires_grad

@@ -127,6 +127,21 @@ def test_a_dtype_that_torch_does_not_have_is_a_usage_error(write_file, run):
     assert "'float12' is not a dtype of torch" in err
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "there is nothing to build but wheels yet; add --wheel"),
+        (("--wheel", "--dtype", "float12"), "'float12' is not a dtype of torch"),
+        (("--wheel",), "error: scale is no operator of opwright, so no wheel can hold it"),
+    ],
+)
+def test_what_cannot_be_built_ends_with_two(write_file, run, tmp_path, options, message):
+    code, out, err = run("build", write_file(RIGHT), "--to", str(tmp_path / "dist"), *options)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert not (tmp_path / "dist").exists()
+
+
 def test_python_m_opwright_is_the_command_line():
     ended = subprocess.run(
         [sys.executable, "-m", "opwright", "check", "nowhere.py"], capture_output=True, text=True, check=False

@@ -7,7 +7,8 @@ about 0.03 µs, and tests/binding/test_environment.py asks every one of them on 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -50,6 +51,13 @@ def is_recorded() -> bool:
 def is_transformed() -> bool:
     """Whether a function transform or a level of forward-mode AD is under way."""
     return bool(_function_transforms() or forward_ad._current_level >= 0)
+
+
+@contextmanager
+def recording() -> Iterator[None]:
+    """Record gradients, also where a call has come in below autograd, which then records none in silence."""
+    with torch._C._SetExcludeDispatchKeyGuard(torch._C.DispatchKey.AutogradFunctionality, False), torch.enable_grad():
+        yield
 
 
 def are_abstract(tensors: Iterable[object]) -> bool:

@@ -11,6 +11,7 @@ import typer
 
 from opwright.cli.audit import audit_command
 from opwright.cli.bench import bench_command
+from opwright.cli.build import build_command
 from opwright.cli.check import check_command
 from opwright.cli.doctor import doctor_command
 from opwright.cli.eject import eject_command
@@ -37,6 +38,7 @@ app.command("source")(source_command)
 app.command("doctor")(doctor_command)
 app.command("eject")(eject_command)
 app.command("new")(new_command)
+app.command("build")(build_command)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

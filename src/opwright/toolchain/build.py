@@ -9,7 +9,7 @@ from pathlib import Path
 from opwright.errors import BuildFailed
 from opwright.settings import Settings
 from opwright.toolchain.cache import LibraryCache
-from opwright.toolchain.compiler import find_compiler
+from opwright.toolchain.compiler import Compiler, find_compiler
 from opwright.toolchain.directory import refusing_os_errors
 from opwright.toolchain.jobs import Job, Outcome, run_side_by_side
 from opwright.toolchain.locks import hold
@@ -46,25 +46,31 @@ def build(sources: Sequence[Source], settings: Settings, *, timeout_s: float = C
     recipes = tuple(kernel_recipe(source, compiler, headers) for source in sources)
     missing = tuple({recipe.key: recipe for recipe in recipes if not cache.holds(recipe)}.values())
     if missing:
-        stub = torch_stub_recipe(compiler)
-        with refusing_os_errors(cache.root):
-            cache.sweep()
-            _make((stub,), (), cache, timeout_s, Notice(wanted=False))
-            arguments = (f"-I{INCLUDE_DIRECTORY}", *_link_against(cache.library(stub)))
-            _make(missing, arguments, cache, timeout_s, Notice(wanted=settings.notify))
+        arguments = (f"-I{INCLUDE_DIRECTORY}", *link_against_torch(compiler, cache, timeout_s))
+        build_recipes(missing, arguments, cache, timeout_s, Notice(wanted=settings.notify))
     return tuple(cache.library(recipe) for recipe in recipes)
 
 
 def build_recipe(recipe: Recipe, arguments: tuple[str, ...], cache: LibraryCache, timeout_s: float) -> None:
     """Build one recipe with further arguments, saying nothing, unless another process does it meanwhile."""
+    build_recipes((recipe,), arguments, cache, timeout_s, Notice(wanted=False))
+
+
+def build_recipes(
+    recipes: Sequence[Recipe], arguments: tuple[str, ...], cache: LibraryCache, timeout_s: float, notice: Notice
+) -> None:
+    """Build different recipes with further arguments, unless another process does it meanwhile."""
     with refusing_os_errors(cache.root):
         cache.sweep()
-        _make((recipe,), arguments, cache, timeout_s, Notice(wanted=False))
+        _make(recipes, arguments, cache, timeout_s, notice)
 
 
-def _link_against(library: Path) -> tuple[str, ...]:
-    """Need a library for its name alone, and the standard ones that follow only if they are used."""
-    return "-Wl,--no-as-needed", str(library), "-Wl,--as-needed"
+def link_against_torch(compiler: Compiler, cache: LibraryCache, timeout_s: float) -> tuple[str, ...]:
+    """Need libtorch_cpu.so for its name alone, and the standard libraries that follow only if they are used."""
+    stub = torch_stub_recipe(compiler)
+    if not cache.holds(stub):
+        build_recipes((stub,), (), cache, timeout_s, Notice(wanted=False))
+    return "-Wl,--no-as-needed", str(cache.library(stub)), "-Wl,--as-needed"
 
 
 def _make(
@@ -97,7 +103,7 @@ def _title(recipes: Sequence[Recipe]) -> str:
 
 def _command(recipe: Recipe, arguments: tuple[str, ...]) -> tuple[str, ...]:
     name = recipe.source.name
-    return (*recipe.command, f"{name}.cpp", "-o", f"{name}.so", *arguments)
+    return (*recipe.command, f"{name}.cpp", "-o", f"{name}{recipe.suffix}", *arguments)
 
 
 def _failure(job: Job, outcome: Outcome, kept: Path) -> BuildFailed:

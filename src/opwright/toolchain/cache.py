@@ -1,6 +1,6 @@
 """The content-addressed cache of built libraries.
 
-    libraries/<key[:2]>/<key>/   its papers, its product, stamp.json   an entry, such as <name>.cpp and <name>.so
+    libraries/<key[:2]>/<key>/   its papers, its product, stamp.json   an entry: <name>.cpp and <name>.so, or <name>.o
     building/<key>.<random>/     an entry in the making
     failed/<key>/                what a compiler refused
     locks/<key>.lock             held while the entry is being made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,17 +34,19 @@ class Recipe:
         command: The compiler and its flags, without the names of files.
         facts: All that the result depends on, fit for JSON.
         key: The digest of the facts: where the library is kept.
+        suffix: How the name of what is made ends: ".so" for a library, ".o" for a part of one.
     """
 
     source: Source
     command: tuple[str, ...]
     facts: Mapping[str, Any]
     key: str
+    suffix: str = ".so"
 
     @property
     def product(self) -> str:
-        """The name of the library."""
-        return f"{self.source.name}.so"
+        """The name of what is made."""
+        return f"{self.source.name}{self.suffix}"
 
     @property
     def papers(self) -> Mapping[str, str]:
@@ -55,6 +57,11 @@ class Recipe:
 def kernel_recipe(source: Source, compiler: Compiler, headers: Mapping[str, str]) -> Recipe:
     """Say how to make a kernel library, given the digests of the headers that it may include."""
     return recipe(source, compiler, (*compiler.flags, "-shared"), headers)
+
+
+def object_recipe(source: Source, compiler: Compiler, flags: tuple[str, ...], headers: Mapping[str, str]) -> Recipe:
+    """Say how to make a part of a library, with flags of one's own."""
+    return replace(recipe(source, compiler, (*flags, "-c"), headers), suffix=".o")
 
 
 def torch_stub_recipe(compiler: Compiler) -> Recipe:

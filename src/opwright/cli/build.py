@@ -1,0 +1,60 @@
+"""opwright build: put operators into a wheel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from opwright.cli.arguments import AsJson, dtype_named
+from opwright.cli.load import load_operators
+from opwright.cli.terminal import write_json, write_text
+from opwright.deployment import Wheel, build_wheel
+from opwright.errors import WheelUnsupported
+from opwright.operator import Operator
+
+_DTYPES = ["float32"]
+
+
+def build_command(
+    targets: Annotated[
+        list[str], typer.Argument(metavar="FILE[:OPERATOR]…", help="Python files, or operators in them.")
+    ],
+    wheel: Annotated[bool, typer.Option("--wheel", help="Make a wheel, the only thing to make yet.")] = False,
+    to: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("dist"),
+    name: Annotated[str | None, typer.Option(help="What installers call it.")] = None,
+    version: Annotated[str, typer.Option(help="Its version.")] = "0.1.0",
+    dtype: Annotated[list[str], typer.Option(help="A dtype to build for; may be given again.")] = _DTYPES,
+    cuda: Annotated[bool, typer.Option("--cuda", help="Add kernels for CUDA.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Build operators ahead of time, to run where neither opwright nor a compiler is."""
+    if not wheel:
+        raise typer.BadParameter("there is nothing to build but wheels yet; add --wheel")
+    dtypes = [dtype_named(each) for each in dtype]
+    made = build_wheel(_operators(targets), to, name=name, version=version, dtypes=dtypes, cuda=cuda)
+    if as_json:
+        write_json(made.to_json())
+    else:
+        write_text(_described(made))
+
+
+def _operators(targets: list[str]) -> list[Operator]:
+    chosen: list[Operator] = []
+    for operator in (each for target in targets for each in load_operators(target)):
+        if not isinstance(operator, Operator):
+            raise WheelUnsupported(f"{operator.name} is no operator of opwright, so no wheel can hold it")
+        chosen.append(operator)
+    return chosen
+
+
+def _described(made: Wheel) -> str:
+    return "\n".join(
+        [
+            str(made.path),
+            f"  operators  {', '.join(made.operators)}",
+            f"  kernels    {made.kernels}, each for {', '.join(made.levels)}",
+            f"  size       {made.size_bytes / 1024:.0f} KiB",
+        ]
+    )

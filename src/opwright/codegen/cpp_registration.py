@@ -1,0 +1,200 @@
+"""Operators of a package as one C++ source: their names at the dispatcher, and what answers where there is no Python.
+
+In a program of C++ an operator runs the first kernel that takes the call. It refuses what no kernel takes, and what it
+would get wrong without a word: gradients and tangents, which the stable interface has no way to record. Where Python
+is, the runtime of the package answers instead; it knows the reference.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from opwright.version import VERSION
+
+Constant = float | int | bool
+
+
+@dataclass(frozen=True, slots=True)
+class PackagedKernel:
+    """A kernel that an operator may run.
+
+    Attributes:
+        name: What it is registered as.
+        tensors: Positions of the arguments that it takes, in its order.
+        numbers: Those among them that are Python floats, which it takes as tensors.
+        constants: By position, the values that it was written for.
+        bounds: Conditions on a number that it was written for: `(position, sign, relation, bound)`.
+        made: How many tensors it gives.
+        needs_row_major: Whether it takes only tensors that lie row by row.
+    """
+
+    name: str
+    tensors: tuple[int, ...]
+    numbers: tuple[int, ...]
+    constants: Mapping[int, Constant]
+    bounds: tuple[tuple[int, int, str, float], ...]
+    made: int
+    needs_row_major: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PackagedOperator:
+    """An operator of a package.
+
+    Attributes:
+        name: "namespace::name".
+        parameters: Its parameters as a schema spells them.
+        types: Of every parameter its type in the schema.
+        outputs: How many tensors it returns.
+        kernels: To be tried in this order.
+    """
+
+    name: str
+    parameters: str
+    types: tuple[str, ...]
+    outputs: int
+    kernels: tuple[PackagedKernel, ...]
+
+    @property
+    def schema(self) -> str:
+        """Its schema, without the namespace."""
+        returns = "Tensor" if self.outputs == 1 else f"({', '.join(['Tensor'] * self.outputs)})"
+        return f"{self.short_name}({self.parameters}) -> {returns}"
+
+    @property
+    def namespace(self) -> str:
+        """What stands before the "::"."""
+        return self.name.split("::")[0]
+
+    @property
+    def short_name(self) -> str:
+        """What stands behind it."""
+        return self.name.split("::")[1]
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorLevel:
+    """Kernels for a kind of processors: the name of their library, what to ask of the processor, and of torch."""
+
+    name: str
+    features: tuple[str, ...]
+    capability: str
+
+
+_TAKEN = {"Tensor": "take({})", "float": "number({})", "int": "Size({})", "bool": "bool({})"}
+_TYPES = {"float": "double", "int": "Size", "bool": "bool"}
+
+
+def emit_registration(namespace: str, operators: Sequence[PackagedOperator], levels: Sequence[ProcessorLevel]) -> str:
+    """Write the source.
+
+    Args:
+        namespace: Where the kernels are registered.
+        operators: What is in the package.
+        levels: The kernels there are, the best first.
+    """
+    parts = [
+        f"// Operators at PyTorch's dispatcher. Written by opwright {VERSION}.",
+        '#include "opwright/package.h"\n\nnamespace opwright::emitted {',
+        _levels(levels),
+        *(_function(namespace, operator) for operator in operators),
+        "\n".join(map(_register, operators)),
+        "}  // namespace opwright::emitted",
+        _QUESTIONS,
+    ]
+    return "\n\n".join(parts)
+
+
+_QUESTIONS = """\
+// Which kernels this process runs, and why it runs none; nullptr where there is nothing to say.
+extern "C" {
+OPWRIGHT_VISIBLE const char* opwright_cpu_level() { return opwright::emitted::kernels.level(); }
+OPWRIGHT_VISIBLE const char* opwright_load_failure() { return opwright::emitted::kernels.failure(); }
+}
+"""
+
+
+def _levels(levels: Sequence[ProcessorLevel]) -> str:
+    rows = [f'    {{"{level.name}", "{level.capability}", {_test(level)}}},' for level in levels]
+    says = "// The kernels for this processor, from the folder of this library."
+    return "\n".join([says, "static const Kernels kernels({", *rows, "});"])
+
+
+def _test(level: ProcessorLevel) -> str:
+    return " && ".join(f'__builtin_cpu_supports("{feature}")' for feature in level.features) or "true"
+
+
+def _function(namespace: str, operator: PackagedOperator) -> str:
+    body = _body(namespace, operator) if set(operator.types) <= set(_TAKEN) else _unreadable(operator)
+    return "\n".join(
+        [
+            f"// {operator.schema}",
+            f"static void {operator.short_name}_on_stack(StableIValue* stack, uint64_t, uint64_t) {{",
+            *(f"  {line}" for line in body),
+            "}",
+        ]
+    )
+
+
+def _unreadable(operator: PackagedOperator) -> Iterable[str]:
+    strange = ", ".join(sorted(set(operator.types) - set(_TAKEN)))
+    yield f'refuse("{operator.name}", "it has parameters of type {strange}, which are read in Python only");'
+
+
+def _body(namespace: str, operator: PackagedOperator) -> Iterable[str]:
+    tensors = [position for position, kind in enumerate(operator.types) if kind == "Tensor"]
+    taken = ", ".join(_TAKEN["Tensor"].format(f"stack[{position}]") for position in tensors)
+    yield f"const Tensor tensors[] = {{{taken}}};"
+    for position, kind in enumerate(operator.types):
+        if kind != "Tensor":
+            yield f"const {_TYPES[kind]} argument_{position} = {_TAKEN[kind].format(f'stack[{position}]')};"
+    yield f'refuse_derivatives("{operator.name}", tensors);'
+    yield f'if (!kernels.level() || !are_nonempty(tensors)) refuse("{operator.name}", kernels, tensors);'
+    for kernel in operator.kernels:
+        yield from _attempt(namespace, operator, kernel, tensors)
+    yield f'refuse("{operator.name}", kernels, tensors);'
+
+
+def _attempt(
+    namespace: str, operator: PackagedOperator, kernel: PackagedKernel, tensors: Sequence[int]
+) -> Iterable[str]:
+    conditions = [f"is_same(argument_{position}, {_literal(value)})" for position, value in kernel.constants.items()]
+    conditions += [
+        f"{'-' if sign < 0 else ''}argument_{position} {relation} {_literal(bound)}"
+        for position, sign, relation, bound in kernel.bounds
+    ]
+    if kernel.needs_row_major:
+        conditions.append("are_row_major(tensors)")
+    operands = ", ".join(
+        f"number_tensor(argument_{position})"
+        if position in kernel.numbers
+        else f"pass(tensors[{tensors.index(position)}])"
+        for position in kernel.tensors
+    )
+    run = f'run("{namespace}::{kernel.name}", {{{operands}}}, {kernel.made}, stack, {operator.outputs})'
+    tests = "".join(f"{condition} && " for condition in conditions).rstrip()
+    yield f"if ({tests}" if tests else f"if ({run})"
+    if tests:
+        yield f"    {run})"
+    yield "  return;"
+
+
+def _literal(value: Constant) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return '__builtin_nan("")' if math.isnan(value) else f"{'-' if value < 0 else ''}__builtin_inf()"
+    return f"Size({value})" if type(value) is int else json.dumps(value)
+
+
+def _register(operator: PackagedOperator) -> str:
+    name = operator.short_name
+    return "\n".join(
+        [
+            f"static const Operator {name}_registration(",
+            f'    "{operator.namespace}",',
+            f"    {json.dumps(operator.schema)},",
+            f'    "{name}", {name}_on_stack);',
+        ]
+    )

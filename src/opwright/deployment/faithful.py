@@ -1,0 +1,66 @@
+"""Whether the text of a reference computes what the reference computes; asked before a wheel carries it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from opwright.errors import WheelUnsupported
+from opwright.operator import Operator
+from opwright.tracing.signature import place_of
+
+_NAME = "opwright_carried_reference"
+_SEED = 0
+
+
+def refuse_unfaithful(text: str, operator: Operator, dtypes: Sequence[torch.dtype]) -> None:
+    """Run the text's function and the reference on the first sample in each dtype, and compare.
+
+    Raises:
+        WheelUnsupported: If they give different results, or the text raises.
+    """
+    module = ModuleType(_NAME)
+    try:
+        exec(compile(text, _NAME, "exec"), vars(module))
+        carried = getattr(module, operator.reference.__name__)
+        same = all(_agree(carried, operator.reference, sample) for sample in _first_samples(operator, dtypes))
+    except Exception as error:
+        raise _refused(operator, f"raises {type(error).__name__}: {error}") from error
+    if not same:
+        raise _refused(operator, "gives other results")
+
+
+def _first_samples(operator: Operator, dtypes: Sequence[torch.dtype]) -> list[Any]:
+    made = [next(iter(operator.samples("cpu", dtype)), None) for dtype in dtypes] if operator.samples else []
+    return [sample for sample in made if sample is not None]
+
+
+def _agree(carried: Callable[..., Any], reference: Callable[..., Any], sample: Any) -> bool:
+    results = []
+    for function in (carried, reference):
+        with torch.random.fork_rng(devices=()):
+            torch.manual_seed(_SEED)
+            copied = sample.map(torch.clone)
+            results.append(tree_leaves(function(*copied.args, **copied.kwargs)))
+    return len(results[0]) == len(results[1]) and all(map(_same, *results))
+
+
+def _same(first: Any, second: Any) -> bool:
+    if isinstance(first, torch.Tensor):
+        # Not bit by bit: an operator that the reference calls runs a kernel there, and its reference here.
+        tolerance = {"rtol": 1e-2, "atol": 1e-2} if first.dtype.itemsize == 2 else {"rtol": 1e-4, "atol": 1e-5}
+        return first.dtype == second.dtype and torch.allclose(first, second, equal_nan=True, **tolerance)
+    return bool(first == second)
+
+
+def _refused(operator: Operator, fact: str) -> WheelUnsupported:
+    name = operator.reference.__name__
+    return WheelUnsupported(
+        f"the text of {name}, taken out of its file, {fact}, so it cannot be carried in a wheel",
+        place=place_of(operator.reference),
+        hint="let it depend on its arguments and on values that do not change",
+    )

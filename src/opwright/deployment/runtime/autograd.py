@@ -1,0 +1,135 @@
+"""Nodes of autograd: a forward and a backward kernel, and, for compilers, an operation and that of its gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import torch
+from torch.autograd import Function
+
+from opwright.binding.environment import are_plain, is_overheard, is_transformed
+from opwright.binding.redraw import drawn_again
+from opwright.deployment.runtime.gradients import gradients_by_reference
+from opwright.deployment.runtime.variant import Variant
+
+
+class Differentiated(Protocol):
+    """An operator, as its nodes see it."""
+
+    def run_reference(self, *arguments: Any) -> Any:
+        """Run the function as written on arguments in order."""
+
+    def call_whole(self, *arguments: Any) -> Any:
+        """Run the operation at the dispatcher, below autograd."""
+
+    def call_gradients(self, *arguments: Any) -> tuple[torch.Tensor, ...]:
+        """Run that of its gradients on arguments and incoming gradients: one for each at `differentiable`."""
+
+    @property
+    def differentiable(self) -> tuple[int, ...]:
+        """Positions of the arguments that have gradients."""
+
+    @property
+    def tangents(self) -> tuple[int, ...]:
+        """Positions of the outputs that have incoming ones."""
+
+
+class Declined(Exception):
+    """No variant takes these arguments."""
+
+
+class KernelNode(Function):
+    """Runs the first variant that takes the arguments: `apply(operator, variants, *arguments)`."""
+
+    @staticmethod
+    def forward(ctx: Any, operator: Differentiated, variants: Sequence[Variant], *arguments: Any) -> Any:
+        """Run the forward kernel and keep what the backward pass reads."""
+        for variant in variants:
+            state = torch.get_rng_state() if variant.is_random else None
+            made = variant.run(arguments)
+            if made is not None:
+                break
+        else:
+            raise Declined
+        ctx.operator, ctx.variant, ctx.generator = operator, variant, state
+        ctx.described = [_describe(argument) for argument in arguments]
+        ctx.save_for_backward(*[arguments[p] for p in variant.contributing], *[made[p] for p in variant.kept])
+        fixed = [made[position] for position in range(variant.outputs) if position not in variant.tangents]
+        ctx.mark_non_differentiable(*fixed)
+        return made[0] if variant.outputs == 1 else made[: variant.outputs]
+
+    @staticmethod
+    def backward(ctx: Any, *incoming: torch.Tensor) -> Any:
+        """Run the backward kernel, or differentiate the reference where somebody differentiates or maps this pass."""
+        variant: Variant = ctx.variant
+        saved = ctx.saved_tensors
+        arguments = _restored(ctx.described, dict(zip(variant.contributing, saved, strict=False)))
+        kept = saved[len(variant.contributing) :]
+        flowing = [incoming[position] for position in variant.tangents]
+        found = None
+        if not (torch.is_grad_enabled() or is_transformed() or is_overheard()) and are_plain(flowing):
+            shapes = [shape for _, shape, _ in ctx.described]
+            found = variant.run_backward(arguments, kept, flowing, shapes)
+        if found is None:
+            with drawn_again(ctx.generator):
+                found = gradients_by_reference(
+                    ctx.operator.run_reference, arguments, variant.tangents, flowing, variant.gradients
+                )
+        return _placed(ctx, dict(zip(variant.gradients, found, strict=True)))
+
+
+class WholeNode(Function):
+    """What a compiler or an exporter records: `apply(operator, *arguments)`."""
+
+    @staticmethod
+    def forward(ctx: Any, operator: Differentiated, *arguments: Any) -> Any:
+        """Run the operation at the dispatcher."""
+        made = operator.call_whole(*arguments)
+        outputs = (made,) if isinstance(made, torch.Tensor) else tuple(made)
+        ctx.operator = operator
+        ctx.rest = [None if isinstance(argument, torch.Tensor) else argument for argument in arguments]
+        ctx.places = [position for position, argument in enumerate(arguments) if isinstance(argument, torch.Tensor)]
+        ctx.save_for_backward(*[arguments[position] for position in ctx.places])
+        ctx.mark_non_differentiable(*[o for position, o in enumerate(outputs) if position not in operator.tangents])
+        return made
+
+    @staticmethod
+    def backward(ctx: Any, *incoming: torch.Tensor) -> Any:
+        """Run the operation of the gradients."""
+        operator: Differentiated = ctx.operator
+        arguments = list(ctx.rest)
+        for position, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
+            arguments[position] = tensor
+        found = operator.call_gradients(*arguments, *[incoming[position] for position in operator.tangents])
+        gradients = dict(zip(operator.differentiable, found, strict=True))
+        return (None, *[gradients.get(position) for position in range(len(arguments))])
+
+
+def _describe(argument: Any) -> tuple[Any, tuple[int, ...], torch.dtype | None]:
+    """A constant as it is, or the shape and dtype of a tensor."""
+    if isinstance(argument, torch.Tensor):
+        return None, tuple(argument.shape), argument.dtype
+    return argument, (), None
+
+
+def _restored(described: Sequence[Any], saved: dict[int, torch.Tensor]) -> list[Any]:
+    """The arguments of the forward pass; one whose values no gradient depends on comes back as zeros."""
+    return [
+        saved[position]
+        if position in saved
+        else (constant if dtype is None else torch.zeros((), dtype=dtype).expand(shape))
+        for position, (constant, shape, dtype) in enumerate(described)
+    ]
+
+
+def _placed(ctx: Any, gradients: dict[int, torch.Tensor]) -> tuple[torch.Tensor | None, ...]:
+    """The gradients where `apply` had its arguments: the operator, its variants, those of the call."""
+    return (
+        None,
+        None,
+        *[
+            gradients.get(position) if ctx.needs_input_grad[2 + position] else None
+            for position in range(len(ctx.described))
+        ],
+    )

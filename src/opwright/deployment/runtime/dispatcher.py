@@ -1,0 +1,106 @@
+"""Registration at torch's dispatcher, over what the library of the package has registered for programs in C++."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from opwright.binding.environment import are_abstract, is_recorded
+from opwright.deployment.runtime.packaged import PackagedOperator
+
+# Every kind of dense tensor has its own key, which goes before the catch-all of the library.
+_DEVICES = ("CPU", "CUDA", "XPU", "MPS", "HPU", "PrivateUse1")
+_registrations: list[torch.library.Library] = []  # what is registered lasts as long as its library does
+_FUNCTION_TRANSFORMS = "FuncTorchDynamicLayerFrontMode"  # the key that every call goes through under `torch.func`
+
+
+def register(operator: PackagedOperator, schema: str, gradients_schema: str | None, *, declared: bool) -> None:
+    """Let Python answer for an operator, and put that of its gradients beside it.
+
+    Args:
+        operator: Serves the calls; its overloads are set.
+        schema: Its schema, without the namespace.
+        gradients_schema: That of its gradients; None if it has none.
+        declared: Whether the library of the package has declared the operator.
+    """
+    namespace, name = operator.name.split("::")
+    library = torch.library.Library(namespace, "FRAGMENT")
+    _registrations.append(library)
+    if not declared:
+        library.define(schema)
+    for device in _DEVICES:
+        library.impl(name, operator.serve_below_autograd, device)
+    for device in (*_DEVICES, "Meta", "Other", "NestedTensor"):
+        library.impl(name, operator.serve_with_autograd, f"Autograd{device}")
+    library.impl(name, operator.serve_with_autograd, _FUNCTION_TRANSFORMS)
+    torch.library.register_fake(operator.name, _fake(operator.run_reference, operator.bind), lib=library)
+    operator.overload = getattr(getattr(torch.ops, namespace), name).default
+    if gradients_schema is not None:
+        _register_gradients(operator, library, gradients_schema)
+
+
+def find_kernel(namespace: str, name: str) -> Any:
+    """A kernel of the library that is loaded. It records no gradients, so the key of autograd is passed over."""
+    passing = torch.library.Library(namespace, "FRAGMENT")
+    passing.impl(name, torch.library.fallthrough_kernel, "Autograd")
+    _registrations.append(passing)
+    return getattr(getattr(torch.ops, namespace), name).default
+
+
+def is_declared(name: str) -> bool:
+    """Whether there is an operator of that name."""
+    namespace, short = name.split("::")
+    return hasattr(getattr(torch.ops, namespace), short)
+
+
+def _register_gradients(operator: PackagedOperator, library: torch.library.Library, schema: str) -> None:
+    namespace, name = operator.name.split("::")
+    name = f"{name}_gradients"
+    library.define(schema)
+    serve = _spelled(operator.serve_gradients)
+    library.impl(name, serve, "CompositeExplicitAutograd")
+    library.impl(name, _gradients_with_autograd(operator, serve), "Autograd")
+    library.impl(name, serve, _FUNCTION_TRANSFORMS)
+    positions = operator.differentiable
+    fake = _spelled(lambda *given: tuple(_empty(given[position]) for position in positions))
+    torch.library.register_fake(f"{namespace}::{name}", fake, lib=library)
+    operator.gradients_overload = getattr(getattr(torch.ops, namespace), name).default
+
+
+def _gradients_with_autograd(operator: PackagedOperator, serve: Callable[..., Any]) -> Callable[..., Any]:
+    """As one operation where a compiler looks and no gradients of gradients are recorded."""
+
+    def served(*given: Any) -> Any:
+        twice = torch.is_grad_enabled() and any(isinstance(g, torch.Tensor) and g.requires_grad for g in given)
+        if twice or not (is_recorded() or are_abstract(given)):
+            return serve(*given)
+        with torch._C._AutoDispatchBelowAutograd():
+            return operator.gradients_overload(*given)
+
+    return served
+
+
+def _spelled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, with a tuple of one tensor as the tensor, which is how a schema spells it."""
+
+    def spelled(*given: Any) -> Any:
+        returned = function(*given)
+        return returned[0] if len(returned) == 1 else returned
+
+    return spelled
+
+
+def _fake(reference: Callable[..., Any], bind: Callable[..., Any]) -> Callable[..., Any]:
+    """Shapes and dtypes of the results, which lie row by row whoever computes them."""
+
+    def fake(*args: Any, **kwargs: Any) -> Any:
+        returned = reference(*bind(args, kwargs))
+        return _empty(returned) if isinstance(returned, torch.Tensor) else tuple(map(_empty, returned))
+
+    return fake
+
+
+def _empty(like: torch.Tensor) -> torch.Tensor:
+    return torch.empty(like.shape, dtype=like.dtype, device=like.device)

@@ -1,0 +1,214 @@
+"""An operator of a package: called like the function it came from, served by a kernel or by that function."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import torch
+
+from opwright.binding.environment import (
+    are_abstract,
+    are_plain,
+    is_compiling_or_exporting,
+    is_overheard,
+    is_recorded,
+    is_transformed,
+)
+from opwright.binding.redraw import noting_draws
+from opwright.deployment.runtime.autograd import Declined, KernelNode, WholeNode
+from opwright.deployment.runtime.gradients import gradients_by_reference
+from opwright.deployment.runtime.variant import Variant
+
+Rung = Literal["cpp", "composed"]
+
+
+class PackagedOperator:
+    """An operator with kernels that were built ahead of time.
+
+    What they were not built for runs the reference: other dtypes, ranks and devices, tensor subclasses, empty tensors,
+    function transforms, autocast. So does a backward pass that is differentiated again.
+
+    Attributes:
+        name: Its name at the dispatcher, "namespace::name".
+        reference: The function as written.
+        variants: Its kernels.
+        last_rung: What served the last call: "cpp", or "composed" for the reference; None before the first.
+        overload: The operator at the dispatcher; None until it is registered.
+        gradients_overload: That of its gradients; None if it has none.
+    """
+
+    def __init__(self, name: str, reference: Callable[..., Any], variants: Sequence[Variant]) -> None:
+        self.name = name
+        self.reference = reference
+        self.variants = tuple(variants)
+        self.last_rung: Rung | None = None
+        self.overload: Any = None
+        self.gradients_overload: Any = None
+        self._signature = inspect.signature(reference)
+        parameters = self._signature.parameters.values()
+        self._by_keyword = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+        self._recording = [variant for variant in self.variants if variant.backward is not None]
+        # Those that keep nothing for a backward pass are asked first where there will be none.
+        self._plain = sorted(self.variants, key=lambda variant: variant.backward is not None)
+        functools.update_wrapper(self, reference)
+        self.__module__ = reference.__module__.rpartition(".")[0]  # the package, where its name finds it again
+
+    @property
+    def differentiable(self) -> tuple[int, ...]:
+        """Positions of the arguments that have gradients."""
+        return tuple(sorted({position for variant in self._recording for position in variant.gradients}))
+
+    @property
+    def is_random(self) -> bool:
+        """Whether it draws random numbers; compilers then see what it does, as they keep track of these."""
+        return any(variant.is_random for variant in self.variants)
+
+    @property
+    def tangents(self) -> tuple[int, ...]:
+        """Positions of the outputs that have incoming gradients."""
+        return self._recording[0].tangents if self._recording else ()
+
+    # -- calling ---------------------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the operator; see the reference for arguments, results and errors."""
+        if is_compiling_or_exporting():
+            return (self.reference if self.overload is None or self.is_random else self.overload)(*args, **kwargs)
+        made, self.last_rung = self._serve(self.bind(args, kwargs))
+        return made
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """Order arguments by parameter and fill in defaults."""
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return tuple(bound.arguments.values())
+
+    def run_reference(self, *arguments: Any) -> Any:
+        """Run the function as written on arguments in order."""
+        return self._call(self.reference, arguments)
+
+    def _call(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+        count = len(arguments) - len(self._by_keyword)
+        return function(*arguments[:count], **dict(zip(self._by_keyword, arguments[count:], strict=True)))
+
+    def _serve(self, arguments: Sequence[Any]) -> tuple[Any, Rung]:
+        """The result of a call, and what served it."""
+        if not _may_use_kernels(arguments):
+            whole = self.overload is not None and are_abstract(arguments) and not is_transformed()
+            return self._call(self.overload if whole else self.reference, arguments), "composed"
+        wanted = _recorded(arguments)
+        if not wanted:
+            return self._serve_forward(arguments)
+        fitting = [variant for variant in self._recording if wanted <= set(variant.gradients)]
+        try:
+            made = KernelNode.apply(self, fitting, *arguments)  # type: ignore[no-untyped-call]
+        except Declined:
+            return self.run_reference(*arguments), "composed"
+        return made, "cpp"
+
+    def _serve_forward(self, arguments: Sequence[Any]) -> tuple[Any, Rung]:
+        for variant in self._plain:
+            made = variant.run(arguments)
+            if made is not None:
+                return made[0] if variant.outputs == 1 else made[: variant.outputs], "cpp"
+        return self.run_reference(*arguments), "composed"
+
+    # -- at the dispatcher -----------------------------------------------------------------------------------------
+
+    def serve_with_autograd(self, *args: Any, **kwargs: Any) -> Any:
+        """Serve a call at the dispatcher: as one recorded operation where a compiler or an exporter looks."""
+        arguments = self.bind(args, kwargs)
+        if not (is_recorded() or are_abstract(arguments)) or is_transformed():
+            return self._owned(*self._serve(arguments))
+        wanted = _recorded(arguments)
+        if self.is_random or (wanted and self.gradients_overload is None) or not wanted <= set(self.differentiable):
+            return _row_major(self.run_reference(*arguments))
+        if not wanted:
+            return self.call_whole(*arguments)
+        return WholeNode.apply(self, *arguments)  # type: ignore[no-untyped-call]
+
+    def serve_below_autograd(self, *args: Any, **kwargs: Any) -> Any:
+        """Serve a call that records no gradients."""
+        arguments = self.bind(args, kwargs)
+        if _may_use_kernels(arguments):
+            return self._owned(*self._serve_forward(arguments))
+        return self._owned(self.run_reference(*arguments), "composed")
+
+    def _owned(self, made: Any, rung: Rung) -> Any:
+        """Results as the dispatcher is promised them: row by row in memory of their own, which kernels give anyway."""
+        self.last_rung = rung
+        return made if rung == "cpp" else _row_major(made)
+
+    def serve_gradients(self, *given: Any) -> tuple[torch.Tensor, ...]:
+        """The gradients of the arguments at `differentiable`, from arguments and incoming gradients."""
+        arity = len(self._signature.parameters)
+        arguments, incoming = list(given[:arity]), given[arity:]
+        recording = torch.is_grad_enabled() and _recorded(given)
+        if _may_use_kernels(given) and not recording:
+            for variant in self._recording:
+                found = _gradients_by_kernels(variant, arguments, incoming)
+                if found is not None:
+                    return found
+        by_reference = functools.partial(
+            gradients_by_reference, self.run_reference, arguments, self.tangents, incoming, self.differentiable
+        )
+        gradients, drawn = noting_draws(by_reference)
+        if drawn is not None:
+            raise RuntimeError(f"{self.name} draws random numbers here, and its gradients would draw others")
+        return tuple(map(_row_major, gradients))
+
+    def call_whole(self, *arguments: Any) -> Any:
+        """Run the operation at the dispatcher, below autograd."""
+        with torch._C._AutoDispatchBelowAutograd():
+            return self._call(self.overload, arguments)
+
+    def call_gradients(self, *arguments: Any) -> tuple[torch.Tensor, ...]:
+        """Run that of its gradients."""
+        found = self.gradients_overload(*arguments)
+        return (found,) if isinstance(found, torch.Tensor) else tuple(found)
+
+    def __reduce__(self) -> str:
+        """It is copied and pickled as a function is: by its name."""
+        return self.__qualname__  # type: ignore[no-any-return, attr-defined]  # set by update_wrapper
+
+    def __repr__(self) -> str:
+        return f"<operator {self.name}>"
+
+
+def _may_use_kernels(arguments: Sequence[Any]) -> bool:
+    """Whether tensors are plain, on the CPU and not empty, and nobody must see the operations of the reference."""
+    tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
+    return (
+        not (is_overheard() or is_transformed())
+        and are_plain(tensors)
+        and all(t.device.type == "cpu" and not t.is_nested and t.numel() > 0 for t in tensors)
+    )
+
+
+def _recorded(arguments: Sequence[Any]) -> set[int]:
+    """Positions of the arguments whose gradients are recorded."""
+    if not torch.is_grad_enabled():
+        return set()
+    return {p for p, a in enumerate(arguments) if isinstance(a, torch.Tensor) and a.requires_grad}
+
+
+def _gradients_by_kernels(
+    variant: Variant, arguments: Sequence[Any], incoming: Sequence[torch.Tensor]
+) -> tuple[torch.Tensor, ...] | None:
+    """Run the forward kernel again for what the backward kernel reads, then that one."""
+    if variant.is_random:
+        return None
+    made = variant.run(arguments)
+    if made is None:
+        return None
+    shapes = [tuple(a.shape) if isinstance(a, torch.Tensor) else () for a in arguments]
+    return variant.run_backward(arguments, [made[position] for position in variant.kept], incoming, shapes)
+
+
+def _row_major(made: Any) -> Any:
+    if isinstance(made, torch.Tensor):
+        return made.clone(memory_format=torch.contiguous_format)
+    return tuple(_row_major(member) for member in made)

@@ -1,0 +1,136 @@
+"""A variant: the kernels of one operator for one dtype, rank and broadcast pattern, and when they may be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from opwright.tracing.number_guards import NumberGuard
+
+Kernel = Callable[..., Any]
+_MOST = 3e38  # what float32 holds: larger numbers, infinities and NaN are the reference's
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Variant:
+    """Kernels that are loaded, and what they were written for.
+
+    Attributes:
+        forward: Tensors in, outputs and intermediates out; None for each if it declines.
+        backward: What is saved, incoming gradients and sizes in, gradients out; None if it was built without.
+        constants: By position, type and spelling of the constants that it was written for.
+        tensors: Positions of the arguments that `forward` takes.
+        numbers: Those among them that are Python floats.
+        number_guards: For which values of these it is valid, by position.
+        outputs: How many tensors the operator returns.
+        tangents: Positions of the outputs that have an incoming gradient.
+        gradients: For each result of `backward`, the position of its argument.
+        arguments: Positions of the arguments that `backward` reads.
+        contributing: Positions of the tensors that the gradients depend on.
+        kept: Positions, in what `forward` gives, of what `backward` reads besides.
+        sizes: Sizes that `backward` is given as numbers: (argument, dimension).
+        is_random: Whether it draws random numbers.
+        needs_row_major: Whether it takes only tensors that lie row by row.
+        needs_whole_memory: Whether it takes only tensors that are all there is in their memory.
+    """
+
+    forward: Kernel
+    backward: Kernel | None
+    constants: Mapping[int, tuple[str, str]]
+    tensors: tuple[int, ...]
+    numbers: tuple[int, ...]
+    number_guards: tuple[tuple[int, NumberGuard], ...]
+    outputs: int
+    tangents: tuple[int, ...]
+    gradients: tuple[int, ...]
+    arguments: tuple[int, ...]
+    contributing: tuple[int, ...]
+    kept: tuple[int, ...]
+    sizes: tuple[tuple[int, int], ...]
+    is_random: bool
+    needs_row_major: bool
+    needs_whole_memory: bool
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], kernel: Callable[[str], Kernel]) -> Variant:
+        """Read one from JSON, given how to find a kernel by its name."""
+        return cls(
+            forward=kernel(record["forward"]),
+            backward=kernel(record["backward"]) if record["backward"] else None,
+            constants={int(position): tuple(value) for position, value in record["constants"].items()},
+            tensors=tuple(record["tensors"]),
+            numbers=tuple(record["numbers"]),
+            number_guards=tuple((position, NumberGuard(**guard)) for position, guard in record["number_guards"]),
+            outputs=record["outputs"],
+            tangents=tuple(record["tangents"]),
+            gradients=tuple(record["gradients"]),
+            arguments=tuple(record["arguments"]),
+            contributing=tuple(record["contributing"]),
+            kept=tuple(record["kept"]),
+            sizes=tuple((argument, dimension) for argument, dimension in record["sizes"]),
+            is_random=record["is_random"],
+            needs_row_major=record["needs_row_major"],
+            needs_whole_memory=record["needs_whole_memory"],
+        )
+
+    def run(self, arguments: Sequence[Any]) -> tuple[torch.Tensor, ...] | None:
+        """Outputs, then intermediates; None if it does not take the arguments."""
+        if not self._fits(arguments):
+            return None
+        made = self.forward(*[_as_tensor(arguments[position]) for position in self.tensors])
+        if isinstance(made, torch.Tensor):
+            return (made,)
+        return None if made is None or made[0] is None else tuple(made)
+
+    def run_backward(
+        self,
+        arguments: Sequence[Any],
+        kept: Sequence[torch.Tensor],
+        incoming: Sequence[torch.Tensor],
+        shapes: Sequence[Sequence[int]],
+    ) -> tuple[torch.Tensor, ...] | None:
+        """Gradients of the arguments at `gradients`; None if the kernel declines.
+
+        Args:
+            arguments: Of the forward pass; those that are not read may be anything.
+            kept: What the forward pass made and `backward` reads.
+            incoming: Gradients of the outputs at `tangents`.
+            shapes: Of each argument; those of constants may be anything.
+        """
+        assert self.backward is not None
+        read = [_as_tensor(arguments[position]) for position in self.arguments]
+        sizes = [shapes[position][dimension] for position, dimension in self.sizes]
+        made = self.backward(*read, *kept, *incoming, *sizes)
+        if isinstance(made, torch.Tensor):
+            return (made,)
+        return None if made is None or made[0] is None else tuple(made)
+
+    def _fits(self, arguments: Sequence[Any]) -> bool:
+        return (
+            all(_is_written(arguments[position], *value) for position, value in self.constants.items())
+            and all(type(arguments[p]) is float and abs(arguments[p]) < _MOST for p in self.numbers)
+            and all(guard.holds(arguments[p]) for p, guard in self.number_guards)
+            and (not self.needs_row_major or self._lie_as_needed(arguments))
+        )
+
+    def _lie_as_needed(self, arguments: Sequence[Any]) -> bool:
+        tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
+        if not all(tensor.is_contiguous() for tensor in tensors):
+            return False
+        return not self.needs_whole_memory or all(map(_is_whole_memory, tensors))
+
+
+def _is_written(argument: Any, kind: str, text: str) -> bool:
+    """Whether a constant has this type and spelling, which tells 1 from True and 0.0 from -0.0."""
+    return type(argument).__name__ == kind and repr(argument) == text
+
+
+def _as_tensor(argument: Any) -> Any:
+    return torch.scalar_tensor(argument, dtype=torch.float64) if isinstance(argument, float) else argument
+
+
+def _is_whole_memory(tensor: torch.Tensor) -> bool:
+    return tensor.storage_offset() == 0 and tensor.untyped_storage().nbytes() == tensor.nbytes

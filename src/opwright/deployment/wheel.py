@@ -1,0 +1,176 @@
+"""`opwright.build_wheel`: operators → plans → libraries → one wheel."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import keyword
+import platform
+import re
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from opwright.codegen.cpp_registration import ProcessorLevel, emit_registration
+from opwright.deployment.archive import Distribution, read_version, write_wheel
+from opwright.deployment.carried import carried_modules
+from opwright.deployment.faithful import refuse_unfaithful
+from opwright.deployment.init_module import init_module
+from opwright.deployment.planned import PlannedOperator, plan_operator
+from opwright.deployment.platform_tag import platform_tag
+from opwright.deployment.records import operator_record
+from opwright.deployment.reference_source import reference_module
+from opwright.errors import WheelUnsupported
+from opwright.operator import Operator
+from opwright.settings import Settings
+from opwright.toolchain.bundle import Bundle, build_bundle
+from opwright.toolchain.compiler import find_compiler
+from opwright.toolchain.cpu_levels import CpuLevel, cpu_levels
+from opwright.toolchain.source import Source
+from opwright.version import VERSION
+
+TORCH_TARGET = "2.11"  # the oldest torch that kernels run on; see include/opwright/shim.h
+_REQUIRES_PYTHON = ">=3.10"
+_RESERVED = {"Path", "cpu_level", "library", "load", "reference", "runtime"}  # what its `__init__.py` names
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Wheel:
+    """A wheel that was built.
+
+    Attributes:
+        path: Where it is.
+        package: What Python imports.
+        operators: The names of its operators at the dispatcher.
+        kernels: How many kernels there are for each level of processors.
+        levels: These levels.
+        size_bytes: How large its file is.
+    """
+
+    path: Path
+    package: str
+    operators: tuple[str, ...]
+    kernels: int
+    levels: tuple[str, ...]
+    size_bytes: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {**asdict(self), "path": str(self.path)}
+
+
+def build_wheel(
+    operators: Sequence[Operator],
+    directory: str | Path,
+    *,
+    name: str | None = None,
+    version: str = "0.1.0",
+    dtypes: Sequence[torch.dtype] = (torch.float32,),
+    cuda: bool = False,
+    settings: Settings | None = None,
+) -> Wheel:
+    """Build a wheel that runs operators wherever torch is, without opwright and without a compiler.
+
+    It holds the kernels that the samples of the operators ask for, with gradients and without, for several levels of
+    processors, and the functions as written, which serve everything else.
+
+    Args:
+        operators: What to ship; each has samples.
+        directory: Where the wheel goes; made if need be.
+        name: What installers call it; by default the name of the first operator with "-operators" behind it.
+        version: Its version.
+        dtypes: What the samples are made in.
+        cuda: Whether to add kernels for CUDA.
+        settings: Where to build, and with which compiler; by default as the environment says.
+
+    Raises:
+        WheelUnsupported: If a wheel cannot hold one of them, or what is asked of it.
+        SamplesMissing: If one has no samples.
+        BuildFailed, CompilerMissing, UnsafeCache, CacheUnusable: As kernels of this process are built.
+    """
+    if cuda:
+        raise WheelUnsupported("kernels for CUDA cannot be put into wheels yet", hint="build it without them")
+    name = _checked_name(name, operators)
+    package = name.lower().replace("-", "_").replace(".", "_")
+    released = read_version(version)
+    settings = settings or Settings.from_environment()
+    levels = cpu_levels()
+    reference = reference_module([operator.reference for operator in operators])
+    for operator in operators:
+        refuse_unfaithful(reference, operator, dtypes)
+    planned = [plan_operator(operator, package, dtypes) for operator in operators]
+    with tempfile.TemporaryDirectory() as scratch:
+        bundle = _bundle(package, planned, levels)
+        libraries = build_bundle(bundle, Path(scratch), settings)
+        contents = {
+            f"{package}/__init__.py": init_module(package, planned).encode(),
+            f"{package}/reference.py": reference.encode(),
+            f"{package}/operators.json": _json([operator_record(each) for each in planned]),
+            f"{package}/stamp.json": _json(_stamp(bundle, libraries, levels, settings)),
+            **{f"{package}/runtime/{file}": text.encode() for file, text in carried_modules().items()},
+            **{f"{package}/lib/{library.name}": library.read_bytes() for library in libraries},
+        }
+        tag = f"py3-none-{platform_tag(libraries, platform.machine())}"
+    summary = f"Operators with kernels of their own: {', '.join(each.short_name for each in planned)}"
+    distribution = Distribution(name, released, tag, summary, _REQUIRES_PYTHON, (f"torch>={TORCH_TARGET}",))
+    directory = Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    path = write_wheel(distribution, contents, directory)
+    return Wheel(
+        path=path,
+        package=package,
+        operators=tuple(each.name for each in planned),
+        kernels=len(bundle.kernels),
+        levels=tuple(level.name for level in levels),
+        size_bytes=path.stat().st_size,
+    )
+
+
+def _checked_name(name: str | None, operators: Sequence[Operator]) -> str:
+    """The name of the wheel; refused if Python could not import it."""
+    if not operators:
+        raise WheelUnsupported("there is no operator to put into a wheel")
+    name = name or operators[0].name.split("::")[1].replace("_", "-") + "-operators"
+    if not _NAME.fullmatch(name) or keyword.iskeyword(name):
+        raise WheelUnsupported(f"{name!r} is not the name of a package", hint="write one such as my-operators")
+    names = [operator.name.split("::")[1] for operator in operators]
+    if taken := sorted(_RESERVED & set(names)):
+        raise WheelUnsupported(f"an operator of a wheel cannot be called {taken[0]}", hint="give it another name=")
+    if twice := sorted({each for each in names if names.count(each) > 1}):
+        raise WheelUnsupported(f"two operators of the wheel are called {twice[0]}", hint="give one another name=")
+    return name
+
+
+def _bundle(package: str, planned: Sequence[PlannedOperator], levels: Sequence[CpuLevel]) -> Bundle:
+    namespace = f"{package}_kernels"
+    sources = {s.name: s for each in planned for variant in each.variants for s in variant.plan.sources}
+    processor_levels = [ProcessorLevel(level.name, level.features, level.capability) for level in levels]
+    text = emit_registration(namespace, [each.registered() for each in planned], processor_levels)
+    return Bundle(package, namespace, tuple(sources.values()), Source("registration", text), tuple(levels))
+
+
+def _stamp(bundle: Bundle, libraries: Sequence[Path], levels: Sequence[CpuLevel], settings: Settings) -> dict[str, Any]:
+    """What the libraries were built for and with; the runtime compares the first four before it loads them."""
+    return {
+        "system": sys.platform,
+        "machine": platform.machine(),
+        "torch_target": TORCH_TARGET,
+        "libraries": {library.name: hashlib.sha256(library.read_bytes()).hexdigest() for library in libraries},
+        "library": f"{bundle.name}.so",
+        "package": bundle.name,
+        "namespace": bundle.namespace,
+        "levels": [level.name for level in levels],
+        "torch": torch.__version__,
+        "compiler": find_compiler(settings).version,
+        "opwright": VERSION,
+    }
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=1) + "\n").encode()

@@ -1,0 +1,58 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.quick_compiler import quick_compiler
+
+OPERATORS = Path(__file__).parent / "shipped/operators.py"
+JUDGE = Path(__file__).parent / "shipped/judge.py"
+PACKAGE = "shipped_operators"
+
+
+def built(targets, folder):
+    """Build a wheel by the command line, with a compiler that is quick; return what the command says of it."""
+    command = [sys.executable, "-m", "opwright", "build", *targets, "--wheel", "--to", str(folder)]
+    directory = Path(os.environ["OPWRIGHT_CACHE"]) / "compilers"
+    compiler = quick_compiler(directory, compiler=os.environ.get("CXX", "g++"))
+    environment = {**os.environ, "CXX": compiler}
+    done = subprocess.run(
+        [*command, "--name", "shipped-operators", "--json"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def installed(wheel, folder, python=sys.executable):
+    """Install a wheel into a folder of its own."""
+    install = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]
+    subprocess.run([*install, "--target", str(folder), str(wheel)], check=True)
+    return folder
+
+
+def judged(folder, *cases, python=sys.executable, **environment):
+    """Judge an installed wheel in a process that has neither opwright nor anything on its PATH."""
+    alone = {"PATH": "", "PYTHONPATH": str(folder), "HOME": str(folder), **environment}
+    command = [python, str(JUDGE), PACKAGE, *cases]
+    done = subprocess.run(command, capture_output=True, text=True, env=alone, cwd=folder, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory):
+    """What the command says of a wheel of one operator."""
+    return built([f"{OPERATORS}:cell"], tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="session")
+def site(wheel, tmp_path_factory):
+    """Where that wheel is installed."""
+    return installed(wheel["path"], tmp_path_factory.mktemp("site"))

@@ -1,0 +1,210 @@
+"""Wheels are right where neither opwright nor a compiler is, say so when they cannot be, and are refused by name."""
+
+import copy
+import json
+import pickle
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+import opwright
+from opwright.errors import CompilerMissing, SamplesMissing, WheelUnsupported
+from opwright.settings import Settings
+from tests.deployment.conftest import OPERATORS, PACKAGE, built, installed, judged
+
+CELLS = ("cell", "cell, strided", "cell, float64", "cell, empty")
+PROGRAM = Path(__file__).parent / "shipped/program.cpp"
+
+
+@pytest.mark.parametrize(
+    ("capability", "level"),
+    [("default", "x86-64-v2"), pytest.param("avx2", "x86-64-v3", marks=pytest.mark.nightly)],
+)
+def test_a_wheel_needs_neither_opwright_nor_a_compiler(site, capability, level):
+    report = judged(site, "quick", *CELLS, ATEN_CPU_CAPABILITY=capability)
+    assert report["failures"] == []
+    assert report["judged"] == len(CELLS)
+    if "x86-64-v2" in report["levels"]:
+        assert report["cpu_level"] == level
+
+
+def test_the_judge_notices_another_function(site, tmp_path):
+    other = altered(site, tmp_path, "reference.py", "torch.tanh(new)", "torch.tanh(1.001 * new)")
+    failures = judged(other, "quick", "cell")["failures"]
+    for check in ("forward", "backward", "twice_backward"):
+        assert any(failure.startswith(f"cell: {check} by op") for failure in failures), failures
+
+
+def test_a_wheel_for_a_newer_torch_says_so_and_runs_its_references(site, tmp_path):
+    other = altered(site, tmp_path, "stamp.json", '"torch_target": "2.11"', '"torch_target": "9.0"')
+    text = f"""
+import warnings, torch
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    import {PACKAGE} as p
+gates = torch.randn(4, 9, requires_grad=True)
+hidden, _ = torch.ops.{PACKAGE}.cell(gates, torch.randn(4, 3))
+hidden.sum().backward()
+print([str(one.message) for one in said if {PACKAGE!r} in str(one.message)], p.cell.last_rung, gates.grad is not None)
+"""
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=other, check=True)
+    sentence = (
+        f"{PACKAGE} runs its references: its kernels need torch 9.0 or newer, and this is torch {torch.__version__}"
+    )
+    assert done.stdout.strip() == f"[{sentence!r}] composed True"
+
+
+def test_a_wheel_works_beside_opwright(site, monkeypatch):
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.syspath_prepend(str(OPERATORS.parent))
+    package, operators = __import__(PACKAGE), __import__("operators")
+    gates, old_cell = torch.randn(4, 9), torch.randn(4, 3)
+
+    torch.testing.assert_close(package.cell(gates, old_cell), operators.cell(gates, old_cell))
+    assert (package.cell.last_rung, operators.cell.last_rung) == ("cpp", "cpp")
+    assert copy.deepcopy(package.cell) is pickle.loads(pickle.dumps(package.cell)) is package.cell
+    assert str(package.library) in torch.ops.loaded_libraries
+
+
+def test_what_the_command_says_is_what_the_wheel_holds(wheel, site):
+    stamp = json.loads((site / PACKAGE / "stamp.json").read_text())
+    assert wheel["operators"] == [f"{PACKAGE}::cell"]
+    assert Path(wheel["path"]).stat().st_size == wheel["size_bytes"]
+    assert stamp["levels"] == wheel["levels"]
+    assert stamp["torch"] == torch.__version__
+    assert sorted(stamp["libraries"]) == sorted(path.name for path in (site / PACKAGE / "lib").iterdir())
+    assert "-py3-none-manylinux_" in wheel["path"]
+    for library in (site / PACKAGE / "lib").iterdir():
+        names = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True)
+        visible = {line.split()[-1] for line in names.stdout.splitlines()}
+        assert visible <= {"opwright_cpu_level", "opwright_load_failure"}
+
+
+def plain(x: torch.Tensor) -> torch.Tensor:
+    return torch.sin(x)
+
+
+def changing(x: torch.Tensor) -> torch.Tensor:
+    return x.add_(1)
+
+
+def listed(xs: list[torch.Tensor]) -> torch.Tensor:
+    return xs[0] + xs[1]
+
+
+def same(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return x, torch.sin(x)
+
+
+VECTORS = opwright.shapes("A", A=3)
+
+
+def single(x: torch.Tensor) -> tuple[torch.Tensor]:
+    return (torch.sin(x),)
+
+
+def operator(function=plain, samples=VECTORS, **options):
+    return opwright.operator(samples=samples, **options)(function)
+
+
+def pairs(device, dtype):
+    yield opwright.Sample(([torch.ones(2), torch.ones(2)],))
+
+
+@pytest.mark.parametrize(
+    ("operators", "options", "words"),
+    [
+        ([], {}, "there is no operator to put into a wheel"),
+        ([operator()], {"cuda": True}, "kernels for CUDA cannot be put into wheels yet"),
+        ([operator()], {"name": "no name"}, "'no name' is not the name of a package"),
+        ([operator()], {"version": "one"}, "'one' is not the version of a wheel\nhint: write one such as 1.2.0"),
+        ([operator(), operator(name="other::plain")], {}, "two operators of the wheel are called plain"),
+        ([operator(name="other::library")], {}, "an operator of a wheel cannot be called library"),
+        ([operator(changing, mutates=("x",))], {}, "opwright::changing changes its arguments"),
+        ([operator(listed, pairs)], {}, "opwright::listed takes or returns a structure"),
+        ([operator(single)], {}, "opwright::single returns a tuple of one tensor"),
+        ([operator(same)], {}, "opwright::same returns something else than tensors that it computes"),
+    ],
+)
+def test_what_a_wheel_cannot_hold_is_refused(tmp_path, operators, options, words):
+    with pytest.raises(WheelUnsupported) as refused:
+        opwright.build_wheel(operators, tmp_path / "dist", **options)
+    assert words in str(refused.value)
+    assert not (tmp_path / "dist").exists()
+
+
+def test_an_operator_without_samples_is_refused(tmp_path):
+    with pytest.raises(SamplesMissing, match="so nothing is known of what to build"):
+        opwright.build_wheel([operator(samples=None)], tmp_path)
+
+
+def test_without_a_compiler_there_is_no_wheel(tmp_path):
+    settings = replace(Settings.from_environment(), compiler=str(tmp_path / "none"))
+    with pytest.raises(CompilerMissing):
+        opwright.build_wheel([operator()], tmp_path / "dist", settings=settings)
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory):
+    return built([str(OPERATORS)], tmp_path_factory.mktemp("everything"))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("capability", ["default", "avx2", "avx512"])
+def test_every_operator_is_right_in_every_way(everything, tmp_path, capability):
+    site = installed(everything["path"], tmp_path)
+    assert judged(site, ATEN_CPU_CAPABILITY=capability)["failures"] == []
+
+
+@pytest.mark.nightly
+def test_other_versions_of_torch_and_python_give_the_same_results(everything, tmp_path, request):
+    others = request.config.getoption("--other-python")
+    if not others:
+        pytest.skip("no --other-python was given")
+    for position, python in enumerate(others):
+        site = installed(everything["path"], tmp_path / str(position))
+        assert judged(site, python=python)["failures"] == []
+
+
+@pytest.mark.nightly
+def test_a_program_of_cpp_runs_the_operators(everything, tmp_path):
+    site = installed(everything["path"], tmp_path / "site")
+    torch_folder = Path(torch.__file__).parent
+    program = tmp_path / "program"
+    libraries = [
+        f"-L{torch_folder / 'lib'}",
+        "-ltorch",
+        "-ltorch_cpu",
+        "-lc10",
+        "-ldl",
+        f"-Wl,-rpath,{torch_folder / 'lib'}",
+    ]
+    compile_it = ["g++", "-std=c++20", "-O0", str(PROGRAM), f"-I{torch_folder / 'include'}", "-o", str(program)]
+    subprocess.run([*compile_it, *libraries], check=True)
+    library = site / PACKAGE / "lib" / f"{PACKAGE}.so"
+    done = subprocess.run([str(program), str(library)], capture_output=True, text=True, check=True)
+    reason = "it was built without a kernel for these dtypes, devices, layouts or constants, with sizes"
+    assert done.stdout.splitlines() == [
+        "cell: 11",
+        "scale: 1",
+        f"dtype: {PACKAGE}::cell cannot run here: {reason} [4, 9] [4, 3], and its reference is in Python",
+        f"empty: {PACKAGE}::cell cannot run here: {reason} [0, 9] [0, 3], and its reference is in Python",
+        f"gradient: {PACKAGE}::cell cannot run here: it has derivatives in Python only; from C++ call it under "
+        "torch::NoGradGuard",
+        "no_grad: 1",
+    ]
+
+
+def altered(site, folder, file, before, after):
+    """A copy of an installed wheel with other words in one of its files."""
+    shutil.copytree(site / PACKAGE, folder / PACKAGE)
+    path = folder / PACKAGE / file
+    text = path.read_text()
+    assert before in text
+    path.write_text(text.replace(before, after))
+    return folder

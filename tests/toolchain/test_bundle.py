@@ -1,0 +1,78 @@
+"""The libraries of a package: every kernel for every level, and nothing to be seen from outside."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from opwright.errors import BuildFailed, WheelUnsupported
+from opwright.settings import Settings
+from opwright.toolchain.bundle import Bundle, build_bundle
+from opwright.toolchain.cpu_levels import CpuLevel, cpu_levels
+from opwright.toolchain.source import Source
+from tests.toolchain.conftest import WriteScript, returning
+
+NAMESPACE = (
+    'extern "C" __attribute__((visibility("default"))) const char* opwright_{}() {{ return OPWRIGHT_NAMESPACE; }}'
+)
+BUNDLE = Bundle(
+    name="mine",
+    namespace="my_kernels",
+    kernels=(Source("one", NAMESPACE.format("cpu_level")), replace(returning(2), name="two")),
+    registration=Source("registration", NAMESPACE.format("load_failure")),
+    levels=(CpuLevel("fast", ("-DFAST",)), CpuLevel("plain", ("-DPLAIN",))),
+)
+
+
+def text_of(library: Path, function: str) -> bytes:
+    asked = getattr(ctypes.CDLL(str(library)), function)
+    asked.restype = ctypes.c_char_p
+    return bytes(asked())
+
+
+def test_there_is_a_library_for_each_level_and_one_that_registers(
+    settings: Settings, write_script: WriteScript, tmp_path: Path
+) -> None:
+    script = write_script()
+    settings = replace(settings, compiler=str(script.path))
+    libraries = build_bundle(BUNDLE, tmp_path, settings)
+
+    assert [library.name for library in libraries] == ["fast.so", "plain.so", "mine.so"]
+    assert [script.calls(flag) for flag in ("-DFAST", "-DPLAIN", "-march=native")] == [2, 3, script.calls("fsyntax")]
+    assert text_of(libraries[0], "opwright_cpu_level") == b"my_kernels"
+    assert text_of(libraries[2], "opwright_load_failure") == b"my_kernels"
+    names = subprocess.run(["nm", "-D", "--defined-only", *libraries], capture_output=True, text=True, check=True)
+    assert " f\n" not in names.stdout  # of the second kernel
+
+
+def test_what_was_compiled_is_compiled_once(settings: Settings, write_script: WriteScript, tmp_path: Path) -> None:
+    script = write_script()
+    settings = replace(settings, compiler=str(script.path))
+    build_bundle(BUNDLE, tmp_path, settings)
+    calls = script.calls(" -c ")
+    build_bundle(BUNDLE, tmp_path, settings)
+    assert script.calls(" -c ") == calls == 5
+
+
+def test_what_cannot_be_linked_is_refused(settings: Settings, write_script: WriteScript, tmp_path: Path) -> None:
+    script = write_script('case "$*" in *plain.so*) echo "ld: no space"; exit 1;; esac')
+    with pytest.raises(BuildFailed, match=r"linking plain\.so failed\nld: no space"):
+        build_bundle(BUNDLE, tmp_path, replace(settings, compiler=str(script.path)))
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_a_better_level_has_all_that_a_lesser_one_has(machine: str) -> None:
+    levels = cpu_levels(machine)
+    for better, lesser in itertools.pairwise(levels):
+        assert set(better.features) > set(lesser.features)
+    assert levels[-1].capability == ""
+
+
+def test_another_architecture_is_refused() -> None:
+    with pytest.raises(WheelUnsupported, match="wheels are built for x86_64 and aarch64, and this machine is riscv64"):
+        cpu_levels("riscv64")
