@@ -17,7 +17,7 @@ from opwright.binding.family import Family
 from opwright.binding.function_rung import FunctionRung
 from opwright.binding.mutating import MutatingServer
 from opwright.binding.numbers import numbers_in
-from opwright.binding.registered import Registered
+from opwright.binding.registered import Registered, Serving
 from opwright.binding.rungs import Ladder, Rung, RungName, Way
 from opwright.binding.server import Server
 from opwright.binding.structured import StructuredServer
@@ -26,6 +26,7 @@ from opwright.binding.variant import Plan, SavePolicy
 from opwright.binding.variants import Variants
 from opwright.derivation.batched import Randomness
 from opwright.errors import NoKernel
+from opwright.handwritten.server import WrittenServer
 from opwright.ir.identifiers import identifiers
 from opwright.samples import Sample, SampleFactory, first_sample
 from opwright.settings import Settings
@@ -97,6 +98,7 @@ class Operator:
             self._positional, self.name, self._signature, self._names, self._identity, self._make_relative
         )
         self._server = self._make_server()
+        self._serving: Serving = self._server
         self._function = FunctionRung(self._short_name, self._names, self._derive_function)
         self._ladder = self._derived_rungs()
         self._registered = Registered(
@@ -105,7 +107,7 @@ class Operator:
             reference,
             self._server,
             self._family.backward,
-            lambda: self._variants.plain,
+            lambda: self._variants.plain and self._serving is self._server,
             inline=inline,
         )
         functools.update_wrapper(self, reference)
@@ -147,7 +149,7 @@ class Operator:
         """Run the operator; see the reference for arguments, results and errors."""
         if is_compiling():
             return self._registered.serve_compiled(self._signature.bind(args, kwargs))
-        return self._server.serve(args, kwargs)
+        return self._serving.serve(args, kwargs)
 
     @property
     def last_rung(self) -> RungName | None:
@@ -243,14 +245,11 @@ class Operator:
 
         None if no schema spells its parameters and results, such as a dict, or another operator has taken its name.
         """
-        at_dispatcher = self._registered
-        unspelled = self._signature.schema is None or self._mutated or at_dispatcher.is_replaced
-        if at_dispatcher.overload is None and not unspelled:
-            flat, args = self._flattened(self._example().args)
-            plan = flat._derive(args, recording=False).plan
-            if at_dispatcher.overload is None and plan.result.is_plain:
-                at_dispatcher.register(plan.outputs)
-        return at_dispatcher.overload
+        return None if self._mutated else self._registered.found(self._example_plan)
+
+    def _example_plan(self) -> Plan:
+        flat, args = self._flattened(self._example().args)
+        return flat._derive(args, recording=False).plan
 
     # -- rungs -----------------------------------------------------------------------------------------------------
 
@@ -279,6 +278,24 @@ class Operator:
             RungMissing: If the rung does not exist here.
         """
         return self._ladder.on(rung)
+
+    def implement(self, rung: RungName, function: Any = None, /, **options: Any) -> Any:
+        """Put a rung written by hand in the place of the derived one; calls that it is for prefer it.
+
+        "cpp" and "cuda" take options, which `opwright.handwritten.implement.written_sources` tells; "function" takes an
+        `autograd.Function` or a callable, and is a decorator without one. Errors name the line that does not fit.
+        """
+        if rung == "function" and function is None:
+            return functools.partial(self.implement, rung)
+        self._ladder.put(rung, self._written.implement(rung, function, options))
+        self._registered.serve_by(self._written)
+        self._serving = self._written
+        return function or self
+
+    @functools.cached_property
+    def _written(self) -> WrittenServer:
+        about = (self._short_name, self._positional, self._signature, self._settings)
+        return WrittenServer(*about, self._server, self._family.backward)
 
     def _examine_function(self) -> None:
         if self._mutated:

@@ -45,8 +45,10 @@ class Step:
         return tree_unflatten(leaves, self.layout)
 
 
-def keep(ctx: Any, step: Step, args: Sequence[Any], outputs: Sequence[torch.Tensor]) -> None:
-    """Keep on a node what its backward pass needs."""
+def keep(
+    ctx: Any, step: Step, args: Sequence[Any], outputs: Sequence[torch.Tensor], more: Sequence[torch.Tensor] = ()
+) -> None:
+    """Keep on a node what its backward pass needs: the arguments, and more tensors behind them."""
     places = differentiable(outputs)
     ctx.set_materialize_grads(False)
     ctx.mark_non_differentiable(*[output for place, output in enumerate(outputs) if place not in places])
@@ -54,7 +56,7 @@ def keep(ctx: Any, step: Step, args: Sequence[Any], outputs: Sequence[torch.Tens
     ctx.described = [(tuple(output.shape), output.dtype) for output in outputs]
     ctx.rest = [None if isinstance(arg, torch.Tensor) else arg for arg in args]
     ctx.tensors = [isinstance(arg, torch.Tensor) for arg in args]
-    ctx.save_for_backward(*[arg for arg in args if isinstance(arg, torch.Tensor)])
+    ctx.save_for_backward(*[arg for arg in args if isinstance(arg, torch.Tensor)], *more)
 
 
 def _call(operator: Callable[..., Any], *args: Any) -> Any:
@@ -62,7 +64,11 @@ def _call(operator: Callable[..., Any], *args: Any) -> Any:
 
 
 def gradients(
-    ctx: Any, incoming: Sequence[torch.Tensor | None], call: Callable[..., Any] = _call
+    ctx: Any,
+    incoming: Sequence[torch.Tensor | None],
+    call: Callable[..., Any] = _call,
+    *,
+    wanted: tuple[int, ...] | None = None,
 ) -> tuple[torch.Tensor | None, ...]:
     """The gradients of a node that was given a step and the arguments: one for each of these.
 
@@ -70,10 +76,12 @@ def gradients(
         ctx: The node.
         incoming: Incoming gradients of its outputs.
         call: Calls the operator of the gradients.
+        wanted: Positions of the arguments whose gradients are computed; None for all that are asked for.
     """
     step: Step = ctx.step
     found: list[torch.Tensor | None] = [None] * len(ctx.needs_input_grad)
-    wanted = tuple(position - 1 for position, needed in enumerate(ctx.needs_input_grad) if needed)
+    if wanted is None:
+        wanted = tuple(position - 1 for position, needed in enumerate(ctx.needs_input_grad) if needed)
     places = differentiable(step.leaves)
     flowing = tuple(step.tensors.index(place) for place in places)
     if not wanted or all(incoming[position] is None for position in flowing):

@@ -42,9 +42,11 @@ class Recipe:
     key: str
 
 
-def kernel_recipe(source: Source, compiler: Compiler, headers: Mapping[str, str]) -> Recipe:
-    """Say how to make a kernel library, given the digests of the headers that it may include."""
-    return recipe(source, compiler, (*compiler.flags, "-shared"), headers)
+def kernel_recipe(
+    source: Source, compiler: Compiler, headers: Mapping[str, str], flags: tuple[str, ...] = ()
+) -> Recipe:
+    """Say how to make a kernel library, given the digests of the headers that it may include, and further flags."""
+    return recipe(source, compiler, (*compiler.flags, "-shared", *flags), headers)
 
 
 def torch_stub_recipe(compiler: Compiler) -> Recipe:

@@ -79,18 +79,18 @@ def without_compiler(work: Callable[[], Result]) -> Result:
     """
     with _lock:
         try:
-            with nullcontext() if _COMPILER in sys.modules else _stand_ins(), _in_silence():
+            with nullcontext() if _COMPILER in sys.modules else _stand_ins(), in_silence():
                 return work()
         except OpwrightError:
             raise
         except Exception:
             importlib.import_module(_COMPILER)
-    with enable_python_dispatcher(), _in_silence():
+    with enable_python_dispatcher(), in_silence():
         return work()
 
 
 @contextmanager
-def _in_silence() -> Iterator[None]:
+def in_silence() -> Iterator[None]:
     """Keep torch from logging a failure: it is raised, or not the last word."""
     log = logging.getLogger(FakeTensorMode.__module__)
     before, log.disabled = log.disabled, True

@@ -1,0 +1,189 @@
+"""A kernel in C++, called: pointers, sizes and numbers in the order of its parameters.
+
+One library holds one instance, built at the first call with its dtypes: the author's sources, and behind them one C
+function of the same parameters, which ctypes can call. Nothing of torch is compiled, so that an edit costs what the
+author's own lines cost.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import torch
+
+from opwright.errors import NoKernel
+from opwright.handwritten.instance import DTYPES, Instance, choose_instance
+from opwright.handwritten.roles import Constant, Contract, Elements, Measure, Role
+from opwright.handwritten.sources import Sources
+from opwright.settings import Settings
+from opwright.toolchain.build import build
+from opwright.toolchain.diagnostics import at_the_authors_line
+from opwright.toolchain.source import Source
+
+ENTRY = "opwright_entry"
+_NUMBERS: Mapping[torch.dtype, Any] = {
+    torch.float32: ctypes.c_float,
+    torch.float64: ctypes.c_double,
+    torch.uint8: ctypes.c_uint8,
+    torch.int8: ctypes.c_int8,
+    torch.int16: ctypes.c_int16,
+    torch.int32: ctypes.c_int32,
+    torch.int64: ctypes.c_int64,
+    torch.bool: ctypes.c_bool,
+}
+_CTYPES: Mapping[str, Any] = {
+    **{name: _NUMBERS[dtype] for name, dtype in DTYPES.items() if dtype in _NUMBERS},
+    "size_t": ctypes.c_size_t,
+    "Size": ctypes.c_int64,
+}
+_LIMITS = {ctypes.c_int32: 2**31 - 1, ctypes.c_int16: 2**15 - 1, ctypes.c_int8: 2**7 - 1, ctypes.c_uint8: 2**8 - 1}
+Tensors = Mapping[str, torch.Tensor | None]
+
+
+class Native(Protocol):
+    """What calls an instance."""
+
+    def __call__(self, tensors: Tensors, values: Sequence[Any]) -> None:
+        """Run it on values in the order of its parameters."""
+
+
+class Kernel:
+    """One kernel, in as many instances as it was called for.
+
+    Args:
+        contract: What it takes.
+        load: Builds and loads an instance, given the types of its parameters.
+    """
+
+    def __init__(self, contract: Contract, load: Callable[[Instance, Sequence[Any]], Native]) -> None:
+        self.contract = contract
+        self._load = load
+        self._instances: dict[tuple[torch.dtype | None, ...], tuple[Native, Sequence[Any]]] = {}
+        self._pointers = (*contract.reads, *contract.writes)
+
+    def __call__(self, tensors: Tensors, constants: Mapping[str, Any], count: int) -> None:
+        """Run it.
+
+        Args:
+            tensors: What its names stand for, lying as the contract asks; None where an argument is None.
+            constants: The arguments that are numbers.
+            count: The number of elements of the operator's first result.
+
+        Raises:
+            NoKernel: If it is not written for these.
+        """
+        key = tuple([None if (t := tensors[name]) is None else t.dtype for name in self._pointers])
+        found = self._instances.get(key)
+        if found is None:
+            found = self._instances[key] = self._instance(key)
+        native, kinds = found
+        native(
+            tensors,
+            [
+                self._value(role, kind, tensors, constants, count)
+                for role, kind in zip(self.contract.roles, kinds, strict=True)
+            ],
+        )
+
+    @property
+    def count(self) -> int:
+        """How many instances are loaded."""
+        return len(self._instances)
+
+    def _instance(self, key: Sequence[torch.dtype | None]) -> tuple[Native, Sequence[Any]]:
+        dtypes = {name: dtype for name, dtype in zip(self._pointers, key, strict=True) if dtype is not None}
+        instance = choose_instance(self.contract, dtypes)
+        kinds = [self._kind(instance, position) for position in range(len(self.contract.roles))]
+        return self._load(instance, kinds), kinds
+
+    def _kind(self, instance: Instance, position: int) -> Any:
+        parameter = instance.declaration.parameters[position]
+        if parameter.is_pointer:
+            return ctypes.c_void_p
+        kind = _CTYPES.get(instance.type_of(parameter))
+        if kind is None:
+            raise NoKernel(
+                f"{self.contract.function} takes '{parameter.name}' as {parameter.spelling}, which is no number",
+                place=instance.declaration.place,
+            )
+        return kind
+
+    def _value(self, role: Role, kind: Any, tensors: Tensors, constants: Mapping[str, Any], count: int) -> Any:
+        match role:
+            case Elements(name):
+                tensor = tensors[name]
+                return None if tensor is None else tensor.data_ptr()
+            case Constant(name):
+                return self._fitting(constants[name], kind, name)
+            case Measure("", _):
+                return self._fitting(count, kind, "n")
+            case Measure(name, what, dimension):
+                return self._fitting(self._measured(tensors[name], what, dimension, name), kind, name)
+
+    def _measured(self, tensor: torch.Tensor | None, what: str, dimension: int, name: str) -> int:
+        if tensor is None:
+            return 0
+        if what == "numel":
+            return tensor.numel()
+        if dimension >= tensor.dim():
+            raise NoKernel(
+                f"{self.contract.function} asks for {what} {dimension} of '{name}', which has {tensor.dim()}",
+                place=self.contract.place,
+            )
+        return tensor.size(dimension) if what == "size" else tensor.stride(dimension)
+
+    def _fitting(self, value: Any, kind: Any, name: str) -> Any:
+        """The number, if the type of the parameter holds it: an `int` holds no size beyond 2³¹."""
+        if kind not in (ctypes.c_float, ctypes.c_double) and not isinstance(value, int):
+            raise NoKernel(f"{self.contract.function} takes '{name}' as an integer, and it is {value!r}")
+        if kind in _LIMITS and abs(value) > _LIMITS[kind]:
+            raise NoKernel(
+                f"{self.contract.function} takes '{name}' in {8 * ctypes.sizeof(kind)} bits, and it is {value}",
+                place=self.contract.place,
+                hint="int64_t holds every size",
+            )
+        return value
+
+
+class CppLoader:
+    """Builds and loads instances of a kernel in C++.
+
+    Args:
+        name: A C identifier to call the libraries by.
+        contract: What the kernel takes.
+        sources: The author's.
+        settings: Where to build.
+    """
+
+    def __init__(self, name: str, contract: Contract, sources: Sources, settings: Settings) -> None:
+        self._name = name
+        self._contract = contract
+        self._sources = sources
+        self._settings = settings
+
+    def __call__(self, instance: Instance, kinds: Sequence[Any]) -> Native:
+        """Build an instance, unless the cache holds it.
+
+        Raises:
+            BuildFailed: If the compiler refuses the sources, with the line of the first error.
+        """
+        flags = (*self._sources.search_path(), *self._sources.flags)
+        source = Source(self._name, self._text(instance))
+        with at_the_authors_line():
+            (path,) = build((source,), self._settings, flags=flags, facts=self._sources.digests())
+        entry = ctypes.CDLL(str(path))[ENTRY]
+        entry.argtypes, entry.restype = list(kinds), None
+        return lambda tensors, values: entry(*values)
+
+    def _text(self, instance: Instance) -> str:
+        parameters = instance.declaration.parameters
+        declared = ", ".join(f"{instance.spelled(parameter)} {parameter.name}" for parameter in parameters)
+        given = ", ".join(parameter.name for parameter in parameters)
+        entry = (
+            f'#line 1 "the entry of {self._contract.function}, written by opwright"\n'
+            f'extern "C" __attribute__((visibility("default"))) void {ENTRY}({declared}) {{\n'
+            f"  {self._contract.function}({given});\n}}\n"
+        )
+        return "\n".join(["#include <cstdint>", *self._sources.texts(), entry])
