@@ -14,7 +14,7 @@ from opwright.toolchain.build import build_recipe
 from opwright.toolchain.cache import LibraryCache
 from opwright.toolchain.compiler import find_compiler
 from opwright.toolchain.extension import against_torch
-from opwright.toolchain.recipe import recipe
+from opwright.toolchain.recipe import INCLUDE_DIRECTORY, header_digests, recipe
 from opwright.toolchain.source import Source
 
 _BUILD_TIMEOUT_S = 600.0
@@ -41,8 +41,9 @@ def build_torch_facing(
     cache = LibraryCache.open(settings.cache_directory)
     compiler = find_compiler(settings)
     own = ("-std=c++20", "-shared", "-fopenmp", f"-DTORCH_EXTENSION_NAME={name}", _ABI, *flags)
-    depends = {**(facts or {}), "python": platform.python_version(), "abi": str(sysconfig.get_config_var("SOABI"))}
+    facts = {**header_digests(INCLUDE_DIRECTORY), **(facts or {})}
+    depends = {**facts, "python": platform.python_version(), "abi": str(sysconfig.get_config_var("SOABI"))}
     made = recipe(Source(name, text), compiler, (*compiler.flags, *own), depends)
     if not cache.holds(made):
-        build_recipe(made, against_torch(), cache, _BUILD_TIMEOUT_S)
+        build_recipe(made, against_torch(INCLUDE_DIRECTORY), cache, _BUILD_TIMEOUT_S)
     return cache.library(made)
