@@ -11,9 +11,7 @@ import torch.nn.functional as F
 import opwright
 
 
-@opwright.operator(
-    name="by_hand::lltm_cell", samples=opwright.shapes("B 3*S", "B S", B=(16, 64), S=(8, 128))
-)
+@opwright.operator(name="by_hand::lltm_cell", samples=opwright.shapes("B 3*S", "B S", B=(16, 64), S=(8, 128)))
 def lltm_cell(gates: torch.Tensor, old_cell: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The element-wise part: three gates and the old cell in, the new hidden state and cell out."""
     i, o, g = gates.chunk(3, dim=-1)

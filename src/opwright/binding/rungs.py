@@ -77,10 +77,13 @@ class Ladder:
         """
         if name not in RUNGS:
             raise RungMissing(f"there is no rung '{name}'", hint=f"the rungs are {', '.join(RUNGS)}")
-        rung = self._rung(name)
-        if not rung.available:
-            raise RungMissing(f"{self._operator} has no rung '{name}' here: {rung.reason}")
-        return self._ways[name].serve
+        way = self._ways[name]
+        try:
+            way.examine()
+        except OpwrightError as refusal:
+            fact = f"{self._operator} has no rung '{name}' here: {refusal.fact}"
+            raise RungMissing(fact, place=refusal.place, hint=refusal.hint) from refusal
+        return way.serve
 
     def _rung(self, name: RungName) -> Rung:
         way = self._ways[name]

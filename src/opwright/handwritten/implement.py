@@ -11,13 +11,16 @@ from typing import Any
 import torch
 
 from opwright.binding.rungs import RungName
-from opwright.errors import ImplementationRefused, Place
+from opwright.errors import ImplementationRefused, Place, WrongDeclaration
 from opwright.handwritten.contracts import Subject, check_layouts, kernel_contracts
+from opwright.handwritten.cuda_kernel import CudaLoader
 from opwright.handwritten.function_passes import FunctionPasses
+from opwright.handwritten.geometry import THREADS, geometry
 from opwright.handwritten.kernel import CppLoader, Kernel
 from opwright.handwritten.kernel_passes import KernelPasses, Manner
 from opwright.handwritten.layout import Layout
 from opwright.handwritten.passes import Passes
+from opwright.handwritten.roles import Contract
 from opwright.handwritten.sources import Sources, read_sources
 from opwright.handwritten.torch_library import TorchLibrary
 from opwright.handwritten.torch_passes import (
@@ -84,6 +87,8 @@ def written_sources(
     include_directories: Sequence[str | Path] = (),
     flags: Sequence[str] = (),
     guarded: bool = False,
+    threads: int | Sequence[int] = THREADS,
+    blocks: Callable[..., Sequence[int] | int] | None = None,
 ) -> Passes:
     """The passes of C++ or CUDA sources: kernels over pointers, or functions over `torch::Tensor`.
 
@@ -105,6 +110,11 @@ def written_sources(
         include_directories: Where the compiler looks for headers.
         flags: Further flags for the compiler.
         guarded: For kernels, whether to look after every call whether something was written outside of the results.
+        threads: For CUDA kernels, how many threads a block has: a number, or three.
+        blocks: For CUDA kernels, how many blocks there are: a function of the operator's arguments that gives a number,
+            or three. By default as many as give every element of the first result a thread.
+
+    A CUDA kernel on the rung "cpp" is run on the processor, thread by thread: a way to judge it without a GPU.
 
     Raises:
         ImplementationRefused: If the options do not fit together.
@@ -119,20 +129,24 @@ def written_sources(
         names = Names(subject.arguments, tuple(results), tuple(saved), tuple(gradients) or every)
         _check_torch_facing(subject, library, forward, backward, names)
         return TorchPasses(library, forward, backward, names, subject.expected, dtypes)
-    return _kernels(subject, read, forward, backward, saved, Manner("cpu", layouts, _makers(subject, saved), guarded))
-
-
-def _kernels(
-    subject: Subject, sources: Sources, forward: str, backward: str | None, saved: Saved, manner: Manner
-) -> Passes:
-    contracts = kernel_contracts(subject, sources, forward, backward, tuple(saved))
-    check_layouts(subject, manner.layouts, contracts)
-    names = (f"{subject.name}_{which}" for which in ("forward", "backward"))
-    kernels = [
-        Kernel(contract, CppLoader(name, contract, sources, subject.settings))
-        for name, contract in zip(names, contracts, strict=False)
-    ]
+    contracts = kernel_contracts(subject, read, forward, backward, tuple(saved))
+    check_layouts(subject, layouts, contracts)
+    launched = geometry(threads, blocks, contracts[0].place)
+    manner = Manner("cuda" if rung == "cuda" else "cpu", layouts, _makers(subject, saved), guarded, launched)
+    loaders = [_loader(subject, rung, contract, read) for contract in contracts]
+    kernels = [Kernel(contract, loader) for contract, loader in zip(contracts, loaders, strict=True)]
     return KernelPasses(subject.arguments, subject.expected, kernels[0], [*kernels, None][1], manner)
+
+
+def _loader(subject: Subject, rung: RungName, contract: Contract, sources: Sources) -> CppLoader | CudaLoader:
+    if rung == "cpp":
+        short = contract.function.rpartition("::")[2]
+        return CppLoader(f"{subject.name}_{short}", contract, sources, subject.settings)
+    if not contract.is_cuda_kernel:
+        raise WrongDeclaration(
+            f"{contract.function} is no __global__ function, and so none for the rung 'cuda'", place=contract.place
+        )
+    return CudaLoader(contract, sources)
 
 
 def _makers(subject: Subject, saved: Saved) -> Mapping[str, Callable[..., torch.Tensor]]:

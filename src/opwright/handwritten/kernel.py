@@ -8,17 +8,19 @@ author's own lines cost.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
 
 from opwright.errors import NoKernel
+from opwright.handwritten.geometry import Grid
 from opwright.handwritten.instance import DTYPES, Instance, choose_instance
 from opwright.handwritten.roles import Constant, Contract, Elements, Measure, Role
 from opwright.handwritten.sources import Sources
 from opwright.settings import Settings
 from opwright.toolchain.build import build
+from opwright.toolchain.compiler import find_compiler
 from opwright.toolchain.diagnostics import at_the_authors_line
 from opwright.toolchain.source import Source
 
@@ -38,6 +40,8 @@ _CTYPES: Mapping[str, Any] = {
     "size_t": ctypes.c_size_t,
     "Size": ctypes.c_int64,
 }
+# The blocks and threads of a CUDA kernel that is run on the processor.
+_GRID = ("blocks_x", "blocks_y", "blocks_z", "threads_x", "threads_y", "threads_z")
 _LIMITS = {ctypes.c_int32: 2**31 - 1, ctypes.c_int16: 2**15 - 1, ctypes.c_int8: 2**7 - 1, ctypes.c_uint8: 2**8 - 1}
 Tensors = Mapping[str, torch.Tensor | None]
 
@@ -45,8 +49,18 @@ Tensors = Mapping[str, torch.Tensor | None]
 class Native(Protocol):
     """What calls an instance."""
 
-    def __call__(self, tensors: Tensors, values: Sequence[Any]) -> None:
-        """Run it on values in the order of its parameters."""
+    def __call__(self, values: Sequence[Any], grid: Grid | None, device: torch.device) -> None:
+        """Run it on values in the order of its parameters, in as many threads as the grid says."""
+
+
+class Loader(Protocol):
+    """Builds and loads instances of a kernel."""
+
+    def __call__(self, instance: Instance, kinds: Sequence[Any]) -> Native:
+        """Build and load an instance, given the types of its parameters."""
+
+    def examine(self) -> None:
+        """Raise an OpwrightError where that cannot be done."""
 
 
 class Kernel:
@@ -54,22 +68,26 @@ class Kernel:
 
     Args:
         contract: What it takes.
-        load: Builds and loads an instance, given the types of its parameters.
+        load: Builds and loads an instance.
     """
 
-    def __init__(self, contract: Contract, load: Callable[[Instance, Sequence[Any]], Native]) -> None:
+    def __init__(self, contract: Contract, load: Loader) -> None:
         self.contract = contract
         self._load = load
         self._instances: dict[tuple[torch.dtype | None, ...], tuple[Native, Sequence[Any]]] = {}
         self._pointers = (*contract.reads, *contract.writes)
 
-    def __call__(self, tensors: Tensors, constants: Mapping[str, Any], count: int) -> None:
+    def __call__(
+        self, tensors: Tensors, constants: Mapping[str, Any], count: int, grid: Grid | None, device: torch.device
+    ) -> None:
         """Run it.
 
         Args:
             tensors: What its names stand for, lying as the contract asks; None where an argument is None.
             constants: The arguments that are numbers.
             count: The number of elements of the operator's first result.
+            grid: How a CUDA kernel is launched.
+            device: Where.
 
         Raises:
             NoKernel: If it is not written for these.
@@ -79,13 +97,15 @@ class Kernel:
         if found is None:
             found = self._instances[key] = self._instance(key)
         native, kinds = found
-        native(
-            tensors,
-            [
-                self._value(role, kind, tensors, constants, count)
-                for role, kind in zip(self.contract.roles, kinds, strict=True)
-            ],
-        )
+        values = [
+            self._value(role, kind, tensors, constants, count)
+            for role, kind in zip(self.contract.roles, kinds, strict=True)
+        ]
+        native(values, grid, device)
+
+    def examine(self) -> None:
+        """Raise an OpwrightError where no instance can be had."""
+        self._load.examine()
 
     @property
     def count(self) -> int:
@@ -174,16 +194,45 @@ class CppLoader:
         with at_the_authors_line():
             (path,) = build((source,), self._settings, flags=flags, facts=self._sources.digests())
         entry = ctypes.CDLL(str(path))[ENTRY]
-        entry.argtypes, entry.restype = list(kinds), None
-        return lambda tensors, values: entry(*values)
+        grid = [ctypes.c_uint] * len(_GRID) if instance.declaration.is_cuda_kernel else []
+        entry.argtypes, entry.restype = [*kinds, *grid], None
+        return lambda values, grid, device: entry(*values, *(grid or ()))
+
+    def examine(self) -> None:
+        """Look for a compiler.
+
+        Raises:
+            CompilerMissing: If there is none.
+        """
+        find_compiler(self._settings)
 
     def _text(self, instance: Instance) -> str:
-        parameters = instance.declaration.parameters
-        declared = ", ".join(f"{instance.spelled(parameter)} {parameter.name}" for parameter in parameters)
-        given = ", ".join(parameter.name for parameter in parameters)
+        """The whole source; a CUDA kernel is run on the processor, thread by thread."""
+        on_processor = instance.declaration.is_cuda_kernel
+        head = '#include "opwright/cuda/host_execution.h"' if on_processor else "#include <cstdint>"
+        grid = "".join(f", unsigned {name}" for name in _GRID) if on_processor else ""
+        call = _on_processor(self._contract, instance) if on_processor else entry_call(self._contract, instance)
         entry = (
             f'#line 1 "the entry of {self._contract.function}, written by opwright"\n'
-            f'extern "C" __attribute__((visibility("default"))) void {ENTRY}({declared}) {{\n'
-            f"  {self._contract.function}({given});\n}}\n"
+            f'extern "C" __attribute__((visibility("default"))) void {ENTRY}({entry_parameters(instance)}{grid}) {{\n'
+            f"  {call};\n}}\n"
         )
-        return "\n".join(["#include <cstdint>", *self._sources.texts(), entry])
+        return "\n".join([head, *self._sources.texts(), entry])
+
+
+def entry_parameters(instance: Instance) -> str:
+    """The parameters of an instance, as C++ declares them."""
+    return ", ".join(f"{instance.spelled(p)} {p.name}" for p in instance.declaration.parameters)
+
+
+def entry_call(contract: Contract, instance: Instance) -> str:
+    """The call of an instance from a function with these parameters."""
+    return f"{contract.function}({', '.join(p.name for p in instance.declaration.parameters)})"
+
+
+def _on_processor(contract: Contract, instance: Instance) -> str:
+    """The launch of a CUDA kernel on the processor."""
+    kernel = f"static_cast<void (*)({', '.join(map(instance.spelled, instance.declaration.parameters))})>"
+    given = ", ".join(parameter.name for parameter in instance.declaration.parameters)
+    grid = "dim3(blocks_x, blocks_y, blocks_z), dim3(threads_x, threads_y, threads_z), 0"
+    return f'opwright::cuda::host::run("{contract.function}", {kernel}({contract.function}), {grid}, {given})'

@@ -10,6 +10,7 @@ import torch
 
 from opwright.errors import NoKernel
 from opwright.handwritten.expected import Described, Expected
+from opwright.handwritten.geometry import Geometry
 from opwright.handwritten.kernel import Kernel
 from opwright.handwritten.layout import Layout, laid_out
 from opwright.handwritten.passes import Made, Recorded
@@ -26,12 +27,14 @@ class Manner:
         layouts: How tensors lie, by name, where it is not row by row.
         saved: Makes a tensor like what is saved, from the arguments, for every name.
         guarded: Whether results are put between guard zones.
+        geometry: How CUDA kernels are launched.
     """
 
     device: str
     layouts: Mapping[str, Layout]
     saved: Mapping[str, Callable[..., torch.Tensor]]
     guarded: bool
+    geometry: Geometry
 
     def layout(self, contract: Contract, name: str) -> Layout:
         """How a tensor has to lie."""
@@ -67,9 +70,8 @@ class KernelPasses:
         tensors, constants = self._given(args)
         results = dict(zip(self._results, self._expected(args).described, strict=True))
         device = _device(tensors)
-        written = self._run(
-            self._forward, tensors, constants, results | self._saved(args), device, _count(next(iter(results.values())))
-        )
+        count = _count(next(iter(results.values())))
+        written = self._run(self._forward, args, tensors, constants, results | self._saved(args), device, count)
         kept = tuple(written[name] for name in self._kept) if recording else ()
         return Made(tuple(written[name] for name in self._results), kept)
 
@@ -89,12 +91,16 @@ class KernelPasses:
             if of is None:  # a gradient for an argument that is None cannot be written
                 return {}
             gradients[name] = (tuple(of.shape), of.dtype)
-        written = self._run(self._backward, tensors, constants, gradients, device, _count(recorded.outputs[0]))
+        count = _count(recorded.outputs[0])
+        written = self._run(self._backward, recorded.args, tensors, constants, gradients, device, count)
         places = {GRADIENT + name: position for position, name in enumerate(self._arguments)}
         return {places[name]: gradient for name, gradient in written.items()}
 
     def examine(self) -> None:
-        """Nothing is known before a call but that the declarations fit."""
+        """Raise an OpwrightError where no kernel can be had."""
+        for kernel in (self._forward, self._backward):
+            if kernel is not None:
+                kernel.examine()
 
     def count(self) -> int:
         """How many instances are loaded."""
@@ -124,6 +130,7 @@ class KernelPasses:
     def _run(
         self,
         kernel: Kernel,
+        args: Sequence[Any],
         tensors: Mapping[str, torch.Tensor | None],
         constants: Mapping[str, Any],
         results: Mapping[str, Described],
@@ -142,7 +149,8 @@ class KernelPasses:
             for name, tensor in tensors.items()
             if name in contract.tensors
         }
-        kernel({**read, **written}, constants, count)
+        grid = manner.geometry.grid(args, count) if contract.is_cuda_kernel else None
+        kernel({**read, **written}, constants, count, grid, device)
         zones.check(contract.function, contract.place)
         return written
 

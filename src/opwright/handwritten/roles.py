@@ -81,6 +81,11 @@ class Contract:
     constants: frozenset[str]
 
     @property
+    def is_cuda_kernel(self) -> bool:
+        """Whether it is a `__global__` function."""
+        return self.declarations[0].is_cuda_kernel
+
+    @property
     def place(self) -> Place:
         """Where it is defined."""
         return self.declarations[0].place

@@ -20,6 +20,7 @@ from opwright.handwritten.declaration import Declaration
 from opwright.handwritten.sources import Sources
 from opwright.handwritten.torch_passes import TorchFunction
 from opwright.settings import Settings
+from opwright.toolchain.compiler import find_compiler
 from opwright.toolchain.diagnostics import at_the_authors_line
 from opwright.toolchain.torch_facing import build_torch_facing
 
@@ -77,12 +78,13 @@ class TorchLibrary:
         names = tuple(parameter.name for parameter in declaration.parameters)
         return TorchFunction(name, declaration.place, names, call)
 
-    def build(self) -> None:
-        """Build and load the library, unless that is done."""
-        if self.registers:
-            self._load_operators()
-        else:
-            assert self._module
+    def examine(self) -> None:
+        """Look for a compiler.
+
+        Raises:
+            CompilerMissing: If there is none.
+        """
+        find_compiler(self._settings)
 
     @functools.cached_property
     def _module(self) -> Any:

@@ -44,8 +44,8 @@ class Bound(Protocol):
     def function(self, name: str) -> TorchFunction:
         """One of them."""
 
-    def build(self) -> None:
-        """Build and load them, unless that is done."""
+    def examine(self) -> None:
+        """Raise an OpwrightError where they cannot be had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +161,8 @@ class TorchPasses:
         return self._checked(function, dict(zip(self._names.gradients, gradients, strict=True)), recorded)
 
     def examine(self) -> None:
-        """Build."""
-        self._bound.build()
+        """Look for a compiler."""
+        self._bound.examine()
 
     def count(self) -> int:
         """There is one of them for all dtypes."""
