@@ -48,3 +48,10 @@ class Linear(torch.autograd.Function):
 
 linear.implement("cpp", sources=["linear.cpp"], forward="linear_forward", backward="linear_backward")
 add_bias.implement("cpp", sources=["add_bias.cpp"], forward="add_bias")
+add_bias.implement(
+    "cuda",
+    sources=["add_bias.cu"],
+    forward="add_bias",
+    threads=128,
+    blocks=lambda product, bias: (-(-product.shape[1] // 128), product.shape[0]),
+)

@@ -42,3 +42,4 @@ lltm.implement(
     saved=("joined", "gates"),
 )
 lltm_cell.implement("cpp", sources=["lltm_cell.cpp"], forward="lltm_cell_forward", backward="lltm_cell_backward")
+lltm_cell.implement("cuda", sources=["lltm_cell.cu"], forward="lltm_cell_forward", backward="lltm_cell_backward")

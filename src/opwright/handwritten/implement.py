@@ -124,15 +124,16 @@ def written_sources(
     read = read_sources(subject.name, sources, source, subject.place.file, include_directories, flags)
     functions = [name for name in (forward, backward) if name]
     library = TorchLibrary(f"{subject.name}_{rung}", read, functions, subject.settings)
-    if library.registers or library.declaration(forward).is_torch_facing:
+    if library.is_over_tensors(forward):
         every = subject.named(Kind.TENSOR)
         names = Names(subject.arguments, tuple(results), tuple(saved), tuple(gradients) or every)
         _check_torch_facing(subject, library, forward, backward, names)
         return TorchPasses(library, forward, backward, names, subject.expected, dtypes)
-    contracts = kernel_contracts(subject, read, forward, backward, tuple(saved))
+    makers = _makers(subject, saved)
+    contracts = kernel_contracts(subject, read, forward, backward, tuple(makers))
     check_layouts(subject, layouts, contracts)
     launched = geometry(threads, blocks, contracts[0].place)
-    manner = Manner("cuda" if rung == "cuda" else "cpu", layouts, _makers(subject, saved), guarded, launched)
+    manner = Manner("cuda" if rung == "cuda" else "cpu", layouts, makers, guarded, launched)
     loaders = [_loader(subject, rung, contract, read) for contract in contracts]
     kernels = [Kernel(contract, loader) for contract, loader in zip(contracts, loaders, strict=True)]
     return KernelPasses(subject.arguments, subject.expected, kernels[0], [*kernels, None][1], manner)

@@ -48,14 +48,25 @@ class TorchLibrary:
         self._binds = any(_BINDS.search(file.text) for file in sources.files)
         self._functions = functions
 
+    def is_over_tensors(self, name: str) -> bool:
+        """Whether a function takes tensors; a kernel takes pointers.
+
+        Raises:
+            FunctionMissing: If there is none of that name.
+        """
+        return self.registers or self._definitions(name)[0].is_torch_facing
+
+    def _definitions(self, name: str) -> Sequence[Declaration]:
+        return self._sources.find(self._defined_name(name))
+
     def declaration(self, name: str) -> Declaration:
-        """The definition of a function.
+        """The definition of a function over tensors.
 
         Raises:
             FunctionMissing: If there is none.
             ImplementationRefused: If it is overloaded.
         """
-        found = self._sources.find(self._defined_name(name))
+        found = self._definitions(name)
         if len(found) > 1:
             raise ImplementationRefused(f"there are {len(found)} functions {name}", place=found[1].place)
         return found[0]
