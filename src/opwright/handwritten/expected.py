@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from opwright.binding.kinds import Key, constant_key
 from opwright.errors import NoKernel, Place, WrongResult
@@ -66,19 +65,14 @@ class Expected:
         Raises:
             ReferenceRefuses: If it raises.
         """
-        with torch.no_grad():
-            try:
-                return function(*[_like(arg, "meta") if isinstance(arg, torch.Tensor) else arg for arg in args])
-            except Exception:
-                return self._fake_with_devices(function, args)
+        from opwright.tracing.lean_torch import LeanFakeTensorMode, without_compiler  # imports sympy (0.3 s)
 
-    def _fake_with_devices(self, function: Callable[..., Any], args: Sequence[Any]) -> Any:
-        """The same by fake tensors, for functions that make tensors on a device by its name; they cost milliseconds."""
-        from opwright.tracing.lean_torch import in_silence  # imports sympy (0.3 s)
+        def run() -> Any:
+            with torch.no_grad(), LeanFakeTensorMode():
+                return function(*[_like(arg) if isinstance(arg, torch.Tensor) else arg for arg in args])
 
         try:
-            with in_silence(), FakeTensorMode():
-                return function(*[_like(arg, arg.device) if isinstance(arg, torch.Tensor) else arg for arg in args])
+            return without_compiler(run)
         except Exception as error:
             raise ReferenceRefuses from error
 
@@ -95,8 +89,8 @@ def described(returned: Any) -> Tensors:
     return Tensors(tuple((tuple(member.shape), member.dtype) for member in members), isinstance(returned, torch.Tensor))
 
 
-def _like(tensor: torch.Tensor, device: torch.device | str) -> torch.Tensor:
-    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=device)
+def _like(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
 
 
 def check_made(name: str, place: Place, made: Any, expected: Sequence[Described]) -> None:

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 
 import torch
 
-from opwright.errors import NoKernel
 from opwright.handwritten.geometry import Grid
-from opwright.handwritten.instance import DTYPES, Instance, choose_instance
-from opwright.handwritten.roles import Constant, Contract, Elements, Measure, Role
+from opwright.handwritten.instance import Instance, choose_instance
+from opwright.handwritten.roles import Contract
 from opwright.handwritten.sources import Sources
+from opwright.handwritten.values import Reader, Tensors, kinds_of, reader
 from opwright.settings import Settings
 from opwright.toolchain.build import build
 from opwright.toolchain.compiler import find_compiler
@@ -25,25 +25,8 @@ from opwright.toolchain.diagnostics import at_the_authors_line
 from opwright.toolchain.source import Source
 
 ENTRY = "opwright_entry"
-_NUMBERS: Mapping[torch.dtype, Any] = {
-    torch.float32: ctypes.c_float,
-    torch.float64: ctypes.c_double,
-    torch.uint8: ctypes.c_uint8,
-    torch.int8: ctypes.c_int8,
-    torch.int16: ctypes.c_int16,
-    torch.int32: ctypes.c_int32,
-    torch.int64: ctypes.c_int64,
-    torch.bool: ctypes.c_bool,
-}
-_CTYPES: Mapping[str, Any] = {
-    **{name: _NUMBERS[dtype] for name, dtype in DTYPES.items() if dtype in _NUMBERS},
-    "size_t": ctypes.c_size_t,
-    "Size": ctypes.c_int64,
-}
 # The blocks and threads of a CUDA kernel that is run on the processor.
 _GRID = ("blocks_x", "blocks_y", "blocks_z", "threads_x", "threads_y", "threads_z")
-_LIMITS = {ctypes.c_int32: 2**31 - 1, ctypes.c_int16: 2**15 - 1, ctypes.c_int8: 2**7 - 1, ctypes.c_uint8: 2**8 - 1}
-Tensors = Mapping[str, torch.Tensor | None]
 
 
 class Native(Protocol):
@@ -74,7 +57,7 @@ class Kernel:
     def __init__(self, contract: Contract, load: Loader) -> None:
         self.contract = contract
         self._load = load
-        self._instances: dict[tuple[torch.dtype | None, ...], tuple[Native, Sequence[Any]]] = {}
+        self._instances: dict[tuple[torch.dtype | None, ...], tuple[Native, Sequence[Reader]]] = {}
         self._pointers = (*contract.reads, *contract.writes)
 
     def __call__(
@@ -96,12 +79,8 @@ class Kernel:
         found = self._instances.get(key)
         if found is None:
             found = self._instances[key] = self._instance(key)
-        native, kinds = found
-        values = [
-            self._value(role, kind, tensors, constants, count)
-            for role, kind in zip(self.contract.roles, kinds, strict=True)
-        ]
-        native(values, grid, device)
+        native, readers = found
+        native([read(tensors, constants, count) for read in readers], grid, device)
 
     def examine(self) -> None:
         """Raise an OpwrightError where no instance can be had."""
@@ -112,59 +91,12 @@ class Kernel:
         """How many instances are loaded."""
         return len(self._instances)
 
-    def _instance(self, key: Sequence[torch.dtype | None]) -> tuple[Native, Sequence[Any]]:
+    def _instance(self, key: Sequence[torch.dtype | None]) -> tuple[Native, Sequence[Reader]]:
         dtypes = {name: dtype for name, dtype in zip(self._pointers, key, strict=True) if dtype is not None}
         instance = choose_instance(self.contract, dtypes)
-        kinds = [self._kind(instance, position) for position in range(len(self.contract.roles))]
-        return self._load(instance, kinds), kinds
-
-    def _kind(self, instance: Instance, position: int) -> Any:
-        parameter = instance.declaration.parameters[position]
-        if parameter.is_pointer:
-            return ctypes.c_void_p
-        kind = _CTYPES.get(instance.type_of(parameter))
-        if kind is None:
-            raise NoKernel(
-                f"{self.contract.function} takes '{parameter.name}' as {parameter.spelling}, which is no number",
-                place=instance.declaration.place,
-            )
-        return kind
-
-    def _value(self, role: Role, kind: Any, tensors: Tensors, constants: Mapping[str, Any], count: int) -> Any:
-        match role:
-            case Elements(name):
-                tensor = tensors[name]
-                return None if tensor is None else tensor.data_ptr()
-            case Constant(name):
-                return self._fitting(constants[name], kind, name)
-            case Measure("", _):
-                return self._fitting(count, kind, "n")
-            case Measure(name, what, dimension):
-                return self._fitting(self._measured(tensors[name], what, dimension, name), kind, name)
-
-    def _measured(self, tensor: torch.Tensor | None, what: str, dimension: int, name: str) -> int:
-        if tensor is None:
-            return 0
-        if what == "numel":
-            return tensor.numel()
-        if dimension >= tensor.dim():
-            raise NoKernel(
-                f"{self.contract.function} asks for {what} {dimension} of '{name}', which has {tensor.dim()}",
-                place=self.contract.place,
-            )
-        return tensor.size(dimension) if what == "size" else tensor.stride(dimension)
-
-    def _fitting(self, value: Any, kind: Any, name: str) -> Any:
-        """The number, if the type of the parameter holds it: an `int` holds no size beyond 2³¹."""
-        if kind not in (ctypes.c_float, ctypes.c_double) and not isinstance(value, int):
-            raise NoKernel(f"{self.contract.function} takes '{name}' as an integer, and it is {value!r}")
-        if kind in _LIMITS and abs(value) > _LIMITS[kind]:
-            raise NoKernel(
-                f"{self.contract.function} takes '{name}' in {8 * ctypes.sizeof(kind)} bits, and it is {value}",
-                place=self.contract.place,
-                hint="int64_t holds every size",
-            )
-        return value
+        kinds = kinds_of(self.contract, instance)
+        readers = [reader(self.contract, *each) for each in zip(self.contract.roles, kinds, strict=True)]
+        return self._load(instance, kinds), readers
 
 
 class CppLoader:

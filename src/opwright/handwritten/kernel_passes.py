@@ -63,6 +63,12 @@ class KernelPasses:
         writes = forward.contract.writes
         self._results = writes[: len(writes) - len(manner.saved)]
         self._kept = [name for name in writes if backward and name in backward.contract.tensors]
+        contracts = [kernel.contract for kernel in (forward, backward) if kernel]
+        self._layouts = {
+            contract.function: {name: manner.layout(contract, name) for name in contract.tensors}
+            for contract in contracts
+        }
+        self._places = {GRADIENT + name: position for position, name in enumerate(arguments)}
         self._saved_like: dict[Any, dict[str, Described]] = {}
 
     def forward(self, args: Sequence[Any], *, recording: bool) -> Made:
@@ -93,8 +99,7 @@ class KernelPasses:
             gradients[name] = (tuple(of.shape), of.dtype)
         count = _count(recorded.outputs[0])
         written = self._run(self._backward, recorded.args, tensors, constants, gradients, device, count)
-        places = {GRADIENT + name: position for position, name in enumerate(self._arguments)}
-        return {places[name]: gradient for name, gradient in written.items()}
+        return {self._places[name]: gradient for name, gradient in written.items()}
 
     def examine(self) -> None:
         """Raise an OpwrightError where no kernel can be had."""
@@ -118,14 +123,20 @@ class KernelPasses:
 
     def _given(self, args: Sequence[Any]) -> tuple[dict[str, torch.Tensor | None], dict[str, Any]]:
         """Tensors and constants by name; an optional tensor that is not given is among both."""
-        named = dict(zip(self._arguments, args, strict=True))
-        tensors = {name: value for name, value in named.items() if value is None or isinstance(value, torch.Tensor)}
-        device = self._manner.device
-        for name, tensor in tensors.items():
-            if tensor is not None and (tensor.device.type != device or tensor.layout != torch.strided):
-                what = f"a {tensor.layout} tensor on {tensor.device.type}"
-                raise NoKernel(f"'{name}' is {what}, and {self._forward.contract.function} is for {device}")
-        return tensors, {name: value for name, value in named.items() if not isinstance(value, torch.Tensor)}
+        tensors: dict[str, torch.Tensor | None] = {}
+        constants: dict[str, Any] = {}
+        for name, value in zip(self._arguments, args, strict=True):
+            if isinstance(value, torch.Tensor):
+                if value.device.type != self._manner.device or value.layout is not torch.strided:
+                    what = f"a {value.layout} tensor on {value.device.type}"
+                    function = self._forward.contract.function
+                    raise NoKernel(f"'{name}' is {what}, and {function} is for {self._manner.device}")
+                tensors[name] = value
+            else:
+                constants[name] = value
+                if value is None:
+                    tensors[name] = None
+        return tensors, constants
 
     def _run(
         self,
@@ -139,19 +150,19 @@ class KernelPasses:
     ) -> dict[str, torch.Tensor]:
         """Lay tensors out, make memory for results, and run a kernel."""
         contract, manner = kernel.contract, self._manner
+        layouts = self._layouts[contract.function]
         zones = Zones(wanted=manner.guarded)
         written = {
-            name: zones.allocate(name, *described, device, manner.layout(contract, name))
-            for name, described in results.items()
+            name: zones.allocate(name, sizes, dtype, device, layouts[name]) for name, (sizes, dtype) in results.items()
         }
-        read = {
-            name: laid_out(tensor, manner.layout(contract, name)) if tensor is not None else None
-            for name, tensor in tensors.items()
-            if name in contract.tensors
-        }
+        known: dict[str, torch.Tensor | None] = dict(written)
+        for name, tensor in tensors.items():
+            if name in layouts:
+                known[name] = tensor if tensor is None else laid_out(tensor, layouts[name])
         grid = manner.geometry.grid(args, count) if contract.is_cuda_kernel else None
-        kernel({**read, **written}, constants, count, grid, device)
-        zones.check(contract.function, contract.place)
+        kernel(known, constants, count, grid, device)
+        if manner.guarded:
+            zones.check(contract.function, contract.place)
         return written
 
     def _saved(self, args: Sequence[Any]) -> dict[str, Described]:

@@ -23,11 +23,15 @@ def laid_out(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:
         tensor = tensor.resolve_conj().resolve_neg()  # what is in memory is not what the tensor says
     if layout == "any":
         return tensor
+    if layout == "contiguous":
+        return tensor if tensor.is_contiguous() else tensor.contiguous()
     return tensor.contiguous(memory_format=_format(layout, tensor.dim()))
 
 
 def empty(sizes: tuple[int, ...], dtype: torch.dtype, device: torch.device, layout: Layout) -> torch.Tensor:
     """New memory that lies as asked; row by row if it may lie in any way."""
+    if layout != "channels_last":
+        return torch.empty(sizes, dtype=dtype, device=device)
     return torch.empty(sizes, dtype=dtype, device=device, memory_format=_format(layout, len(sizes)))
 
 

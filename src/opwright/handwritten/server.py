@@ -107,10 +107,11 @@ class WrittenServer:
         return otherwise(args, kwargs)
 
     def _serve_pinned(self, rung: RungName, *args: Any, **kwargs: Any) -> Any:
-        given = self._signature.bind(args, kwargs)
-        if not self._derived.is_ordinary(given):
-            return self._derived.serve(given, {})
-        return self._run(rung, given, gradients=True)
+        if kwargs or len(args) != self._arity:
+            args = self._signature.bind(args, kwargs)
+        if not self._derived.is_ordinary(args):
+            return self._derived.serve(args, {})
+        return self._run(rung, args, gradients=True)
 
     def _run(self, rung: RungName, args: Sequence[Any], *, gradients: bool) -> Any:
         """Run the passes of a rung.
