@@ -22,9 +22,13 @@ from opwright.handwritten.torch_passes import TorchFunction
 from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
 from opwright.toolchain.diagnostics import at_the_authors_line
+from opwright.toolchain.records import digest
 from opwright.toolchain.torch_facing import build_torch_facing
 
 _REGISTERS = re.compile(r"\b(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT|_IMPL)?\s*\(")
+_NAMESPACE = re.compile(r"\b(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT)?\s*\(\s*(\w+)")
+_DEFINES = re.compile(r'\.def\(\s*"(\w+)')
+_registered: set[str] = set()  # digests of the sources whose operators this process has
 _BINDS = re.compile(r"\bPYBIND11_MODULE\s*\(")
 
 
@@ -107,9 +111,25 @@ class TorchLibrary:
         spec.loader.exec_module(module)
         return module
 
-    @functools.cache  # noqa: B019 - one library lives as long as its operator
     def _load_operators(self) -> None:
-        torch.ops.load_library(self._built(""))
+        """Load what registers operators, once in a process: a second registration would end it.
+
+        Raises:
+            ImplementationRefused: If another source has registered the same.
+        """
+        text = "\n".join(file.text for file in self._sources.files)
+        if digest(text) in _registered:
+            return
+        path = self._built("")
+        for name in _defined(text):
+            if torch._C._jit_get_schemas_for_operator(name):
+                raise ImplementationRefused(
+                    f"{name} is registered already, by another source",
+                    place=Place(self._sources.files[0].name, 1),
+                    hint="an edited source needs a new process, or another name in its TORCH_LIBRARY",
+                )
+        torch.ops.load_library(path)
+        _registered.add(digest(text))
 
     def _registered(self, name: str) -> TorchFunction:
         self._load_operators()
@@ -122,9 +142,9 @@ class TorchLibrary:
         return TorchFunction(name, place, tuple(argument.name for argument in overload._schema.arguments), overload)
 
     def _built(self, more: str) -> str:
+        text = "\n".join([*self._sources.texts(), more])
+        flags = (*self._sources.search_path(), *self._sources.flags)
         with at_the_authors_line():
-            text = "\n".join([*self._sources.texts(), more])
-            flags = (*self._sources.search_path(), *self._sources.flags)
             return str(build_torch_facing(self._name, text, self._settings, flags, self._sources.digests()))
 
     def _binding(self) -> str:
@@ -138,3 +158,8 @@ class TorchLibrary:
         pattern = re.compile(rf'\.def\(\s*"{re.escape(name)}"\s*,\s*&?\s*([\w:]+)')
         found = next((match for file in self._sources.files if (match := pattern.search(file.text))), None)
         return found[1] if found else name
+
+
+def _defined(text: str) -> list[str]:
+    """The operators that a source registers, as far as its text tells."""
+    return [f"{space}::{name}" for space in set(_NAMESPACE.findall(text)) for name in set(_DEFINES.findall(text))]

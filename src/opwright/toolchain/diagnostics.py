@@ -8,8 +8,14 @@ from contextlib import contextmanager
 
 from opwright.errors import BuildFailed, Place
 
-_ERROR = re.compile(r"^\s*(?P<file>[^\n:]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>[^\n]+)", re.MULTILINE)
-_NO_HEADER = re.compile(r"(?P<name>[^\s:]+): No such file or directory|'(?P<other>[^']+)' file not found")
+_ERROR = re.compile(
+    r"^\s*(?P<file>[^\n:]+):(?P<line>\d+):(?:\d+:)? (?:fatal |catastrophic )?error: (?P<text>[^\n]+)", re.MULTILINE
+)
+_NO_HEADER = re.compile(
+    r"(?P<gcc>[^\s:]+): No such file or directory"
+    r"|'(?P<clang>[^']+)' file not found"
+    r'|cannot open source file "(?P<nvrtc>[^"]+)"'
+)
 
 
 @contextmanager
@@ -30,7 +36,7 @@ def located(failure: BuildFailed) -> BuildFailed:
     if missing is None:
         return BuildFailed(found["text"], place=Place(found["file"].strip(), int(found["line"])), hint=failure.hint)
     return BuildFailed(
-        f"the header {missing['name'] or missing['other']} was not found",
+        f"the header {next(name for name in missing.groups() if name)} was not found",
         place=Place(found["file"].strip(), int(found["line"])),
         hint='name its folder: include_directories=["folder"]',
     )
