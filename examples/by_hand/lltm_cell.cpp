@@ -9,6 +9,7 @@ void lltm_cell_forward(const T* gates, const T* old_cell, T* hidden, T* cell, in
   const int64_t rows = old_cell_size_0, state = old_cell_size_1;
   for (int64_t b = 0; b < rows; ++b) {
     const T* row = gates + 3 * b * state;
+#pragma omp simd
     for (int64_t j = 0; j < state; ++j) {
       const int64_t k = b * state + j;
       cell_forward(row[j], row[state + j], row[2 * state + j], old_cell[k], hidden[k], cell[k]);
@@ -23,6 +24,7 @@ void lltm_cell_backward(const T* gates, const T* cell, const T* grad_hidden, con
   for (int64_t b = 0; b < rows; ++b) {
     const T* row = gates + 3 * b * state;
     T* grad_row = grad_gates + 3 * b * state;
+#pragma omp simd
     for (int64_t j = 0; j < state; ++j) {
       const int64_t k = b * state + j;
       cell_backward(row[j], row[state + j], row[2 * state + j], cell[k], grad_hidden[k], grad_cell[k], grad_row[j],

@@ -2,7 +2,8 @@
 
 A forward function takes the arguments of the operator, in order, and returns its results, then what it saves. A
 backward function takes what its parameters name: arguments, results, what is saved, and, called `grad_…`, the incoming
-gradients in the order of the results. It returns gradients.
+gradients in the order of the results. A parameter `needed`, a std::vector<bool>, says which gradients are asked for. It
+returns gradients; what is not asked for may be undefined.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from opwright.handwritten.declaration import Declaration
 from opwright.handwritten.expected import Expected, check_made
 from opwright.handwritten.passes import Made, Recorded
 from opwright.handwritten.roles import GRADIENT
+
+NEEDED = "needed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +150,7 @@ class TorchPasses:
         ]
         values = dict(zip(self._names.arguments, recorded.args, strict=True))
         values |= dict(zip(self._kept, recorded.kept, strict=True))
+        values[NEEDED] = [self._names.arguments.index(name) in recorded.wanted for name in self._names.gradients]
         flowing = iter(incoming)
         given = [values[name] if name in values else next(flowing) for name in function.parameters]
         returned = function.call(*given)
@@ -215,7 +219,7 @@ def check_backward_parameters(function: str, declaration: Declaration, names: Na
     """
     _check_return(function, declaration)
     place = declaration.place
-    known = {*names.arguments, *names.results, *names.saved}
+    known = {*names.arguments, *names.results, *names.saved, NEEDED}
     others = [parameter.name for parameter in declaration.parameters if parameter.name not in known]
     unknown = [name for name in others if not name.startswith(GRADIENT)]
     if unknown:
