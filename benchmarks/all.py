@@ -14,6 +14,7 @@ import rows
 import saved_bytes
 import second_order
 import transforms
+import written_by_hand
 from scorecard import Options, Row, Scorecard, run_script
 
 BENCHMARKS = (lltm_cell, lltm_step, rows, blocks, call_cost, second_order, transforms, saved_bytes, first_call)
@@ -21,7 +22,7 @@ BENCHMARKS = (lltm_cell, lltm_step, rows, blocks, call_cost, second_order, trans
 
 def measure(options: Options) -> list[Scorecard]:
     """Run one after the other; the summary comes last."""
-    cards = [benchmark.measure(options) for benchmark in BENCHMARKS]
+    cards = [*(benchmark.measure(options) for benchmark in BENCHMARKS), *written_by_hand.measure(options)]
     return [*cards, _summary(cards)]
 
 

@@ -101,6 +101,26 @@ class BuildFailed(OpwrightError):
     """The compiler refused a source."""
 
 
+class ImplementationRefused(OpwrightError):
+    """A rung cannot be written by hand so: the operator, or an option, does not allow it."""
+
+
+class FunctionMissing(OpwrightError):
+    """A function that `implement` names is not in its sources."""
+
+
+class WrongDeclaration(OpwrightError):
+    """A function written by hand takes or returns something else than its operator needs."""
+
+
+class WrongResult(OpwrightError):
+    """A function written by hand gave something else than the reference gives."""
+
+
+class ResultOverrun(OpwrightError):
+    """A kernel written by hand wrote outside of its results."""
+
+
 class UnsafeCache(OpwrightError):
     """The cache directory can be written by other users."""
 

@@ -17,8 +17,8 @@ from opwright.binding.family import Family
 from opwright.binding.function_rung import FunctionRung
 from opwright.binding.mutating import MutatingServer
 from opwright.binding.numbers import numbers_in
-from opwright.binding.registered import Registered
-from opwright.binding.rungs import RUNGS, Rung, RungName
+from opwright.binding.registered import Registered, Serving
+from opwright.binding.rungs import Ladder, Rung, RungName, Way
 from opwright.binding.server import Server
 from opwright.binding.structured import StructuredServer
 from opwright.binding.transforms import TransformServer
@@ -26,15 +26,24 @@ from opwright.binding.variant import Plan, SavePolicy
 from opwright.binding.variants import Variants
 from opwright.conveniences import Conveniences
 from opwright.derivation.batched import Randomness
-from opwright.errors import OpwrightError, RungMissing, SamplesMissing, UnsupportedReturn
+from opwright.errors import NoKernel
+from opwright.handwritten.server import WrittenServer
 from opwright.ir.identifiers import identifiers
-from opwright.samples import Sample, SampleFactory
+from opwright.samples import Sample, SampleFactory, first_sample
 from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
 from opwright.tracing.fingerprint import fingerprint
 from opwright.tracing.flatten import flatten
 from opwright.tracing.guarded import guarded
-from opwright.tracing.signature import Signature, mutated_positions, place_of, read_signature, tensor_positions
+from opwright.tracing.signature import (
+    Signature,
+    check_outputs,
+    declared_outputs,
+    mutated_positions,
+    place_of,
+    read_signature,
+    tensor_positions,
+)
 from opwright.tracing.specs import describe, requiring_gradients
 
 if TYPE_CHECKING:
@@ -91,14 +100,16 @@ class Operator(Conveniences):
             self._positional, self.name, self._signature, self._names, self._identity, self._make_relative
         )
         self._server = self._make_server()
+        self._serving: Serving = self._server
         self._function = FunctionRung(self._short_name, self._names, self._derive_function)
+        self._ladder = self._derived_rungs()
         self._registered = Registered(
             self.name,
             self._signature,
             reference,
             self._server,
             self._family.backward,
-            lambda: self._variants.plain,
+            lambda: self._variants.plain and self._serving is self._server,
             inline=inline,
         )
         functools.update_wrapper(self, reference)
@@ -140,7 +151,7 @@ class Operator(Conveniences):
         """Run the operator; see the reference for arguments, results and errors."""
         if is_compiling():
             return self._registered.serve_compiled(self._signature.bind(args, kwargs))
-        return self._server.serve(args, kwargs)
+        return self._serving.serve(args, kwargs)
 
     @property
     def last_rung(self) -> RungName | None:
@@ -162,13 +173,7 @@ class Operator(Conveniences):
 
     def _check_outputs(self, plan: Plan) -> None:
         outputs = len(plan.result.members)
-        declared = self._signature.outputs
-        if declared is not None and declared != outputs:
-            raise UnsupportedReturn(
-                f"{self.reference.__name__} is annotated to return {declared} tensors and returns {outputs}",
-                place=place_of(self.reference),
-                hint="correct the annotation",
-            )
+        check_outputs(self.reference, self._signature, outputs)
         if self._registered.overload is None and plan.result.is_plain and not self._mutated:
             self._registered.register(outputs)
 
@@ -200,13 +205,7 @@ class Operator(Conveniences):
             UnsupportedReturn: If the return annotation does not tell how many tensors there are.
             UnsupportedParameter: If a name is no tensor parameter.
         """
-        outputs = self._signature.outputs
-        if outputs is None:
-            raise UnsupportedReturn(
-                f"the return annotation of {self.reference.__name__} does not tell how many tensors there are",
-                place=place_of(self.reference),
-                hint="annotate torch.Tensor, or a tuple of them",
-            )
+        outputs = declared_outputs(self.reference, self._signature)
         every = tuple(range(outputs))
         return self._family.backward(tensor_positions(self.reference, self._signature, names), every, every, outputs)
 
@@ -253,50 +252,28 @@ class Operator(Conveniences):
 
         None if no schema spells its parameters and results, such as a dict, or another operator has taken its name.
         """
-        at_dispatcher = self._registered
-        unspelled = self._signature.schema is None or self._mutated or at_dispatcher.is_replaced
-        if at_dispatcher.overload is None and not unspelled:
-            flat, args = self._flattened(self._example().args)
-            plan = flat._derive(args, recording=False).plan
-            if at_dispatcher.overload is None and plan.result.is_plain:
-                at_dispatcher.register(plan.outputs)
-        return at_dispatcher.overload
+        return None if self._mutated else self._registered.found(self._example_plan)
+
+    def _example_plan(self) -> Plan:
+        flat, args = self._flattened(self._example().args)
+        return flat._derive(args, recording=False).plan
 
     # -- rungs -----------------------------------------------------------------------------------------------------
 
-    def rungs(self) -> tuple[Rung, ...]:
-        """Which rungs exist here, and why one is missing."""
-        return tuple(self._rung(name) for name in RUNGS)
-
-    def _rung(self, name: RungName) -> Rung:
-        match name:
-            case "composed":
-                return Rung(name, True, "reference")
-            case "cuda":
-                return Rung(name, False, "derived", "CUDA kernels are not derived yet")
-            case _:
-                reason = self._why_missing(name)
-                variants = self._count() if name == "cpp" else 0
-                return Rung(name, not reason, "derived", reason, variants)
-
-    def _count(self) -> int:
-        return (
-            self._variants.count()
-            + (self._functional._count() if self._functional else 0)
-            + sum(flat._count() for flat in self._family.flats)
+    def _derived_rungs(self) -> Ladder:
+        return Ladder(
+            self._short_name,
+            {
+                "composed": Way("reference", self._serve_reference),
+                "function": Way("derived", self._serve_function, self._examine_function),
+                "cpp": Way("derived", self._serve_cpp, self._examine_cpp, self._count),
+                "cuda": Way("derived", self._serve_cpp, self._examine_cuda),
+            },
         )
 
-    def _why_missing(self, name: RungName) -> str:
-        try:
-            if name == "function" and self._mutated:
-                return "an emitted autograd.Function does not change its arguments"
-            if name == "cpp":
-                find_compiler(self._settings)
-            if self.samples is not None:
-                self.function_source() if name == "function" else self.derivation()
-        except OpwrightError as error:
-            return error.fact
-        return ""
+    def rungs(self) -> tuple[Rung, ...]:
+        """Which rungs exist here, and why one is missing."""
+        return self._ladder.rungs()
 
     def on(self, rung: RungName) -> Callable[..., Any]:
         """The operator pinned to a rung.
@@ -307,12 +284,46 @@ class Operator(Conveniences):
         Raises:
             RungMissing: If the rung does not exist here.
         """
-        found = next((candidate for candidate in self.rungs() if candidate.name == rung), None)
-        if found is None:
-            raise RungMissing(f"there is no rung '{rung}'", hint=f"the rungs are {', '.join(RUNGS)}")
-        if not found.available:
-            raise RungMissing(f"{self._short_name} has no rung '{rung}' here: {found.reason}")
-        return {"composed": self._serve_reference, "function": self._serve_function, "cpp": self._serve_cpp}[rung]
+        return self._ladder.on(rung)
+
+    def implement(self, rung: RungName, function: Any = None, /, **options: Any) -> Any:
+        """Put a rung written by hand in the place of the derived one; calls that it is for prefer it.
+
+        "cpp" and "cuda" take options, which `opwright.handwritten.implement.written_sources` tells; "function" takes an
+        `autograd.Function` or a callable, and is a decorator without one. Errors name the line that does not fit.
+        """
+        if rung == "function" and function is None:
+            return functools.partial(self.implement, rung)
+        self._ladder.put(rung, self._written.implement(rung, function, options))
+        self._registered.serve_by(self._written)
+        self._serving = self._written
+        return function or self
+
+    @functools.cached_property
+    def _written(self) -> WrittenServer:
+        about = (self._short_name, self._positional, self._signature, self._settings)
+        return WrittenServer(*about, self._server, self._family.backward)
+
+    def _examine_function(self) -> None:
+        if self._mutated:
+            raise NoKernel("an emitted autograd.Function does not change its arguments")
+        if self.samples is not None:
+            self.function_source()
+
+    def _examine_cpp(self) -> None:
+        find_compiler(self._settings)
+        if self.samples is not None:
+            self.derivation()
+
+    def _examine_cuda(self) -> None:
+        raise NoKernel("CUDA kernels are not derived yet")
+
+    def _count(self) -> int:
+        return (
+            self._variants.count()
+            + (self._functional._count() if self._functional else 0)
+            + sum(flat._count() for flat in self._family.flats)
+        )
 
     def _serve_reference(self, *args: Any, **kwargs: Any) -> Any:
         return self._server.serve_by_reference(self._signature.bind(args, kwargs))
@@ -329,15 +340,8 @@ class Operator(Conveniences):
     # -- reading ---------------------------------------------------------------------------------------------------
 
     def _example(self) -> Sample:
-        if self.samples is None:
-            raise SamplesMissing(
-                f"{self._short_name} has no samples, so nothing is known of its arguments",
-                place=place_of(self.reference),
-                hint='give the decorator samples=opwright.shapes("B H", "B H"), one shape for each tensor',
-            )
-        for sample in self.samples("cpu", torch.float32):
-            return Sample(self._signature.bind(tuple(sample.args), dict(sample.kwargs)), {}, sample.name)
-        raise SamplesMissing(f"the samples of {self._short_name} are empty", place=place_of(self.reference))
+        sample = first_sample(self._short_name, self.samples, place_of(self.reference))
+        return Sample(self._signature.bind(tuple(sample.args), dict(sample.kwargs)), {}, sample.name)
 
     def derivation(self) -> Derivation:
         """What is derived for the first sample: graphs, programs and sources.

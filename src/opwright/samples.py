@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import torch
 
-from opwright.errors import ShapesUnreadable
+from opwright.errors import Place, SamplesMissing, ShapesUnreadable
 
 _FACTOR = re.compile(r"\d+|[A-Za-z_]\w*")
 _TINY_SIZES = (2, 3, 5, 7, 11, 13)
@@ -68,6 +68,23 @@ class SampleFactory(Protocol):
 
     def __call__(self, device: str, dtype: torch.dtype, /) -> Iterable[Sample]:
         """Return the samples."""
+
+
+def first_sample(operator: str, samples: SampleFactory | None, place: Place) -> Sample:
+    """The first sample of an operator, in float32 on the CPU.
+
+    Raises:
+        SamplesMissing: If there is none.
+    """
+    if samples is None:
+        raise SamplesMissing(
+            f"{operator} has no samples, so nothing is known of its arguments",
+            place=place,
+            hint='give the decorator samples=opwright.shapes("B H", "B H"), one shape for each tensor',
+        )
+    for sample in samples("cpu", torch.float32):
+        return sample
+    raise SamplesMissing(f"the samples of {operator} are empty", place=place)
 
 
 @dataclass(frozen=True, slots=True)

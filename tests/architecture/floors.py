@@ -19,7 +19,7 @@ FLOORS = (
     ("codegen",),
     ("toolchain",),
     ("tracing", "derivation", "lowering", "samples", "extensions"),
-    ("binding",),
+    ("binding", "handwritten"),
     ("operator", "conveniences", "stages", "decorator"),
     ("checking", "auditing", "benchmark", "explain", "doctor", "projects", "deployment", "distribution", "sharding"),
     ("nn", "optim", "tensors", "library"),
@@ -37,6 +37,7 @@ SIDEWAYS = frozenset(
         ("derivation", "tracing"),
         ("derivation", "lowering"),  # what is an element-wise operation, and so cheap to compute again
         ("lowering", "tracing"),
+        ("handwritten", "binding"),
         ("operator", "stages"),
         ("operator", "conveniences"),
         ("decorator", "operator"),

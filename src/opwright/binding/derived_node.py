@@ -28,6 +28,7 @@ class Made:
         args: The arguments, as the backward pass is to see them.
         outputs: The tensors that it returned, as the node gives them out.
         generator: Where the generator of random numbers was before; None if none were drawn.
+        more: Tensors that are kept besides the arguments.
     """
 
     gradients_of: GradientsOf
@@ -35,6 +36,7 @@ class Made:
     args: Sequence[Any]
     outputs: tuple[torch.Tensor, ...]
     generator: torch.Tensor | None = None
+    more: Sequence[torch.Tensor] = ()
 
 
 @dataclass(slots=True)
@@ -47,6 +49,7 @@ class _Kept:
     described: list[tuple[tuple[int, ...], torch.dtype]]
     rest: list[Any] | None
     generator: torch.Tensor | None
+    more: int
 
 
 def keep(ctx: Any, made: Made) -> tuple[torch.Tensor, ...]:
@@ -56,7 +59,7 @@ def keep(ctx: Any, made: Made) -> tuple[torch.Tensor, ...]:
     if len(flowing) < len(outputs):
         ctx.mark_non_differentiable(*[output for place, output in enumerate(outputs) if place not in flowing])
     tensors = [arg for arg in made.args if isinstance(arg, torch.Tensor)]
-    ctx.save_for_backward(*tensors)
+    ctx.save_for_backward(*tensors, *made.more)
     ctx.kept = _Kept(
         made.gradients_of,
         tuple([made.places[position] for position in flowing]),
@@ -64,6 +67,7 @@ def keep(ctx: Any, made: Made) -> tuple[torch.Tensor, ...]:
         [(tuple(output.shape), output.dtype) for output in outputs],
         None if len(tensors) == len(made.args) else _rest(made.args),
         made.generator,
+        len(made.more),
     )
     return outputs
 
@@ -77,7 +81,11 @@ def _call(operator: Callable[..., Any], *args: Any) -> Any:
 
 
 def gradients(
-    ctx: Any, incoming: Sequence[torch.Tensor | None], call: Callable[..., Any] = _call
+    ctx: Any,
+    incoming: Sequence[torch.Tensor | None],
+    call: Callable[..., Any] = _call,
+    *,
+    wanted: tuple[int, ...] | None = None,
 ) -> tuple[torch.Tensor | None, ...]:
     """The gradients of a node that was given a call and its arguments: one for each of these.
 
@@ -85,11 +93,13 @@ def gradients(
         ctx: The node.
         incoming: Incoming gradients of its outputs.
         call: Calls the operator of the gradients.
+        wanted: Positions of the arguments whose gradients are computed; None for all that are asked for.
     """
     kept: _Kept = ctx.kept
     needed = ctx.needs_input_grad
     found: list[torch.Tensor | None] = [None] * len(needed)
-    wanted = tuple([position for position, is_needed in enumerate(needed[1:]) if is_needed])
+    if wanted is None:
+        wanted = tuple([position for position, is_needed in enumerate(needed[1:]) if is_needed])
     tangents = [incoming[position] for position in kept.flowing]
     if some_missing(tangents):
         if all(tangent is None for tangent in tangents):
@@ -98,18 +108,32 @@ def gradients(
     if not wanted:
         return tuple(found)
     operator = kept.gradients_of(wanted, kept.places, kept.flowing, len(kept.described))
-    result = _drawing(kept.generator, call, operator, *_arguments(ctx, kept), *tangents)
+    result = _drawing(kept.generator, call, operator, *kept_arguments(ctx), *tangents)
     for position, gradient in zip(wanted, (result,) if isinstance(result, torch.Tensor) else result, strict=True):
         found[1 + position] = gradient
     return tuple(found)
 
 
-def _arguments(ctx: Any, kept: _Kept) -> Sequence[Any]:
+def kept_arguments(ctx: Any) -> Sequence[Any]:
+    """The arguments that a node was given."""
+    kept: _Kept = ctx.kept
+    saved: tuple[torch.Tensor, ...] = ctx.saved_tensors
     if kept.rest is None:
-        saved: tuple[torch.Tensor, ...] = ctx.saved_tensors
-        return saved
-    remaining = iter(ctx.saved_tensors)
+        return saved[: len(saved) - kept.more]
+    remaining = iter(saved)
     return [next(remaining) if given is _SAVED else given for given in kept.rest]
+
+
+def kept_besides(ctx: Any) -> Sequence[torch.Tensor]:
+    """What a node keeps besides its arguments."""
+    saved: tuple[torch.Tensor, ...] = ctx.saved_tensors
+    return saved[len(saved) - ctx.kept.more :]
+
+
+def described(ctx: Any) -> Sequence[tuple[tuple[int, ...], torch.dtype]]:
+    """Sizes and dtypes of the outputs of a node."""
+    kept: _Kept = ctx.kept
+    return kept.described
 
 
 def _drawing(generator: torch.Tensor | None, call: Callable[..., Any], *args: Any) -> Any:

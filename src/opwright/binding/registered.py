@@ -12,6 +12,7 @@ from opwright.binding.dispatcher import register, row_major
 from opwright.binding.environment import are_abstract, is_recorded, is_transformed
 from opwright.binding.recorded_whole import call_whole
 from opwright.binding.rungs import RungName
+from opwright.binding.variant import Plan
 from opwright.tracing.signature import Signature
 
 
@@ -80,6 +81,18 @@ class Registered:
                 reference=self._reference,
                 on_replacement=self._withdraw,
             )
+
+    def found(self, example: Callable[[], Plan]) -> OpOverload | None:
+        """The operator at the dispatcher; the plan of an example tells what it returns where annotations do not."""
+        if self.overload is None and self._signature.schema is not None and not self.is_replaced:
+            plan = example()
+            if self.overload is None and plan.result.is_plain:
+                self.register(plan.outputs)
+        return self.overload
+
+    def serve_by(self, server: Serving) -> None:
+        """Let something else serve its calls from now on."""
+        self._server = server
 
     def _withdraw(self) -> None:
         self.overload, self.is_replaced = None, True

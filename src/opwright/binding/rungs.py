@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+from opwright.errors import OpwrightError, RungMissing
 
 RungName = Literal["composed", "function", "cpp", "cuda"]
 RUNGS: tuple[RungName, ...] = ("composed", "function", "cpp", "cuda")
+Origin = Literal["reference", "derived", "written"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,68 @@ class Rung:
 
     name: RungName
     available: bool
-    origin: Literal["reference", "derived", "written"]
+    origin: Origin
     reason: str = ""
     variants: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How calls are served on one rung.
+
+    Attributes:
+        origin: Where the rung comes from.
+        serve: Takes the arguments as the operator does.
+        examine: Raises an OpwrightError where the rung cannot be had.
+        count: How many variants of it are loaded.
+    """
+
+    origin: Origin
+    serve: Callable[..., Any]
+    examine: Callable[[], object] = lambda: None
+    count: Callable[[], int] = lambda: 0
+
+
+class Ladder:
+    """The rungs of one operator.
+
+    Args:
+        operator: What the operator is called.
+        ways: How each rung serves.
+    """
+
+    def __init__(self, operator: str, ways: Mapping[RungName, Way]) -> None:
+        self._operator = operator
+        self._ways = dict(ways)
+
+    def put(self, name: RungName, way: Way) -> None:
+        """Serve a rung in another way from now on."""
+        self._ways[name] = way
+
+    def rungs(self) -> tuple[Rung, ...]:
+        """Which rungs exist here, and why one is missing."""
+        return tuple(self._rung(name) for name in RUNGS)
+
+    def on(self, name: RungName) -> Callable[..., Any]:
+        """What serves calls on a rung.
+
+        Raises:
+            RungMissing: If the rung does not exist here.
+        """
+        if name not in RUNGS:
+            raise RungMissing(f"there is no rung '{name}'", hint=f"the rungs are {', '.join(RUNGS)}")
+        way = self._ways[name]
+        try:
+            way.examine()
+        except OpwrightError as refusal:
+            fact = f"{self._operator} has no rung '{name}' here: {refusal.fact}"
+            raise RungMissing(fact, place=refusal.place, hint=refusal.hint) from refusal
+        return way.serve
+
+    def _rung(self, name: RungName) -> Rung:
+        way = self._ways[name]
+        try:
+            way.examine()
+        except OpwrightError as refusal:
+            return Rung(name, False, way.origin, refusal.fact, way.count())
+        return Rung(name, True, way.origin, "", way.count())

@@ -104,7 +104,7 @@ class Server:
 
     def serve_by(self, rung: RungName, function: Callable[..., Any], args: Sequence[Any]) -> Any:
         """Serve a call by another rung's function, where kernels could be asked too; elsewhere by the reference."""
-        if not self._is_ordinary(args):
+        if not self.is_ordinary(args):
             return self.serve_by_reference(args)
         result = function(args)
         self.last_rung = rung
@@ -155,7 +155,7 @@ class Server:
             return result
         if are_abstract(args):
             return self._serve_compiled(args)
-        if not self._is_ordinary(args):
+        if not self.is_ordinary(args):
             return self.serve_by_reference(args)
         prepared, constants = self._numbers.prepare(args)
         if prepared is args:
@@ -222,7 +222,7 @@ class Server:
 
         return self._variants.add(way, args, tried, self._settings, derive)
 
-    def _is_ordinary(self, args: Sequence[Any]) -> bool:
+    def is_ordinary(self, args: Sequence[Any]) -> bool:
         """Whether kernels may be asked: nobody listens in, tensors are plain and not empty, the rest are constants."""
         tensors = [a for a in args if isinstance(a, torch.Tensor)]
         if (

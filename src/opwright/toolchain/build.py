@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from opwright.errors import BuildFailed
 from opwright.settings import Settings
@@ -21,7 +22,14 @@ COMPILE_TIMEOUT_S = 120.0
 _SHOWN_LINES = 5
 
 
-def build(sources: Sequence[Source], settings: Settings, *, timeout_s: float = COMPILE_TIMEOUT_S) -> tuple[Path, ...]:
+def build(
+    sources: Sequence[Source],
+    settings: Settings,
+    *,
+    timeout_s: float = COMPILE_TIMEOUT_S,
+    flags: tuple[str, ...] = (),
+    facts: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[Path, ...]:
     """Return the shared libraries of sources, building side by side those that the cache does not hold.
 
     The libraries resolve PyTorch's symbols against the libtorch_cpu.so that the process has loaded.
@@ -30,6 +38,8 @@ def build(sources: Sequence[Source], settings: Settings, *, timeout_s: float = C
         sources: What to build.
         settings: Where the cache is, which compiler to use, whether to tell that a build is under way.
         timeout_s: How long one compilation may take.
+        flags: Flags behind those of every kernel.
+        facts: What the libraries depend on besides, such as the digests of other headers.
 
     Returns:
         A path for each source, in their order.
@@ -42,8 +52,8 @@ def build(sources: Sequence[Source], settings: Settings, *, timeout_s: float = C
     """
     cache = LibraryCache.open(settings.cache_directory)
     compiler = find_compiler(settings)
-    headers = header_digests(INCLUDE_DIRECTORY)
-    recipes = tuple(kernel_recipe(source, compiler, headers) for source in sources)
+    headers = {**header_digests(INCLUDE_DIRECTORY), **facts}
+    recipes = tuple(kernel_recipe(source, compiler, headers, flags) for source in sources)
     missing = tuple({recipe.key: recipe for recipe in recipes if not cache.holds(recipe)}.values())
     if missing:
         arguments = (f"-I{INCLUDE_DIRECTORY}", *link_against_torch(compiler, cache, timeout_s))

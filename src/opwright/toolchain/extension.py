@@ -73,9 +73,13 @@ class Extension:
         return recipe(source, find_compiler(self.settings), _FLAGS, facts)
 
     def _arguments(self) -> tuple[str, ...]:
-        """Where to find what it includes, and what it is linked to."""
-        package = Path(torch.__file__).parent
-        headers = package / "include"
-        includes = (self._directory, headers, headers / "torch/csrc/api/include", sysconfig.get_path("include"))
-        libraries = [f"-l{library}" for library in _LIBRARIES]
-        return (*[f"-I{folder}" for folder in includes], f"-L{package / 'lib'}", *libraries)
+        return against_torch(self._directory)
+
+
+def against_torch(*folders: Path) -> tuple[str, ...]:
+    """Where to find headers, the given folders first, and what a library is linked to that uses PyTorch's own."""
+    package = Path(torch.__file__).parent
+    headers = package / "include"
+    includes = (*folders, headers, headers / "torch/csrc/api/include", sysconfig.get_path("include"))
+    libraries = [f"-l{library}" for library in _LIBRARIES]
+    return (*[f"-I{folder}" for folder in includes], f"-L{package / 'lib'}", *libraries)

@@ -54,9 +54,11 @@ class Recipe:
         return {f"{self.source.name}.cpp": self.source.text}
 
 
-def kernel_recipe(source: Source, compiler: Compiler, headers: Mapping[str, str]) -> Recipe:
-    """Say how to make a kernel library, given the digests of the headers that it may include."""
-    return recipe(source, compiler, (*compiler.flags, "-shared"), headers)
+def kernel_recipe(
+    source: Source, compiler: Compiler, headers: Mapping[str, str], flags: tuple[str, ...] = ()
+) -> Recipe:
+    """Say how to make a kernel library, given the digests of the headers that it may include, and further flags."""
+    return recipe(source, compiler, (*compiler.flags, "-shared", *flags), headers)
 
 
 def object_recipe(source: Source, compiler: Compiler, flags: tuple[str, ...], headers: Mapping[str, str]) -> Recipe:
@@ -72,8 +74,8 @@ def torch_stub_recipe(compiler: Compiler) -> Recipe:
 
 def header_digests(include_directory: Path) -> dict[str, str]:
     """Return the digest of every header that a kernel may include, by its name."""
-    headers = sorted(include_directory.glob("opwright/*.h"))
-    return {header.name: digest(header.read_bytes()) for header in headers}
+    folder = include_directory / "opwright"
+    return {str(header.relative_to(folder)): digest(header.read_bytes()) for header in sorted(folder.rglob("*.h"))}
 
 
 def recipe(source: Source, compiler: Compiler, flags: tuple[str, ...], headers: Mapping[str, str]) -> Recipe:

@@ -175,6 +175,35 @@ def tensor_positions(reference: Callable[..., Any], signature: Signature, names:
     return tuple(tensors[name] for name in (names or every))
 
 
+def declared_outputs(reference: Callable[..., Any], signature: Signature) -> int:
+    """How many tensors the return annotation promises.
+
+    Raises:
+        UnsupportedReturn: If it does not tell.
+    """
+    if signature.outputs is None:
+        raise UnsupportedReturn(
+            f"the return annotation of {reference.__name__} does not tell how many tensors there are",
+            place=place_of(reference),
+            hint="annotate torch.Tensor, or a tuple of them",
+        )
+    return signature.outputs
+
+
+def check_outputs(reference: Callable[..., Any], signature: Signature, outputs: int) -> None:
+    """Compare how many tensors are returned with the annotation.
+
+    Raises:
+        UnsupportedReturn: If it promises another number.
+    """
+    if signature.outputs not in (None, outputs):
+        raise UnsupportedReturn(
+            f"{reference.__name__} is annotated to return {signature.outputs} tensors and returns {outputs}",
+            place=place_of(reference),
+            hint="correct the annotation",
+        )
+
+
 def read_signature(reference: Callable[..., Any]) -> Signature:
     """Read the parameters of `reference` from its annotations.
 

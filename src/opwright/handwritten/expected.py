@@ -1,0 +1,118 @@
+"""What the reference returns for arguments: sizes and dtypes, found on tensors without data and remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from opwright.binding.kinds import Key, constant_key
+from opwright.errors import NoKernel, Place, WrongResult
+
+_MOST_REMEMBERED = 4096
+Described = tuple[tuple[int, ...], torch.dtype]
+"""The sizes and the dtype of a tensor."""
+
+
+class ReferenceRefuses(Exception):
+    """The reference raises for these arguments; run on them, it says why in its own words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tensors:
+    """What the reference returns.
+
+    Attributes:
+        described: The sizes and the dtype of each tensor.
+        bare: Whether it is one tensor that stands alone.
+    """
+
+    described: tuple[Described, ...]
+    bare: bool
+
+
+class Expected:
+    """Tells what the reference returns; runs it once for arguments of a kind.
+
+    Args:
+        reference: The function as written, taking every argument by position.
+    """
+
+    def __init__(self, reference: Callable[..., Any]) -> None:
+        self._reference = reference
+        self._known: dict[Key, Tensors] = {}
+
+    def __call__(self, args: Sequence[Any]) -> Tensors:
+        """Sizes and dtypes of the results.
+
+        Raises:
+            ReferenceRefuses: If the reference raises.
+            NoKernel: If it returns something else than tensors, alone or in a tuple.
+        """
+        key = tuple([(a.shape, a.dtype) if isinstance(a, torch.Tensor) else constant_key(a) for a in args])
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= _MOST_REMEMBERED:
+                self._known.clear()
+            found = self._known[key] = described(self.fake(self._reference, args))
+        return found
+
+    def fake(self, function: Callable[..., Any], args: Sequence[Any]) -> Any:
+        """Run a function on tensors like the arguments, but without data.
+
+        Raises:
+            ReferenceRefuses: If it raises.
+        """
+        from opwright.tracing.lean_torch import LeanFakeTensorMode, without_compiler  # imports sympy (0.3 s)
+
+        def run() -> Any:
+            with torch.no_grad(), LeanFakeTensorMode():
+                return function(*[_like(arg) if isinstance(arg, torch.Tensor) else arg for arg in args])
+
+        try:
+            return without_compiler(run)
+        except Exception as error:
+            raise ReferenceRefuses from error
+
+
+def described(returned: Any) -> Tensors:
+    """Sizes and dtypes of tensors, alone or in a tuple.
+
+    Raises:
+        NoKernel: If it is something else.
+    """
+    members = (returned,) if isinstance(returned, torch.Tensor) else returned
+    if type(members) is not tuple or not members or not all(isinstance(member, torch.Tensor) for member in members):
+        raise NoKernel("what is written by hand returns tensors, alone or in a tuple, and the reference does not")
+    return Tensors(tuple((tuple(member.shape), member.dtype) for member in members), isinstance(returned, torch.Tensor))
+
+
+def _like(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
+
+
+def check_made(name: str, place: Place, made: Any, expected: Sequence[Described]) -> None:
+    """Compare what a function written by hand returned with what the reference returns.
+
+    Raises:
+        WrongResult: If it is another number of tensors, or of other sizes or dtypes.
+    """
+    if not isinstance(made, (tuple, list)) or not all(isinstance(member, torch.Tensor) for member in made):
+        raise WrongResult(
+            f"{name} returned a {type(made).__name__}, and a tensor or a tuple of tensors was expected", place=place
+        )
+    if len(made) != len(expected):
+        raise WrongResult(f"{name} returned {len(made)} tensors, and {len(expected)} were expected", place=place)
+    for position, (tensor, (sizes, dtype)) in enumerate(zip(made, expected, strict=True)):
+        if tuple(tensor.shape) != sizes or tensor.dtype != dtype:
+            raise WrongResult(
+                f"{name} returned {_spelled(tuple(tensor.shape), tensor.dtype)} as result {position}, and the "
+                f"reference returns {_spelled(sizes, dtype)}",
+                place=place,
+            )
+
+
+def _spelled(sizes: tuple[int, ...], dtype: torch.dtype) -> str:
+    return f"{str(dtype).removeprefix('torch.')}{list(sizes)}"

@@ -1,0 +1,75 @@
+"""Passes that are an `autograd.Function`, or any callable of torch operations: it runs on tensors of its own.
+
+Its backward pass is torch's, over the graph that the call itself records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from opwright.errors import Place, WrongResult
+from opwright.handwritten.expected import Expected, check_made
+from opwright.handwritten.passes import Made, Recorded
+
+
+class FunctionPasses:
+    """The author's function.
+
+    Args:
+        function: Takes the arguments of the operator, by position.
+        name: What it is called.
+        place: Where it is defined.
+        expected: What the reference returns.
+    """
+
+    def __init__(self, function: Callable[..., Any], name: str, place: Place, expected: Expected) -> None:
+        self._function = function
+        self._name = name
+        self._place = place
+        self._expected = expected
+
+    def forward(self, args: Sequence[Any], *, recording: bool) -> Made:
+        """Run it; see `Passes`."""
+        given = [
+            arg.detach().requires_grad_(recording and arg.requires_grad) if isinstance(arg, torch.Tensor) else arg
+            for arg in args
+        ]
+        expected = self._expected(args)
+        with torch.set_grad_enabled(recording):
+            returned = self._function(*given)
+        outputs = (returned,) if isinstance(returned, torch.Tensor) else returned
+        check_made(self._name, self._place, outputs, expected.described)
+        return Made(tuple(output.detach() for output in outputs), (), (given, outputs) if recording else None)
+
+    def backward(self, recorded: Recorded) -> Mapping[int, torch.Tensor | None]:
+        """Differentiate what it recorded; see `Passes`.
+
+        Raises:
+            WrongResult: If gradients flow into results that it recorded none for.
+        """
+        given, outputs = recorded.state
+        flowing = [(o, g) for o, g in zip(outputs, recorded.incoming, strict=True) if g is not None]
+        if not all(output.requires_grad for output, _ in flowing):
+            raise WrongResult(
+                f"{self._name} records no gradient for a result that has one",
+                place=self._place,
+                hint="return what Function.apply returns, and compute with torch operations otherwise",
+            )
+        found = torch.autograd.grad(
+            [output for output, _ in flowing],
+            [given[position] for position in recorded.wanted],
+            [gradient for _, gradient in flowing],
+            retain_graph=True,
+            allow_unused=True,
+        )
+        return dict(zip(recorded.wanted, found, strict=True))
+
+    def examine(self) -> None:
+        """It is there."""
+
+    def count(self) -> int:
+        """There is one of it."""
+        return 1

@@ -1,0 +1,190 @@
+"""Passes that are kernels: the launcher between torch and functions over pointers and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from opwright.errors import NoKernel
+from opwright.handwritten.expected import Described, Expected
+from opwright.handwritten.geometry import Geometry
+from opwright.handwritten.kernel import Kernel
+from opwright.handwritten.layout import Layout, laid_out
+from opwright.handwritten.passes import Made, Recorded
+from opwright.handwritten.roles import GRADIENT, Contract
+from opwright.handwritten.zones import Zones
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How kernels are called.
+
+    Attributes:
+        device: The type of the device that they run on.
+        layouts: How tensors lie, by name, where it is not row by row.
+        saved: Makes a tensor like what is saved, from the arguments, for every name.
+        guarded: Whether results are put between guard zones.
+        geometry: How CUDA kernels are launched.
+    """
+
+    device: str
+    layouts: Mapping[str, Layout]
+    saved: Mapping[str, Callable[..., torch.Tensor]]
+    guarded: bool
+    geometry: Geometry
+
+    def layout(self, contract: Contract, name: str) -> Layout:
+        """How a tensor has to lie."""
+        return self.layouts.get(name, "any" if name in contract.strided else "contiguous")
+
+
+class KernelPasses:
+    """A forward kernel, and a backward kernel if the author wrote one.
+
+    Args:
+        arguments: The names of the operator's arguments.
+        expected: What the reference returns.
+        forward: The kernel.
+        backward: The other one.
+        manner: How they are called.
+    """
+
+    def __init__(
+        self, arguments: Sequence[str], expected: Expected, forward: Kernel, backward: Kernel | None, manner: Manner
+    ) -> None:
+        self._arguments = arguments
+        self._expected = expected
+        self._forward = forward
+        self._backward = backward
+        self._manner = manner
+        writes = forward.contract.writes
+        self._results = writes[: len(writes) - len(manner.saved)]
+        self._kept = [name for name in writes if backward and name in backward.contract.tensors]
+        contracts = [kernel.contract for kernel in (forward, backward) if kernel]
+        self._layouts = {
+            contract.function: {name: manner.layout(contract, name) for name in contract.tensors}
+            for contract in contracts
+        }
+        self._places = {GRADIENT + name: position for position, name in enumerate(arguments)}
+        self._saved_like: dict[Any, dict[str, Described]] = {}
+
+    def forward(self, args: Sequence[Any], *, recording: bool) -> Made:
+        """Run the forward kernel; see `Passes`."""
+        tensors, constants = self._given(args)
+        results = dict(zip(self._results, self._expected(args).described, strict=True))
+        device = _device(tensors)
+        count = _count(next(iter(results.values())))
+        written = self._run(self._forward, args, tensors, constants, results | self._saved(args), device, count)
+        kept = tuple(written[name] for name in self._kept) if recording else ()
+        return Made(tuple(written[name] for name in self._results), kept)
+
+    def backward(self, recorded: Recorded) -> Mapping[int, torch.Tensor | None]:
+        """Run the backward kernel; see `Passes`."""
+        if self._backward is None or not self._is_for(recorded):
+            return {}
+        tensors, constants = self._given(recorded.args)
+        device = _device(tensors)
+        tensors |= dict(zip(self._kept, recorded.kept, strict=True))
+        for name, gradient, (sizes, dtype) in zip(self._results, recorded.incoming, recorded.outputs, strict=True):
+            flows = gradient is not None
+            tensors[GRADIENT + name] = gradient if flows else torch.zeros(sizes, dtype=dtype, device=device)
+        gradients: dict[str, Described] = {}
+        for name in self._backward.contract.writes:
+            of = tensors[name.removeprefix(GRADIENT)]
+            if of is None:  # a gradient for an argument that is None cannot be written
+                return {}
+            gradients[name] = (tuple(of.shape), of.dtype)
+        count = _count(recorded.outputs[0])
+        written = self._run(self._backward, recorded.args, tensors, constants, gradients, device, count)
+        return {self._places[name]: gradient for name, gradient in written.items()}
+
+    def examine(self) -> None:
+        """Raise an OpwrightError where no kernel can be had."""
+        for kernel in (self._forward, self._backward):
+            if kernel is not None:
+                kernel.examine()
+
+    def count(self) -> int:
+        """How many instances are loaded."""
+        return self._forward.count + (self._backward.count if self._backward else 0)
+
+    def _is_for(self, recorded: Recorded) -> bool:
+        """Whether the backward kernel gives what is wanted, and takes all that flows in."""
+        assert self._backward is not None
+        contract = self._backward.contract
+        given = {name.removeprefix(GRADIENT) for name in contract.writes}
+        flowing = [n for n, gradient in zip(self._results, recorded.incoming, strict=True) if gradient is not None]
+        return any(self._arguments[position] in given for position in recorded.wanted) and all(
+            GRADIENT + name in contract.reads for name in flowing
+        )
+
+    def _given(self, args: Sequence[Any]) -> tuple[dict[str, torch.Tensor | None], dict[str, Any]]:
+        """Tensors and constants by name; an optional tensor that is not given is among both."""
+        tensors: dict[str, torch.Tensor | None] = {}
+        constants: dict[str, Any] = {}
+        for name, value in zip(self._arguments, args, strict=True):
+            if isinstance(value, torch.Tensor):
+                if value.device.type != self._manner.device or value.layout is not torch.strided:
+                    what = f"a {value.layout} tensor on {value.device.type}"
+                    function = self._forward.contract.function
+                    raise NoKernel(f"'{name}' is {what}, and {function} is for {self._manner.device}")
+                tensors[name] = value
+            else:
+                constants[name] = value
+                if value is None:
+                    tensors[name] = None
+        return tensors, constants
+
+    def _run(
+        self,
+        kernel: Kernel,
+        args: Sequence[Any],
+        tensors: Mapping[str, torch.Tensor | None],
+        constants: Mapping[str, Any],
+        results: Mapping[str, Described],
+        device: torch.device,
+        count: int,
+    ) -> dict[str, torch.Tensor]:
+        """Lay tensors out, make memory for results, and run a kernel."""
+        contract, manner = kernel.contract, self._manner
+        layouts = self._layouts[contract.function]
+        zones = Zones(wanted=manner.guarded)
+        written = {
+            name: zones.allocate(name, sizes, dtype, device, layouts[name]) for name, (sizes, dtype) in results.items()
+        }
+        known: dict[str, torch.Tensor | None] = dict(written)
+        for name, tensor in tensors.items():
+            if name in layouts:
+                known[name] = tensor if tensor is None else laid_out(tensor, layouts[name])
+        grid = manner.geometry.grid(args, count) if contract.is_cuda_kernel else None
+        kernel(known, constants, count, grid, device)
+        if manner.guarded:
+            zones.check(contract.function, contract.place)
+        return written
+
+    def _saved(self, args: Sequence[Any]) -> dict[str, Described]:
+        """Sizes and dtypes of what is saved, remembered as the results' are."""
+        if not self._manner.saved:
+            return {}
+        key = tuple((arg.shape, arg.dtype) if isinstance(arg, torch.Tensor) else repr(arg) for arg in args)
+        if key not in self._saved_like:
+            made = {name: self._expected.fake(like, args) for name, like in self._manner.saved.items()}
+            self._saved_like[key] = {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in made.items()}
+        return self._saved_like[key]
+
+
+def _device(tensors: Mapping[str, torch.Tensor | None]) -> torch.device:
+    for tensor in tensors.values():
+        if tensor is not None:
+            return tensor.device
+    raise NoKernel("there is no tensor among its arguments")
+
+
+def _count(described: Described) -> int:
+    count = 1
+    for size in described[0]:
+        count *= size
+    return count

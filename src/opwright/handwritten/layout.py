@@ -1,0 +1,43 @@
+"""How tensors lie in memory where a kernel is given pointers: copies are made where one does not lie as asked."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import torch
+
+from opwright.errors import NoKernel
+
+Layout = Literal["any", "contiguous", "channels_last"]
+LAYOUTS: tuple[Layout, ...] = get_args(Layout)
+_CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
+
+
+def laid_out(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:
+    """The same values in memory that lies as asked: the tensor itself, or a copy.
+
+    Raises:
+        NoKernel: If a tensor of its rank cannot lie so.
+    """
+    if tensor.is_conj() or tensor.is_neg():
+        tensor = tensor.resolve_conj().resolve_neg()  # what is in memory is not what the tensor says
+    if layout == "any":
+        return tensor
+    if layout == "contiguous":
+        return tensor if tensor.is_contiguous() else tensor.contiguous()
+    return tensor.contiguous(memory_format=_format(layout, tensor.dim()))
+
+
+def empty(sizes: tuple[int, ...], dtype: torch.dtype, device: torch.device, layout: Layout) -> torch.Tensor:
+    """New memory that lies as asked; row by row if it may lie in any way."""
+    if layout != "channels_last":
+        return torch.empty(sizes, dtype=dtype, device=device)
+    return torch.empty(sizes, dtype=dtype, device=device, memory_format=_format(layout, len(sizes)))
+
+
+def _format(layout: Layout, rank: int) -> torch.memory_format:
+    if layout != "channels_last":
+        return torch.contiguous_format
+    if rank not in _CHANNELS_LAST:
+        raise NoKernel(f"a tensor with {rank} dimensions cannot lie channels last")
+    return _CHANNELS_LAST[rank]

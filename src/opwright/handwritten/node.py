@@ -1,0 +1,60 @@
+"""The autograd node of a rung that is written by hand.
+
+Its backward pass is the author's. Where somebody differentiates or maps that pass, and for gradients that the author
+left out, it is the derived operator of the gradients instead: nothing is silently zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.autograd import Function
+
+from opwright.binding.derived_node import GradientsOf, Made, described, gradients, keep, kept_arguments, kept_besides
+from opwright.binding.environment import is_transformed
+from opwright.handwritten.passes import Passes, Recorded
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a call of a rung needs that is written by hand.
+
+    Attributes:
+        passes: The author's.
+        gradients_of: The derived operators of the gradients.
+    """
+
+    passes: Passes
+    gradients_of: GradientsOf
+
+
+class _Node(Function):
+    @staticmethod
+    def forward(ctx: Any, written: Written, *args: Any) -> Any:
+        made = written.passes.forward(args, recording=True)
+        ctx.passes, ctx.state = written.passes, made.state
+        outputs = tuple(made.outputs)
+        return keep(ctx, Made(written.gradients_of, range(len(outputs)), args, outputs, more=made.kept))
+
+    @staticmethod
+    def backward(ctx: Any, *incoming: torch.Tensor | None) -> Any:
+        if torch.is_grad_enabled() or is_transformed():
+            return gradients(ctx, incoming)
+        wanted = tuple(position - 1 for position, needed in enumerate(ctx.needs_input_grad) if needed)
+        if not wanted or all(gradient is None for gradient in incoming):
+            return (None,) * len(ctx.needs_input_grad)
+        recorded = Recorded(kept_arguments(ctx), described(ctx), kept_besides(ctx), ctx.state, incoming, wanted)
+        given = ctx.passes.backward(recorded)
+        missing = tuple(position for position in wanted if position not in given)
+        found = list(gradients(ctx, incoming, wanted=missing) if missing else (None,) * len(ctx.needs_input_grad))
+        for position in wanted:
+            if position in given:
+                found[1 + position] = given[position]
+        return tuple(found)
+
+
+record: Callable[..., tuple[torch.Tensor, ...]] = super(Function, _Node).apply
+"""`record(written, *arguments)`: the results, with a node behind them."""

@@ -1,0 +1,69 @@
+"""What an author writes of an operator: a forward pass, and perhaps a backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a forward pass gives.
+
+    Attributes:
+        outputs: The results.
+        kept: Tensors for the backward pass, besides the arguments.
+        state: Whatever else is for the backward pass.
+    """
+
+    outputs: tuple[torch.Tensor, ...]
+    kept: tuple[torch.Tensor, ...] = ()
+    state: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a backward pass is given.
+
+    Attributes:
+        args: The arguments of the forward pass.
+        outputs: The sizes and dtypes of its results.
+        kept: The tensors that it kept.
+        state: What else it kept.
+        incoming: The incoming gradient of each result; None if nothing flows there.
+        wanted: Positions of the arguments whose gradients are asked for.
+    """
+
+    args: Sequence[Any]
+    outputs: Sequence[tuple[tuple[int, ...], torch.dtype]]
+    kept: Sequence[torch.Tensor]
+    state: Any
+    incoming: Sequence[torch.Tensor | None]
+    wanted: tuple[int, ...]
+
+
+class Passes(Protocol):
+    """The passes of one rung that is written by hand."""
+
+    def forward(self, args: Sequence[Any], *, recording: bool) -> Made:
+        """Compute the results, without recording anything for autograd.
+
+        Args:
+            args: The arguments, in order; those that require gradients still do.
+            recording: Whether a backward pass may follow.
+
+        Raises:
+            NoKernel: If it is not written for these arguments.
+        """
+
+    def backward(self, recorded: Recorded) -> Mapping[int, torch.Tensor | None]:
+        """The gradients by position of their arguments; those that are not in it are derived."""
+
+    def examine(self) -> None:
+        """Raise an OpwrightError where the rung cannot be had."""
+
+    def count(self) -> int:
+        """How many instances are loaded."""

@@ -1,0 +1,134 @@
+"""Serving calls by rungs that are written by hand, and by what is derived where these are not for a call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+
+from opwright.binding.derived_node import GradientsOf
+from opwright.binding.rungs import RungName, Way
+from opwright.binding.server import Server
+from opwright.errors import CompilerMissing, ImplementationRefused, NoKernel
+from opwright.handwritten.contracts import Subject
+from opwright.handwritten.expected import Expected, ReferenceRefuses
+from opwright.handwritten.implement import implemented
+from opwright.handwritten.node import Written, record
+from opwright.handwritten.passes import Passes
+from opwright.settings import Settings
+from opwright.tracing.signature import Signature, place_of
+
+_FASTEST_FIRST: tuple[RungName, ...] = ("cuda", "cpp", "function")
+
+
+class WrittenServer:
+    """Serves the calls of one operator that has rungs written by hand.
+
+    Args:
+        name: Its name, without namespace.
+        reference: The function as written, taking every argument by position.
+        signature: Its parameters.
+        settings: Where to build.
+        derived: Serves what they are not for, and calls under transforms and modes.
+        gradients_of: The derived operators of the gradients.
+
+    Raises:
+        ImplementationRefused: If it takes or returns structures, or changes arguments.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        reference: Callable[..., Any],
+        signature: Signature,
+        settings: Settings,
+        derived: Any,
+        gradients_of: GradientsOf,
+    ) -> None:
+        if not isinstance(derived, Server) or signature.structured:
+            raise ImplementationRefused(
+                f"{name} cannot be written by hand: it takes or returns containers, or changes its arguments",
+                place=place_of(reference),
+                hint="write an operator of plain tensors, and call it where there are structures",
+            )
+        self._derived = derived
+        self._signature = signature
+        self._expected = Expected(reference)
+        self._subject = Subject(name, reference, signature, self._expected, settings)
+        self._gradients_of = gradients_of
+        self._arity = len(signature.parameters)
+        self._rungs: dict[RungName, Passes] = {}
+
+    @property
+    def last_rung(self) -> RungName | None:
+        """The rung that served the last call; None before the first."""
+        return self._derived.last_rung
+
+    @last_rung.setter
+    def last_rung(self, rung: RungName | None) -> None:
+        self._derived.last_rung = rung
+
+    def implement(self, rung: RungName, function: Any, options: Mapping[str, Any]) -> Way:
+        """Serve calls by a rung from now on.
+
+        Raises:
+            ImplementationRefused, FunctionMissing, WrongDeclaration: If what is written does not fit the operator.
+        """
+        passes = implemented(self._subject, rung, function, options)
+        self._rungs[rung] = passes
+        return Way("written", partial(self._serve_pinned, rung), passes.examine, passes.count)
+
+    def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Serve a call by the fastest rung that is for it."""
+        return self._serve(args, kwargs, gradients=True, otherwise=self._derived.serve)
+
+    def serve_below_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Serve a call that records no gradients, whatever its tensors ask for."""
+        return self._serve(args, kwargs, gradients=False, otherwise=self._derived.serve_below_autograd)
+
+    def serve_by_reference(self, args: Sequence[Any]) -> Any:
+        """Run the function as written."""
+        return self._derived.serve_by_reference(args)
+
+    def _serve(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], *, gradients: bool, otherwise: Callable[..., Any]
+    ) -> Any:
+        if kwargs or len(args) != self._arity:
+            args, kwargs = self._signature.bind(args, kwargs), {}
+        if self._derived.is_ordinary(args):
+            for rung in _FASTEST_FIRST:
+                if rung in self._rungs:
+                    try:
+                        return self._run(rung, args, gradients=gradients)
+                    except (NoKernel, CompilerMissing):
+                        continue
+        return otherwise(args, kwargs)
+
+    def _serve_pinned(self, rung: RungName, *args: Any, **kwargs: Any) -> Any:
+        if kwargs or len(args) != self._arity:
+            args = self._signature.bind(args, kwargs)
+        if not self._derived.is_ordinary(args):
+            return self._derived.serve(args, {})
+        return self._run(rung, args, gradients=True)
+
+    def _run(self, rung: RungName, args: Sequence[Any], *, gradients: bool) -> Any:
+        """Run the passes of a rung.
+
+        Raises:
+            NoKernel: If they are not for these arguments.
+        """
+        passes = self._rungs[rung]
+        recording = gradients and torch.is_grad_enabled()
+        try:
+            expected = self._expected(args)
+            if recording and any(isinstance(arg, torch.Tensor) and arg.requires_grad for arg in args):
+                outputs = record(Written(passes, self._gradients_of), *args)
+            else:
+                with torch.no_grad():
+                    outputs = passes.forward(args, recording=False).outputs
+        except ReferenceRefuses:
+            return self._derived.serve_by_reference(args)
+        self.last_rung = rung
+        return outputs[0] if expected.bare else outputs

@@ -1,0 +1,131 @@
+"""CUDA kernels by hand: compiled without a GPU, run on the processor, launched by a driver that only writes down."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+
+import opwright
+from opwright.errors import ImplementationRefused, NoKernel, RungMissing, WrongDeclaration
+from opwright.handwritten.cuda_kernel import Driver
+from opwright.toolchain.nvrtc import find_nvrtc
+from tests.handwritten.planted import made
+from tests.systems.by_hand import FOLDER, by_hand
+
+KERNEL = """\
+template <class T>
+__global__ void forward(const T* x, const T* y, T* z, int64_t n) {
+  const int64_t k = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+  if (k < n) z[k] = 3 * x[k] - y[k];
+}
+"""
+WITHOUT_GPU = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+
+
+@pytest.fixture(autouse=True)
+def nvrtc() -> None:
+    try:
+        find_nvrtc()
+    except opwright.errors.OpwrightError as missing:
+        pytest.skip(missing.fact)
+
+
+@WITHOUT_GPU
+@pytest.mark.parametrize(("file", "name"), [("linear", "add_bias"), ("lltm", "lltm_cell")])
+def test_the_examples_compile_and_say_that_there_is_no_gpu(file: str, name: str) -> None:
+    (rung,) = [rung for rung in by_hand(file, name).rungs() if rung.name == "cuda"]
+    assert rung.origin == "written"
+    assert not rung.available
+    assert re.fullmatch(r"\w+ compiles for sm_90, and there is no GPU here", rung.reason)
+
+
+@WITHOUT_GPU
+def test_a_mistake_is_told_with_its_line() -> None:
+    operator = made("cuda_mistake")
+    operator.implement("cuda", source=KERNEL.replace("blockIdx.x", "blockIdx.w"))
+    with pytest.raises(RungMissing, match=r'<source of cuda_mistake>:3: .*has no member "w"'):
+        operator.on("cuda")
+
+
+@pytest.mark.parametrize(
+    ("sources", "operator"), [("add_bias.cu", ("linear", "add_bias")), ("lltm_cell.cu", ("lltm", "lltm_cell"))]
+)
+def test_the_examples_run_on_the_processor(sources: str, operator: tuple[str, str]) -> None:
+    """The text of the kernel is right; that a GPU computes so is not what this says."""
+    reference = by_hand(*operator).reference
+    made = opwright.Operator(reference, name=f"tests::{operator[1]}_on_the_processor")
+    both = {"forward": "lltm_cell_forward", "backward": "lltm_cell_backward"}
+    by_rows = {"forward": "add_bias", "blocks": lambda product, bias: (1, product.shape[0])}
+    made.implement("cpp", sources=[FOLDER / sources], **(both if "lltm" in sources else by_rows))
+    sizes = ((3, 12), (3, 4)) if "lltm" in sources else ((3, 12), (12,))
+    given = [torch.randn(*size, dtype=torch.float64, requires_grad=True) for size in sizes]
+    torch.testing.assert_close(made.on("cpp")(*given), reference(*given))
+    assert torch.autograd.gradcheck(made.on("cpp"), given)
+
+
+def test_what_is_no_kernel_is_refused() -> None:
+    with pytest.raises(WrongDeclaration, match="forward is no __global__ function"):
+        made().implement("cuda", source=KERNEL.replace("__global__ ", ""))
+
+
+def test_grids_that_cannot_be_launched_are_refused() -> None:
+    with pytest.raises(ImplementationRefused, match="a block of 2048 threads"):
+        made().implement("cuda", source=KERNEL, threads=2048)
+    operator = made("grid")
+    operator.implement("cpp", source=KERNEL, blocks=lambda x, y: 0)
+    with pytest.raises(ImplementationRefused, match=r"a grid of \(0, 1, 1\) blocks"):
+        operator(torch.ones(2), torch.ones(2))
+
+
+STUB = """\
+#include <cstdio>
+#include <cstring>
+static float seen[4];
+extern "C" {
+int cuModuleLoadData(void** module, const void* image) {
+  *module = (void*)image;
+  return std::strcmp((const char*)image, "cubin") ? 200 : 0;
+}
+int cuModuleGetFunction(void** function, void* module, const char* name) { *function = (void*)name; return 0; }
+int cuGetErrorString(int status, const char** text) { *text = "device kernel image is invalid"; return 0; }
+int cuLaunchKernel(void* f, unsigned bx, unsigned by, unsigned bz, unsigned tx, unsigned ty, unsigned tz,
+                   unsigned shared, void* stream, void** given, void** extra) {
+  seen[0] = bx * 100 + by * 10 + bz, seen[1] = tx * 100 + ty * 10 + tz;
+  seen[2] = *(float*)given[0], seen[3] = *(long long*)given[1] + (long long)stream;
+  return 0;
+}
+float* what_was_seen() { return seen; }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def stub(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("driver")
+    (folder / "stub.cpp").write_text(STUB)
+    subprocess.run(["g++", "-shared", "-fPIC", "stub.cpp", "-o", "stub.so"], cwd=folder, check=True)
+    return folder / "stub.so"
+
+
+def test_a_launch_hands_the_driver_grid_stream_and_parameters(stub: Path) -> None:
+    driver = Driver(str(stub))
+    function = driver.load(b"cubin")
+    driver.launch(function, (1, 2, 3, 4, 5, 6), 1000, [ctypes.c_float(2.5), ctypes.c_int64(7)])
+    seen = ctypes.CDLL(str(stub)).what_was_seen
+    seen.restype = ctypes.POINTER(ctypes.c_float)
+    assert seen()[:4] == [123, 456, 2.5, 1007]
+
+
+def test_what_the_driver_refuses_is_told(stub: Path) -> None:
+    with pytest.raises(NoKernel, match=r"loading a kernel failed: device kernel image is invalid \(200\)"):
+        Driver(str(stub)).load(b"nothing")
+
+
+def test_no_driver_is_told() -> None:
+    with pytest.raises(opwright.errors.CudaCompilerMissing, match="there is no driver"):
+        Driver("libcuda-of-nobody.so").load(b"")
