@@ -77,6 +77,10 @@ class CompilerMissing(OpwrightError):
     """There is no working C++ compiler on this machine."""
 
 
+class CudaCompilerMissing(OpwrightError):
+    """There is no compiler of CUDA kernels on this machine, or none that can be loaded."""
+
+
 class BuildFailed(OpwrightError):
     """The compiler refused a source."""
 

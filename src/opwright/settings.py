@@ -22,6 +22,7 @@ class Settings:
         color: Whether terminal output may be coloured.
         notify: Whether to say on stderr that a call is served by the reference, and that a build is under way.
         tape: When to build the hot path in C++: beside the first calls, before the first of them, or never.
+        cuda_home: A CUDA toolkit to look in for what no wheel brings; None to look in the usual places.
     """
 
     cache_directory: Path
@@ -29,16 +30,18 @@ class Settings:
     color: bool = True
     notify: bool = True
     tape: TapePolicy = "background"
+    cuda_home: Path | None = None
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
-        """Read OPWRIGHT_CACHE, XDG_CACHE_HOME, OPWRIGHT_QUIET, OPWRIGHT_TAPE, CXX and NO_COLOR."""
+        """Read OPWRIGHT_CACHE, XDG_CACHE_HOME, OPWRIGHT_QUIET, OPWRIGHT_TAPE, CXX, CUDA_HOME and NO_COLOR."""
         return cls(
             cache_directory=_cache_directory(environment),
             compiler=environment.get("CXX") or None,
             color="NO_COLOR" not in environment,
             notify=not environment.get("OPWRIGHT_QUIET"),
             tape=_TAPE_POLICIES.get(environment.get("OPWRIGHT_TAPE", ""), "background"),
+            cuda_home=Path(environment["CUDA_HOME"]) if environment.get("CUDA_HOME") else None,
         )
 
 
