@@ -1,0 +1,54 @@
+"""A kernel as CUDA: device code with the arithmetic, and the lines of the launcher that launch it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+
+from opwright.codegen.cuda_arguments import Arguments
+from opwright.codegen.cuda_points import points_arguments, points_batch, points_functions, points_versions
+from opwright.codegen.cuda_versions import kernel_table
+from opwright.ir.program import Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class CudaKernel:
+    """What is written for one kernel.
+
+    Attributes:
+        device: Its functions, for the device.
+        host: Its arguments and where its versions are found, for the launcher's source.
+        launch: The lines that launch it.
+    """
+
+    device: str
+    host: str
+    launch: tuple[str, ...]
+
+
+def emit_kernel(kernel: Kernel, name: str, formulas: Sequence[str], ranges: Set[str], sizes: Set[str]) -> CudaKernel:
+    """Write a kernel.
+
+    Args:
+        kernel: A fused kernel whose loads are all bound to names; if it has rows, none of its stores folds.
+        name: What it is called on the device.
+        formulas: Comment lines to put above it.
+        ranges: Buffers that are counted.
+        sizes: Buffers that are variables of the launcher.
+    """
+    arguments = points_arguments(kernel, name, ranges, sizes)
+    suffixes = [version.suffix for version in points_versions(arguments)]
+    call = f"launch_points<{arguments.width}, {points_batch(arguments)}>"
+    return _assembled(arguments, points_functions(kernel, arguments, formulas), suffixes, call, folding=False)
+
+
+def _assembled(
+    arguments: Arguments, functions: str, suffixes: Sequence[str], call: str, *, folding: bool
+) -> CudaKernel:
+    struct = arguments.declaration(folding)
+    launch = f"  if (!cuda::{call}({arguments.name}_kernels, arguments, places)) return false;"
+    return CudaKernel(
+        device=f"{struct}\n\n{functions}",
+        host=f"{struct}\n\n{kernel_table(arguments, suffixes)}",
+        launch=("{", *arguments.initializer(), launch, "}"),
+    )
