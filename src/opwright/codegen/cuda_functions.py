@@ -1,6 +1,7 @@
 """How CUDA spells what other targets spell differently: its own functions, which are accurate, under their own names.
 
-They are within the errors that NVIDIA's programming guide lists (at most 4 ulp in float); eager's kernels call the same.
+They are within the errors that NVIDIA's programming guide lists; eager's kernels call
+the same ones.
 """
 
 from __future__ import annotations

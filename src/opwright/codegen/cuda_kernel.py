@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from opwright.codegen.cuda_arguments import Arguments
 from opwright.codegen.cuda_points import points_arguments, points_batch, points_functions, points_versions
+from opwright.codegen.cuda_rows import RowsEmitter, rows_arguments, rows_suffixes
 from opwright.codegen.cuda_versions import kernel_table
-from opwright.ir.program import Kernel
+from opwright.ir.phases import schedule
+from opwright.ir.program import Fold, Kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +38,20 @@ def emit_kernel(kernel: Kernel, name: str, formulas: Sequence[str], ranges: Set[
         ranges: Buffers that are counted.
         sizes: Buffers that are variables of the launcher.
     """
+    if kernel.row_axes:
+        return _emit_rows(kernel, name, formulas, ranges, sizes)
     arguments = points_arguments(kernel, name, ranges, sizes)
     suffixes = [version.suffix for version in points_versions(arguments)]
     call = f"launch_points<{arguments.width}, {points_batch(arguments)}>"
     return _assembled(arguments, points_functions(kernel, arguments, formulas), suffixes, call, folding=False)
+
+
+def _emit_rows(kernel: Kernel, name: str, formulas: Sequence[str], ranges: Set[str], sizes: Set[str]) -> CudaKernel:
+    arguments, single = rows_arguments(kernel, name, ranges, sizes), schedule(kernel).is_single
+    bytes_of_folds = 8 * sum(isinstance(let, Fold) for let in kernel.lets)
+    call = f"launch_folds<{arguments.width}, {bytes_of_folds}>" if single else f"launch_rows<{arguments.width}>"
+    functions = RowsEmitter(kernel, arguments).functions(formulas)
+    return _assembled(arguments, functions, rows_suffixes(kernel, arguments), call, folding=single)
 
 
 def _assembled(

@@ -62,16 +62,9 @@ def element(let: Let, owner: str = "") -> str:
     return f"const {CPP_TYPES[let.value.dtype]} {let.name} = {owner}{let.name}_pack[j];"
 
 
-def loop_over_pack(body: Sequence[str], *, partly: bool = False) -> list[str]:
-    """Statements for every element of a pack; `partly` if those that are not there must be left out."""
-    guard = ["  if (j >= at.count) continue;"] if partly else []
-    return [
-        "#pragma unroll",
-        "for (int j = 0; j < Width; ++j) {",
-        *guard,
-        *(line if line.startswith("#") else f"  {line}" for line in body),
-        "}",
-    ]
+def loop_over_pack(body: Sequence[str]) -> list[str]:
+    """Statements for every element of a pack."""
+    return ["#pragma unroll", "for (int j = 0; j < Width; ++j) {", *indented(body), "}"]
 
 
 def indented(lines: Iterable[str], by: int = 2) -> list[str]:

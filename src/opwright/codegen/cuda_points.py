@@ -21,7 +21,7 @@ from opwright.codegen.cuda_packs import (
 )
 from opwright.codegen.cuda_versions import Version, entry_points
 from opwright.ir.expression import Load
-from opwright.ir.program import Kernel
+from opwright.ir.program import Kernel, Let
 
 _LOADS_IN_FLIGHT = 4
 _THREADS = 256
@@ -78,6 +78,7 @@ def _compute(kernel: Kernel, arguments: Arguments) -> list[str]:
     moving = {access.name for access in arguments.accesses if access.whole_row}
     body = []
     for let in kernel.lets:
+        assert isinstance(let, Let)  # there are no rows to fold
         if not isinstance(let.value, Load):
             body.append(bind(let))
         elif let.name in moving:

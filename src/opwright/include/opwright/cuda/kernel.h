@@ -6,3 +6,4 @@
 #include "opwright/cuda/mathematics.h"
 #include "opwright/cuda/complex_functions.h"
 #include "opwright/cuda/points.h"
+#include "opwright/cuda/rows.h"

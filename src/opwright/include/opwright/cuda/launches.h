@@ -3,6 +3,8 @@
 
 #include "opwright/cuda/driver.h"
 #include "opwright/cuda/places_of_launch.h"
+#include "opwright/complex_arithmetic.h"
+#include "opwright/half.h"
 
 namespace opwright::cuda {
 
@@ -21,6 +23,79 @@ inline bool launch_points(Kernel (&kernels)[versions], Arguments& given, const P
   if (walk.total == 0) return true;
   const Size blocks = blocks_for(walk.total, threads_of_block * batch);
   return launch(kernels[2 * packed + wide], blocks, threads_of_block, given);
+}
+
+// How many threads fold a row together, and how many of its packs each keeps; 0 if it must read them again.
+struct Team {
+  Size threads;
+  int held;
+};
+
+// A warp takes what it can hold; longer rows take as many threads as hold them, up to a block's.
+inline Team team_for(Size packs) {
+  constexpr Size most_threads = 1024;
+  constexpr int usual_held = 4, most_held = 8;
+  Size threads = 1;
+  while (threads < 32 && threads < packs) threads *= 2;
+  while (threads < most_threads && threads * usual_held < packs) threads *= 2;
+  const int held = threads * usual_held >= packs ? usual_held : (threads * most_held >= packs ? most_held : 0);
+  return {threads, held};
+}
+
+// How a kernel with outer axes is launched: whether packs are taken, and whether places are counted in 64 bits.
+struct Layout {
+  bool packed, wide;
+};
+
+// Its axes as they are walked: merged, and counted in packs of `width` where that can be.
+template <int width, class Arguments, int count>
+inline Layout lay_out(Arguments& given, const Place (&places)[count], bool may_be_packed) {
+  constexpr int outer = sizeof(given.outer_axes.extents) / sizeof(Size);
+  merge(given.outer_axes, 0, places);
+  merge(given.inner_axes, outer, places);
+  count_packs(given.outer_axes, 1);
+  const bool wide = given.outer_axes.total >= (Size(1) << 31) || !fits_32_bits<outer>(given.inner_axes, places);
+  const bool packed = may_be_packed && !wide && has_packs<outer>(given.inner_axes, places, width);
+  count_packs(given.inner_axes, packed ? width : 1);
+  return {packed, wide};
+}
+
+// Kernels in several passes over their rows. `kernels` are: any row, the wide one, rows kept in registers as 4 and as 8
+// packs; then any row, and rows kept, of packs.
+template <class Arguments, int versions>
+inline bool launch_teams(Kernel (&kernels)[versions], Arguments& given, Layout layout) {
+  constexpr Size threads_of_small_teams = 128;
+  const Size rows = given.outer_axes.total;
+  if (rows == 0) return true;
+  const Team team = team_for(given.inner_axes.total);
+  const int by_held = team.held == 0 ? 0 : (team.held == 4 ? 1 : 2);
+  const int version = layout.wide ? 1 : (layout.packed ? 4 + by_held : (by_held ? 1 + by_held : 0));
+  const Size together = team.threads < threads_of_small_teams ? threads_of_small_teams / team.threads : 1;
+  return launch(kernels[version], blocks_for(rows, together), team.threads, together, given);
+}
+
+template <int width, class Arguments, int versions, int count>
+inline bool launch_rows(Kernel (&kernels)[versions], Arguments& given, const Place (&places)[count]) {
+  return launch_teams(kernels, given, lay_out<width>(given, places, versions > 4));
+}
+
+// Kernels in one pass: as those of several; but where rows are few and long, blocks fold pieces of them, and a second
+// launch puts these together. Their kernels come last: pieces of any row, of a wide one, of packs; the same of the ends.
+template <int width, int folded_bytes, class Arguments, int versions, int count>
+inline bool launch_folds(Kernel (&kernels)[versions], Arguments& given, const Place (&places)[count]) {
+  constexpr Size most_rows = 256, blocks_wanted = 1024, least_piece = 2048;  // packs
+  constexpr int widths = versions > 8 ? 3 : 2;  // how many versions there are of pieces
+  const Layout layout = lay_out<width>(given, places, widths == 3);
+  const Size rows = given.outer_axes.total, packs = given.inner_axes.total;
+  given.pieces = rows > 0 && rows <= most_rows ? least(blocks_wanted / rows, packs / least_piece) : 1;
+  if (given.pieces <= 1) return launch_teams(kernels, given, layout);
+  const Size bytes = rows * given.pieces * folded_bytes;
+  const Tensor partials = allocate(uint8, 1, &bytes, 1);
+  if (!partials) return false;
+  given.partials = partials.at<char>(0);
+  Kernel* const pieces = kernels + versions - 2 * widths + (layout.wide ? 1 : (layout.packed ? 2 : 0));
+  return launch(pieces[0], rows * given.pieces, threads_of_block, given) &&
+         launch(pieces[widths], rows, threads_of_block, given);
 }
 
 }  // namespace opwright::cuda

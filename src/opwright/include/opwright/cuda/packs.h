@@ -87,11 +87,13 @@ OPWRIGHT_INLINE Pack<typename detail::Plain<T>::type, width> load(const Elements
   using Value = typename detail::Plain<T>::type;
   static_assert(axes == At::outer + At::inner, "an operand has strides for the axes of its kernel");
   const Value* first = from.data + offset_at(from.strides, at);
-  const int64_t step = from.strides[axes - 1];
-  if (width > 1 && step == 1 && at.count == width) return detail::load_words<Value, width>(first);
+  const bool is_one_value = width > 1 && from.strides[axes - 1] == 0;
+  if (!is_one_value && at.count == width) return detail::load_words<Value, width>(first);
   Pack<Value, width> pack;
+  pack[0] = detail::load_words<Value, 1>(first)[0];
 #pragma unroll
-  for (int k = 0; k < width; ++k) pack[k] = detail::load_words<Value, 1>(k < at.count ? first + k * step : first)[0];
+  for (int k = 1; k < width; ++k)
+    pack[k] = is_one_value || k >= at.count ? pack[0] : detail::load_words<Value, 1>(first + k)[0];
   return pack;
 }
 
@@ -104,10 +106,10 @@ OPWRIGHT_INLINE typename detail::Plain<T>::type load_one(const Elements<T, axes>
 template <int width, class T, int axes, class At>
 OPWRIGHT_INLINE void store(const Elements<T, axes>& into, const At& at, const Pack<T, width>& pack) {
   T* first = into.data + offset_at(into.strides, at);
-  if (width > 1 && at.count == width) return detail::store_words<T, width>(first, pack);
+  if (at.count == width) return detail::store_words<T, width>(first, pack);
 #pragma unroll
   for (int k = 0; k < width; ++k)
-    if (k < at.count) first[k * into.strides[axes - 1]] = pack[k];
+    if (k < at.count) first[k] = pack[k];
 }
 
 template <class T, int axes, class At>

@@ -68,7 +68,8 @@ inline void count_packs(Walk<axes>& walk, int width) {
   }
 }
 
-// Whether every pack of `width` neighbours lies side by side and is aligned, or is one value.
+// Whether every pack of `width` neighbours lies side by side and is aligned, or is one value. Where all
+// is one run, the last pack may have fewer neighbours.
 template <int outer, int inner, int count>
 inline bool has_packs(const Walk<inner>& walk, const Place (&places)[count], int width) {
   constexpr int axes = outer + inner;
