@@ -71,9 +71,11 @@ def test_a_new_header_is_seen(tmp_path: Path) -> None:
     (tmp_path / "opwright").mkdir()
     before = header_digests(tmp_path)
     (tmp_path / "opwright" / "b.h").write_text("")
+    (tmp_path / "opwright" / "cuda").mkdir()
+    (tmp_path / "opwright" / "cuda" / "a.h").write_text("")
 
     assert before == {}
-    assert list(header_digests(tmp_path)) == ["b.h"]
+    assert list(header_digests(tmp_path)) == ["b.h", "cuda/a.h"]
 
 
 def test_the_stub_does_not_depend_on_kernel_flags() -> None:

@@ -55,8 +55,8 @@ def torch_stub_recipe(compiler: Compiler) -> Recipe:
 
 def header_digests(include_directory: Path) -> dict[str, str]:
     """Return the digest of every header that a kernel may include, by its name."""
-    headers = sorted(include_directory.glob("opwright/*.h"))
-    return {header.name: digest(header.read_bytes()) for header in headers}
+    folder = include_directory / "opwright"
+    return {str(header.relative_to(folder)): digest(header.read_bytes()) for header in sorted(folder.rglob("*.h"))}
 
 
 def recipe(source: Source, compiler: Compiler, flags: tuple[str, ...], headers: Mapping[str, str]) -> Recipe:
