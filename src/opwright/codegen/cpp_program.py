@@ -67,6 +67,9 @@ class Kernels(Protocol):
     def launch(self, kernel: Kernel) -> Sequence[str]:
         """The lines of the launcher that run a kernel."""
 
+    def entering(self) -> Sequence[str]:
+        """The first lines of a call, once its tensors are `given`."""
+
 
 def emit_program(program: Program, formulas: Formulas = lambda _: ()) -> CppSource:
     """Write a Program as C++.
@@ -129,6 +132,9 @@ class _CppKernels:
 
     def launch(self, kernel: Kernel) -> Sequence[str]:
         return emit_launch(kernel, self.names[id(kernel)], self.numbers, self.ranges)
+
+    def entering(self) -> Sequence[str]:
+        return ()
 
 
 def kernel_names(program: Program) -> dict[int, str]:
@@ -223,6 +229,7 @@ class _Emitter:
             [
                 f"static void {self.program.name}_on_stack(StableIValue* stack, uint64_t, uint64_t) {{",
                 f"  const Tensor given[] = {{{tensors}}};",
+                *(f"  {line}" for line in self.kernels.entering()),
                 f"  const Size sizes[] = {{{numbers}}};",
                 f"  Tensor made[{made}];",
                 f"  finish(stack, {self.program.name}(given, sizes, made), made);",

@@ -21,3 +21,37 @@ def folds_struct(name: str, spellings: Mapping[str, FoldSpelling]) -> list[str]:
         "  }",
         "};",
     ]
+
+
+def column_structs(spellings: Mapping[str, FoldSpelling]) -> list[str]:
+    """The same for packs of columns: `Parts` are a few points, in the precision of their values, `Folds` all of them."""
+    parts = [f"  {spelling.part or spelling.kept_as} {fold}[Width];" for fold, spelling in spellings.items()]
+    kept = [f"  {spelling.kept_as} {fold}[Width];" for fold, spelling in spellings.items()]
+    steps = [spelling.step.format(f"{fold}[j]", f"other.{fold}[j]") for fold, spelling in spellings.items()]
+    start = [
+        "",
+        "  __device__ void start() {",
+        "#pragma unroll",
+        "    for (int j = 0; j < Width; ++j) {",
+        *(f"      {fold}[j] = {spelling.start};" for fold, spelling in spellings.items()),
+        "    }",
+        "  }",
+    ]
+    return [
+        "// What a few points of each column fold to, and all of them.",
+        "struct Parts {",
+        *parts,
+        *start,
+        "};",
+        "struct Folds {",
+        *kept,
+        *start,
+        "  template <class Other>",
+        "  __device__ void add(const Other& other) {",
+        "#pragma unroll",
+        "    for (int j = 0; j < Width; ++j) {",
+        *(f"      {step}" for step in steps),
+        "    }",
+        "  }",
+        "};",
+    ]

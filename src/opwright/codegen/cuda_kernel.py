@@ -6,6 +6,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from opwright.codegen.cuda_arguments import Arguments
+from opwright.codegen.cuda_columns import columns_arguments, columns_functions, columns_launch, columns_suffixes
 from opwright.codegen.cuda_points import points_arguments, points_batch, points_functions, points_versions
 from opwright.codegen.cuda_rows import RowsEmitter, rows_arguments, rows_suffixes
 from opwright.codegen.cuda_versions import kernel_table
@@ -40,6 +41,10 @@ def emit_kernel(kernel: Kernel, name: str, formulas: Sequence[str], ranges: Set[
     """
     if kernel.row_axes:
         return _emit_rows(kernel, name, formulas, ranges, sizes)
+    if any(store.fold is not None for store in kernel.stores):
+        arguments = columns_arguments(kernel, name, ranges, sizes)
+        functions, call = columns_functions(kernel, arguments, formulas), columns_launch(kernel, arguments)
+        return _assembled(arguments, functions, columns_suffixes(arguments), call, folding=True)
     arguments = points_arguments(kernel, name, ranges, sizes)
     suffixes = [version.suffix for version in points_versions(arguments)]
     call = f"launch_points<{arguments.width}, {points_batch(arguments)}>"

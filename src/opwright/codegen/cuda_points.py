@@ -75,14 +75,7 @@ def points_functions(kernel: Kernel, arguments: Arguments, formulas: Sequence[st
 def _compute(kernel: Kernel, arguments: Arguments) -> list[str]:
     names = store_names(kernel)
     written = stores(arguments, names)
-    moving = {access.name for access in arguments.accesses if access.whole_row}
-    body = []
-    for let in kernel.lets:
-        assert isinstance(let, Let)  # there are no rows to fold
-        if not isinstance(let.value, Load):
-            body.append(bind(let))
-        elif let.name in moving:
-            body.append(element(let))
+    body = bindings(kernel, arguments)
     for name, store in zip(names, kernel.stores, strict=True):
         body.append(f"{name}_pack[j] = {spell_value(store.value, CUDA)};")
     return [
@@ -91,3 +84,16 @@ def _compute(kernel: Kernel, arguments: Arguments) -> list[str]:
         *loop_over_pack(body),
         *(f"store(given.{access.name}, at, {access.name}_pack);" for access in written),
     ]
+
+
+def bindings(kernel: Kernel, arguments: Arguments) -> list[str]:
+    """The values at one point, in order; those that serve all of them are members already."""
+    moving = {access.name for access in arguments.accesses if access.whole_row}
+    lines = []
+    for let in kernel.lets:
+        assert isinstance(let, Let)  # there are no rows to fold
+        if not isinstance(let.value, Load):
+            lines.append(bind(let))
+        elif let.name in moving:
+            lines.append(element(let))
+    return lines

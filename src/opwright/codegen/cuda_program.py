@@ -68,3 +68,6 @@ class _CudaKernels:
 
     def launch(self, kernel: Kernel) -> Sequence[str]:
         return self.emitted[id(kernel)].launch
+
+    def entering(self) -> Sequence[str]:
+        return ("const cuda::Call call_on_device(given);",)

@@ -5,5 +5,6 @@
 #include "opwright/cuda/half.h"
 #include "opwright/cuda/mathematics.h"
 #include "opwright/cuda/complex_functions.h"
+#include "opwright/cuda/columns.h"
 #include "opwright/cuda/points.h"
 #include "opwright/cuda/rows.h"

@@ -1,7 +1,7 @@
 // Which version of a kernel is launched, and with how many blocks. Depends on sizes, strides and addresses alone.
 #pragma once
 
-#include "opwright/cuda/driver.h"
+#include "opwright/cuda/launch.h"
 #include "opwright/cuda/places_of_launch.h"
 #include "opwright/complex_arithmetic.h"
 #include "opwright/half.h"
@@ -71,7 +71,7 @@ inline bool launch_teams(Kernel (&kernels)[versions], Arguments& given, Layout l
   const int by_held = team.held == 0 ? 0 : (team.held == 4 ? 1 : 2);
   const int version = layout.wide ? 1 : (layout.packed ? 4 + by_held : (by_held ? 1 + by_held : 0));
   const Size together = team.threads < threads_of_small_teams ? threads_of_small_teams / team.threads : 1;
-  return launch(kernels[version], blocks_for(rows, together), team.threads, together, given);
+  return launch(kernels[version], blocks_for(rows, together), {team.threads, together}, given);
 }
 
 template <int width, class Arguments, int versions, int count>
@@ -96,6 +96,27 @@ inline bool launch_folds(Kernel (&kernels)[versions], Arguments& given, const Pl
   Kernel* const pieces = kernels + versions - 2 * widths + (layout.wide ? 1 : (layout.packed ? 2 : 0));
   return launch(pieces[0], rows * given.pieces, threads_of_block, given) &&
          launch(pieces[widths], rows, threads_of_block, given);
+}
+
+// Kernels that fold columns. `kernels` are, for any column, wide ones and packs: what folds, then what puts pieces of the
+// folded axes together. `lanes` threads of a block fold one pack of columns, each `batch` points at a time.
+template <int width, int batch, int lanes, int folded_bytes, class Arguments, int versions, int count>
+inline bool launch_columns(Kernel (&kernels)[versions], Arguments& given, const Place (&places)[count]) {
+  constexpr Size columns_of_block = 32, blocks_wanted = 1024, least_points = 4 * batch * lanes;
+  constexpr int widths = versions / 2;
+  const Layout layout = lay_out<width>(given, places, widths == 3);
+  const Size columns = given.inner_axes.total, tiles = (columns + columns_of_block - 1) / columns_of_block;
+  if (columns == 0) return true;
+  given.pieces = least((blocks_wanted + tiles - 1) / tiles, given.outer_axes.total / least_points);
+  if (given.pieces < 1) given.pieces = 1;
+  Kernel* const version = kernels + (layout.wide ? 1 : (layout.packed ? 2 : 0));
+  const Shape threads(columns_of_block, lanes);
+  if (given.pieces == 1) return launch(version[0], tiles, threads, given);
+  const Size bytes = columns * given.pieces * folded_bytes * (layout.packed ? width : 1);
+  const Tensor partials = allocate(uint8, 1, &bytes, 1);
+  if (!partials) return false;
+  given.partials = partials.at<char>(0);
+  return launch(version[0], tiles * given.pieces, threads, given) && launch(version[widths], tiles, threads, given);
 }
 
 }  // namespace opwright::cuda
