@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from opwright.codegen.cpp_program import Formulas, digest, emit_launcher, kernel_names, numbers_of, ranges_of
 from opwright.codegen.cuda_kernel import CudaKernel, emit_kernel
 from opwright.ir.program import Kernel, Program, programs_of
+from opwright.passes.drop_unit_axes import drop_unit_axes
 from opwright.passes.separate_columns import separate_columns
 
 DEVICE_HEADER, HOST_HEADER = "opwright/cuda/kernel.h", "opwright/cuda/launches.h"
@@ -38,7 +39,7 @@ def emit_cuda(program: Program, formulas: Formulas = lambda _: ()) -> CudaSource
     Raises:
         NoKernel: If a kernel reads or writes at places that are not affine in its axes.
     """
-    separated = [separate_columns(part) for part in programs_of(program)]
+    separated = [drop_unit_axes(separate_columns(part)) for part in programs_of(program)]
     parts = [(part, _CudaKernels(part, formulas)) for part in separated]
     body, registration = emit_launcher(program, HOST_HEADER, parts)
     written = [text for _, kernels in (*parts[1:], parts[0]) for text in kernels.device_texts]

@@ -28,7 +28,8 @@ inline Place place(Counter<axes>& counter) {
 }
 
 // Merge neighbouring axes that are contiguous in every operand. What is left stands at the end; before it are axes of one
-// element. `first` is where the strides of these axes begin.
+// element. `first` is where the strides of these axes begin. An axis comes last only if what does not move along the axis
+// that was last does not move along it either: a kernel may take one value of it for a whole pack.
 template <int axes, int count>
 inline void merge(Walk<axes>& walk, int first, const Place (&places)[count]) {
   int last = axes - 1;  // where what is merged so far stands
@@ -36,8 +37,10 @@ inline void merge(Walk<axes>& walk, int first, const Place (&places)[count]) {
     const Size extent = walk.extents[axis];
     if (extent == 1) continue;
     bool contiguous = true, is_one = walk.extents[last] == 1;
-    for (const Place& place : places)
+    for (const Place& place : places) {
       contiguous &= place.strides[first + axis] == place.strides[first + last] * walk.extents[last];
+      is_one &= place.strides[first + last] != 0 || place.strides[first + axis] == 0;
+    }
     if (!contiguous && !is_one) --last;
     walk.extents[last] = contiguous && !is_one ? walk.extents[last] * extent : extent;
     if (contiguous && !is_one) continue;
