@@ -1,25 +1,26 @@
 """Operators whose CUDA kernels run on the processor: the launcher and the kernels are one library for CPU tensors.
 
-What serves calls is what a GPU would run, but for the driver: `cuda_kernels(monkeypatch)` has operators that are derived
-from then on built so, and everything that asks a kernel for results asks these.
+What serves calls is what a GPU would run, but for the driver: in `cuda_kernels()` operators are built so, and everything that asks a kernel for results asks these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import torch
 
 from opwright import stages
 from opwright.codegen.cuda_program import emit_cuda
 from opwright.ir.program import Program
 from opwright.settings import Settings
+from opwright.toolchain.build import build
 from opwright.toolchain.nvrtc import compile_cuda
 from opwright.toolchain.recipe import INCLUDE_DIRECTORY
 from opwright.toolchain.source import Source
-from tests.quick_compiler import quick_compiler
+from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 
@@ -49,4 +50,13 @@ def cuda_kernels() -> Iterator[None]:
 
 def settings_on_host(directory: Path) -> Settings:
     """Settings with a cache of their own: what is kept there is for no one else."""
-    return Settings(directory, compiler=quick_compiler(directory, "-O1 -fexceptions -w"), notify=False, tape="off")
+    return Settings(directory, compiler=quick_compiler(directory, f"{OPTIMIZING_NOTHING} -fexceptions"), notify=False, tape="off")
+
+
+def run_on_host(program: Program, tensors: Sequence[torch.Tensor], settings: Settings) -> list[torch.Tensor]:
+    """Build a Program with its kernels on the processor, and run it."""
+    source = source_on_host(program)
+    (library,) = build((source,), settings)
+    torch.ops.load_library(str(library))
+    made = getattr(torch.ops.opwright_kernels, source.name)(*tensors)
+    return [made] if isinstance(made, torch.Tensor) else list(made)
