@@ -1,6 +1,7 @@
 """Operators whose CUDA kernels run on the processor: the launcher and the kernels are one library for CPU tensors.
 
-What serves calls is what a GPU would run, but for the driver: in `cuda_kernels()` operators are built so, and everything that asks a kernel for results asks these.
+What serves calls is what a GPU would run, but for the driver. Operators that are derived inside `cuda_kernels()` are
+built so, and everything that asks a kernel for results asks these.
 """
 
 from __future__ import annotations
@@ -41,16 +42,24 @@ def machine_code(program: Program, architecture: str) -> bytes:
 
 
 @contextmanager
-def cuda_kernels() -> Iterator[None]:
-    """Operators derived in this context have CUDA kernels that run on the processor."""
+def cuda_kernels() -> Iterator[list[Program]]:
+    """Operators derived in this context have CUDA kernels that run on the processor; gives the Programs of these."""
+    programs: list[Program] = []
+
+    def source(program: Program) -> Source:
+        programs.append(program)
+        return source_on_host(program)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stages, "_source", source_on_host)
-        yield
+        patch.setattr(stages, "_source", source)
+        yield programs
 
 
 def settings_on_host(directory: Path) -> Settings:
     """Settings with a cache of their own: what is kept there is for no one else."""
-    return Settings(directory, compiler=quick_compiler(directory, f"{OPTIMIZING_NOTHING} -fexceptions"), notify=False, tape="off")
+    return Settings(
+        directory, compiler=quick_compiler(directory, f"{OPTIMIZING_NOTHING} -fexceptions"), notify=False, tape="off"
+    )
 
 
 def run_on_host(program: Program, tensors: Sequence[torch.Tensor], settings: Settings) -> list[torch.Tensor]:

@@ -1,4 +1,4 @@
-"""CUDA's spellings of scalar functions: there is one of each, NVRTC knows it, and on the processor it has its meaning."""
+"""CUDA's spellings of scalar functions: NVRTC knows each, and on the processor it has its meaning."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ def test_functions(dtype: DType, tmp_path: Path) -> None:
     with np.errstate(all="ignore"):
         expected = interpret(program, [tensor.numpy() for tensor in given])
     tolerance = 3e-6 if dtype in (F32, C64) else 1e-13
-    for name, actual, wanted in zip(CASES[dtype], run_on_host(program, given, settings_on_host(tmp_path)), expected):
+    made = run_on_host(program, given, settings_on_host(tmp_path))
+    for name, actual, wanted in zip(CASES[dtype], made, expected, strict=True):
         np.testing.assert_allclose(actual.numpy(), wanted, rtol=tolerance, atol=1e-30, err_msg=name, equal_nan=True)
 
 
@@ -78,7 +79,7 @@ def test_nvrtc_knows_the_names(dtype: DType, kind: str) -> None:
     operands = ", ".join(f"{kind} {name}" for name in "xy")
     values = [apply(name, *(Local(operand, dtype) for operand in "xy"[: FUNCTIONS[name].arity])) for name in REALS]
     lines = [f"  made[{position}] = {spell_value(value, CUDA)};" for position, value in enumerate(values)]
-    text = f"extern \"C\" __global__ void all_of_them({kind}* made, {operands}) {{\n" + "\n".join(lines) + "\n}\n"
+    text = f'extern "C" __global__ void all_of_them({kind}* made, {operands}) {{\n' + "\n".join(lines) + "\n}\n"
     namespace = f'#include "opwright/cuda/kernel.h"\nnamespace opwright::emitted {{\n{text}}}\n'
 
     assert b"all_of_them" in compile_cuda(namespace, "compute_90", INCLUDE_DIRECTORY)

@@ -53,7 +53,9 @@ def test_they_are_left_out_and_the_meaning_stays(reference: Callable[..., Tensor
 
 def test_only_rows_keep_an_axis_of_one_element() -> None:
     kernels = [step for step in drop_unit_axes(program_of(column)).steps if isinstance(step, Kernel)]
-    assert any(ONE in (axis.extent for axis in step.axes) for step in program_of(column).steps if isinstance(step, Kernel))
+    assert any(
+        ONE in (axis.extent for axis in step.axes) for step in program_of(column).steps if isinstance(step, Kernel)
+    )
     assert not [axis for kernel in kernels if not kernel.row_axes for axis in kernel.axes if axis.extent == ONE]
     assert print_program(drop_unit_axes(drop_unit_axes(program_of(column)))) == print_program(
         drop_unit_axes(program_of(column))

@@ -24,7 +24,7 @@ def folds_struct(name: str, spellings: Mapping[str, FoldSpelling]) -> list[str]:
 
 
 def column_structs(spellings: Mapping[str, FoldSpelling]) -> list[str]:
-    """The same for packs of columns: `Parts` are a few points, in the precision of their values, `Folds` all of them."""
+    """The same for packs of columns: `Parts` are a few points, in their own precision, `Folds` all of them."""
     parts = [f"  {spelling.part or spelling.kept_as} {fold}[Width];" for fold, spelling in spellings.items()]
     kept = [f"  {spelling.kept_as} {fold}[Width];" for fold, spelling in spellings.items()]
     steps = [spelling.step.format(f"{fold}[j]", f"other.{fold}[j]") for fold, spelling in spellings.items()]

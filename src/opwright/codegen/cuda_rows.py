@@ -40,7 +40,7 @@ def rows_arguments(kernel: Kernel, name: str, ranges: Set[str], sizes: Set[str])
 
 
 def rows_versions(arguments: Arguments) -> tuple[Version, ...]:
-    """What serves any row, with indices of 32 and of 64 bits; what keeps short rows in registers; the same for packs."""
+    """Any row, with indices of 32 and of 64 bits; rows that are kept in registers; the same for packs."""
     return (
         Version("", "int32_t", 1, 0),
         Version("_wide", "int64_t", 1, 0),
