@@ -69,6 +69,13 @@ class Arguments:
         moving = [access.dtype.bytes for access in self.accesses if access.whole_row and not access.counted]
         return min(_MOST_WIDTH, max(1, _PACK_BYTES // min(moving, default=_PACK_BYTES)))
 
+    @property
+    def bytes(self) -> int:
+        """At most how large the struct is."""
+        walks = sum(8 * (2 * len(axes) + 2) for axes in (self.geometry.outer, self.geometry.inner))
+        partials = 16
+        return walks + partials + 8 * (1 + self.geometry.rank) * len(self.accesses)
+
     def is_number(self, access: Access) -> bool:
         """Whether it is handed over by value."""
         return access.buffer in self.numbers

@@ -10,8 +10,11 @@ from opwright.codegen.cuda_columns import columns_arguments, columns_functions, 
 from opwright.codegen.cuda_points import points_arguments, points_batch, points_functions, points_versions
 from opwright.codegen.cuda_rows import RowsEmitter, rows_arguments, rows_suffixes
 from opwright.codegen.cuda_versions import kernel_table
+from opwright.errors import NoKernel
 from opwright.ir.phases import schedule
 from opwright.ir.program import Fold, Kernel
+
+_MOST_BYTES_OF_ARGUMENTS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,9 @@ def emit_kernel(kernel: Kernel, name: str, formulas: Sequence[str], ranges: Set[
         formulas: Comment lines to put above it.
         ranges: Buffers that are counted.
         sizes: Buffers that are variables of the launcher.
+
+    Raises:
+        NoKernel: If it reads or writes at places that are not affine in its axes, or too many operands.
     """
     if kernel.row_axes:
         return _emit_rows(kernel, name, formulas, ranges, sizes)
@@ -62,6 +68,9 @@ def _emit_rows(kernel: Kernel, name: str, formulas: Sequence[str], ranges: Set[s
 def _assembled(
     arguments: Arguments, functions: str, suffixes: Sequence[str], call: str, *, folding: bool
 ) -> CudaKernel:
+    if arguments.bytes > _MOST_BYTES_OF_ARGUMENTS:
+        fact = f"a kernel of {len(arguments.accesses)} operands takes {arguments.bytes} bytes of arguments"
+        raise NoKernel(f"{fact}, and a GPU takes {_MOST_BYTES_OF_ARGUMENTS}")
     struct = arguments.declaration(folding)
     launch = f"  if (!cuda::{call}({arguments.name}_kernels, arguments, places)) return false;"
     return CudaKernel(

@@ -37,7 +37,7 @@ def emit_cuda(program: Program, formulas: Formulas = lambda _: ()) -> CudaSource
         formulas: Comment lines for a kernel.
 
     Raises:
-        NoKernel: If a kernel reads or writes at places that are not affine in its axes.
+        NoKernel: If a kernel reads or writes at places that are not affine in its axes, or has too many operands.
     """
     separated = [drop_unit_axes(separate_columns(part)) for part in programs_of(program)]
     parts = [(part, _CudaKernels(part, formulas)) for part in separated]

@@ -33,12 +33,13 @@ OPWRIGHT_INLINE void fold_threads(Folds& folds) {
   for (int distance = in_warp / 2; distance > 0; distance /= 2) folds.add(detail::folds_of_lane(folds, distance));
   if (size <= 32) return;
   __shared__ Folds of_warp[32];
+  const int warps = size / 32, first = static_cast<int>(threadIdx.y) * warps;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   __syncthreads();  // of the fold before this one, all have read what it left here
-  if (lane == 0) of_warp[warp] = folds;
+  if (lane == 0) of_warp[first + warp] = folds;
   __syncthreads();
   folds.start();
-  if (lane < size / 32) folds = of_warp[lane];
+  if (lane < warps) folds = of_warp[first + lane];
   for (int distance = 16; distance > 0; distance /= 2) folds.add(detail::folds_of_lane(folds, distance));
 }
 
