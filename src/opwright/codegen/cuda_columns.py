@@ -48,15 +48,16 @@ def lanes(kernel: Kernel, arguments: Arguments) -> int:
     return count
 
 
-def columns_versions(arguments: Arguments) -> tuple[Version, ...]:
+def columns_versions(kernel: Kernel, arguments: Arguments) -> tuple[Version, ...]:
     """Any columns, those with indices of 64 bits, packs of neighbours."""
-    packed = (Version("_packed", "int32_t", arguments.width),) if arguments.width > 1 else ()
-    return (Version("", "int32_t", 1), Version("_wide", "int64_t", 1), *packed)
+    threads, width = _COLUMNS_OF_BLOCK * lanes(kernel, arguments), arguments.width
+    packed = (Version("_packed", threads, "int32_t", width),) if width > 1 else ()
+    return (Version("", threads, "int32_t", 1), Version("_wide", threads, "int64_t", 1), *packed)
 
 
-def columns_suffixes(arguments: Arguments) -> list[str]:
+def columns_suffixes(kernel: Kernel, arguments: Arguments) -> list[str]:
     """What the names of its kernels end in, in the order of the launcher's table."""
-    versions = columns_versions(arguments)
+    versions = columns_versions(kernel, arguments)
     return [f"{kind}{version.suffix}" for kind in ("", "_finish") for version in versions]
 
 
@@ -93,11 +94,10 @@ def columns_functions(kernel: Kernel, arguments: Arguments, formulas: Sequence[s
         "};",
     ]
     parts = ["\n".join(lines)]
-    threads = _COLUMNS_OF_BLOCK * lanes(kernel, arguments)
     for kind, call in (("", "fold_columns"), ("_finish", "finish_columns")):
-        versions = [Version(f"{kind}{v.suffix}", v.index, v.width) for v in columns_versions(arguments)]
+        versions = [replace(v, suffix=f"{kind}{v.suffix}") for v in columns_versions(kernel, arguments)]
         template = f"{call}<{name}_columns, {{}}, {_BATCH}, {lanes(kernel, arguments)}>"
-        parts.append(entry_points(arguments, versions, threads, template))
+        parts.append(entry_points(arguments, versions, template))
     return "\n\n".join(parts)
 
 

@@ -50,7 +50,7 @@ def emit_kernel(kernel: Kernel, name: str, formulas: Sequence[str], ranges: Set[
     if any(store.fold is not None for store in kernel.stores):
         arguments = columns_arguments(kernel, name, ranges, sizes)
         functions, call = columns_functions(kernel, arguments, formulas), columns_launch(kernel, arguments)
-        return _assembled(arguments, functions, columns_suffixes(arguments), call, folding=True)
+        return _assembled(arguments, functions, columns_suffixes(kernel, arguments), call, folding=True)
     arguments = points_arguments(kernel, name, ranges, sizes)
     suffixes = [version.suffix for version in points_versions(arguments)]
     call = f"launch_points<{arguments.width}, {points_batch(arguments)}>"

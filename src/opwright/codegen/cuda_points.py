@@ -41,8 +41,8 @@ def points_batch(arguments: Arguments) -> int:
 def points_versions(arguments: Arguments) -> tuple[Version, ...]:
     """One element at a time or a pack, with indices of 32 or 64 bits."""
     width = arguments.width
-    plain = (Version("", "int32_t", 1), Version("_wide", "int64_t", 1))
-    packed = (Version("_packed", "int32_t", width), Version("_packed_wide", "int64_t", width))
+    plain = (Version("", _THREADS, "int32_t", 1), Version("_wide", _THREADS, "int64_t", 1))
+    packed = (Version("_packed", _THREADS, "int32_t", width), Version("_packed_wide", _THREADS, "int64_t", width))
     return plain if width == 1 else (*plain, *packed)
 
 
@@ -66,9 +66,7 @@ def points_functions(kernel: Kernel, arguments: Arguments, formulas: Sequence[st
         "  }",
         "};",
     ]
-    calls = entry_points(
-        arguments, points_versions(arguments), _THREADS, f"for_each_point<{name}_points, {{}}, {batch}>"
-    )
+    calls = entry_points(arguments, points_versions(arguments), f"for_each_point<{name}_points, {{}}, {batch}>")
     return "\n".join([*lines, "", calls])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
+from dataclasses import replace
 
 from opwright.codegen.cpp_access import Access, accesses_of, store_names
 from opwright.codegen.cpp_expression import CPP_TYPES, spell_value
@@ -29,8 +30,9 @@ from opwright.ir.phases import Phase, needed_lets, schedule
 from opwright.ir.program import Fold, Kernel, Let, Store
 from opwright.ir.rows import outer_axes, row_axes, varying_locals
 
-_MOST_THREADS = 1024
-_HELD = (4, 8)
+# Packs that a thread keeps in registers → threads that a block then has at most; 0 if it reads them again.
+_THREADS = {0: 1024, 4: 256, 8: 512}
+_THREADS_OF_PIECES = 256
 
 
 def rows_arguments(kernel: Kernel, name: str, ranges: Set[str], sizes: Set[str]) -> Arguments:
@@ -41,17 +43,16 @@ def rows_arguments(kernel: Kernel, name: str, ranges: Set[str], sizes: Set[str])
 
 def rows_versions(arguments: Arguments) -> tuple[Version, ...]:
     """Any row, with indices of 32 and of 64 bits; rows that are kept in registers; the same for packs."""
-    return (
-        Version("", "int32_t", 1, 0),
-        Version("_wide", "int64_t", 1, 0),
-        *_versions_of_width("", 1),
-        *((Version("_packed", "int32_t", arguments.width, 0),) if arguments.width > 1 else ()),
-        *(_versions_of_width("_packed", arguments.width) if arguments.width > 1 else ()),
-    )
+    packed = _versions_of_width("_packed", arguments.width) if arguments.width > 1 else ()
+    any_row, *held = _versions_of_width("", 1)
+    return (any_row, Version("_wide", _THREADS[0], "int64_t", 1, 0), *held, *packed)
 
 
 def _versions_of_width(suffix: str, width: int) -> tuple[Version, ...]:
-    return tuple(Version(f"_held_{held}{suffix}", "int32_t", width, held) for held in _HELD)
+    return tuple(
+        Version(f"_held_{held}{suffix}" if held else suffix, threads, "int32_t", width, held)
+        for held, threads in _THREADS.items()
+    )
 
 
 def rows_suffixes(kernel: Kernel, arguments: Arguments) -> list[str]:
@@ -63,7 +64,8 @@ def rows_suffixes(kernel: Kernel, arguments: Arguments) -> list[str]:
 
 
 def _piecewise(arguments: Arguments) -> list[Version]:
-    return [version for version in rows_versions(arguments) if version.held == 0]
+    versions = (version for version in rows_versions(arguments) if version.held == 0)
+    return [replace(version, threads=_THREADS_OF_PIECES) for version in versions]
 
 
 class RowsEmitter:
@@ -104,8 +106,8 @@ class RowsEmitter:
         return "\n\n".join(parts)
 
     def _kernels(self, call: str, versions: Sequence[Version], kind: str = "") -> str:
-        named = [Version(f"{kind}{v.suffix}", v.index, v.width, v.held) for v in versions]
-        return entry_points(self.arguments, named, _MOST_THREADS, f"{call}<{self.arguments.name}_rows, {{}}>")
+        named = [replace(version, suffix=f"{kind}{version.suffix}") for version in versions]
+        return entry_points(self.arguments, named, f"{call}<{self.arguments.name}_rows, {{}}>")
 
     def _piece(self) -> list[str]:
         kept = [f"Pack<{CPP_TYPES[let.value.dtype]}, Width> {let.name}_pack;" for let in self.kept]

@@ -14,12 +14,14 @@ class Version:
 
     Attributes:
         suffix: What its name ends in.
+        threads: How many a block has at most: the fewer, the more registers each may have.
         index: The type that places are counted in.
         width: How many neighbours a thread takes together.
         held: How many packs of a row a thread keeps in registers; None where there are no rows, 0 if it reads again.
     """
 
     suffix: str
+    threads: int
     index: str
     width: int
     held: int | None = None
@@ -30,10 +32,10 @@ class Version:
         return ", ".join([self.index, str(self.width), *([] if self.held is None else [str(self.held)])])
 
 
-def entry_points(arguments: Arguments, versions: Sequence[Version], threads: int, call: str) -> str:
+def entry_points(arguments: Arguments, versions: Sequence[Version], call: str) -> str:
     """The kernels; `call` is what each calls, with a place for the parameters of its version."""
     return "\n".join(
-        f'extern "C" __global__ void __launch_bounds__({threads})\n'
+        f'extern "C" __global__ void __launch_bounds__({version.threads})\n'
         f"{arguments.name}{version.suffix}(const __grid_constant__ {arguments.type} given) {{\n"
         f"  {call.format(version.parameters)}(given);\n"
         "}"

@@ -24,8 +24,8 @@ RESERVED = frozenset({
     "Registration", "RowFunction", "Size", "StableIValue", "Tensor", "Walk", "BFloat16", "Complex", "Float16",
     "bfloat16", "complex64", "complex128", "float16", "int8", "int8_t", "int16", "int16_t", "uint8", "uint8_t",
     "to_bfloat16", "to_float", "to_float16", "arguments", "places", "inner_axes", "outer_axes", "these_pieces",
-    "this_piece", "this_row", "Index", "Width", "Held", "infinity", "not_a_number", "cuda", "partials", "pieces", "read",
-    "compute", "run", "fold", "start",
+    "this_piece", "this_row", "Index", "Width", "Held", "infinity", "not_a_number", "cuda", "partials", "pieces",
+    "read", "compute", "run", "fold", "start",
     *(f"{name}f" for name in FUNCTIONS), "fabs", "rint", "rintf",
 })  # fmt: skip
 

@@ -140,11 +140,11 @@ extern "C" __global__ void __launch_bounds__(1024)
 directions_forward_wide(const __grid_constant__ directions_forward_arguments given) {
   for_each_row<directions_forward_rows, int64_t, 1, 0>(given);
 }
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(256)
 directions_forward_held_4(const __grid_constant__ directions_forward_arguments given) {
   for_each_row<directions_forward_rows, int32_t, 1, 4>(given);
 }
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(512)
 directions_forward_held_8(const __grid_constant__ directions_forward_arguments given) {
   for_each_row<directions_forward_rows, int32_t, 1, 8>(given);
 }
@@ -152,11 +152,11 @@ extern "C" __global__ void __launch_bounds__(1024)
 directions_forward_packed(const __grid_constant__ directions_forward_arguments given) {
   for_each_row<directions_forward_rows, int32_t, 4, 0>(given);
 }
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(256)
 directions_forward_held_4_packed(const __grid_constant__ directions_forward_arguments given) {
   for_each_row<directions_forward_rows, int32_t, 4, 4>(given);
 }
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(512)
 directions_forward_held_8_packed(const __grid_constant__ directions_forward_arguments given) {
   for_each_row<directions_forward_rows, int32_t, 4, 8>(given);
 }

@@ -102,11 +102,11 @@ extern "C" __global__ void __launch_bounds__(1024)
 layer_norm_backward_sum_wide(const __grid_constant__ layer_norm_backward_sum_arguments given) {
   for_each_row<layer_norm_backward_sum_rows, int64_t, 1, 0>(given);
 }
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(256)
 layer_norm_backward_sum_held_4(const __grid_constant__ layer_norm_backward_sum_arguments given) {
   for_each_row<layer_norm_backward_sum_rows, int32_t, 1, 4>(given);
 }
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(512)
 layer_norm_backward_sum_held_8(const __grid_constant__ layer_norm_backward_sum_arguments given) {
   for_each_row<layer_norm_backward_sum_rows, int32_t, 1, 8>(given);
 }
@@ -114,11 +114,11 @@ extern "C" __global__ void __launch_bounds__(1024)
 layer_norm_backward_sum_packed(const __grid_constant__ layer_norm_backward_sum_arguments given) {
   for_each_row<layer_norm_backward_sum_rows, int32_t, 4, 0>(given);
 }
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(256)
 layer_norm_backward_sum_held_4_packed(const __grid_constant__ layer_norm_backward_sum_arguments given) {
   for_each_row<layer_norm_backward_sum_rows, int32_t, 4, 4>(given);
 }
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(512)
 layer_norm_backward_sum_held_8_packed(const __grid_constant__ layer_norm_backward_sum_arguments given) {
   for_each_row<layer_norm_backward_sum_rows, int32_t, 4, 8>(given);
 }

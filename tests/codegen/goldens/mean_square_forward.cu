@@ -67,11 +67,11 @@ extern "C" __global__ void __launch_bounds__(1024)
 mean_square_forward_wide(const __grid_constant__ mean_square_forward_arguments given) {
   fold_rows<mean_square_forward_rows, int64_t, 1, 0>(given);
 }
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(256)
 mean_square_forward_held_4(const __grid_constant__ mean_square_forward_arguments given) {
   fold_rows<mean_square_forward_rows, int32_t, 1, 4>(given);
 }
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(512)
 mean_square_forward_held_8(const __grid_constant__ mean_square_forward_arguments given) {
   fold_rows<mean_square_forward_rows, int32_t, 1, 8>(given);
 }
@@ -79,37 +79,37 @@ extern "C" __global__ void __launch_bounds__(1024)
 mean_square_forward_packed(const __grid_constant__ mean_square_forward_arguments given) {
   fold_rows<mean_square_forward_rows, int32_t, 8, 0>(given);
 }
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(256)
 mean_square_forward_held_4_packed(const __grid_constant__ mean_square_forward_arguments given) {
   fold_rows<mean_square_forward_rows, int32_t, 8, 4>(given);
 }
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(512)
 mean_square_forward_held_8_packed(const __grid_constant__ mean_square_forward_arguments given) {
   fold_rows<mean_square_forward_rows, int32_t, 8, 8>(given);
 }
 
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(256)
 mean_square_forward_pieces(const __grid_constant__ mean_square_forward_arguments given) {
   fold_pieces<mean_square_forward_rows, int32_t, 1, 0>(given);
 }
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(256)
 mean_square_forward_pieces_wide(const __grid_constant__ mean_square_forward_arguments given) {
   fold_pieces<mean_square_forward_rows, int64_t, 1, 0>(given);
 }
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(256)
 mean_square_forward_pieces_packed(const __grid_constant__ mean_square_forward_arguments given) {
   fold_pieces<mean_square_forward_rows, int32_t, 8, 0>(given);
 }
 
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(256)
 mean_square_forward_finish(const __grid_constant__ mean_square_forward_arguments given) {
   finish_rows<mean_square_forward_rows, int32_t, 1, 0>(given);
 }
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(256)
 mean_square_forward_finish_wide(const __grid_constant__ mean_square_forward_arguments given) {
   finish_rows<mean_square_forward_rows, int64_t, 1, 0>(given);
 }
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(256)
 mean_square_forward_finish_packed(const __grid_constant__ mean_square_forward_arguments given) {
   finish_rows<mean_square_forward_rows, int32_t, 8, 0>(given);
 }

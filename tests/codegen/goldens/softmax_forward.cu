@@ -95,11 +95,11 @@ extern "C" __global__ void __launch_bounds__(1024)
 softmax_forward_wide(const __grid_constant__ softmax_forward_arguments given) {
   for_each_row<softmax_forward_rows, int64_t, 1, 0>(given);
 }
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(256)
 softmax_forward_held_4(const __grid_constant__ softmax_forward_arguments given) {
   for_each_row<softmax_forward_rows, int32_t, 1, 4>(given);
 }
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(512)
 softmax_forward_held_8(const __grid_constant__ softmax_forward_arguments given) {
   for_each_row<softmax_forward_rows, int32_t, 1, 8>(given);
 }
@@ -107,11 +107,11 @@ extern "C" __global__ void __launch_bounds__(1024)
 softmax_forward_packed(const __grid_constant__ softmax_forward_arguments given) {
   for_each_row<softmax_forward_rows, int32_t, 4, 0>(given);
 }
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(256)
 softmax_forward_held_4_packed(const __grid_constant__ softmax_forward_arguments given) {
   for_each_row<softmax_forward_rows, int32_t, 4, 4>(given);
 }
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(512)
 softmax_forward_held_8_packed(const __grid_constant__ softmax_forward_arguments given) {
   for_each_row<softmax_forward_rows, int32_t, 4, 8>(given);
 }

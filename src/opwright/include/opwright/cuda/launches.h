@@ -31,15 +31,17 @@ struct Team {
   int held;
 };
 
-// A warp takes what it can hold; longer rows take as many threads as hold them, up to a block's.
+// A warp takes what it can hold; longer rows take as many threads as hold them, but more than 256 of them only with 8 packs
+// each. The versions are compiled for so many threads, so that each may have registers for what it keeps.
 inline Team team_for(Size packs) {
-  constexpr Size most_threads = 1024;
-  constexpr int usual_held = 4, most_held = 8;
+  constexpr Size most_threads = 1024, most_threads_with_4 = 256, most_threads_with_8 = 512;
   Size threads = 1;
   while (threads < 32 && threads < packs) threads *= 2;
-  while (threads < most_threads && threads * usual_held < packs) threads *= 2;
-  const int held = threads * usual_held >= packs ? usual_held : (threads * most_held >= packs ? most_held : 0);
-  return {threads, held};
+  while (threads < most_threads_with_4 && threads * 4 < packs) threads *= 2;
+  if (threads * 4 >= packs) return {threads, 4};
+  while (threads < most_threads_with_8 && threads * 8 < packs) threads *= 2;
+  if (threads * 8 >= packs) return {threads, 8};
+  return {most_threads, 0};
 }
 
 // How a kernel with outer axes is launched: whether packs are taken, and whether places are counted in 64 bits.
