@@ -10,6 +10,7 @@ from torch.fx import Node
 
 from opwright.binding.variant import Plan, Saved, SavePolicy
 from opwright.codegen.cpp_program import emit_program
+from opwright.codegen.cuda_program import CudaSource, emit_cuda
 from opwright.codegen.python_function import emit_function
 from opwright.codegen.python_layout import ConstantParameter, FunctionLayout, TensorParameter
 from opwright.derivation.backward import given_to
@@ -49,6 +50,10 @@ class Derivation:
     forward: Program
     backward: Program | None
     plan: Plan
+
+    def cuda_sources(self) -> tuple[CudaSource, ...]:
+        """The same Programs as CUDA: forward, and backward if there is one."""
+        return tuple(emit_cuda(program) for program in (self.forward, self.backward) if program is not None)
 
 
 @dataclass(frozen=True, slots=True)

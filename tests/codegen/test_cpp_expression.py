@@ -19,6 +19,7 @@ import opwright
 from opwright.codegen.cpp_expression import (
     COMPLEX_FUNCTIONS,
     CPP_OPERATORS,
+    CPP_PREDICATES,
     VMATH_FUNCTIONS,
     spell_literal,
     spell_value,
@@ -37,7 +38,7 @@ A, B, P, Q = Local("a", F64), Local("b", F64), Local("p", BOOL), Local("q", BOOL
 
 
 def test_every_function_has_a_spelling() -> None:
-    assert CPP_OPERATORS.keys() | VMATH_FUNCTIONS | COMPLEX_FUNCTIONS == FUNCTIONS.keys()
+    assert CPP_OPERATORS.keys() | CPP_PREDICATES.keys() | VMATH_FUNCTIONS | COMPLEX_FUNCTIONS == FUNCTIONS.keys()
     assert not CPP_OPERATORS.keys() & VMATH_FUNCTIONS
 
 

@@ -63,6 +63,23 @@ def test_formulas_stand_above_the_kernel():
     assert lines[place + 2].startswith("static void cell_forward_row(")
 
 
+def test_cuda_is_shown_as_kernels_and_launchers(operator):
+    text = source_text(operator, "cuda")
+    sources = operator.derivation().cuda_sources()
+    for source in sources:
+        assert f'"{source.name}"' in text
+    shown = re.sub(r"^//.*\n", "", text, flags=re.MULTILINE)
+    built = [part for source in sources for part in (source.device, source.host)]
+    assert re.sub(r"\s+", " ", shown).strip() == re.sub(r"\s+", " ", " ".join(map(format_cpp, built))).strip()
+    assert "--rung cuda" in text
+
+
+def test_formulas_stand_above_cuda_kernels():
+    lines = source_text(make(cell, CELL_SAMPLES), "cuda").splitlines()
+    place = lines.index("//   new_cell = old_cell + elu(g)·σ(i)")
+    assert "struct cell_forward_points {" in lines[place + 2 : place + 4]
+
+
 def test_other_rungs_are_shown_as_they_are_written():
     operator = make(affine, opwright.shapes("B F", "F S"))
     assert source_text(operator, "composed") == inspect.getsource(affine)
@@ -72,7 +89,6 @@ def test_other_rungs_are_shown_as_they_are_written():
 @pytest.mark.parametrize(
     ("rung", "message"),
     [
-        ("cuda", 'CUDA sources are not written yet\nhint: ask for the rung "cpp"'),
         ("rust", "there is no rung 'rust'\nhint: the rungs are composed, function, cpp, cuda"),
     ],
 )

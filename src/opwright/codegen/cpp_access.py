@@ -82,15 +82,21 @@ class Access:
             yield f"  const {kind} {self.name} = *{pointer};"
 
 
-def accesses_of(kernel: Kernel, ranges: Set[str]) -> tuple[Access, ...]:
-    """All loads, then all stores, in the order of the kernel; `ranges` are buffers that are counted."""
+def accesses_of(kernel: Kernel, ranges: Set[str], *, in_parts: bool = True) -> tuple[Access, ...]:
+    """All loads, then all stores, in the order of the kernel.
+
+    Args:
+        kernel: A fused kernel.
+        ranges: Buffers that are counted.
+        in_parts: Whether neighbours in the last dimension may be one access.
+    """
     found: dict[_Neighbourhood, list[_Element]] = {}
     for let in kernel.lets:
         if isinstance(let.value, Load):
             _put(found, kernel, _Element(let.name, let.value.buffer, let.value.indices, let.value.dtype, None))
     for name, store in zip(store_names(kernel), kernel.stores, strict=True):
         _put(found, kernel, _Element(name, store.buffer, store.indices, store.value.dtype, store))
-    return tuple(_access(kernel, run, ranges) for near in found.values() for run in _runs(near))
+    return tuple(_access(kernel, run, ranges) for near in found.values() for run in _runs(near, in_parts))
 
 
 def store_names(kernel: Kernel) -> tuple[str, ...]:
@@ -133,11 +139,11 @@ def _put(found: dict[_Neighbourhood, list[_Element]], kernel: Kernel, element: _
     found.setdefault(element.name if alone else near, []).append(element)
 
 
-def _runs(near: Sequence[_Element]) -> Iterable[Sequence[_Element]]:
+def _runs(near: Sequence[_Element], in_parts: bool) -> Iterable[Sequence[_Element]]:
     """Elements one after another, if a few of them lie so; else each by itself."""
     ordered = sorted(near, key=_last_index)
     adjacent = all(_last_index(after) == _last_index(before) + 1 for before, after in itertools.pairwise(ordered))
-    return [ordered] if adjacent and len(near) <= _MOST_PARTS else [[element] for element in near]
+    return [ordered] if in_parts and adjacent and len(near) <= _MOST_PARTS else [[element] for element in near]
 
 
 def _last_index(element: _Element) -> int:

@@ -1,8 +1,10 @@
-"""Scalar expressions as C++: one table of spellings, one emitter."""
+"""Scalar expressions as C++, for processors and for GPUs: one emitter, and a table of spellings for each target."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import assert_never
 
 from opwright.errors import InternalError
@@ -56,8 +58,6 @@ CPP_OPERATORS: dict[str, tuple[str, int]] = {
     "where": ("{} ? {} : {}", _CONDITIONAL),
     "minimum": ("min({}, {})", _CALL),
     "maximum": ("max({}, {})", _CALL),
-    "is_nan": ("__builtin_isnan({})", _CALL),
-    "is_infinite": ("__builtin_isinf({})", _CALL),
 }
 VMATH_FUNCTIONS = {
     "abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "copysign", "cos", "cosh", "erf",
@@ -65,7 +65,35 @@ VMATH_FUNCTIONS = {
     "round", "rsqrt", "shift_left", "shift_right", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 }  # fmt: skip
 COMPLEX_FUNCTIONS = {"angle", "complex", "conj", "imag", "real"}  # of complex.h
+CPP_PREDICATES = {"is_nan": "__builtin_isnan", "is_infinite": "__builtin_isinf"}
 TRANSCENDENTAL = VMATH_FUNCTIONS - {"abs", "ceil", "floor", "round", "sign", "sqrt", "trunc"}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What targets spell differently.
+
+    Attributes:
+        function: What a function of operands of a dtype is called; None where there is none.
+        infinities: Infinity, for each real dtype that is computed in.
+        nans: The same for a value that is no number.
+    """
+
+    function: Callable[[str, DType], str | None]
+    infinities: Mapping[DType, str]
+    nans: Mapping[DType, str]
+
+
+def _cpp_function(name: str, _: DType) -> str | None:
+    known = name in VMATH_FUNCTIONS or name in COMPLEX_FUNCTIONS
+    return name if known else CPP_PREDICATES.get(name)
+
+
+CPP = Target(
+    function=_cpp_function,
+    infinities={DType.FLOAT32: "__builtin_inff()", DType.FLOAT64: "__builtin_inf()"},
+    nans={DType.FLOAT32: '__builtin_nanf("")', DType.FLOAT64: '__builtin_nan("")'},
+)
 
 
 def is_costly(expression: Expression) -> bool:
@@ -74,36 +102,36 @@ def is_costly(expression: Expression) -> bool:
     return own or any(map(is_costly, children(expression)))
 
 
-def spell_value(expression: Expression) -> str:
+def spell_value(expression: Expression, target: Target = CPP) -> str:
     """A scalar expression in C++."""
-    return _spell(expression, _CONDITIONAL)
+    return _spell(expression, _CONDITIONAL, target)
 
 
-def _spell(expression: Expression, least: int) -> str:
-    text, binding = _spell_bare(expression)
+def _spell(expression: Expression, least: int, target: Target) -> str:
+    text, binding = _spell_bare(expression, target)
     return f"({text})" if binding < least else text
 
 
-def _spell_bare(expression: Expression) -> tuple[str, int]:
+def _spell_bare(expression: Expression, target: Target) -> tuple[str, int]:
     match expression:
         case Literal(value, dtype):
-            text = spell_literal(value, dtype)
+            text = spell_literal(value, dtype, target)
             return text, _PREFIX if text.startswith("-") else _CALL
         case Local(name, _):
             return name, _CALL
         case Cast(operand, dtype):
-            return _spell_cast(operand, dtype)
+            return _spell_cast(operand, dtype, target)
         case Apply(_, _, dtype) if dtype in _SMALL_INTEGERS:
-            return f"static_cast<{CPP_TYPES[dtype]}>({_spell_apply(expression)[0]})", _CALL
+            return f"static_cast<{CPP_TYPES[dtype]}>({_spell_apply(expression, target)[0]})", _CALL
         case Apply():
-            return _spell_apply(expression)
+            return _spell_apply(expression, target)
         case Load():
             raise InternalError(f"a load of '{expression.buffer}' was not bound to a name before emission")
         case _:
             assert_never(expression)
 
 
-def _spell_apply(expression: Apply) -> tuple[str, int]:
+def _spell_apply(expression: Apply, target: Target) -> tuple[str, int]:
     function, operands = expression.function, expression.operands
     if function in CPP_OPERATORS:
         template, binding = CPP_OPERATORS[function]
@@ -111,17 +139,19 @@ def _spell_apply(expression: Apply) -> tuple[str, int]:
         inner = _CONDITIONAL - 1 if binding == _CALL else binding
         leads = template.startswith("{}") and inner > _CONDITIONAL
         needs = [inner + (position > 0 or not leads) for position in range(len(operands))]
-        return template.format(*map(_spell, operands, needs)), binding
-    if function not in VMATH_FUNCTIONS | COMPLEX_FUNCTIONS:
-        raise InternalError(f"no C++ spelling of '{function}'")
-    return f"{function}({', '.join(_spell(operand, _CONDITIONAL) for operand in operands)})", _CALL
+        spelled = (_spell(operand, need, target) for operand, need in zip(operands, needs, strict=True))
+        return template.format(*spelled), binding
+    name = target.function(function, operands[-1].dtype)
+    if name is None:
+        raise InternalError(f"no C++ spelling of '{function}' of {operands[-1].dtype.value}")
+    return f"{name}({', '.join(_spell(operand, _CONDITIONAL, target) for operand in operands)})", _CALL
 
 
-def _spell_cast(operand: Expression, dtype: DType) -> tuple[str, int]:
+def _spell_cast(operand: Expression, dtype: DType, target: Target) -> tuple[str, int]:
     if dtype is DType.BOOL:
         zero = f"{CPP_TYPES[operand.dtype]}(0)" if operand.dtype.is_complex else "0"
-        return f"{_spell(operand, _EQUALITY + 1)} != {zero}", _EQUALITY
-    text = _spell(operand, _CONDITIONAL)
+        return f"{_spell(operand, _EQUALITY + 1, target)} != {zero}", _EQUALITY
+    text = _spell(operand, _CONDITIONAL, target)
     if operand.dtype.is_half or dtype.is_half:
         return f"{'to_float' if operand.dtype.is_half else f'to_{dtype.value}'}({text})", _CALL
     if operand.dtype.is_complex and not dtype.is_complex:
@@ -131,14 +161,15 @@ def _spell_cast(operand: Expression, dtype: DType) -> tuple[str, int]:
     return f"static_cast<{CPP_TYPES[dtype]}>({text})", _CALL
 
 
-def spell_literal(value: Scalar, dtype: DType) -> str:
+def spell_literal(value: Scalar, dtype: DType, target: Target = CPP) -> str:
     """A number in C++, exact to the last bit of its dtype."""
     if dtype is DType.BOOL:
         return "true" if value else "false"
     if dtype.is_complex:
-        return f"{CPP_TYPES[dtype]}({spell_literal(value.real, dtype.real)}, {spell_literal(value.imag, dtype.real)})"
+        parts = (spell_literal(part, dtype.real, target) for part in (value.real, value.imag))
+        return f"{CPP_TYPES[dtype]}({', '.join(parts)})"
     if dtype.is_half:
-        return f"to_{dtype.value}({spell_literal(value, DType.FLOAT32)})"
+        return f"to_{dtype.value}({spell_literal(value, DType.FLOAT32, target)})"
     real = value.real
     if not dtype.is_floating:
         if real == -(2**63):
@@ -146,8 +177,8 @@ def spell_literal(value: Scalar, dtype: DType) -> str:
         return f"{real}" if dtype is DType.INT32 else f"{CPP_TYPES[dtype]}({real})"
     suffix = "f" if dtype is DType.FLOAT32 else ""
     if math.isnan(real):
-        return f'__builtin_nan{suffix}("")'
+        return target.nans[dtype]
     number = convert_number(real, dtype).real
     if math.isinf(number):
-        return f"{'-' if number < 0 else ''}__builtin_inf{suffix}()"
+        return f"{'-' if number < 0 else ''}{target.infinities[dtype]}"
     return f"{shortest(number, dtype)}{suffix}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from opwright.codegen.cpp_expression import CPP_TYPES
+from opwright.codegen.cpp_expression import CPP, CPP_TYPES, Target
 from opwright.ir.dtype import DType
 
 
@@ -37,7 +37,7 @@ class FoldSpelling:
     part: str | None = None
 
 
-def row_fold(function: str, dtype: DType) -> FoldSpelling:
+def row_fold(function: str, dtype: DType, target: Target = CPP) -> FoldSpelling:
     """The fold of a row into one number."""
     if dtype.is_floating and function in ("maximum", "minimum"):
         sign, kind = "-" if function == "minimum" else "", CPP_TYPES[dtype]
@@ -47,10 +47,10 @@ def row_fold(function: str, dtype: DType) -> FoldSpelling:
         return FoldSpelling(
             kept, lowest, "max", value, "{0} = {1} > {0} ? {1} : {0};", f"{sign}from_order<{kind}>({{}})"
         )
-    return column_fold(function, dtype)
+    return column_fold(function, dtype, target)
 
 
-def column_fold(function: str, dtype: DType) -> FoldSpelling:
+def column_fold(function: str, dtype: DType, target: Target = CPP) -> FoldSpelling:
     """The fold of many values side by side."""
     kind = CPP_TYPES[dtype]
     wide = "double" if dtype.is_floating else "int64_t"
@@ -61,10 +61,10 @@ def column_fold(function: str, dtype: DType) -> FoldSpelling:
         case "product":
             return FoldSpelling(wide, "1", "*", "{}", "{0} *= {1};", f"static_cast<{kind}>({{}})")
         case "maximum":
-            start = f"-__builtin_inf{'f' if dtype is DType.FLOAT32 else ''}()" if dtype.is_floating else _LEAST[dtype]
+            start = f"-{target.infinities[dtype]}" if dtype.is_floating else _LEAST[dtype]
             return FoldSpelling(kind, start, "max", "{}", "{0} = max<" + kind + ">({0}, {1});", "{}")
         case "minimum":
-            start = f"__builtin_inf{'f' if dtype is DType.FLOAT32 else ''}()" if dtype.is_floating else _MOST[dtype]
+            start = target.infinities[dtype] if dtype.is_floating else _MOST[dtype]
             return FoldSpelling(kind, start, "min", "{}", "{0} = min<" + kind + ">({0}, {1});", "{}")
         case "any":
             return FoldSpelling("int32_t", "0", "|", "{}", "{0} |= {1};", "{} != 0")

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from opwright.codegen.cpp_access import times
 from opwright.codegen.cpp_expression import CPP_TYPES, TORCH_TYPES
@@ -43,6 +43,7 @@ from opwright.passes.reciprocals import reciprocals
 
 NAMESPACE = "opwright_kernels"
 _LINE = 118
+Formulas = Callable[[Kernel], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,20 @@ class CppSource:
     text: str
 
 
-def emit_program(program: Program, formulas: Callable[[Kernel], Sequence[str]] = lambda _: ()) -> CppSource:
+class Kernels(Protocol):
+    """How a target writes kernels into the source of a launcher."""
+
+    def definitions(self, program: Program) -> Sequence[str]:
+        """What stands above the launcher of a Program or of one of its cases."""
+
+    def launch(self, kernel: Kernel) -> Sequence[str]:
+        """The lines of the launcher that run a kernel."""
+
+    def entering(self) -> Sequence[str]:
+        """The first lines of a call, once its tensors are `given`."""
+
+
+def emit_program(program: Program, formulas: Formulas = lambda _: ()) -> CppSource:
     """Write a Program as C++.
 
     Args:
@@ -68,15 +82,76 @@ def emit_program(program: Program, formulas: Callable[[Kernel], Sequence[str]] =
     Raises:
         NoKernel: If a kernel reads or writes at places that are not affine in its axes.
     """
-    plain, *cases = (_Emitter(reciprocals(part), formulas) for part in programs_of(program))
-    parts = ['#include "opwright/kernel.h"\n\nnamespace opwright::emitted {']
+    body, registration = emit_launcher(
+        program, "opwright/kernel.h", [(reciprocals(part), _CppKernels(formulas)) for part in programs_of(program)]
+    )
+    name = f"{program.name}_{digest(body)}"
+    return CppSource(name, f"{body}\n{registration(name)}")
+
+
+def emit_launcher(
+    program: Program, header: str, parts: Sequence[tuple[Program, Kernels]]
+) -> tuple[str, Callable[[str], str]]:
+    """Write the launcher of a Program.
+
+    Args:
+        program: The Program, with its cases.
+        header: What the source includes.
+        parts: The Program without its cases, and each of them, as their kernels are written, and how.
+
+    Returns:
+        The source, and the lines that register it under a name.
+    """
+    plain, *cases = (_Emitter(part, kernels) for part, kernels in parts)
+    texts = [f'#include "{header}"\n\nnamespace opwright::emitted {{']
     for emitter in cases:
-        parts += emitter.definitions(emitter.unchecked())
+        texts += emitter.definitions(emitter.unchecked())
     choices = [line for case, emitter in zip(program.cases, cases, strict=True) for line in _choice(case, emitter)]
-    parts += plain.definitions([*plain.checked(), *choices])
-    body = "\n\n".join(parts) + "\n"
-    name = f"{program.name}_{hashlib.sha256(body.encode()).hexdigest()[:12]}"
-    return CppSource(name, f"{body}\n{plain.registration(name)}")
+    texts += plain.definitions([*plain.checked(), *choices])
+    return "\n\n".join(texts) + "\n", plain.registration
+
+
+def digest(text: str) -> str:
+    """What the name of a source ends in."""
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+class _CppKernels:
+    """Row functions, and loops that hand them every row."""
+
+    def __init__(self, formulas: Formulas) -> None:
+        self.formulas = formulas
+        self.names: Mapping[int, str] = {}
+        self.numbers: Set[str] = set()
+        self.ranges: Set[str] = set()
+
+    def definitions(self, program: Program) -> Sequence[str]:
+        self.names = {key: f"{name}_row" for key, name in kernel_names(program).items()}
+        self.numbers, self.ranges = numbers_of(program), ranges_of(program)
+        kernels = (step for step in program.steps if isinstance(step, Kernel))
+        return [emit_functions(k, self.names[id(k)], self.formulas(k), self.ranges) for k in kernels]
+
+    def launch(self, kernel: Kernel) -> Sequence[str]:
+        return emit_launch(kernel, self.names[id(kernel)], self.numbers, self.ranges)
+
+    def entering(self) -> Sequence[str]:
+        return ()
+
+
+def kernel_names(program: Program) -> dict[int, str]:
+    """What the kernels of a Program are called in a source, by their identity."""
+    kernels = [step for step in program.steps if isinstance(step, Kernel)]
+    return {id(k): program.name if len(kernels) == 1 else f"{program.name}_{k.name}" for k in kernels}
+
+
+def numbers_of(program: Program) -> set[str]:
+    """Buffers that are variables of the launcher."""
+    return {step.target.name for step in program.steps if isinstance(step, Number)}
+
+
+def ranges_of(program: Program) -> set[str]:
+    """Buffers that are counted."""
+    return {step.target.name for step in program.steps if isinstance(step, Range)}
 
 
 def _choice(case: Case, emitter: _Emitter) -> Iterable[str]:
@@ -86,32 +161,22 @@ def _choice(case: Case, emitter: _Emitter) -> Iterable[str]:
 
 
 class _Emitter:
-    def __init__(self, program: Program, formulas: Callable[[Kernel], Sequence[str]]) -> None:
+    def __init__(self, program: Program, kernels: Kernels) -> None:
         self.program = program
-        self.formulas = formulas
-        self.numbers = {step.target.name for step in program.steps if isinstance(step, Number)}
-        self.ranges = {step.target.name for step in program.steps if isinstance(step, Range)}
+        self.kernels = kernels
         self.call_results = {t.name for step in program.steps if isinstance(step, Call) for t in step.targets}
 
     def definitions(self, beginning: Iterable[str]) -> Sequence[str]:
-        """The row functions, and the launcher."""
-        kernels = [step for step in self.program.steps if isinstance(step, Kernel)]
-        names = {
-            id(kernel): f"{self.program.name}_row" if len(kernels) == 1 else f"{self.program.name}_{kernel.name}_row"
-            for kernel in kernels
-        }
-        functions = [
-            emit_functions(kernel, names[id(kernel)], self.formulas(kernel), self.ranges) for kernel in kernels
-        ]
-        return [*functions, self._launcher(names, beginning)]
+        """What the kernels need, and the launcher."""
+        return [*self.kernels.definitions(self.program), self._launcher(beginning)]
 
-    def _launcher(self, names: Mapping[int, str], beginning: Iterable[str]) -> str:
+    def _launcher(self, beginning: Iterable[str]) -> str:
         lines = [*beginning]
         for step in self.program.steps:
             match step:
                 case Kernel():
                     lines += [line for target in step.targets for line in _allocation(target)]
-                    lines += emit_launch(step, names[id(step)], self.numbers, self.ranges)
+                    lines += self.kernels.launch(step)
                 case View():
                     lines += _view(step)
                 case Number(target, value):
@@ -165,6 +230,7 @@ class _Emitter:
             [
                 f"static void {self.program.name}_on_stack(StableIValue* stack, uint64_t, uint64_t) {{",
                 f"  const Tensor given[] = {{{tensors}}};",
+                *(f"  {line}" for line in self.kernels.entering()),
                 f"  const Size sizes[] = {{{numbers}}};",
                 f"  Tensor made[{made}];",
                 f"  finish(stack, {self.program.name}(given, sizes, made), made);",

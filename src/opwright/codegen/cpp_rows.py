@@ -25,7 +25,7 @@ class RowEmitter:
         self.kernel = kernel
         self.schedule: Schedule = schedule(kernel)
         self.varying = varying_locals(kernel)
-        self.kept = self._kept_between_passes()
+        self.kept = kept_between_passes(kernel, self.schedule, self.varying)
         found = accesses_of(kernel, ranges)
         self._names = {id(store): name for store, name in zip(kernel.stores, store_names(kernel), strict=True)}
         self._elements = {part: access.element(part) for access in found for part in access.parts}
@@ -135,17 +135,18 @@ class RowEmitter:
         fixed = {let.name for let in self.kernel.lets if isinstance(let, Let)} - self.varying
         return list(needed_lets(self.kernel, values, fixed))
 
-    def _kept_between_passes(self) -> tuple[Let, ...]:
-        """Costly values that a later pass needs again."""
-        costly = {let.name for let in self.kernel.lets if let.name in self.varying and is_costly(let.value)}
-        met: set[str] = set()
-        again: set[str] = set()
-        for phase in self.schedule.phases:
-            lets = needed_lets(self.kernel, phase.values, self.varying, again & met)
-            names = {let.name for let in lets} & costly
-            again |= names & met
-            met |= names
-        return tuple(let for let in self.kernel.lets if isinstance(let, Let) and let.name in again)
+
+def kept_between_passes(kernel: Kernel, order: Schedule, varying: Set[str]) -> tuple[Let, ...]:
+    """Costly values of a point that a later pass over the row needs again."""
+    costly = {let.name for let in kernel.lets if let.name in varying and is_costly(let.value)}
+    met: set[str] = set()
+    again: set[str] = set()
+    for phase in order.phases:
+        lets = needed_lets(kernel, phase.values, varying, again & met)
+        names = {let.name for let in lets} & costly
+        again |= names & met
+        met |= names
+    return tuple(let for let in kernel.lets if isinstance(let, Let) and let.name in again)
 
 
 def column_functions(kernel: Kernel, name: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from opwright.binding.rungs import RUNGS, RungName
 from opwright.codegen.cpp_program import emit_program
+from opwright.codegen.cuda_program import emit_cuda
 from opwright.codegen.formula import step_formulas
 from opwright.errors import RungMissing
 from opwright.explain.format_cpp import format_cpp
@@ -26,7 +27,7 @@ def source_text(operator: Operator, rung: RungName) -> str:
 
     Args:
         operator: An operator with samples; the rung "composed" needs none.
-        rung: "composed", "function" or "cpp".
+        rung: "composed", "function", "cpp" or "cuda".
 
     Raises:
         SamplesMissing: If the operator has no samples.
@@ -41,7 +42,7 @@ def source_text(operator: Operator, rung: RungName) -> str:
         case "cpp":
             return _cpp(operator)
         case "cuda":
-            raise RungMissing("CUDA sources are not written yet", hint='ask for the rung "cpp"')
+            return _cuda(operator)
         case _:
             raise RungMissing(f"there is no rung '{rung}'", hint=f"the rungs are {', '.join(RUNGS)}")
 
@@ -65,11 +66,26 @@ def _cpp(operator: Operator) -> str:
     )
 
 
-def _header(operator: Operator, passage: str) -> str:
+def _cuda(operator: Operator) -> str:
+    derivation = operator.derivation()
+    programs = {"forward": derivation.forward, "backward": derivation.backward}
+    parts = []
+    for passage, program in programs.items():
+        if program is None:
+            continue
+        built, shown = emit_cuda(program), emit_cuda(program, _comment)
+        parts.append(_header(operator, passage, "cuda"))
+        if shown.device:
+            parts += ["// Its kernels, for the device:\n", format_cpp(shown.device)]
+        parts += ["// Its launcher, for the host:\n", format_cpp(shown.host.replace(shown.name, built.name))]
+    return "\n".join(parts)
+
+
+def _header(operator: Operator, passage: str, rung: RungName = "cpp") -> str:
     name = operator.name.partition("::")[2]
     origin = f"{operator.reference.__qualname__} at {place_from_here(operator)}"
     line = f"// {name}, {passage}. Written by opwright {VERSION} from {origin}"
-    command = source_command(operator, "cpp")
+    command = source_command(operator, rung)
     return f"{line}; see it again with\n//   {command}\n" if command else f"{line}.\n"
 
 

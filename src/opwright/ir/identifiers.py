@@ -23,11 +23,14 @@ RESERVED = frozenset({
     "row_major", "scatter", "size_t", "store", "strided", "take", "uint64_t", "Mutable", "Operand", "Pool",
     "Registration", "RowFunction", "Size", "StableIValue", "Tensor", "Walk", "BFloat16", "Complex", "Float16",
     "bfloat16", "complex64", "complex128", "float16", "int8", "int8_t", "int16", "int16_t", "uint8", "uint8_t",
-    "to_bfloat16", "to_float", "to_float16",
+    "to_bfloat16", "to_float", "to_float16", "arguments", "places", "inner_axes", "outer_axes", "these_pieces",
+    "this_piece", "this_row", "Index", "Width", "Held", "infinity", "not_a_number", "cuda", "partials", "pieces",
+    "read", "compute", "run", "fold", "start",
+    *(f"{name}f" for name in FUNCTIONS), "fabs", "rint", "rintf",
 })  # fmt: skip
 
 # Names that emission derives from others.
-_DERIVED = re.compile(r".*_(size|stride)_\d+|.*_(sizes|strides|offset|stack)")
+_DERIVED = re.compile(r".*_(size|stride)_\d+|.*_(sizes|strides|offset|stack|pack)|folds(_\d+)?")
 
 
 def is_free(name: str) -> bool:

@@ -2,7 +2,7 @@
 // floating-point numbers, whose order a compiler may not change.
 #pragma once
 
-#include "opwright/vmath_bits.h"
+#include "opwright/bits.h"
 
 namespace opwright {
 

@@ -30,7 +30,12 @@ inline StableIValue pass(double value) {
   return bits;
 }
 inline StableIValue pass_dtype(int32_t dtype) { return static_cast<uint32_t>(dtype); }
-inline StableIValue pass_device(int32_t type) { return static_cast<uint64_t>(type) << 32 | 0xffffffffu; }  // no index
+inline StableIValue pass_device(int32_t type) {
+#ifdef OPWRIGHT_CUDA
+  if (type != cpu) return static_cast<uint64_t>(here().type) << 32 | static_cast<uint32_t>(here().index);
+#endif
+  return static_cast<uint64_t>(type) << 32 | 0xffffffffu;  // no index
+}
 inline StableIValue pass_choice(int32_t choice) { return static_cast<uint32_t>(choice); }
 inline StableIValue pass_string(const char* text) {
   StringHandle string = nullptr;

@@ -17,6 +17,7 @@ using StableIValue = uint64_t;
 typedef void (*ParallelFunc)(int64_t begin, int64_t end, void* context);
 
 int32_t aoti_torch_device_type_cpu();
+int32_t aoti_torch_device_type_cuda();
 int32_t aoti_torch_layout_strided();
 int32_t aoti_torch_memory_format_contiguous_format();
 int32_t aoti_torch_memory_format_preserve_format();
@@ -45,6 +46,7 @@ int32_t aoti_torch_get_sizes(AtenTensorHandle tensor, int64_t** result);
 int32_t aoti_torch_get_strides(AtenTensorHandle tensor, int64_t** result);
 int32_t aoti_torch_get_dtype(AtenTensorHandle tensor, int32_t* result);
 int32_t aoti_torch_get_device_type(AtenTensorHandle tensor, int32_t* result);
+int32_t aoti_torch_get_device_index(AtenTensorHandle tensor, int32_t* result);
 int32_t aoti_torch_get_layout(AtenTensorHandle tensor, int32_t* result);
 int32_t aoti_torch_empty_strided(int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype,
                                  int32_t device_type, int32_t device_index, AtenTensorHandle* result);
@@ -54,6 +56,7 @@ int32_t torch_from_blob(void* data, int64_t rank, const int64_t* sizes, const in
                         void (*deleter)(void* data, void* context), void* context);
 int32_t aoti_torch__reinterpret_tensor(AtenTensorHandle tensor, int64_t rank, const int64_t* sizes,
                                        const int64_t* strides, int64_t storage_offset, AtenTensorHandle* result);
+void aoti_torch_check(bool condition, const char* function, const char* file, uint32_t line, const char* message);
 
 int32_t aoti_torch_library_init_fragment(const char* name, const char* file, uint32_t line, TorchLibraryHandle* result);
 int32_t aoti_torch_library_init_impl(const char* name, const char* key, const char* file, uint32_t line,

@@ -1,8 +1,8 @@
 // A tensor as an operator sees it: owned handle, sizes, strides, data.
 #pragma once
 
+#include "opwright/device.h"
 #include "opwright/pool.h"
-#include "opwright/shim.h"
 
 namespace opwright {
 
@@ -20,7 +20,6 @@ inline const int32_t int16 = aoti_torch_dtype_int16();
 inline const int32_t int32 = aoti_torch_dtype_int32();
 inline const int32_t int64 = aoti_torch_dtype_int64();
 inline const int32_t boolean = aoti_torch_dtype_bool();
-inline const int32_t cpu = aoti_torch_device_type_cpu();
 inline const int32_t strided = aoti_torch_layout_strided();
 
 class Tensor {
@@ -54,13 +53,14 @@ class Tensor {
     return static_cast<T*>(data_) + offset;
   }
 
-  // Whether this is a dense CPU tensor of the dtype and rank that a kernel was written for.
+  Device device() const { return device_of(handle_); }
+
+  // Whether this is a dense tensor of the dtype and rank that a kernel was written for, where the call is.
   bool is(int32_t dtype, Size rank) const {
-    int32_t found = 0, device = 0, layout = 0;
+    int32_t found = 0, layout = 0;
     aoti_torch_get_dtype(handle_, &found);
-    aoti_torch_get_device_type(handle_, &device);
     aoti_torch_get_layout(handle_, &layout);
-    return rank_ == rank && found == dtype && device == cpu && layout == strided;
+    return rank_ == rank && found == dtype && layout == strided && is_here(handle_);
   }
 
   // Whether the elements lie one after another, row by row.
@@ -136,19 +136,19 @@ inline AtenTensorHandle allocate_pooled(int32_t dtype, std::size_t bytes, const 
 #endif
 
 // A new row-major tensor; empty when there is no memory for it.
-inline Tensor allocate(int32_t dtype, std::size_t item_bytes, const Size* sizes, int rank) {
+inline Tensor allocate(int32_t dtype, [[maybe_unused]] std::size_t item_bytes, const Size* sizes, int rank) {
   Size strides[64];
   Size count = 1;
   for (int dimension = rank - 1; dimension >= 0; --dimension) {
     strides[dimension] = count;
     count *= sizes[dimension] > 1 ? sizes[dimension] : 1;
   }
-#ifdef OPWRIGHT_POOL
+#if defined(OPWRIGHT_POOL) && !defined(OPWRIGHT_CUDA)
   if (count * item_bytes >= Pool::least_bytes)
     return Tensor(allocate_pooled(dtype, count * item_bytes, sizes, strides, rank));
 #endif
   AtenTensorHandle handle = nullptr;
-  aoti_torch_empty_strided(rank, sizes, strides, dtype, cpu, 0, &handle);
+  aoti_torch_empty_strided(rank, sizes, strides, dtype, here().type, here().index, &handle);
   return Tensor(handle);
 }
 

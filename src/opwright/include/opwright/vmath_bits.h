@@ -5,74 +5,9 @@
 // would take a third of the time that building a kernel takes.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
-#define OPWRIGHT_INLINE [[gnu::always_inline]] inline
+#include "opwright/bits.h"
 
 namespace opwright::detail {
-
-/// The layout of a floating-point type. Adding `round_magic` to |x| < 2^(mantissa_bits - 2) rounds x to an integer
-/// (half to even) that then stands in the low bits of the sum.
-template <class T>
-struct Format;
-
-template <>
-struct Format<float> {
-  using Bits = std::int32_t;
-  using Unsigned = std::uint32_t;
-  static constexpr int mantissa_bits = 23;
-  static constexpr Bits bias = 127;
-  static constexpr float round_magic = 0x1.8p23f;
-  static constexpr float smallest_normal = 0x1p-126f;
-};
-
-template <>
-struct Format<double> {
-  using Bits = std::int64_t;
-  using Unsigned = std::uint64_t;
-  static constexpr int mantissa_bits = 52;
-  static constexpr Bits bias = 1023;
-  static constexpr double round_magic = 0x1.8p52;
-  static constexpr double smallest_normal = 0x1p-1022;
-};
-
-template <class T>
-using Bits = typename Format<T>::Bits;
-
-template <class T>
-inline constexpr T kInfinity = T(__builtin_inf());
-template <class T>
-inline constexpr T kNan = T(__builtin_nan(""));
-template <class T>
-inline constexpr Bits<T> kSignBit = Bits<T>{1} << (8 * sizeof(T) - 1);
-template <class T>
-inline constexpr Bits<T> kExponentMask = -(Bits<T>{1} << Format<T>::mantissa_bits);
-
-template <class T>
-OPWRIGHT_INLINE Bits<T> to_bits(T x) {
-  Bits<T> bits;
-  __builtin_memcpy(&bits, &x, sizeof x);
-  return bits;
-}
-
-template <class T>
-OPWRIGHT_INLINE T from_bits(Bits<T> bits) {
-  T x;
-  __builtin_memcpy(&x, &bits, sizeof x);
-  return x;
-}
-
-template <class T>
-OPWRIGHT_INLINE T magnitude(T x) {
-  return from_bits<T>(to_bits(x) & ~kSignBit<T>);
-}
-
-/// Gives y >= +0 the sign of x. Also right where y has that sign already, so it restores a lost -0.
-template <class T>
-OPWRIGHT_INLINE T with_sign_of(T y, T x) {
-  return from_bits<T>(to_bits(y) | (to_bits(x) & kSignBit<T>));
-}
 
 /// The smaller of x and the bound; NaN stays NaN.
 template <class T>

@@ -1,0 +1,76 @@
+"""A Program as CUDA: the source of its kernels for the device, and that of its launcher for the host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from opwright.codegen.cpp_program import Formulas, digest, emit_launcher, kernel_names, numbers_of, ranges_of
+from opwright.codegen.cuda_kernel import CudaKernel, emit_kernel
+from opwright.ir.program import Kernel, Program, programs_of
+from opwright.passes.drop_unit_axes import drop_unit_axes
+from opwright.passes.separate_columns import separate_columns
+
+DEVICE_HEADER, HOST_HEADER = "opwright/cuda/kernel.h", "opwright/cuda/launches.h"
+
+
+@dataclass(frozen=True, slots=True)
+class CudaSource:
+    """An emitted pair of sources.
+
+    Attributes:
+        name: The operator that the launcher registers in the namespace `opwright_kernels`; it ends in a digest of both.
+        device: CUDA C++ with the kernels; empty if there are none.
+        host: C++ with the launcher.
+    """
+
+    name: str
+    device: str
+    host: str
+
+
+def emit_cuda(program: Program, formulas: Formulas = lambda _: ()) -> CudaSource:
+    """Write a Program as CUDA.
+
+    Args:
+        program: A Program after the passes.
+        formulas: Comment lines for a kernel.
+
+    Raises:
+        NoKernel: If a kernel reads or writes at places that are not affine in its axes, or has too many operands.
+    """
+    separated = [drop_unit_axes(separate_columns(part)) for part in programs_of(program)]
+    parts = [(part, _CudaKernels(part, formulas)) for part in separated]
+    body, registration = emit_launcher(program, HOST_HEADER, parts)
+    written = [text for _, kernels in (*parts[1:], parts[0]) for text in kernels.device_texts]
+    device = ""
+    if written:
+        opening = f'#include "{DEVICE_HEADER}"\n\nnamespace opwright::emitted {{'
+        device = "\n\n".join([opening, *written, "}  // namespace opwright::emitted\n"])
+    name = f"{program.name}_{digest(device + body)}"
+    return CudaSource(name, device, f"{body}\n{registration(name)}")
+
+
+class _CudaKernels:
+    """Kernels for the device, and what launches them."""
+
+    def __init__(self, program: Program, formulas: Formulas) -> None:
+        names, ranges, sizes = kernel_names(program), ranges_of(program), numbers_of(program)
+        self.emitted: dict[int, CudaKernel] = {
+            id(step): emit_kernel(step, names[id(step)], formulas(step), ranges, sizes)
+            for step in program.steps
+            if isinstance(step, Kernel)
+        }
+
+    @property
+    def device_texts(self) -> Sequence[str]:
+        return [kernel.device for kernel in self.emitted.values()]
+
+    def definitions(self, _: Program) -> Sequence[str]:
+        return [kernel.host for kernel in self.emitted.values()]
+
+    def launch(self, kernel: Kernel) -> Sequence[str]:
+        return self.emitted[id(kernel)].launch
+
+    def entering(self) -> Sequence[str]:
+        return ("const cuda::Call call_on_device(given);",)

@@ -1,0 +1,35 @@
+// Kernels as a launcher knows them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace opwright {
+namespace cuda {
+
+// Compiled kernels: "sm_90" is machine code for a compute capability, "compute_90" is PTX, which the driver compiles.
+struct Image {
+  const char* target;  // null after the last one
+  const unsigned char* bytes;
+};
+
+constexpr int most_devices = 64;
+
+struct Kernel {
+  const Image* images;
+  const char* name;
+  void* functions[most_devices];  // by device, once it was launched there
+};
+
+// How many blocks there are, or how many threads a block has.
+struct Shape {
+  std::int64_t x, y, z;
+  constexpr Shape(std::int64_t x, std::int64_t y = 1, std::int64_t z = 1) : x(x), y(y), z(z) {}
+};
+
+}  // namespace cuda
+
+// The images of a library, in a file that opwright/toolchain writes.
+extern const cuda::Image kernel_images[];
+
+}  // namespace opwright

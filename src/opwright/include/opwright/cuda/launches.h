@@ -1,0 +1,124 @@
+// Which version of a kernel is launched, and with how many blocks. Depends on sizes, strides and addresses alone.
+#pragma once
+
+#include "opwright/cuda/launch.h"
+#include "opwright/cuda/places_of_launch.h"
+#include "opwright/complex_arithmetic.h"
+#include "opwright/half.h"
+
+namespace opwright::cuda {
+
+constexpr Size threads_of_block = 256, most_blocks = 65536;
+
+inline Size least(Size a, Size b) { return a < b ? a : b; }
+inline Size blocks_for(Size work, Size of_block) { return least((work + of_block - 1) / of_block, most_blocks); }
+
+// Kernels whose points do not depend on each other. `kernels` are the plain one and the wide one, then the same for packs.
+template <int width, int batch, class Arguments, int versions, int count>
+inline bool launch_points(Kernel (&kernels)[versions], Arguments& given, const Place (&places)[count]) {
+  auto& walk = given.inner_axes;
+  merge(walk, 0, places);
+  const bool packed = versions > 2 && has_packs<0>(walk, places, width), wide = !fits_32_bits<0>(walk, places);
+  count_packs(walk, packed ? width : 1);
+  if (walk.total == 0) return true;
+  const Size blocks = blocks_for(walk.total, threads_of_block * batch);
+  return launch(kernels[2 * packed + wide], blocks, threads_of_block, given);
+}
+
+// How many threads fold a row together, and how many of its packs each keeps; 0 if it must read them again.
+struct Team {
+  Size threads;
+  int held;
+};
+
+// A warp takes what it can hold; longer rows take as many threads as hold them, but more than 256 of them only with 8 packs
+// each. The versions are compiled for so many threads, so that each may have registers for what it keeps.
+inline Team team_for(Size packs) {
+  constexpr Size most_threads = 1024, most_threads_with_4 = 256, most_threads_with_8 = 512;
+  Size threads = 1;
+  while (threads < 32 && threads < packs) threads *= 2;
+  while (threads < most_threads_with_4 && threads * 4 < packs) threads *= 2;
+  if (threads * 4 >= packs) return {threads, 4};
+  while (threads < most_threads_with_8 && threads * 8 < packs) threads *= 2;
+  if (threads * 8 >= packs) return {threads, 8};
+  return {most_threads, 0};
+}
+
+// How a kernel with outer axes is launched: whether packs are taken, and whether places are counted in 64 bits.
+struct Layout {
+  bool packed, wide;
+};
+
+// Its axes as they are walked: merged, and counted in packs of `width` where that can be.
+template <int width, class Arguments, int count>
+inline Layout lay_out(Arguments& given, const Place (&places)[count], bool may_be_packed) {
+  constexpr int outer = sizeof(given.outer_axes.extents) / sizeof(Size);
+  merge(given.outer_axes, 0, places);
+  merge(given.inner_axes, outer, places);
+  count_packs(given.outer_axes, 1);
+  const bool wide = given.outer_axes.total >= (Size(1) << 31) || !fits_32_bits<outer>(given.inner_axes, places);
+  const bool packed = may_be_packed && !wide && has_packs<outer>(given.inner_axes, places, width);
+  count_packs(given.inner_axes, packed ? width : 1);
+  return {packed, wide};
+}
+
+// Kernels in several passes over their rows. `kernels` are: any row, the wide one, rows kept in registers as 4 and as 8
+// packs; then any row, and rows kept, of packs.
+template <class Arguments, int versions>
+inline bool launch_teams(Kernel (&kernels)[versions], Arguments& given, Layout layout) {
+  constexpr Size threads_of_small_teams = 128;
+  const Size rows = given.outer_axes.total;
+  if (rows == 0) return true;
+  const Team team = team_for(given.inner_axes.total);
+  const int by_held = team.held == 0 ? 0 : (team.held == 4 ? 1 : 2);
+  const int version = layout.wide ? 1 : (layout.packed ? 4 + by_held : (by_held ? 1 + by_held : 0));
+  const Size together = team.threads < threads_of_small_teams ? threads_of_small_teams / team.threads : 1;
+  return launch(kernels[version], blocks_for(rows, together), {team.threads, together}, given);
+}
+
+template <int width, class Arguments, int versions, int count>
+inline bool launch_rows(Kernel (&kernels)[versions], Arguments& given, const Place (&places)[count]) {
+  return launch_teams(kernels, given, lay_out<width>(given, places, versions > 4));
+}
+
+// Kernels in one pass: as those of several; but where rows are few and long, blocks fold pieces of them, and a second
+// launch puts these together. Their kernels come last: pieces of any row, of a wide one, of packs; the same of the ends.
+template <int width, int folded_bytes, class Arguments, int versions, int count>
+inline bool launch_folds(Kernel (&kernels)[versions], Arguments& given, const Place (&places)[count]) {
+  constexpr Size most_rows = 256, blocks_wanted = 1024, least_piece = 2048;  // packs
+  constexpr int widths = versions > 8 ? 3 : 2;  // how many versions there are of pieces
+  const Layout layout = lay_out<width>(given, places, widths == 3);
+  const Size rows = given.outer_axes.total, packs = given.inner_axes.total;
+  given.pieces = rows > 0 && rows <= most_rows ? least(blocks_wanted / rows, packs / least_piece) : 1;
+  if (given.pieces <= 1) return launch_teams(kernels, given, layout);
+  const Size bytes = rows * given.pieces * folded_bytes;
+  const Tensor partials = allocate(uint8, 1, &bytes, 1);
+  if (!partials) return false;
+  given.partials = partials.at<char>(0);
+  Kernel* const pieces = kernels + versions - 2 * widths + (layout.wide ? 1 : (layout.packed ? 2 : 0));
+  return launch(pieces[0], rows * given.pieces, threads_of_block, given) &&
+         launch(pieces[widths], rows, threads_of_block, given);
+}
+
+// Kernels that fold columns. `kernels` are, for any column, wide ones and packs: what folds, then what puts pieces of the
+// folded axes together. `lanes` threads of a block fold one pack of columns, each `batch` points at a time.
+template <int width, int batch, int lanes, int folded_bytes, class Arguments, int versions, int count>
+inline bool launch_columns(Kernel (&kernels)[versions], Arguments& given, const Place (&places)[count]) {
+  constexpr Size columns_of_block = 32, blocks_wanted = 1024, least_points = 4 * batch * lanes;
+  constexpr int widths = versions / 2;
+  const Layout layout = lay_out<width>(given, places, widths == 3);
+  const Size columns = given.inner_axes.total, tiles = (columns + columns_of_block - 1) / columns_of_block;
+  if (columns == 0) return true;
+  given.pieces = least((blocks_wanted + tiles - 1) / tiles, given.outer_axes.total / least_points);
+  if (given.pieces < 1) given.pieces = 1;
+  Kernel* const version = kernels + (layout.wide ? 1 : (layout.packed ? 2 : 0));
+  const Shape threads(columns_of_block, lanes);
+  if (given.pieces == 1) return launch(version[0], tiles, threads, given);
+  const Size bytes = columns * given.pieces * folded_bytes * (layout.packed ? width : 1);
+  const Tensor partials = allocate(uint8, 1, &bytes, 1);
+  if (!partials) return false;
+  given.partials = partials.at<char>(0);
+  return launch(version[0], tiles * given.pieces, threads, given) && launch(version[widths], tiles, threads, given);
+}
+
+}  // namespace opwright::cuda

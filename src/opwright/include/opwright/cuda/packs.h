@@ -1,0 +1,138 @@
+// Neighbours that one thread loads, computes and stores together, with accesses of 16 bytes where they lie side by side.
+//
+// The launcher takes a width above 1 only where every operand's neighbours are side by side and aligned to a pack, or one
+// value. Of a pack with fewer elements than its width, the others are copies of the first: they can be computed with.
+#pragma once
+
+#include "opwright/cuda/places.h"
+
+namespace opwright {
+namespace detail {
+
+template <int bytes>
+struct Word;
+template <>
+struct Word<1> {
+  using type = unsigned char;
+};
+template <>
+struct Word<2> {
+  using type = unsigned short;
+};
+template <>
+struct Word<4> {
+  using type = unsigned int;
+};
+template <>
+struct Word<8> {
+  using type = uint2;
+};
+template <>
+struct Word<16> {
+  using type = uint4;
+};
+
+template <class T>
+struct Plain {
+  using type = T;
+};
+template <class T>
+struct Plain<const T> {
+  using type = T;
+};
+
+}  // namespace detail
+
+template <class T, int width>
+struct Pack {
+  static constexpr int bytes = sizeof(T) * width, word_bytes = bytes < 16 ? bytes : 16, words = bytes / word_bytes;
+  using Word = typename detail::Word<word_bytes>::type;
+
+  T values[width];
+
+  OPWRIGHT_INLINE T& operator[](int k) { return values[k]; }
+  OPWRIGHT_INLINE const T& operator[](int k) const { return values[k]; }
+};
+
+namespace detail {
+
+// What kernels read, they never write: such loads may go past the coherent cache.
+template <class T, int width>
+OPWRIGHT_INLINE Pack<T, width> load_words(const T* from) {
+  using Word = typename Pack<T, width>::Word;
+  Pack<T, width> pack;
+#pragma unroll
+  for (int word = 0; word < Pack<T, width>::words; ++word) {
+    const Word loaded = __ldg(reinterpret_cast<const Word*>(from) + word);
+    memcpy(reinterpret_cast<char*>(pack.values) + word * sizeof(Word), &loaded, sizeof(Word));
+  }
+  return pack;
+}
+
+template <class T, int width>
+OPWRIGHT_INLINE void store_words(T* into, const Pack<T, width>& pack) {
+  using Word = typename Pack<T, width>::Word;
+#pragma unroll
+  for (int word = 0; word < Pack<T, width>::words; ++word) {
+    Word stored;
+    memcpy(&stored, reinterpret_cast<const char*>(pack.values) + word * sizeof(Word), sizeof(Word));
+    reinterpret_cast<Word*>(into)[word] = stored;
+  }
+}
+
+}  // namespace detail
+
+template <int width, class T, int axes, class At>
+OPWRIGHT_INLINE Pack<typename detail::Plain<T>::type, width> load(const Elements<T, axes>& from, const At& at) {
+  using Value = typename detail::Plain<T>::type;
+  static_assert(axes == At::outer + At::inner, "an operand has strides for the axes of its kernel");
+  const Value* first = from.data + offset_at(from.strides, at);
+  const bool is_one_value = width > 1 && from.strides[axes - 1] == 0;
+  if (!is_one_value && at.count == width) return detail::load_words<Value, width>(first);
+  Pack<Value, width> pack;
+  pack[0] = detail::load_words<Value, 1>(first)[0];
+#pragma unroll
+  for (int k = 1; k < width; ++k)
+    pack[k] = is_one_value || k >= at.count ? pack[0] : detail::load_words<Value, 1>(first + k)[0];
+  return pack;
+}
+
+// One value for all the points.
+template <class T, int axes, class At>
+OPWRIGHT_INLINE typename detail::Plain<T>::type load_one(const Elements<T, axes>& from, const At& at) {
+  return detail::load_words<typename detail::Plain<T>::type, 1>(from.data + offset_at(from.strides, at))[0];
+}
+
+template <int width, class T, int axes, class At>
+OPWRIGHT_INLINE void store(const Elements<T, axes>& into, const At& at, const Pack<T, width>& pack) {
+  T* first = into.data + offset_at(into.strides, at);
+  if (at.count == width) return detail::store_words<T, width>(first, pack);
+#pragma unroll
+  for (int k = 0; k < width; ++k)
+    if (k < at.count) first[k] = pack[k];
+}
+
+template <class T, int axes, class At>
+OPWRIGHT_INLINE void store_one(const Elements<T, axes>& into, const At& at, T value) {
+  into.data[offset_at(into.strides, at)] = value;
+}
+
+// Counted in 64 bits, whatever places are: what is counted may be far larger than a place.
+template <int axes, class At>
+OPWRIGHT_INLINE int64_t count_one(const Counter<axes>& counter, const At& at) {
+  int64_t value = counter.first;
+#pragma unroll
+  for (int axis = 0; axis < axes; ++axis)
+    value += counter.strides[axis] * (axis < At::outer ? at.outer_index[axis] : at.inner_index[axis - At::outer]);
+  return value;
+}
+
+template <int width, int axes, class At>
+OPWRIGHT_INLINE Pack<int64_t, width> count(const Counter<axes>& counter, const At& at) {
+  Pack<int64_t, width> pack;
+#pragma unroll
+  for (int k = 0; k < width; ++k) pack[k] = count_one(counter, at) + k * counter.strides[axes - 1];
+  return pack;
+}
+
+}  // namespace opwright

@@ -1,0 +1,135 @@
+// Kernels that fold their rows. A row is a team's: softmax, normalisation. Long rows, of which there are few, are cut into
+// pieces that blocks fold, and a second launch puts these together: a sum of everything.
+//
+// A thread keeps `Held` packs of its row in registers, so that a row is read once however often it is gone over. Where
+// Held is 0 it reads them again in each pass; most are then in the cache.
+#pragma once
+
+#include "opwright/cuda/packs.h"
+#include "opwright/cuda/teams.h"
+
+namespace opwright {
+
+// A row, or a piece of one, as a thread sees it.
+template <class Index, int outer_axes, int inner_axes>
+struct Row {
+  Points<Index, outer_axes, inner_axes> at;  // its first element
+  Index begin, end;                          // its packs
+  bool is_first_thread;                      // whether this thread writes what is written once
+};
+
+namespace detail {
+
+template <class Index, int outer, int inner>
+OPWRIGHT_INLINE Row<Index, outer, inner> row_of(const Walk<outer>&, const Walk<inner>&);
+
+// A row that is not there has no packs. The threads of its team go along with the others, and read what the last row has.
+template <class Index, class Arguments>
+OPWRIGHT_INLINE auto find_row(const Arguments& given, int64_t number)
+    -> decltype(row_of<Index>(given.outer_axes, given.inner_axes)) {
+  decltype(row_of<Index>(given.outer_axes, given.inner_axes)) row;
+  const bool is_there = number < given.outer_axes.total;
+  const int64_t found = is_there ? number : given.outer_axes.total - 1;
+  find_pack<1>(given.outer_axes, static_cast<Index>(found), row.at.outer_index);
+  for (Index& index : row.at.inner_index) index = 0;
+  row.at.count = 1;
+  row.begin = 0;
+  row.end = is_there ? static_cast<Index>(given.inner_axes.total) : 0;
+  row.is_first_thread = is_there && threadIdx.x == 0;
+  return row;
+}
+
+template <int Width, class Arguments, class Row, class Index>
+OPWRIGHT_INLINE auto find_piece(const Arguments& given, const Row& row, Index number) {
+  auto at = row.at;
+  find_pack<Width>(given.inner_axes, number, at.inner_index);
+  at.count = Width;  // rows are as long as so many whole packs
+  return at;
+}
+
+}  // namespace detail
+
+// Read what a thread keeps of its row.
+template <int Width, int Held, class Arguments, class Row, class Piece>
+OPWRIGHT_INLINE void read_pieces(const Arguments& given, const Row& row, Piece* pieces) {
+  using Index = decltype(row.begin);
+#pragma unroll
+  for (int held = 0; held < Held; ++held) {
+    const Index number = row.begin + static_cast<Index>(threadIdx.x) + held * static_cast<Index>(blockDim.x);
+    if (number < row.end) pieces[held].read(given, detail::find_piece<Width>(given, row, number));
+  }
+}
+
+// Visit the packs of a row that are this thread's.
+template <int Width, int Held, class Arguments, class Row, class Piece, class Visit>
+OPWRIGHT_INLINE void for_each_piece(const Arguments& given, const Row& row, Piece* pieces, const Visit& visit) {
+  using Index = decltype(row.begin);
+  const Index first = row.begin + static_cast<Index>(threadIdx.x), step = static_cast<Index>(blockDim.x);
+  if constexpr (Held > 0) {
+#pragma unroll
+    for (int held = 0; held < Held; ++held) {
+      const Index number = first + held * step;
+      if (number < row.end) visit(pieces[held], detail::find_piece<Width>(given, row, number));
+    }
+  } else {
+#pragma unroll 4
+    for (Index number = first; number < row.end; number += step) {
+      const auto at = detail::find_piece<Width>(given, row, number);
+      Piece piece;
+      piece.read(given, at);
+      visit(piece, at);
+    }
+  }
+}
+
+// All rows, blockDim.y of them at a time in each block.
+template <template <class, int, int> class Kernel, class Index, int Width, int Held, class Arguments>
+OPWRIGHT_INLINE void for_each_row(const Arguments& given) {
+  const int64_t rows = given.outer_axes.total, of_block = blockDim.y, step = of_block * gridDim.x;
+  for (int64_t first = of_block * blockIdx.x; first < rows; first += step)
+    Kernel<Index, Width, Held>::run(given, detail::find_row<Index>(given, first + threadIdx.y));
+}
+
+// All rows of a kernel with one pass.
+template <template <class, int, int> class Kernel, class Index, int Width, int Held, class Arguments>
+OPWRIGHT_INLINE void fold_rows(const Arguments& given) {
+  const int64_t rows = given.outer_axes.total, of_block = blockDim.y, step = of_block * gridDim.x;
+  for (int64_t first = of_block * blockIdx.x; first < rows; first += step) {
+    const auto row = detail::find_row<Index>(given, first + threadIdx.y);
+    typename Kernel<Index, Width, Held>::Folds folds;
+    folds.start();
+    Kernel<Index, Width, Held>::fold(given, row, folds);
+    fold_threads(folds);
+    Kernel<Index, Width, Held>::finish(given, row, folds);
+  }
+}
+
+// One piece of one row for each block: what it folds to goes to `partials`.
+template <template <class, int, int> class Kernel, class Index, int Width, int Held, class Arguments>
+OPWRIGHT_INLINE void fold_pieces(const Arguments& given) {
+  using Folds = typename Kernel<Index, Width, Held>::Folds;
+  const int64_t packs = given.inner_axes.total, pieces = given.pieces, piece = blockIdx.x % pieces;
+  auto row = detail::find_row<Index>(given, blockIdx.x / pieces);
+  row.begin = static_cast<Index>(packs * piece / pieces);
+  row.end = static_cast<Index>(packs * (piece + 1) / pieces);
+  Folds folds;
+  folds.start();
+  Kernel<Index, Width, Held>::fold(given, row, folds);
+  fold_threads(folds);
+  if (threadIdx.x == 0) static_cast<Folds*>(given.partials)[blockIdx.x] = folds;
+}
+
+// One row for each block: its pieces, always in the same order.
+template <template <class, int, int> class Kernel, class Index, int Width, int Held, class Arguments>
+OPWRIGHT_INLINE void finish_rows(const Arguments& given) {
+  using Folds = typename Kernel<Index, Width, Held>::Folds;
+  const auto row = detail::find_row<Index>(given, blockIdx.x);
+  const Folds* partials = static_cast<const Folds*>(given.partials) + blockIdx.x * given.pieces;
+  Folds folds;
+  folds.start();
+  for (int64_t piece = threadIdx.x; piece < given.pieces; piece += blockDim.x) folds.add(partials[piece]);
+  fold_threads(folds);
+  Kernel<Index, Width, Held>::finish(given, row, folds);
+}
+
+}  // namespace opwright

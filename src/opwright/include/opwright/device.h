@@ -1,0 +1,34 @@
+// Where the tensors of a call are: on the processor, or, in a launcher of CUDA kernels, on the GPU of that call.
+#pragma once
+
+#include "opwright/shim.h"
+
+namespace opwright {
+
+inline const int32_t cpu = aoti_torch_device_type_cpu();
+
+struct Device {
+  int32_t type, index;
+};
+
+#ifdef OPWRIGHT_CUDA
+inline thread_local Device device_of_call = {-1, -1};  // set by opwright/cuda/call.h
+inline Device here() { return device_of_call; }
+#else
+inline Device here() { return {cpu, 0}; }
+#endif
+
+// On the processor there is one of it, whatever index torch gives.
+inline Device device_of(AtenTensorHandle tensor) {
+  Device device = {};
+  aoti_torch_get_device_type(tensor, &device.type);
+  if (device.type != cpu) aoti_torch_get_device_index(tensor, &device.index);
+  return device;
+}
+
+inline bool is_here(AtenTensorHandle tensor) {
+  const Device device = device_of(tensor);
+  return device.type == here().type && device.index == here().index;
+}
+
+}  // namespace opwright

@@ -1,0 +1,243 @@
+#include "opwright/cuda/kernel.h"
+
+namespace opwright::emitted {
+
+struct layer_norm_backward_sum_arguments {
+  Walk<1> outer_axes;
+  Walk<1> inner_axes;
+  Elements<const float, 2> grad_output;
+  Elements<const float, 2> weight;
+  Elements<const float, 2> x;
+  Elements<const float, 2> saved_1;
+  int64_t size;
+  Elements<const float, 2> saved_0;
+  int64_t size_1;
+  Elements<float, 2> grad_x_out;
+};
+
+template <class Index, int Width, int Held>
+struct layer_norm_backward_sum_rows {
+  // What a thread has of one pack of its row.
+  struct Piece {
+    Pack<float, Width> grad_output_pack;
+    Pack<float, Width> weight_pack;
+    Pack<float, Width> x_pack;
+
+    __device__ void read(const layer_norm_backward_sum_arguments& given, const Points<Index, 1, 1>& at) {
+      grad_output_pack = load<Width>(given.grad_output, at);
+      weight_pack = load<Width>(given.weight, at);
+      x_pack = load<Width>(given.x, at);
+    }
+  };
+
+  struct Folds_0 {
+    double sum_sum;
+    double sum_1_sum;
+
+    __device__ void start() {
+      sum_sum = 0;
+      sum_1_sum = 0;
+    }
+    __device__ void add(const Folds_0& other) {
+      sum_sum += other.sum_sum;
+      sum_1_sum += other.sum_1_sum;
+    }
+  };
+
+  static __device__ void run(const layer_norm_backward_sum_arguments& given, const Row<Index, 1, 1>& this_row) {
+    const int64_t size = given.size;
+    const int64_t size_1 = given.size_1;
+    const float saved_1 = load_one(given.saved_1, this_row.at);
+    const float saved_0 = load_one(given.saved_0, this_row.at);
+    const float div = saved_1 / static_cast<float>(size);
+    const float div_1 = saved_0 / static_cast<float>(size);
+    const float add_1 = div_1 + 1e-05f;
+    const float rsqrt_1 = rsqrtf(add_1);
+    const float div_2 = rsqrt_1 / static_cast<float>(size_1);
+    Piece these_pieces[Held > 0 ? Held : 1];
+    read_pieces<Width, Held>(given, this_row, these_pieces);
+    Folds_0 folds_0;
+    folds_0.start();
+    for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
+      float sum_sum_part = 0;
+      float sum_1_sum_part = 0;
+#pragma unroll
+      for (int j = 0; j < Width; ++j) {
+        const float grad_output = this_piece.grad_output_pack[j];
+        const float weight = this_piece.weight_pack[j];
+        const float mul_1 = grad_output * weight;
+        const float x = this_piece.x_pack[j];
+        const float mul = (x - div) * rsqrt_1;
+        sum_sum_part += mul_1;
+        sum_1_sum_part += mul_1 * mul;
+      }
+      folds_0.sum_sum += sum_sum_part;
+      folds_0.sum_1_sum += sum_1_sum_part;
+    });
+    fold_threads(folds_0);
+    const float sum_sum = static_cast<float>(folds_0.sum_sum);
+    const float sum_1_sum = static_cast<float>(folds_0.sum_1_sum);
+    for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
+      Pack<float, Width> grad_x_out_pack;
+#pragma unroll
+      for (int j = 0; j < Width; ++j) {
+        const float grad_output = this_piece.grad_output_pack[j];
+        const float weight = this_piece.weight_pack[j];
+        const float mul_1 = grad_output * weight;
+        const float x = this_piece.x_pack[j];
+        const float mul = (x - div) * rsqrt_1;
+        const float grad_x = div_2 * (mul_1 * static_cast<float>(size_1) - sum_sum - mul * sum_1_sum);
+        grad_x_out_pack[j] = grad_x;
+      }
+      store(given.grad_x_out, at, grad_x_out_pack);
+    });
+  }
+};
+
+extern "C" __global__ void __launch_bounds__(1024)
+layer_norm_backward_sum(const __grid_constant__ layer_norm_backward_sum_arguments given) {
+  for_each_row<layer_norm_backward_sum_rows, int32_t, 1, 0>(given);
+}
+extern "C" __global__ void __launch_bounds__(1024)
+layer_norm_backward_sum_wide(const __grid_constant__ layer_norm_backward_sum_arguments given) {
+  for_each_row<layer_norm_backward_sum_rows, int64_t, 1, 0>(given);
+}
+extern "C" __global__ void __launch_bounds__(256)
+layer_norm_backward_sum_held_4(const __grid_constant__ layer_norm_backward_sum_arguments given) {
+  for_each_row<layer_norm_backward_sum_rows, int32_t, 1, 4>(given);
+}
+extern "C" __global__ void __launch_bounds__(512)
+layer_norm_backward_sum_held_8(const __grid_constant__ layer_norm_backward_sum_arguments given) {
+  for_each_row<layer_norm_backward_sum_rows, int32_t, 1, 8>(given);
+}
+extern "C" __global__ void __launch_bounds__(1024)
+layer_norm_backward_sum_packed(const __grid_constant__ layer_norm_backward_sum_arguments given) {
+  for_each_row<layer_norm_backward_sum_rows, int32_t, 4, 0>(given);
+}
+extern "C" __global__ void __launch_bounds__(256)
+layer_norm_backward_sum_held_4_packed(const __grid_constant__ layer_norm_backward_sum_arguments given) {
+  for_each_row<layer_norm_backward_sum_rows, int32_t, 4, 4>(given);
+}
+extern "C" __global__ void __launch_bounds__(512)
+layer_norm_backward_sum_held_8_packed(const __grid_constant__ layer_norm_backward_sum_arguments given) {
+  for_each_row<layer_norm_backward_sum_rows, int32_t, 4, 8>(given);
+}
+
+struct layer_norm_backward_sum_columns_arguments {
+  Walk<1> outer_axes;
+  Walk<1> inner_axes;
+  Elements<const float, 2> grad_output;
+  Elements<const float, 2> x;
+  Elements<const float, 2> saved_1;
+  int64_t size;
+  Elements<const float, 2> saved_0;
+  Elements<float, 2> grad_weight;
+  Elements<float, 2> grad_bias;
+  void* partials;
+  int64_t pieces;
+};
+
+template <class Index, int Width>
+struct layer_norm_backward_sum_columns_columns {
+  Pack<float, Width> grad_output_pack;
+  Pack<float, Width> x_pack;
+  float saved_1;
+  float saved_0;
+
+  // What a few points of each column fold to, and all of them.
+  struct Parts {
+    float grad_weight[Width];
+    float grad_bias[Width];
+
+    __device__ void start() {
+#pragma unroll
+      for (int j = 0; j < Width; ++j) {
+        grad_weight[j] = 0;
+        grad_bias[j] = 0;
+      }
+    }
+  };
+  struct Folds {
+    double grad_weight[Width];
+    double grad_bias[Width];
+
+    __device__ void start() {
+#pragma unroll
+      for (int j = 0; j < Width; ++j) {
+        grad_weight[j] = 0;
+        grad_bias[j] = 0;
+      }
+    }
+    template <class Other>
+    __device__ void add(const Other& other) {
+#pragma unroll
+      for (int j = 0; j < Width; ++j) {
+        grad_weight[j] += other.grad_weight[j];
+        grad_bias[j] += other.grad_bias[j];
+      }
+    }
+  };
+
+  __device__ void read(const layer_norm_backward_sum_columns_arguments& given, const Points<Index, 1, 1>& at) {
+    grad_output_pack = load<Width>(given.grad_output, at);
+    x_pack = load<Width>(given.x, at);
+    saved_1 = load_one(given.saved_1, at);
+    saved_0 = load_one(given.saved_0, at);
+  }
+
+  __device__ void compute(const layer_norm_backward_sum_columns_arguments& given, const Points<Index, 1, 1>& at, Parts& folds) const {
+    const int64_t size = given.size;
+#pragma unroll
+    for (int j = 0; j < Width; ++j) {
+      const float grad_output = grad_output_pack[j];
+      const float x = x_pack[j];
+      const float div = saved_1 / static_cast<float>(size);
+      const float div_1 = saved_0 / static_cast<float>(size);
+      const float add_1 = div_1 + 1e-05f;
+      const float rsqrt_1 = rsqrtf(add_1);
+      const float mul = (x - div) * rsqrt_1;
+      folds.grad_weight[j] += grad_output * mul;
+      folds.grad_bias[j] += grad_output;
+    }
+  }
+
+  static __device__ void finish(const layer_norm_backward_sum_columns_arguments& given, const Points<Index, 1, 1>& at, const Folds& folds) {
+    Pack<float, Width> grad_weight_pack;
+    Pack<float, Width> grad_bias_pack;
+#pragma unroll
+    for (int j = 0; j < Width; ++j) {
+      grad_weight_pack[j] = static_cast<float>(folds.grad_weight[j]);
+      grad_bias_pack[j] = static_cast<float>(folds.grad_bias[j]);
+    }
+    store(given.grad_weight, at, grad_weight_pack);
+    store(given.grad_bias, at, grad_bias_pack);
+  }
+};
+
+extern "C" __global__ void __launch_bounds__(256)
+layer_norm_backward_sum_columns(const __grid_constant__ layer_norm_backward_sum_columns_arguments given) {
+  fold_columns<layer_norm_backward_sum_columns_columns, int32_t, 1, 4, 8>(given);
+}
+extern "C" __global__ void __launch_bounds__(256)
+layer_norm_backward_sum_columns_wide(const __grid_constant__ layer_norm_backward_sum_columns_arguments given) {
+  fold_columns<layer_norm_backward_sum_columns_columns, int64_t, 1, 4, 8>(given);
+}
+extern "C" __global__ void __launch_bounds__(256)
+layer_norm_backward_sum_columns_packed(const __grid_constant__ layer_norm_backward_sum_columns_arguments given) {
+  fold_columns<layer_norm_backward_sum_columns_columns, int32_t, 4, 4, 8>(given);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+layer_norm_backward_sum_columns_finish(const __grid_constant__ layer_norm_backward_sum_columns_arguments given) {
+  finish_columns<layer_norm_backward_sum_columns_columns, int32_t, 1, 4, 8>(given);
+}
+extern "C" __global__ void __launch_bounds__(256)
+layer_norm_backward_sum_columns_finish_wide(const __grid_constant__ layer_norm_backward_sum_columns_arguments given) {
+  finish_columns<layer_norm_backward_sum_columns_columns, int64_t, 1, 4, 8>(given);
+}
+extern "C" __global__ void __launch_bounds__(256)
+layer_norm_backward_sum_columns_finish_packed(const __grid_constant__ layer_norm_backward_sum_columns_arguments given) {
+  finish_columns<layer_norm_backward_sum_columns_columns, int32_t, 4, 4, 8>(given);
+}
+
+}  // namespace opwright::emitted

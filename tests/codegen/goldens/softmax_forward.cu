@@ -1,0 +1,119 @@
+#include "opwright/cuda/kernel.h"
+
+namespace opwright::emitted {
+
+struct softmax_forward_arguments {
+  Walk<1> outer_axes;
+  Walk<1> inner_axes;
+  Elements<const float, 2> x;
+  Elements<float, 2> output;
+};
+
+template <class Index, int Width, int Held>
+struct softmax_forward_rows {
+  // What a thread has of one pack of its row.
+  struct Piece {
+    Pack<float, Width> x_pack;
+    Pack<float, Width> exp_1_pack;
+
+    __device__ void read(const softmax_forward_arguments& given, const Points<Index, 1, 1>& at) {
+      x_pack = load<Width>(given.x, at);
+    }
+  };
+
+  struct Folds_0 {
+    int32_t amax_x_maximum;
+
+    __device__ void start() {
+      amax_x_maximum = INT32_MIN;
+    }
+    __device__ void add(const Folds_0& other) {
+      amax_x_maximum = other.amax_x_maximum > amax_x_maximum ? other.amax_x_maximum : amax_x_maximum;
+    }
+  };
+
+  struct Folds_1 {
+    double sum_sum;
+
+    __device__ void start() {
+      sum_sum = 0;
+    }
+    __device__ void add(const Folds_1& other) {
+      sum_sum += other.sum_sum;
+    }
+  };
+
+  static __device__ void run(const softmax_forward_arguments& given, const Row<Index, 1, 1>& this_row) {
+    Piece these_pieces[Held > 0 ? Held : 1];
+    read_pieces<Width, Held>(given, this_row, these_pieces);
+    Folds_0 folds_0;
+    folds_0.start();
+    for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
+#pragma unroll
+      for (int j = 0; j < Width; ++j) {
+        const float x = this_piece.x_pack[j];
+        const int32_t amax_x_maximum_next = order_of(x);
+        folds_0.amax_x_maximum = amax_x_maximum_next > folds_0.amax_x_maximum ? amax_x_maximum_next : folds_0.amax_x_maximum;
+      }
+    });
+    fold_threads(folds_0);
+    const float amax_x_maximum = from_order<float>(folds_0.amax_x_maximum);
+    Folds_1 folds_1;
+    folds_1.start();
+    for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
+      float sum_sum_part = 0;
+#pragma unroll
+      for (int j = 0; j < Width; ++j) {
+        const float x = this_piece.x_pack[j];
+        const float exp_1 = expf(x - amax_x_maximum);
+        this_piece.exp_1_pack[j] = exp_1;
+        sum_sum_part += exp_1;
+      }
+      folds_1.sum_sum += sum_sum_part;
+    });
+    fold_threads(folds_1);
+    const float sum_sum = static_cast<float>(folds_1.sum_sum);
+    const float reciprocal_1 = 1 / sum_sum;
+    for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
+      Pack<float, Width> output_pack;
+#pragma unroll
+      for (int j = 0; j < Width; ++j) {
+        const float x = this_piece.x_pack[j];
+        const float exp_1 = Held > 0 ? this_piece.exp_1_pack[j] : expf(x - amax_x_maximum);
+        output_pack[j] = exp_1 * reciprocal_1;
+      }
+      store(given.output, at, output_pack);
+    });
+  }
+};
+
+extern "C" __global__ void __launch_bounds__(1024)
+softmax_forward(const __grid_constant__ softmax_forward_arguments given) {
+  for_each_row<softmax_forward_rows, int32_t, 1, 0>(given);
+}
+extern "C" __global__ void __launch_bounds__(1024)
+softmax_forward_wide(const __grid_constant__ softmax_forward_arguments given) {
+  for_each_row<softmax_forward_rows, int64_t, 1, 0>(given);
+}
+extern "C" __global__ void __launch_bounds__(256)
+softmax_forward_held_4(const __grid_constant__ softmax_forward_arguments given) {
+  for_each_row<softmax_forward_rows, int32_t, 1, 4>(given);
+}
+extern "C" __global__ void __launch_bounds__(512)
+softmax_forward_held_8(const __grid_constant__ softmax_forward_arguments given) {
+  for_each_row<softmax_forward_rows, int32_t, 1, 8>(given);
+}
+extern "C" __global__ void __launch_bounds__(1024)
+softmax_forward_packed(const __grid_constant__ softmax_forward_arguments given) {
+  for_each_row<softmax_forward_rows, int32_t, 4, 0>(given);
+}
+extern "C" __global__ void __launch_bounds__(256)
+softmax_forward_held_4_packed(const __grid_constant__ softmax_forward_arguments given) {
+  for_each_row<softmax_forward_rows, int32_t, 4, 4>(given);
+}
+extern "C" __global__ void __launch_bounds__(512)
+softmax_forward_held_8_packed(const __grid_constant__ softmax_forward_arguments given) {
+  for_each_row<softmax_forward_rows, int32_t, 4, 8>(given);
+}
+
+}  // namespace opwright::emitted

@@ -1,0 +1,71 @@
+"""Operators whose CUDA kernels run on the processor: the launcher and the kernels are one library for CPU tensors.
+
+What serves calls is what a GPU would run, but for the driver. Operators that are derived inside `cuda_kernels()` are
+built so, and everything that asks a kernel for results asks these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import torch
+
+from opwright import stages
+from opwright.codegen.cuda_program import emit_cuda
+from opwright.ir.program import Program
+from opwright.settings import Settings
+from opwright.toolchain.build import build
+from opwright.toolchain.nvrtc import compile_cuda
+from opwright.toolchain.recipe import INCLUDE_DIRECTORY
+from opwright.toolchain.source import Source
+from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
+
+ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+
+
+def source_on_host(program: Program) -> Source:
+    """The device's source and the launcher's, one after the other, for a C++ compiler."""
+    emitted = emit_cuda(program)
+    host = emitted.host.replace("opwright::emitted", "opwright::launcher")
+    images = "const opwright::cuda::Image opwright::kernel_images[] = {{}};\n"
+    opening = '#define OPWRIGHT_CUDA_ON_HOST\n#include "opwright/cuda/host_execution.h"\n'
+    return Source(emitted.name, f"{opening}{emitted.device}\n{host}\n{images}")
+
+
+def machine_code(program: Program, architecture: str) -> bytes:
+    """What NVRTC makes of a Program's kernels; nothing if it has none."""
+    device = emit_cuda(program).device
+    return compile_cuda(device, architecture, INCLUDE_DIRECTORY) if device else b""
+
+
+@contextmanager
+def cuda_kernels() -> Iterator[list[Program]]:
+    """Operators derived in this context have CUDA kernels that run on the processor; gives the Programs of these."""
+    programs: list[Program] = []
+
+    def source(program: Program) -> Source:
+        programs.append(program)
+        return source_on_host(program)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stages, "_source", source)
+        yield programs
+
+
+def settings_on_host(directory: Path) -> Settings:
+    """Settings with a cache of their own: what is kept there is for no one else."""
+    return Settings(
+        directory, compiler=quick_compiler(directory, f"{OPTIMIZING_NOTHING} -fexceptions"), notify=False, tape="off"
+    )
+
+
+def run_on_host(program: Program, tensors: Sequence[torch.Tensor], settings: Settings) -> list[torch.Tensor]:
+    """Build a Program with its kernels on the processor, and run it."""
+    source = source_on_host(program)
+    (library,) = build((source,), settings)
+    torch.ops.load_library(str(library))
+    made = getattr(torch.ops.opwright_kernels, source.name)(*tensors)
+    return [made] if isinstance(made, torch.Tensor) else list(made)

@@ -1,0 +1,32 @@
+"""Random functions as operators whose CUDA kernels run on the processor, against eager."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from opwright.settings import Settings
+from tests.cuda_on_host import cuda_kernels, settings_on_host
+from tests.test_random_programs import check
+
+pytestmark = pytest.mark.filterwarnings("ignore:Tensor.mT is deprecated on 0-D tensors")
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    return settings_on_host(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.mark.parametrize("seed", [5, 22, 1003])
+def test_random_program(seed: int, settings: Settings) -> None:
+    with cuda_kernels():
+        check(seed, settings, resized=True)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("block", range(50))
+def test_many_random_programs(block: int, tmp_path: Path) -> None:
+    for seed in range(block * 20 + 8000, block * 20 + 8020):
+        with cuda_kernels():
+            check(seed, settings_on_host(tmp_path), resized=True)
