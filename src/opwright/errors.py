@@ -97,6 +97,10 @@ class ExtensionUnloadable(OpwrightError):
     """A library that was built of a user's own sources cannot be loaded."""
 
 
+class ArchitecturesUnreadable(OpwrightError):
+    """The list of GPUs to compile for cannot be read."""
+
+
 class BuildFailed(OpwrightError):
     """The compiler refused a source."""
 

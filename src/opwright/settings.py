@@ -26,6 +26,8 @@ class Settings:
         cuda_architectures: For which devices to compile CUDA sources, as in "8.0 9.0+PTX"; None for those here.
         job_limit: How many compilers may run at a time on a user's own sources; None to go by cores and memory.
         torch_extensions: Where `torch.utils.cpp_extension` builds, which the doctor looks at.
+        cuda_compiler: The nvcc to compile CUDA kernels with; None for NVRTC.
+        cuda_on_host: Whether CPU tensors are served by CUDA kernels that run on the processor: slowly, to check them.
     """
 
     cache_directory: Path
@@ -35,15 +37,18 @@ class Settings:
     tape: TapePolicy = "background"
     cuda_home: Path | None = None
     cuda_architectures: str | None = None
+    cuda_compiler: str | None = None
+    cuda_on_host: bool = False
     job_limit: int | None = None
     torch_extensions: Path | None = None
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
-        """Read OPWRIGHT_CACHE, XDG_CACHE_HOME, OPWRIGHT_QUIET, OPWRIGHT_TAPE, CXX and NO_COLOR.
+        """Read the variables OPWRIGHT_* and those that other tools know too.
 
-        For a user's own sources also what `torch.utils.cpp_extension` reads: CUDA_HOME or CUDA_PATH,
-        TORCH_CUDA_ARCH_LIST, MAX_JOBS and TORCH_EXTENSIONS_DIR.
+        OPWRIGHT_CACHE, XDG_CACHE_HOME, OPWRIGHT_QUIET, OPWRIGHT_TAPE, OPWRIGHT_CUDA_ON_HOST, CXX, CUDACXX and NO_COLOR;
+        also what `torch.utils.cpp_extension` reads: CUDA_HOME or CUDA_PATH, TORCH_CUDA_ARCH_LIST, MAX_JOBS and
+        TORCH_EXTENSIONS_DIR.
         """
         cuda_home = environment.get("CUDA_HOME") or environment.get("CUDA_PATH")
         job_limit = environment.get("MAX_JOBS", "")
@@ -55,6 +60,8 @@ class Settings:
             tape=_TAPE_POLICIES.get(environment.get("OPWRIGHT_TAPE", ""), "background"),
             cuda_home=Path(cuda_home) if cuda_home else None,
             cuda_architectures=environment.get("TORCH_CUDA_ARCH_LIST") or None,
+            cuda_compiler=environment.get("CUDACXX") or None,
+            cuda_on_host=bool(environment.get("OPWRIGHT_CUDA_ON_HOST")),
             job_limit=int(job_limit) if job_limit.isdigit() and int(job_limit) else None,
             torch_extensions=_torch_extensions(environment),
         )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -12,6 +13,7 @@ from opwright.settings import Settings
 from opwright.toolchain.cache import LibraryCache
 from opwright.toolchain.compiler import Compiler, find_compiler
 from opwright.toolchain.directory import refusing_os_errors
+from opwright.toolchain.images import device_facts, host_flags, write_kernels
 from opwright.toolchain.jobs import Job, Outcome, run_side_by_side
 from opwright.toolchain.locks import hold
 from opwright.toolchain.notice import Notice
@@ -47,17 +49,20 @@ def build(
     Raises:
         BuildFailed: The compiler refused a source or took too long.
         CompilerMissing: There is no working compiler.
+        CudaCompilerMissing: A source has kernels for GPUs, and there is no compiler of these.
+        ArchitecturesUnreadable: The same, and the list of GPUs to compile for cannot be read.
         UnsafeCache: Others can write to the cache directory.
         CacheUnusable: The cache directory cannot be written.
     """
     cache = LibraryCache.open(settings.cache_directory)
     compiler = find_compiler(settings)
     headers = {**header_digests(INCLUDE_DIRECTORY), **facts}
-    recipes = tuple(kernel_recipe(source, compiler, headers, flags) for source in sources)
+    recipes = tuple(_recipe(source, compiler, headers, flags, settings) for source in sources)
     missing = tuple({recipe.key: recipe for recipe in recipes if not cache.holds(recipe)}.values())
     if missing:
         arguments = (f"-I{INCLUDE_DIRECTORY}", *link_against_torch(compiler, cache, timeout_s))
-        build_recipes(missing, arguments, cache, timeout_s, Notice(wanted=settings.notify))
+        prepare = functools.partial(_write_kernels, cache=cache, settings=settings)
+        build_recipes(missing, arguments, cache, timeout_s, Notice(wanted=settings.notify), prepare)
     return tuple(cache.library(recipe) for recipe in recipes)
 
 
@@ -66,13 +71,31 @@ def build_recipe(recipe: Recipe, arguments: tuple[str, ...], cache: LibraryCache
     build_recipes((recipe,), arguments, cache, timeout_s, Notice(wanted=False))
 
 
+def _nothing(recipe: Recipe, directory: Path) -> None:
+    """What most recipes need besides their source."""
+
+
 def build_recipes(
-    recipes: Sequence[Recipe], arguments: tuple[str, ...], cache: LibraryCache, timeout_s: float, notice: Notice
+    recipes: Sequence[Recipe],
+    arguments: tuple[str, ...],
+    cache: LibraryCache,
+    timeout_s: float,
+    notice: Notice,
+    prepare: Callable[[Recipe, Path], None] = _nothing,
 ) -> None:
-    """Build different recipes with further arguments, unless another process does it meanwhile."""
+    """Build different recipes with further arguments, unless another process does it meanwhile.
+
+    Args:
+        recipes: What to build.
+        arguments: What the compilers are told besides.
+        cache: Where to keep it.
+        timeout_s: How long a compiler may take.
+        notice: Says that it takes its time.
+        prepare: Writes what a recipe needs besides its source into the directory that it is built in.
+    """
     with refusing_os_errors(cache.root):
         cache.sweep()
-        _make(recipes, arguments, cache, timeout_s, notice)
+        _make(recipes, arguments, cache, timeout_s, notice, prepare)
 
 
 def link_against_torch(compiler: Compiler, cache: LibraryCache, timeout_s: float) -> tuple[str, ...]:
@@ -83,8 +106,33 @@ def link_against_torch(compiler: Compiler, cache: LibraryCache, timeout_s: float
     return "-Wl,--no-as-needed", str(cache.library(stub)), "-Wl,--as-needed"
 
 
+def _recipe(
+    source: Source, compiler: Compiler, headers: Mapping[str, str], flags: tuple[str, ...], settings: Settings
+) -> Recipe:
+    if not source.device:
+        return kernel_recipe(source, compiler, headers, flags)
+    return kernel_recipe(source, compiler, headers, (*flags, *host_flags(settings)), device_facts(source, settings))
+
+
+def _write_kernels(recipe: Recipe, directory: Path, cache: LibraryCache, settings: Settings) -> None:
+    """Write what a source with CUDA kernels needs besides itself; where that fails, keep the kernels to look at."""
+    if not recipe.source.device:
+        return
+    shown_as = cache.failed(recipe) / f"{recipe.source.name}.cu"
+    try:
+        write_kernels(recipe.source, directory, INCLUDE_DIRECTORY, settings, shown_as)
+    except BuildFailed:
+        cache.keep_failure(recipe, directory)
+        raise
+
+
 def _make(
-    recipes: Sequence[Recipe], arguments: tuple[str, ...], cache: LibraryCache, timeout_s: float, notice: Notice
+    recipes: Sequence[Recipe],
+    arguments: tuple[str, ...],
+    cache: LibraryCache,
+    timeout_s: float,
+    notice: Notice,
+    prepare: Callable[[Recipe, Path], None],
 ) -> None:
     """Build recipes under their locks, unless another process did while we waited for these."""
     title = _title(recipes)
@@ -94,6 +142,8 @@ def _make(
         if not missing:
             return
         jobs = [Job(_command(recipe, arguments), cache.begin(recipe)) for recipe in missing]
+        for recipe, job in zip(missing, jobs, strict=True):
+            prepare(recipe, job.directory)
         outcomes = run_side_by_side(jobs, timeout_s, lambda: notice.tick(f"building {title}"))
         failures = []
         for recipe, job, outcome in zip(missing, jobs, outcomes, strict=True):
@@ -112,8 +162,7 @@ def _title(recipes: Sequence[Recipe]) -> str:
 
 
 def _command(recipe: Recipe, arguments: tuple[str, ...]) -> tuple[str, ...]:
-    name = recipe.source.name
-    return (*recipe.command, f"{name}.cpp", "-o", f"{name}{recipe.suffix}", *arguments)
+    return (*recipe.command, *recipe.inputs, "-o", recipe.product, *arguments)
 
 
 def _failure(job: Job, outcome: Outcome, kept: Path) -> BuildFailed:

@@ -106,13 +106,17 @@ class LibraryCache:
 
     def keep_failure(self, entry: Entry, built: Path) -> Path:
         """Keep the directory of a build that failed for its user to look at, and return where it is now."""
-        kept = subdirectory(self.root, "failed") / entry.key
-        self._replace(kept, built)
-        return kept
+        subdirectory(self.root, "failed")
+        self._replace(self.failed(entry), built)
+        return self.failed(entry)
+
+    def failed(self, entry: Entry) -> Path:
+        """Return where a build that failed is kept."""
+        return self.root / "failed" / entry.key
 
     def has_failed(self, entry: Entry) -> bool:
         """Say whether a build that failed was kept."""
-        return (self.root / "failed" / entry.key).exists()
+        return self.failed(entry).exists()
 
     def sweep(self) -> None:
         """Remove what builds that were killed have left: the directories whose lock nobody holds."""

@@ -98,7 +98,7 @@ def find_nvrtc(cuda_home: Path | None = None) -> Nvrtc:
         CudaCompilerMissing: None was found, or none that was found can be loaded.
     """
     reasons = []
-    for path in _candidates(cuda_home):
+    for path in nvrtc_candidates(cuda_home):
         try:
             return _examine(path)
         except OSError as error:
@@ -109,7 +109,8 @@ def find_nvrtc(cuda_home: Path | None = None) -> Nvrtc:
     )
 
 
-def _candidates(cuda_home: Path | None) -> Iterator[Path]:
+def nvrtc_candidates(cuda_home: Path | None) -> Iterator[Path]:
+    """Give the libraries to try, the best first."""
     for folder in _wheel_folders():
         found = [path for pattern in _WHEEL_LIBRARIES for path in folder.glob(pattern) if _major(path) is not None]
         # A driver takes the machine code of any CUDA with its own major version; torch's is one that it takes.
@@ -188,6 +189,11 @@ def _refusal(status: int, log: str, name: str, architecture: str, nvrtc: Nvrtc) 
             f"NVRTC {nvrtc.version[0]}.{nvrtc.version[1]} does not compile for {architecture}",
             hint=f"it compiles for {known}; pip install --upgrade nvidia-cuda-nvrtc for a newer GPU",
         )
+    return refused(log, name, architecture)
+
+
+def refused(log: str, name: str, architecture: str) -> BuildFailed:
+    """What a compiler of NVIDIA's says of a source, with places as `file:line`."""
     lines = [line for line in log.splitlines() if line.strip(" ^~")]
     shown = [re.sub(r"^(.+?)\((\d+)\): ", r"\1:\2: ", line) for line in lines[:_SHOWN_LINES]]
     return BuildFailed("\n".join([f"compiling {name} for {architecture} failed", *(f"  {line}" for line in shown)]))

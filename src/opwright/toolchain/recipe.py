@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from opwright.toolchain.compiler import Compiler
+from opwright.toolchain.images import device_file
 from opwright.toolchain.processor import fingerprint
 from opwright.toolchain.records import canonical_json, digest
 from opwright.toolchain.source import Source
@@ -34,6 +35,7 @@ class Recipe:
         command: The compiler and its flags, without the names of files.
         facts: All that the result depends on, fit for JSON.
         key: The digest of the facts: where the library is kept.
+        inputs: The files that are compiled.
         suffix: How the name of what is made ends: ".so" for a library, ".o" for a part of one.
     """
 
@@ -41,6 +43,7 @@ class Recipe:
     command: tuple[str, ...]
     facts: Mapping[str, Any]
     key: str
+    inputs: tuple[str, ...]
     suffix: str = ".so"
 
     @property
@@ -55,10 +58,22 @@ class Recipe:
 
 
 def kernel_recipe(
-    source: Source, compiler: Compiler, headers: Mapping[str, str], flags: tuple[str, ...] = ()
+    source: Source,
+    compiler: Compiler,
+    headers: Mapping[str, str],
+    flags: tuple[str, ...] = (),
+    device: Mapping[str, object] | None = None,
 ) -> Recipe:
-    """Say how to make a kernel library, given the digests of the headers that it may include, and further flags."""
-    return recipe(source, compiler, (*compiler.flags, "-shared", *flags), headers)
+    """Say how to make a kernel library.
+
+    Args:
+        source: What it is made from.
+        compiler: What compiles it.
+        headers: The digests of the headers that it may include.
+        flags: Further flags.
+        device: What its CUDA kernels depend on; None if it has none.
+    """
+    return recipe(source, compiler, (*compiler.flags, "-shared", *flags), headers, device)
 
 
 def object_recipe(source: Source, compiler: Compiler, flags: tuple[str, ...], headers: Mapping[str, str]) -> Recipe:
@@ -78,10 +93,24 @@ def header_digests(include_directory: Path) -> dict[str, str]:
     return {str(header.relative_to(folder)): digest(header.read_bytes()) for header in sorted(folder.rglob("*.h"))}
 
 
-def recipe(source: Source, compiler: Compiler, flags: tuple[str, ...], headers: Mapping[str, str]) -> Recipe:
-    """Say how to make a library with these flags; `headers` are the digests of what its source includes."""
+def recipe(
+    source: Source,
+    compiler: Compiler,
+    flags: tuple[str, ...],
+    headers: Mapping[str, str],
+    device: Mapping[str, object] | None = None,
+) -> Recipe:
+    """Say how to make a library.
+
+    Args:
+        source: What it is made from.
+        compiler: What compiles it.
+        flags: With which flags.
+        headers: The digests of what the source includes.
+        device: What its CUDA kernels depend on; None if it has none.
+    """
     command = (*compiler.command, *flags)
-    facts = {
+    facts: dict[str, Any] = {
         "format": _FORMAT,
         "name": source.name,
         "source": digest(source.text),
@@ -90,5 +119,7 @@ def recipe(source: Source, compiler: Compiler, flags: tuple[str, ...], headers: 
         "compiler": compiler.version,
         "torch": str(torch.__version__),
         "processor": fingerprint(),
+        **({} if device is None else {"device": dict(device)}),
     }
-    return Recipe(source, command, facts, digest(canonical_json(facts)))
+    inputs = (f"{source.name}.cpp", *([device_file(source)] if device else []))
+    return Recipe(source, command, facts, digest(canonical_json(facts)), inputs)

@@ -111,7 +111,8 @@ REFUSALS: dict[str, tuple[dict[str, object], str]] = {
     ),
     "a launch that is refused": (
         {"failure": "cuLaunchKernel"},
-        rf"cannot launch kernel scale on cuda:0 with 3×1×1 blocks of 256×1×1 threads and 0 bytes of shared memory: {INVALID}",
+        r"cannot launch kernel scale on cuda:0 with 3×1×1 blocks of 256×1×1 threads and 0 bytes of shared memory: "
+        + INVALID,
     ),
     "a device that is too old": (
         {"capability": 75},

@@ -1,0 +1,139 @@
+"""The kernels of a CUDA source, compiled, and the C++ file that puts them into a library.
+
+    <name>.cu             the kernels                  as they were emitted
+    <name>.sm_90.cubin    machine code                 one file for each architecture
+    <name>.compute_90.ptx PTX
+    <name>_device.cpp     `opwright::kernel_images`    the files above, taken in by the assembler
+
+For host execution there are no images: `<name>_device.cpp` includes the kernels themselves.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from opwright.errors import CudaCompilerMissing
+from opwright.settings import Settings
+from opwright.toolchain.architectures import architectures, for_compiler
+from opwright.toolchain.nvcc import compile_with_nvcc, nvcc_path
+from opwright.toolchain.nvrtc import FLAGS, compile_cuda, find_nvrtc, nvrtc_candidates
+from opwright.toolchain.records import digest
+from opwright.toolchain.source import Source
+
+
+def device_file(source: Source) -> str:
+    """The name of the C++ file that stands for the kernels of a source."""
+    return f"{source.name}_device.cpp"
+
+
+def host_flags(settings: Settings) -> tuple[str, ...]:
+    """With which flags a launcher of kernels is compiled."""
+    return ("-DOPWRIGHT_CUDA_ON_HOST",) if settings.cuda_on_host else ()
+
+
+def device_facts(source: Source, settings: Settings) -> dict[str, object]:
+    """All that the kernels of a source depend on, found without loading a compiler.
+
+    Raises:
+        CudaCompilerMissing: There is no compiler of CUDA kernels.
+        ArchitecturesUnreadable: The user's list of GPUs cannot be read.
+    """
+    if settings.cuda_on_host:
+        return {"text": digest(source.device)}
+    return {
+        "text": digest(source.device),
+        "architectures": list(architectures(settings)),
+        "flags": list(FLAGS),
+        "compiler": _identity(settings),
+    }
+
+
+def write_kernels(source: Source, directory: Path, headers: Path, settings: Settings, shown_as: Path) -> None:
+    """Compile the kernels of a source in a directory, and write the C++ file that stands for them.
+
+    Args:
+        source: What has kernels.
+        directory: Where the library is built.
+        headers: The folder that `#include "opwright/…"` is found below.
+        settings: What to compile with, and for which GPUs.
+        shown_as: Where error messages say that the kernels are.
+
+    Raises:
+        BuildFailed: The compiler refused them.
+        CudaCompilerMissing: There is no compiler of CUDA kernels.
+    """
+    (directory / f"{source.name}.cu").write_text(source.device, encoding="utf-8")
+    text = _included(source) if settings.cuda_on_host else _embedded(source, directory, headers, settings, shown_as)
+    (directory / device_file(source)).write_text(text, encoding="utf-8")
+
+
+def _included(source: Source) -> str:
+    """The kernels themselves, and no images."""
+    headers = '#include "opwright/cuda/host_execution.h"\n#include "opwright/cuda/kernels.h"\n'
+    return f'{headers}\n#include "{source.name}.cu"\n\n{_table(())}'
+
+
+def _embedded(source: Source, directory: Path, headers: Path, settings: Settings, shown_as: Path) -> str:
+    def compile_for(architecture: str) -> bytes:
+        name = str(shown_as)
+        if settings.cuda_compiler:
+            return compile_with_nvcc(settings.cuda_compiler, source.device, architecture, headers, name=name)
+        return compile_cuda(source.device, architecture, headers, name=name, nvrtc=find_nvrtc(settings.cuda_home))
+
+    targets = _targets(settings)
+    with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
+        images = list(pool.map(compile_for, targets))
+    for target, image in zip(targets, images, strict=True):
+        (directory / _image_file(source, target)).write_bytes(image)
+    return _embedding([(target, _image_file(source, target)) for target in targets])
+
+
+def _targets(settings: Settings) -> tuple[str, ...]:
+    wanted = architectures(settings)
+    if settings.cuda_compiler:
+        return wanted
+    known = find_nvrtc(settings.cuda_home).architectures
+    return tuple(dict.fromkeys(for_compiler(architecture, known) for architecture in wanted))
+
+
+def _image_file(source: Source, target: str) -> str:
+    return f"{source.name}.{target}.{'cubin' if target.startswith('sm_') else 'ptx'}"
+
+
+def _embedding(images: Sequence[tuple[str, str]]) -> str:
+    """The images, whose bytes the assembler reads from their files; PTX ends in a zero."""
+    lines = ['#include "opwright/cuda/kernels.h"', ""]
+    for position, (_, file) in enumerate(images):
+        name = _symbol(position)
+        lines += [
+            f'extern "C" __attribute__((visibility("hidden"))) const unsigned char {name}[];',
+            f'__asm__(".pushsection .rodata\\n.balign 64\\n{name}: .incbin \\"{file}\\"\\n.byte 0\\n.popsection");',
+        ]
+    return "\n".join([*lines, "", _table([target for target, _ in images])])
+
+
+def _table(targets: Sequence[str]) -> str:
+    rows = [f'    {{"{target}", {_symbol(position)}}},' for position, target in enumerate(targets)]
+    return "\n".join(["const opwright::cuda::Image opwright::kernel_images[] = {", *rows, "    {},", "};", ""])
+
+
+def _symbol(position: int) -> str:
+    return f"opwright_image_{position}"
+
+
+def _identity(settings: Settings) -> list[object]:
+    """What tells a compiler from every other one: its file."""
+    if settings.cuda_compiler:
+        return _file_identity(Path(nvcc_path(settings.cuda_compiler)))
+    for path in nvrtc_candidates(settings.cuda_home):
+        return _file_identity(path)
+    find_nvrtc(settings.cuda_home)
+    raise CudaCompilerMissing("there is no compiler of CUDA kernels")
+
+
+def _file_identity(path: Path) -> list[object]:
+    status = path.stat()
+    return [str(path), status.st_size, status.st_mtime_ns]
