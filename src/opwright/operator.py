@@ -21,6 +21,7 @@ from opwright.binding.registered import Registered, Serving
 from opwright.binding.rungs import Ladder, Rung, RungName, Way
 from opwright.binding.server import Server
 from opwright.binding.structured import StructuredServer
+from opwright.binding.targets import TARGETS, Target, devices_of, examine, refuse_another, target_for
 from opwright.binding.transforms import TransformServer
 from opwright.binding.variant import Plan, SavePolicy
 from opwright.binding.variants import Variants
@@ -31,7 +32,6 @@ from opwright.handwritten.server import WrittenServer
 from opwright.ir.identifiers import identifiers
 from opwright.samples import Sample, SampleFactory, first_sample
 from opwright.settings import Settings
-from opwright.toolchain.compiler import find_compiler
 from opwright.tracing.fingerprint import fingerprint
 from opwright.tracing.flatten import flatten
 from opwright.tracing.guarded import guarded
@@ -167,7 +167,8 @@ class Operator(Conveniences):
         from opwright.stages import derive  # imports sympy (0.3 s), which a process that only finds kernels never needs
 
         specs = describe(self._names, args, gradients=recording, numbers=numbers_in(args))
-        derivation = guarded(self._positional, lambda: derive(self._positional, specs, self._short_name, self.save))
+        how = (self._short_name, self.save, target_for(args, self._settings))
+        derivation = guarded(self._positional, lambda: derive(self._positional, specs, *how))
         self._check_outputs(derivation.plan)
         return derivation
 
@@ -266,8 +267,7 @@ class Operator(Conveniences):
             {
                 "composed": Way("reference", self._serve_reference),
                 "function": Way("derived", self._serve_function, self._examine_function),
-                "cpp": Way("derived", self._serve_cpp, self._examine_cpp, self._count),
-                "cuda": Way("derived", self._serve_cpp, self._examine_cuda),
+                **{target: self._kernels(target) for target in TARGETS},
             },
         )
 
@@ -310,26 +310,27 @@ class Operator(Conveniences):
         if self.samples is not None:
             self.function_source()
 
-    def _examine_cpp(self) -> None:
-        find_compiler(self._settings)
+    def _kernels(self, target: Target) -> Way:
+        bound = functools.partial
+        serve, look = bound(self._serve_kernels, target), bound(self._examine_kernels, target)
+        return Way("derived", serve, look, bound(self._count, target), devices_of(target, self._settings))
+
+    def _examine_kernels(self, target: Target) -> None:
+        examine(target, self._settings)
         if self.samples is not None:
-            self.derivation()
+            self.derivation().cuda_sources() if target == "cuda" else self.derivation()
 
-    def _examine_cuda(self) -> None:
-        raise NoKernel("CUDA kernels are not derived yet")
-
-    def _count(self) -> int:
-        return (
-            self._variants.count()
-            + (self._functional._count() if self._functional else 0)
-            + sum(flat._count() for flat in self._family.flats)
-        )
+    def _count(self, target: Target) -> int:
+        flats = [*([self._functional] if self._functional else []), *self._family.flats]
+        return self._variants.count(target) + sum(flat._count(target) for flat in flats)
 
     def _serve_reference(self, *args: Any, **kwargs: Any) -> Any:
         return self._server.serve_by_reference(self._signature.bind(args, kwargs))
 
-    def _serve_cpp(self, *args: Any, **kwargs: Any) -> Any:
-        return self._server.serve(args, kwargs, pinned=True)
+    def _serve_kernels(self, target: Target, *args: Any, **kwargs: Any) -> Any:
+        result = self._server.serve(args, kwargs, pinned=True)
+        refuse_another(target, self._server.last_rung)
+        return result
 
     def _serve_function(self, *args: Any, **kwargs: Any) -> Any:
         flat, given = self._flattened(self._signature.bind(args, kwargs))

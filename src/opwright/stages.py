@@ -8,6 +8,7 @@ from typing import Any
 
 from torch.fx import Node
 
+from opwright.binding.targets import Target
 from opwright.binding.variant import Plan, Saved, SavePolicy
 from opwright.codegen.cpp_program import emit_program
 from opwright.codegen.cuda_program import CudaSource, emit_cuda
@@ -72,7 +73,11 @@ class FunctionModule:
 
 
 def derive(
-    reference: Callable[..., Any], specs: Sequence[ArgumentSpec], name: str, save: SavePolicy = "auto"
+    reference: Callable[..., Any],
+    specs: Sequence[ArgumentSpec],
+    name: str,
+    save: SavePolicy = "auto",
+    target: Target = "cpp",
 ) -> Derivation:
     """Derive kernels: trace, differentiate, choose what to save, lower, optimize, emit.
 
@@ -81,6 +86,7 @@ def derive(
         specs: One for each parameter; a tensor that requires a gradient gets one.
         name: A C identifier to call the kernels by.
         save: What the backward pass may keep.
+        target: What the kernels are written in.
 
     Raises:
         UntraceableReference: If control flow or a shape depends on data.
@@ -94,11 +100,12 @@ def derive(
     if any(isinstance(spec, TensorSpec) and spec.requires_grad for spec in specs):
         joint = trace_joint(reference, specs)
         if any(gradient is not None for gradient in joint.gradients):
-            return _derive_with_gradients(joint, specs, name, save)
+            return _derive_with_gradients(joint, specs, name, save, target)
     graph, result = trace(reference, specs)
+    _refuse_draws_on_gpu(graph, specs)
     forward = _program(graph, f"{name}_forward", _named_inputs(graph), _outputs(graph), graph.guards)
     plan = Plan(
-        forward=_source(forward),
+        forward=_source(forward, target),
         backward=None,
         outputs=len(graph.outputs),
         result=result,
@@ -157,8 +164,11 @@ def derive_function(
     return FunctionModule(emit_function(name, forward, backward, layout), forward.guards, joint.result)
 
 
-def _derive_with_gradients(joint: Joint, specs: tuple[ArgumentSpec, ...], name: str, save: SavePolicy) -> Derivation:
+def _derive_with_gradients(
+    joint: Joint, specs: tuple[ArgumentSpec, ...], name: str, save: SavePolicy, target: Target
+) -> Derivation:
     graph = joint.graph
+    _refuse_draws_on_gpu(graph, specs)
     kept = partition(joint, "auto" if graph.is_random and save == "inputs" else save)
     tangents = [node for node in joint.tangents if node is not None]
     arguments = [(given, node) for given, node in _named_inputs(graph) if node not in tangents]
@@ -178,8 +188,8 @@ def _derive_with_gradients(joint: Joint, specs: tuple[ArgumentSpec, ...], name: 
     )
     positions = {spec.name: position for position, spec in enumerate(specs)}
     plan = Plan(
-        forward=_source(forward),
-        backward=_source(backward),
+        forward=_source(forward, target),
+        backward=_source(backward, target),
         outputs=len(graph.outputs),
         result=joint.result,
         tensors=_positions(specs, TensorSpec | NumberSpec),
@@ -246,6 +256,14 @@ def _number_guards(graph: Graph, specs: Sequence[ArgumentSpec]) -> tuple[tuple[i
     return tuple((positions[guard.name], guard) for guard in graph.number_guards)
 
 
-def _source(program: Program) -> Source:
+def _refuse_draws_on_gpu(graph: Graph, specs: Sequence[ArgumentSpec]) -> None:
+    if graph.is_random and any(isinstance(spec, TensorSpec) and spec.device == "cuda" for spec in specs):
+        raise NoKernel("it draws random numbers, which on a GPU only the reference draws as eager does")
+
+
+def _source(program: Program, target: Target = "cpp") -> Source:
+    if target == "cuda":
+        written = emit_cuda(program)
+        return Source(written.name, written.host, written.device)
     emitted = emit_program(program)
     return Source(emitted.name, emitted.text)

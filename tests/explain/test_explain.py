@@ -52,7 +52,6 @@ def explained():
             ],
         ),
         ("cell", "Rungs", ["composed  the function as written"]),
-        ("cell", "Rungs", ["cuda      missing: CUDA kernels are not derived yet"]),
         ("affine", "Traced for", ["slope = 0.5"]),
         ("affine", "Forward", ["library   mm = mm(x, weight)"]),
         ("affine", "Valid for", ["weight: float32[x_size_1, weight_size_1]"]),

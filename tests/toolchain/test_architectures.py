@@ -38,7 +38,7 @@ def test_the_list_comes_before_the_gpus_and_these_before_the_default(monkeypatch
 
     assert without == DEFAULT
     assert architectures(Settings(Path())) == ("sm_86", "sm_90")
-    assert architectures(Settings(Path(), architectures="8.0")) == ("sm_80",)
+    assert architectures(Settings(Path(), cuda_architectures="8.0")) == ("sm_80",)
 
 
 def test_a_gpu_newer_than_the_compiler_gets_ptx() -> None:

@@ -181,15 +181,17 @@ def _tangents(ctx: Any, incoming: Sequence[torch.Tensor | None], variant: Varian
         return ()
     outputs = ctx._input_metadata
     return tuple(
-        zeros(tuple(outputs[position].shape), outputs[position].dtype) if gradient is None else gradient
+        zeros(tuple(outputs[position].shape), outputs[position].dtype, outputs[position].device)
+        if gradient is None
+        else gradient
         for position, gradient in ((position, incoming[position]) for position in positions)
     )
 
 
 def _describe(argument: Any) -> Any:
-    return (tuple(argument.shape), argument.dtype) if isinstance(argument, torch.Tensor) else argument
+    return (tuple(argument.shape), argument.dtype, argument.device) if isinstance(argument, torch.Tensor) else argument
 
 
-def zeros(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+def zeros(shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     """Zeros that take one element of memory."""
-    return torch.zeros((), dtype=dtype).expand(shape)
+    return torch.zeros((), dtype=dtype, device=device).expand(shape)

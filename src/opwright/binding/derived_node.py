@@ -50,6 +50,7 @@ class _Kept:
     rest: list[Any] | None
     generator: torch.Tensor | None
     more: int
+    devices: list[torch.device]
 
 
 def keep(ctx: Any, made: Made) -> tuple[torch.Tensor, ...]:
@@ -68,6 +69,7 @@ def keep(ctx: Any, made: Made) -> tuple[torch.Tensor, ...]:
         None if len(tensors) == len(made.args) else _rest(made.args),
         made.generator,
         len(made.more),
+        [output.device for output in outputs],
     )
     return outputs
 
@@ -104,7 +106,7 @@ def gradients(
     if some_missing(tangents):
         if all(tangent is None for tangent in tangents):
             wanted = ()
-        tangents = [zeros(*kept.described[p]) if incoming[p] is None else incoming[p] for p in kept.flowing]
+        tangents = [_nothing(kept, p) if incoming[p] is None else incoming[p] for p in kept.flowing]
     if not wanted:
         return tuple(found)
     operator = kept.gradients_of(wanted, kept.places, kept.flowing, len(kept.described))
@@ -134,6 +136,10 @@ def described(ctx: Any) -> Sequence[tuple[tuple[int, ...], torch.dtype]]:
     """Sizes and dtypes of the outputs of a node."""
     kept: _Kept = ctx.kept
     return kept.described
+
+
+def _nothing(kept: _Kept, position: int) -> torch.Tensor:
+    return zeros(*kept.described[position], kept.devices[position])
 
 
 def _drawing(generator: torch.Tensor | None, call: Callable[..., Any], *args: Any) -> Any:

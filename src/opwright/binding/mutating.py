@@ -18,6 +18,8 @@ from opwright.binding.server import Server
 from opwright.tracing.flatten import Leaves
 from opwright.tracing.signature import Signature
 
+_DEVICES = ("cpu", "cuda")
+
 
 @dataclass(frozen=True, slots=True)
 class Done:
@@ -109,7 +111,7 @@ class MutatingServer:
         recording = torch.is_grad_enabled()
         for position in self._mutated:
             target = given[position]
-            if type(target) is not torch.Tensor or target.layout != torch.strided or target.device.type != "cpu":
+            if type(target) is not torch.Tensor or target.layout != torch.strided or target.device.type not in _DEVICES:
                 return False
             if (recording and target.requires_grad and target.is_leaf) or 0 in target.stride():
                 return False

@@ -34,6 +34,8 @@ class Numbers:
     def prepare(self, arguments: Sequence[Any]) -> tuple[Sequence[Any], Key]:
         """The arguments with their changing numbers as tensors, and what tells the constants apart."""
         self._look(arguments)
+        if any(isinstance(a, torch.Tensor) and a.device.type != "cpu" for a in arguments):
+            return arguments, constants_of(arguments)  # a number in a GPU's memory would be waited for
         if self._changing and self._keeps_constants():
             return arguments, constants_of(arguments)
         chosen = [p for p in self._changing if type(arguments[p]) is float and abs(arguments[p]) < _MOST]

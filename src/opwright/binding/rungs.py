@@ -23,6 +23,7 @@ class Rung:
         origin: Whether it is the reference itself, derived from it, or written by hand.
         reason: Why it is missing; empty if it is available.
         variants: How many variants of it are loaded in this process.
+        devices: The kinds of devices whose tensors it serves; empty if it serves any.
     """
 
     name: RungName
@@ -30,6 +31,11 @@ class Rung:
     origin: Origin
     reason: str = ""
     variants: int = 0
+    devices: tuple[str, ...] = ()
+
+
+# The kinds of devices whose tensors a rung serves; those that are not here serve any.
+_DEVICES: Mapping[RungName, tuple[str, ...]] = {"cpp": ("cpu",), "cuda": ("cuda",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +47,14 @@ class Way:
         serve: Takes the arguments as the operator does.
         examine: Raises an OpwrightError where the rung cannot be had.
         count: How many variants of it are loaded.
+        devices: The kinds of devices whose tensors it serves; None for the usual ones.
     """
 
     origin: Origin
     serve: Callable[..., Any]
     examine: Callable[[], object] = lambda: None
     count: Callable[[], int] = lambda: 0
+    devices: tuple[str, ...] | None = None
 
 
 class Ladder:
@@ -87,8 +95,9 @@ class Ladder:
 
     def _rung(self, name: RungName) -> Rung:
         way = self._ways[name]
+        devices = _DEVICES.get(name, ()) if way.devices is None else way.devices
         try:
             way.examine()
         except OpwrightError as refusal:
-            return Rung(name, False, way.origin, refusal.fact, way.count())
-        return Rung(name, True, way.origin, "", way.count())
+            return Rung(name, False, way.origin, refusal.fact, way.count(), devices)
+        return Rung(name, True, way.origin, "", way.count(), devices)

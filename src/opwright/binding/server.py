@@ -20,12 +20,12 @@ from opwright.binding.environment import (
 from opwright.binding.kinds import Key, are_constants
 from opwright.binding.numbers import Numbers, constants_of, numbers_in
 from opwright.binding.rungs import RungName
+from opwright.binding.targets import examine, target_for
 from opwright.binding.transforms import are_transformed
 from opwright.binding.variant import Plan, Variant
 from opwright.binding.variants import Variants
 from opwright.errors import NoKernel, OpwrightError, TracingFailed, UndeclaredMutation, UnsupportedReturn
 from opwright.settings import Settings
-from opwright.toolchain.compiler import find_compiler
 from opwright.tracing.flatten import Leaves
 from opwright.tracing.signature import Kind, Signature
 
@@ -86,7 +86,7 @@ class Server:
             if (play := self._variants.play) is not None and not is_compiling():
                 result = play(*args)
                 if result is not None:
-                    self.last_rung = "cpp"
+                    self.last_rung = self._variants.rung or _rung_on(args[0].device)
                     return result
             elif self._only_tensors and self._variants.plain and is_quiet() and are_plain(args):
                 return self._run(args, ())
@@ -122,13 +122,13 @@ class Server:
             if True in mask:
                 chosen = Chosen(self._served.get((mask, constants), ()))
                 result = apply(chosen, *args)
-                self.last_rung = "cpp"
+                self.last_rung = chosen.variant.rung
                 return result if chosen.variant.plain else self._rebuilt(chosen.variant, result, args)
         return self._run_forward(args, constants)
 
     def _run_forward(self, args: Sequence[Any], constants: Key) -> Any:
         variant, made = run_forward(self._served.get(((), constants), ()), args)
-        self.last_rung = "cpp"
+        self.last_rung = variant.rung
         if variant.bare:
             return made[0]
         return made if variant.plain else self._rebuilt(variant, made, args)
@@ -167,7 +167,7 @@ class Server:
             if isinstance(refusal, TracingFailed):
                 self._variants.refuse(way, prepared, refusal)
         result = self._serve_as_given(args, constants_of(args), pinned=pinned, gradients=gradients)
-        if self.last_rung == "cpp" and way not in self._served:
+        if self.last_rung != "composed" and way not in self._served:
             self._numbers.settle(numbers_in(prepared))
         return result
 
@@ -212,12 +212,10 @@ class Server:
             derived = self._add_variant(args, way, tried, recording)
 
     def _add_variant(self, args: Sequence[Any], way: Key, tried: Sequence[Variant], recording: bool) -> bool:
-        for tensor in args:
-            if isinstance(tensor, torch.Tensor) and (tensor.device.type != "cpu" or tensor.layout != torch.strided):
-                raise NoKernel(f"there are no kernels for {tensor.layout} tensors on {tensor.device.type} yet")
+        target = target_for(args, self._settings)
 
         def derive() -> Plan:
-            find_compiler(self._settings)  # before the work of tracing
+            examine(target, self._settings)  # before the work of tracing
             return self._derive(args, recording)
 
         return self._variants.add(way, args, tried, self._settings, derive)
@@ -242,3 +240,7 @@ class Server:
         if self._settings.notify and text not in self._said:
             print(text + (f" (hint: {refusal.hint})" if refusal.hint else ""), file=sys.stderr)
         self._said.add(text)
+
+
+def _rung_on(device: torch.device) -> RungName:
+    return "cpp" if device.type == "cpu" else "cuda"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from opwright.binding.kernel import Kernel, load_kernel
+from opwright.binding.rungs import RungName
 from opwright.toolchain.source import Source
 from opwright.tracing.number_guards import NumberGuard
 from opwright.tracing.results import Result
@@ -158,6 +159,7 @@ class Variant:
         kept_results: Positions of what `forward` gives that is kept for `backward`.
         is_random: Whether it draws random numbers.
         needs_row_major: Whether it takes only tensors that lie row by row.
+        rung: What its kernels are written in.
     """
 
     plan: Plan
@@ -176,6 +178,7 @@ class Variant:
     kept_results: tuple[int, ...]
     is_random: bool
     needs_row_major: bool
+    rung: RungName
 
 
 def load_variant(plan: Plan, libraries: Sequence[Path], arity: int, differentiate: Differentiate) -> Variant:
@@ -199,6 +202,7 @@ def load_variant(plan: Plan, libraries: Sequence[Path], arity: int, differentiat
         kept_results=(*plan.saved.outputs, *range(plan.outputs, plan.outputs + plan.saved.intermediates)),
         is_random=plan.is_random,
         needs_row_major=plan.needs_row_major,
+        rung="cpp" if plan.forward.device is None else "cuda",
     )
 
 

@@ -14,6 +14,7 @@ import torch
 
 from opwright.binding.kinds import Key, kind_of
 from opwright.binding.native import native
+from opwright.binding.rungs import RungName
 from opwright.binding.tape import Tape
 from opwright.binding.variant import Differentiate, Plan, Variant, load_variant
 from opwright.errors import NoKernel, OpwrightError, TracingFailed
@@ -32,6 +33,7 @@ class Variants:
     Attributes:
         plain: Whether every variant returns what its kernel gives, as it is.
         by_call: The variants for each way of calling.
+        rung: What all of them are written in; None if they differ.
         play: Runs calls in C++, or says None; None as long as there is no way to.
     """
 
@@ -44,6 +46,7 @@ class Variants:
         self._lock = threading.RLock()
         self._refusals: dict[Key, OpwrightError] = {}
         self.plain = True
+        self.rung: RungName | None = None
         self.by_call: dict[Key, list[Variant]] = {}
         self.play: Callable[..., Any] | None = None
 
@@ -99,6 +102,7 @@ class Variants:
             except OpwrightError as refusal:
                 raise self._refuse(kind, refusal) from None
             self.plain = self.plain and variant.plain
+            self.rung = variant.rung if self.count() == 0 or variant.rung == self.rung else None
             self.by_call[way] = [variant, *known]
             self._wind()
         if self._native is None:
@@ -115,9 +119,9 @@ class Variants:
         """Remember that arguments have no variant."""
         self._refuse((way, kind_of(arguments)), refusal)
 
-    def count(self) -> int:
-        """How many variants are loaded."""
-        return sum(len(variants) for variants in self.by_call.values())
+    def count(self, rung: RungName | None = None) -> int:
+        """How many variants are loaded, of a rung or in all."""
+        return sum(rung in (None, variant.rung) for variants in self.by_call.values() for variant in variants)
 
     def _refuse(self, kind: Key, refusal: OpwrightError) -> OpwrightError:
         self._refusals[kind] = _again(refusal)

@@ -19,8 +19,8 @@ def architectures(settings: Settings) -> tuple[str, ...]:
     Raises:
         ArchitecturesUnreadable: The list cannot be read.
     """
-    if settings.architectures.strip():
-        return parse(settings.architectures)
+    if settings.cuda_architectures and settings.cuda_architectures.strip():
+        return parse(settings.cuda_architectures)
     return _present() or DEFAULT
 
 

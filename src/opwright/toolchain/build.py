@@ -109,14 +109,14 @@ def link_against_torch(compiler: Compiler, cache: LibraryCache, timeout_s: float
 def _recipe(
     source: Source, compiler: Compiler, headers: Mapping[str, str], flags: tuple[str, ...], settings: Settings
 ) -> Recipe:
-    if not source.device:
+    if source.device is None:
         return kernel_recipe(source, compiler, headers, flags)
     return kernel_recipe(source, compiler, headers, (*flags, *host_flags(settings)), device_facts(source, settings))
 
 
 def _write_kernels(recipe: Recipe, directory: Path, cache: LibraryCache, settings: Settings) -> None:
     """Write what a source with CUDA kernels needs besides itself; where that fails, keep the kernels to look at."""
-    if not recipe.source.device:
+    if recipe.source.device is None:
         return
     shown_as = cache.failed(recipe) / f"{recipe.source.name}.cu"
     try:

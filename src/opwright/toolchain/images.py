@@ -11,7 +11,7 @@ For host execution there are no images: `<name>_device.cpp` includes the kernels
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -42,9 +42,9 @@ def device_facts(source: Source, settings: Settings) -> dict[str, object]:
         ArchitecturesUnreadable: The user's list of GPUs cannot be read.
     """
     if settings.cuda_on_host:
-        return {"text": digest(source.device)}
+        return {"text": digest(source.device or "")}
     return {
-        "text": digest(source.device),
+        "text": digest(source.device or ""),
         "architectures": list(architectures(settings)),
         "flags": list(FLAGS),
         "compiler": _identity(settings),
@@ -65,8 +65,13 @@ def write_kernels(source: Source, directory: Path, headers: Path, settings: Sett
         BuildFailed: The compiler refused them.
         CudaCompilerMissing: There is no compiler of CUDA kernels.
     """
-    (directory / f"{source.name}.cu").write_text(source.device, encoding="utf-8")
-    text = _included(source) if settings.cuda_on_host else _embedded(source, directory, headers, settings, shown_as)
+    device = source.device or ""
+    (directory / f"{source.name}.cu").write_text(device, encoding="utf-8")
+    if settings.cuda_on_host:
+        text = _included(source)
+    else:
+        files = _compiled(source.name, device, directory, headers, settings, shown_as) if device else {}
+        text = _embedding(files)
     (directory / device_file(source)).write_text(text, encoding="utf-8")
 
 
@@ -76,19 +81,23 @@ def _included(source: Source) -> str:
     return f'{headers}\n#include "{source.name}.cu"\n\n{_table(())}'
 
 
-def _embedded(source: Source, directory: Path, headers: Path, settings: Settings, shown_as: Path) -> str:
+def _compiled(
+    name: str, text: str, directory: Path, headers: Path, settings: Settings, shown_as: Path
+) -> dict[str, str]:
+    """Compile for each architecture, side by side; give the files by what they are for."""
+
     def compile_for(architecture: str) -> bytes:
-        name = str(shown_as)
         if settings.cuda_compiler:
-            return compile_with_nvcc(settings.cuda_compiler, source.device, architecture, headers, name=name)
-        return compile_cuda(source.device, architecture, headers, name=name, nvrtc=find_nvrtc(settings.cuda_home))
+            return compile_with_nvcc(settings.cuda_compiler, text, architecture, headers, name=str(shown_as))
+        nvrtc = find_nvrtc(settings.cuda_home)
+        return compile_cuda(text, architecture, headers, name=str(shown_as), nvrtc=nvrtc)
 
     targets = _targets(settings)
+    files = {target: f"{name}.{target}.{'cubin' if target.startswith('sm_') else 'ptx'}" for target in targets}
     with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
-        images = list(pool.map(compile_for, targets))
-    for target, image in zip(targets, images, strict=True):
-        (directory / _image_file(source, target)).write_bytes(image)
-    return _embedding([(target, _image_file(source, target)) for target in targets])
+        for target, image in zip(targets, pool.map(compile_for, targets), strict=True):
+            (directory / files[target]).write_bytes(image)
+    return files
 
 
 def _targets(settings: Settings) -> tuple[str, ...]:
@@ -99,20 +108,16 @@ def _targets(settings: Settings) -> tuple[str, ...]:
     return tuple(dict.fromkeys(for_compiler(architecture, known) for architecture in wanted))
 
 
-def _image_file(source: Source, target: str) -> str:
-    return f"{source.name}.{target}.{'cubin' if target.startswith('sm_') else 'ptx'}"
-
-
-def _embedding(images: Sequence[tuple[str, str]]) -> str:
+def _embedding(files: Mapping[str, str]) -> str:
     """The images, whose bytes the assembler reads from their files; PTX ends in a zero."""
     lines = ['#include "opwright/cuda/kernels.h"', ""]
-    for position, (_, file) in enumerate(images):
+    for position, file in enumerate(files.values()):
         name = _symbol(position)
         lines += [
             f'extern "C" __attribute__((visibility("hidden"))) const unsigned char {name}[];',
             f'__asm__(".pushsection .rodata\\n.balign 64\\n{name}: .incbin \\"{file}\\"\\n.byte 0\\n.popsection");',
         ]
-    return "\n".join([*lines, "", _table([target for target, _ in images])])
+    return "\n".join([*lines, "", _table(tuple(files))])
 
 
 def _table(targets: Sequence[str]) -> str:

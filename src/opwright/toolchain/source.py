@@ -15,12 +15,12 @@ class Source:
     Attributes:
         name: A C identifier; the names of the files on disk come from it.
         text: The C++ text.
-        device: CUDA C++ with the kernels that it launches; empty if there are none.
+        device: CUDA C++ with the kernels that it launches, empty if there are none; None for C++ alone.
     """
 
     name: str
     text: str
-    device: str = ""
+    device: str | None = None
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", self.name):

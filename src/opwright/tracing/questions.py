@@ -54,9 +54,14 @@ class Listener(TorchFunctionMode):
             UntraceableReference: If it is.
         """
         fact = _FACTS.get(func)
-        if fact is not None and not _asked_by(sys._getframe(1)).startswith(_OWN):
+        if fact is not None and is_outside(sys._getframe(1)):
             raise UntraceableReference(f"{self._name} {fact}")
         return func(*args, **(kwargs or {}))
+
+
+def is_outside(frame: Any) -> bool:
+    """Whether code that is neither torch's nor of this package stands behind a frame."""
+    return not _asked_by(frame).startswith(_OWN)
 
 
 def _asked_by(frame: Any) -> str:

@@ -17,6 +17,7 @@ class TensorSpec:
     dtype: torch.dtype
     sizes: tuple[int, ...]
     requires_grad: bool = False
+    device: str = "cpu"
     digest: str = ""
     """Of what the reference would compute, and is given here; empty for an argument that the reference reads."""
 
@@ -60,7 +61,7 @@ def describe(
 def _describe(name: str, value: Any, gradients: bool) -> ArgumentSpec:
     if not isinstance(value, torch.Tensor):
         return ConstantSpec(name, value)
-    return TensorSpec(name, value.dtype, tuple(value.shape), gradients and value.requires_grad)
+    return TensorSpec(name, value.dtype, tuple(value.shape), gradients and value.requires_grad, value.device.type)
 
 
 def requiring_gradients(arguments: Sequence[Any]) -> list[Any]:

@@ -6,7 +6,7 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -19,6 +19,7 @@ from opwright.tracing.aliases import MAY_COPY, refuse_views
 from opwright.tracing.graph import Graph, GraphInput
 from opwright.tracing.isolation import in_fresh_thread
 from opwright.tracing.lean_torch import fake_mode, without_compiler
+from opwright.tracing.on_gpu import on_gpu
 from opwright.tracing.questions import Listener
 from opwright.tracing.recorder import Recorder
 from opwright.tracing.results import Result, read_result
@@ -40,6 +41,7 @@ class Session:
         self._inputs: list[GraphInput] = []
         self._names: dict[Node, str] = {}
         self._given: dict[int, TensorSpec] = {}  # values of what the reference computes, by their place among inputs
+        self._on_gpu = False
 
     @contextmanager
     def recording(self) -> Iterator[None]:
@@ -58,6 +60,7 @@ class Session:
             with self._mode:
                 tensor = self._declare(spec.name, torch.empty((), dtype=torch.float64))
             return self._recorder.numbers.symbol(spec.name, spec.value, tensor)
+        self._on_gpu |= spec.device == "cuda"
         with self._mode:
             return self._declare(spec.name, self._empty(spec))
 
@@ -85,7 +88,8 @@ class Session:
         """
         try:
             listening = Listener(reference.__name__)
-            with self.recording(), self._recorder.watching(), _locals_of(reference) as variables, listening:
+            pretence = on_gpu(reference.__name__) if self._on_gpu else nullcontext()
+            with self.recording(), self._recorder.watching(), _locals_of(reference) as variables, listening, pretence:
                 returned = reference(*arguments)
             may_copy = hasattr(reference, MAY_COPY)
             result, outputs = read_result(reference.__name__, returned, () if may_copy else arguments)

@@ -32,7 +32,7 @@ inline StableIValue pass(double value) {
 inline StableIValue pass_dtype(int32_t dtype) { return static_cast<uint32_t>(dtype); }
 inline StableIValue pass_device(int32_t type) {
 #ifdef OPWRIGHT_CUDA
-  if (type != cpu) return static_cast<uint64_t>(here().type) << 32 | static_cast<uint32_t>(here().index);
+  return static_cast<uint64_t>(here().type) << 32 | static_cast<uint32_t>(here().index);  // it was traced elsewhere
 #endif
   return static_cast<uint64_t>(type) << 32 | 0xffffffffu;  // no index
 }
