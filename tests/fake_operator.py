@@ -13,6 +13,7 @@ class FakeRung:
     available: bool = True
     origin: str = "written"
     reason: str = ""
+    devices: tuple[str, ...] = ()
 
 
 class FakeOperator:

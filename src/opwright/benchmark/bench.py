@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 
+from opwright.benchmark.gpu_clock import GpuClock
 from opwright.benchmark.machine import this_machine
 from opwright.benchmark.race import race
-from opwright.benchmark.stopwatch import Plan
+from opwright.benchmark.stopwatch import Measure, Plan
 from opwright.benchmark.timings import COMPILED, REFERENCE, BenchReport, Entry
 from opwright.checking.subject import WHOLE_OPERATOR, Candidate, OperatorLike, Subject, subject_of
 from opwright.samples import SampleFactory
@@ -49,7 +50,7 @@ def bench(
         SamplesMissing: There are no samples.
         ReferenceMissing: The subject is not an operator and no reference is given.
     """
-    judged = subject_of(subject, reference, samples)
+    judged = subject_of(subject, reference, samples, device)
     chosen = judged.make_samples(device, dtype)
     entries: list[Entry] = []
     for done, sample in enumerate(chosen):
@@ -59,7 +60,7 @@ def bench(
                 progress(f"{name}: {what}", done, len(chosen))
 
         contenders = _contenders(judged, compile)
-        entries += race(sample, contenders, plan=plan or Plan(), finish=_waits_for(device), tell=tell)
+        entries += race(sample, contenders, plan=plan or Plan(), measure=_measure_on(device), tell=tell)
     kind = str(dtype).removeprefix("torch.")
     return BenchReport(judged.name, kind, device, this_machine(), tuple(entries), judged.missing)
 
@@ -68,11 +69,11 @@ def _contenders(judged: Subject, compile: bool) -> dict[str, Candidate]:
     contenders = {REFERENCE: Candidate(REFERENCE, judged.reference)}
     contenders |= {candidate.rung: candidate for candidate in judged.candidates if candidate.rung != WHOLE_OPERATOR}
     if compile:
-        contenders[COMPILED] = Candidate(COMPILED, _compiled(judged.reference))
+        contenders[COMPILED] = Candidate(COMPILED, compiled(judged.reference))
     return contenders
 
 
-def _compiled(reference: Callable[..., Any]) -> Callable[..., Any]:
+def compiled(reference: Callable[..., Any]) -> Callable[..., Any]:
     """Compile for the sizes of the first call only; forget earlier ones, which would count towards a limit."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of PyTorch, about parts of itself
@@ -80,5 +81,5 @@ def _compiled(reference: Callable[..., Any]) -> Callable[..., Any]:
         return torch.compile(reference, dynamic=False)
 
 
-def _waits_for(device: str) -> Callable[[], object]:
-    return (lambda: None) if torch.device(device).type == "cpu" else torch.accelerator.synchronize
+def _measure_on(device: str) -> Measure | None:
+    return GpuClock(device) if torch.device(device).type == "cuda" else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from opwright.benchmark.stopwatch import Plan, Thunk, Timing, interleave
+from opwright.benchmark.stopwatch import Measure, Plan, Thunk, Timing, interleave
 from opwright.benchmark.timings import Entry
 from opwright.binding.native import native
 from opwright.checking.accuracy import Comparison
@@ -54,7 +54,7 @@ def race(
     contenders: Mapping[str, Candidate],
     *,
     plan: Plan,
-    finish: Callable[[], object] = lambda: None,
+    measure: Measure | None = None,
     tell: Callable[[str], object] = lambda _: None,
 ) -> list[Entry]:
     """Time every contender, then compare what it computes with the reference in float64.
@@ -63,7 +63,7 @@ def race(
         sample: The arguments.
         contenders: By name; the one called "composed" is the reference.
         plan: How long to measure.
-        finish: Waits for the device.
+        measure: How a call is measured; None for the time on the processor.
         tell: Told what is under way.
     """
     course = _course(sample, contenders["composed"])
@@ -83,10 +83,10 @@ def race(
     native.wait(_PATIENCE_S)
     tell("time forward")
     with torch.no_grad():
-        forward = interleave({name: runner.forward for name, runner in runners.items()}, plan=plan, finish=finish)
+        forward = interleave({name: runner.forward for name, runner in runners.items()}, plan=plan, measure=measure)
     tell("time forward and backward")
     trained = {name: runner.training for name, runner in runners.items() if runner.training}
-    training = interleave(trained, plan=plan, finish=finish)
+    training = interleave(trained, plan=plan, measure=measure)
     _change_contents(course.call)
     return [
         stopped.get(name) or _entry(name, contenders, course, forward[name], training.get(name)) for name in contenders

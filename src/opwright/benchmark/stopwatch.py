@@ -7,11 +7,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import repeat
 from math import ceil
 from statistics import quantiles
 
 Thunk = Callable[[], object]
+Measure = Callable[[Thunk, int], float]
+"""Runs a thunk a number of times and returns nanoseconds of one run, the mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,7 @@ def interleave(
     plan: Plan | None = None,
     finish: Callable[[], object] = lambda: None,
     clock: Callable[[], int] = time.perf_counter_ns,
+    measure: Measure | None = None,
 ) -> dict[str, Timing]:
     """Time thunks: every round measures each of them once, beginning with another one each time.
 
@@ -60,20 +64,22 @@ def interleave(
         plan: How long to measure.
         finish: Waits for work that a thunk started but did not wait for; called once in each measurement.
         clock: Tells nanoseconds.
+        measure: How a thunk is measured, in place of `finish` and `clock`.
 
     Returns:
         The timing of each thunk, by name.
     """
     plan = plan or Plan()
+    measure = measure or partial(_measure, finish=finish, clock=clock)
     names = list(thunks)
     timings: dict[str, Timing] = {}
     with _undisturbed():
-        counts = {name: _repetitions(thunks[name], plan, finish, clock) for name in names}
+        counts = {name: _repetitions(thunks[name], plan, measure) for name in names}
         measured: dict[str, list[float]] = {name: [] for name in names}
         for done in range(plan.most_rounds):
             first = done % max(len(names), 1)
             for name in names[first:] + names[:first]:
-                measured[name].append(_measure(thunks[name], counts[name], finish, clock) / 1000)
+                measured[name].append(measure(thunks[name], counts[name]) / 1000)
             if done + 1 < max(plan.fewest_rounds, 2):
                 continue
             timings = {name: _timing(values) for name, values in measured.items()}
@@ -82,10 +88,10 @@ def interleave(
     return timings
 
 
-def _repetitions(thunk: Thunk, plan: Plan, finish: Callable[[], object], clock: Callable[[], int]) -> int:
+def _repetitions(thunk: Thunk, plan: Plan, measure: Measure) -> int:
     """Warm up, and find how often the thunk fits into a slice."""
     count = 1
-    while (elapsed := _measure(thunk, count, finish, clock) * count) < plan.slice_ns:
+    while (elapsed := measure(thunk, count) * count) < plan.slice_ns:
         wanted = ceil(count * plan.slice_ns / max(elapsed, 1))
         count = max(2 * count, min(10 * count, wanted))
     return count

@@ -106,7 +106,7 @@ def check(
         SamplesMissing: There are no samples.
         ReferenceMissing: The subject is not an operator and no reference is given.
     """
-    judged = subject_of(subject, reference, samples)
+    judged = subject_of(subject, reference, samples, device)
     material = material_of(judged, tuple(dtypes), device)
     trials = [Trial(candidate, judged.reference, material, judged.overload) for candidate in judged.candidates]
     rows = [Row(rung, "available", "", "skipped", reason) for rung, reason in judged.missing.items()]

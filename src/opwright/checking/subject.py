@@ -32,6 +32,10 @@ class RungLike(Protocol):
     def reason(self) -> str:
         """Why it is not available; empty if it is."""
 
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The kinds of devices whose tensors it serves; empty if it serves any."""
+
 
 class OperatorLike(Protocol):
     """What is asked of an operator."""
@@ -151,6 +155,7 @@ def subject_of(
     judged: OperatorLike | Callable[..., Any],
     reference: Callable[..., Any] | None = None,
     samples: SampleFactory | None = None,
+    device: str = "cpu",
 ) -> Subject:
     """Collect what is to be judged. The rung "composed" is the reference itself and no candidate.
 
@@ -158,13 +163,15 @@ def subject_of(
         judged: An operator, or any callable.
         reference: What defines the right result; an operator has its own.
         samples: The calls to judge by; an operator may have its own.
+        device: Where the samples are; rungs that serve no tensors there are missing.
 
     Raises:
         SamplesMissing: There are no samples.
         ReferenceMissing: There is no reference.
     """
     if is_operator(judged):
-        return _operator_subject(judged, reference or judged.reference, samples or judged.samples)
+        kind = torch.device(device).type
+        return _operator_subject(judged, reference or judged.reference, samples or judged.samples, kind)
     name = getattr(judged, "__name__", type(judged).__name__)
     if reference is None:
         raise ReferenceMissing(
@@ -173,20 +180,31 @@ def subject_of(
     return Subject(name, reference, _present(samples, name), (Candidate(PLAIN_CALLABLE, judged),))
 
 
-def _operator_subject(operator: OperatorLike, reference: Callable[..., Any], samples: SampleFactory | None) -> Subject:
+def _operator_subject(
+    operator: OperatorLike, reference: Callable[..., Any], samples: SampleFactory | None, device: str
+) -> Subject:
     def last_rung() -> str | None:
         return operator.last_rung
 
     rungs = [rung for rung in operator.rungs() if rung.name != COMPOSED]
-    pinned = [Candidate(rung.name, operator.on(rung.name), last_rung) for rung in rungs if rung.available]
+    missing = {rung.name: reason for rung in rungs if (reason := _why_missing(rung, device))}
+    pinned = [Candidate(rung.name, operator.on(rung.name), last_rung) for rung in rungs if rung.name not in missing]
     return Subject(
         name=operator.name,
         reference=reference,
         samples=_present(samples, operator.name),
         candidates=(*pinned, Candidate(WHOLE_OPERATOR, operator, last_rung)),
-        missing={rung.name: rung.reason for rung in rungs if not rung.available},
+        missing=missing,
         overload=operator.overload,
     )
+
+
+def _why_missing(rung: RungLike, device: str) -> str:
+    if not rung.available:
+        return rung.reason
+    if rung.devices and device not in rung.devices:
+        return f"it serves tensors on {' and '.join(rung.devices)}, and the samples are on {device}"
+    return ""
 
 
 def _present(samples: SampleFactory | None, name: str) -> SampleFactory:
