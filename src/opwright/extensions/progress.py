@@ -11,10 +11,10 @@ from typing import TypeVar
 
 from opwright.errors import BuildFailed
 from opwright.extensions.compilation import Compilation, Product
-from opwright.extensions.diagnostics import diagnose
 from opwright.extensions.memory import jobs_at_once
 from opwright.settings import Settings
 from opwright.toolchain.cache import LibraryCache
+from opwright.toolchain.diagnostics import diagnose
 from opwright.toolchain.jobs import Job, Outcome, run_side_by_side
 from opwright.toolchain.notice import Notice
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from opwright.errors import Place
-from opwright.extensions.diagnostics import Diagnosis, diagnose
+from opwright.toolchain.diagnostics import Diagnosis, diagnose
 
 HEADER_HINT = "name the folder of {} in extra_include_paths"
 TRANSCRIPTS: dict[str, tuple[str, Diagnosis]] = {
@@ -18,11 +18,11 @@ TRANSCRIPTS: dict[str, tuple[str, Diagnosis]] = {
     ),
     "fatal": (
         "a.cpp:1:10: fatal error: x/y.h: No such file or directory\ncompilation terminated.\n",
-        Diagnosis("x/y.h: No such file or directory", Place("a.cpp", 1), 0, HEADER_HINT.format("x/y.h")),
+        Diagnosis("x/y.h: No such file or directory", Place("a.cpp", 1), 0, HEADER_HINT.format("x/y.h"), "x/y.h"),
     ),
     "clang header": (
         "a.cpp:1:10: fatal error: 'y.h' file not found\n",
-        Diagnosis("'y.h' file not found", Place("a.cpp", 1), 0, HEADER_HINT.format("y.h")),
+        Diagnosis("'y.h' file not found", Place("a.cpp", 1), 0, HEADER_HINT.format("y.h"), "y.h"),
     ),
     "python": (
         "a.cpp:1:10: fatal error: Python.h: No such file or directory\n",
@@ -31,6 +31,7 @@ TRANSCRIPTS: dict[str, tuple[str, Diagnosis]] = {
             Place("a.cpp", 1),
             0,
             "install Python's headers (the package python3-dev)",
+            "Python.h",
         ),
     ),
     "nvcc": (
