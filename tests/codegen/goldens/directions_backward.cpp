@@ -33,11 +33,6 @@ static bool directions_backward_case_0(const Tensor* given, const Size* sizes, T
   const Tensor& saved_0 = given[1];
   const Tensor& grad_output = given[2];
   const Size x_size_0 = x.size(0);
-  const Size x_size_1 = x.size(1);
-  const Size saved_0_size_0 = saved_0.size(0);
-  const Size saved_0_size_1 = saved_0.size(1);
-  const Size grad_output_size_0 = grad_output.size(0);
-  const Size grad_output_size_1 = grad_output.size(1);
   const Size grad_x_sizes[] = {x_size_0, 3};
   Tensor grad_x = allocate(float32, sizeof(float), grad_x_sizes, 2);
   if (!grad_x) return false;
@@ -127,7 +122,7 @@ static void directions_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "directions_backward_63293f696155(Tensor x, Tensor saved_0, Tensor grad_output) -> Tensor",
-    "directions_backward_63293f696155", directions_backward_on_stack);
+    "directions_backward_d489261370c5(Tensor x, Tensor saved_0, Tensor grad_output) -> Tensor",
+    "directions_backward_d489261370c5", directions_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -26,7 +26,6 @@ static void directions_forward_case_0_row(Size count, void* const* row) {
 static bool directions_forward_case_0(const Tensor* given, const Size* sizes, Tensor* made) {
   const Tensor& x = given[0];
   const Size x_size_0 = x.size(0);
-  const Size x_size_1 = x.size(1);
   const Size saved_0_sizes[] = {x_size_0, 1};
   Tensor saved_0 = allocate(float32, sizeof(float), saved_0_sizes, 2);
   if (!saved_0) return false;
@@ -111,7 +110,7 @@ static void directions_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "directions_forward_41e4d03cf646(Tensor x) -> (Tensor, Tensor)",
-    "directions_forward_41e4d03cf646", directions_forward_on_stack);
+    "directions_forward_c7367b974385(Tensor x) -> (Tensor, Tensor)",
+    "directions_forward_c7367b974385", directions_forward_on_stack);
 
 }  // namespace opwright::emitted
