@@ -133,5 +133,17 @@ class FileUnloadable(OpwrightError):
     """The user's file raises while it is imported."""
 
 
+class NotEjectable(OpwrightError):
+    """Something about an operator cannot stand in a project without opwright."""
+
+
+class DirectoryTaken(OpwrightError):
+    """A project is to be written where there is something already."""
+
+
+class ProjectNameUnusable(OpwrightError):
+    """A project is to be called what no Python package can, or should."""
+
+
 class InternalError(Exception):
     """A bug in opwright: an invariant between its stages does not hold."""

@@ -20,10 +20,11 @@ from opwright.toolchain.records import RecordStore, canonical_json, digest
 CANDIDATES = ("g++", "clang++", "c++")
 PROBE_TIMEOUT_S = 20.0
 
+# What results depend on: how numbers round, and that integers wrap around, as torch's do.
+ROUNDING_FLAGS = ("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv")
 _FLAGS = (
     *("-std=c++17", "-O2", "-fPIC", "-march=native", "-fopenmp-simd"),
-    # Integers wrap around, as torch's do.
-    *("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv"),
+    *ROUNDING_FLAGS,
     # Without warnings, all that a compiler prints is about an error.
     *("-fvisibility=hidden", "-w"),
 )

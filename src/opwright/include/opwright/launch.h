@@ -99,12 +99,11 @@ inline void finish(StableIValue* stack, bool done, Tensor (&made)[made_count]) {
 // Registers an operator when the library is loaded. It is found for tensors of every kind and declines those it does
 // not know, so that nothing but the reference ever answers for them.
 struct Registration {
-  Registration(const char* schema, const char* name, void (*function)(StableIValue*, uint64_t, uint64_t),
-               const char* library = "opwright_kernels") {
+  Registration(const char* schema, const char* name, void (*function)(StableIValue*, uint64_t, uint64_t)) {
     TorchLibraryHandle declared = nullptr, implemented = nullptr;
-    aoti_torch_library_init_fragment(library, __FILE__, __LINE__, &declared);
+    aoti_torch_library_init_fragment("opwright_kernels", __FILE__, __LINE__, &declared);
     aoti_torch_library_def(declared, schema);
-    aoti_torch_library_init_impl(library, "CompositeExplicitAutograd", __FILE__, __LINE__, &implemented);
+    aoti_torch_library_init_impl("opwright_kernels", "CompositeExplicitAutograd", __FILE__, __LINE__, &implemented);
     torch_library_impl(implemented, name, function, torch_target);
   }
 };

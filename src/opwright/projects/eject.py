@@ -1,0 +1,180 @@
+"""eject: operator → a project of its own, which builds and passes its tests without opwright.
+
+operator → kinds of arguments → forms → files: C++, Python, tests, a README
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from opwright.explain.origin import place_from_here
+from opwright.projects.arguments import SampleSource, sample_files
+from opwright.projects.carried import Carried, carry
+from opwright.projects.cpp import cpp_files
+from opwright.projects.directory import check_directory, check_name, write_files
+from opwright.projects.functions import function_module
+from opwright.projects.kinds import Form, Kind, LeftOut, forms_of, kinds_of, refuse_mutation, serves
+from opwright.projects.modules import module_module, module_parts
+from opwright.projects.parameters import Parameters, class_stem, parameters_of
+from opwright.projects.readme import readme
+from opwright.projects.templates import filled
+from opwright.toolchain.compiler import ROUNDING_FLAGS
+from opwright.version import VERSION
+
+if TYPE_CHECKING:
+    from opwright.operator import Operator
+
+DEFAULT_DTYPES = (torch.float32, torch.float64)
+_HINT = 'give the operator another name: @opwright.operator(name="…")'
+
+
+@dataclass(frozen=True, slots=True)
+class Ejected:
+    """What was written.
+
+    Attributes:
+        name: Of the operator, and of the package.
+        directory: Where the project is.
+        files: What is in it, in the order of writing.
+        kinds: The arguments that there are kernels for, by their label.
+        left_out: Samples that have no kernel, and why.
+    """
+
+    name: str
+    directory: Path
+    files: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """An operator, as the files of its project are written from it.
+
+    Attributes:
+        name: Of the package.
+        origin: Where it comes from, in a sentence.
+        operator: The operator.
+        parameters: What it takes.
+        carried: The reference, with all that it uses.
+        dtypes: Those that samples were made of.
+        kinds: What there are kernels for.
+        forms: The same, grouped.
+        left_out: Samples without kernels.
+    """
+
+    name: str
+    origin: str
+    operator: Operator
+    parameters: Parameters
+    carried: Carried
+    dtypes: tuple[torch.dtype, ...]
+    kinds: tuple[Kind, ...]
+    forms: tuple[Form, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def eject(
+    operator: Operator,
+    directory: str | Path,
+    *,
+    dtypes: Sequence[torch.dtype] = DEFAULT_DTYPES,
+    force: bool = False,
+) -> Ejected:
+    """Write a project that stands on its own: sources, an `autograd.Function`, a module, tests, a README.
+
+    It has kernels for what the operator's samples are of, in every dtype that is asked for, and the reference for the rest.
+
+    Args:
+        operator: An operator with samples.
+        directory: Where to write it: a new or empty directory.
+        dtypes: Those to make samples of, and so kernels for.
+        force: Whether to write over files in a directory that is not empty.
+
+    Raises:
+        SamplesMissing: If the operator has no samples.
+        NotEjectable: If something in it cannot stand without opwright, with its name.
+        DirectoryTaken: If there is something in the directory, or it cannot be written.
+        ProjectNameUnusable: If no package can be called as the operator is.
+    """
+    target = Path(directory)
+    subject = _subject(operator, tuple(dict.fromkeys(dtypes)), lambda: check_directory(target, force=force))
+    files = _files(subject)
+    write_files(target, files)
+    return Ejected(subject.name, target, tuple(files), subject.kinds, subject.left_out)
+
+
+def _subject(operator: Operator, dtypes: tuple[torch.dtype, ...], check: Callable[[], None]) -> Subject:
+    """Ask first what costs nothing, and derive then."""
+    name = operator.name.partition("::")[2]
+    check_name(name, _HINT)
+    check()
+    refuse_mutation(operator)
+    parameters = parameters_of(operator.reference)
+    carried = carry(operator.reference)
+    kinds, left_out = kinds_of(operator, dtypes)
+    place = place_from_here(operator)
+    origin = f"Written by opwright {VERSION} from {operator.reference.__qualname__} at {Path(place.file).name}:{place.line}."
+    forms = forms_of(kinds, parameters.signature)
+    return Subject(name, origin, operator, parameters, carried, dtypes, kinds, forms, left_out)
+
+
+def _files(subject: Subject) -> Mapping[str, str | bytes]:
+    name = subject.name
+    parts = module_parts(subject.parameters, subject.operator.samples)
+    python = {
+        f"{name}/__init__.py": _package(subject),
+        f"{name}/function.py": function_module(name, subject.forms, subject.parameters),
+        f"{name}/module.py": module_module(name, subject.parameters, parts),
+        f"{name}/reference.py": _reference(subject),
+        f"{name}/kernels.py": filled("ejected", "kernels.py", name=name),
+    }
+    source = SampleSource(
+        subject.operator.samples,
+        subject.parameters.signature,
+        subject.dtypes,
+        lambda sample: any(serves(kind, sample) for kind in subject.kinds),
+    )
+    tests = {
+        f"tests/test_{name}.py": filled("ejected", "test_operator.py", name=name),
+        **sample_files(name, source, subject.parameters),
+    }
+    build = {
+        "setup.py": filled("ejected", "setup.py", name=name, flags=_flags()),
+        "pyproject.toml": filled("ejected", "pyproject.toml", name=name, dependencies=_dependencies(subject.carried)),
+        ".gitignore": filled("ejected", "gitignore"),
+    }
+    sources = {path: text for rung in RUNGS.values() for path, text in rung(name, subject.origin, subject.forms).items()}
+    return {"README.md": readme(subject), **build, **python, **sources, **tests}
+
+
+# The sources of each rung that a project has, by path.
+RUNGS: Mapping[str, Callable[[str, str, Sequence[Form]], Mapping[str, str]]] = {"cpp": cpp_files}
+
+
+def _package(subject: Subject) -> str:
+    name, stem = subject.name, class_stem(subject.name)
+    return (
+        f'"""{name}: a PyTorch operator with kernels of its own. {subject.origin}"""\n\n'
+        f"from {name}.function import {name}\nfrom {name}.module import {stem}\n\n"
+        f'__all__ = ["{stem}", "{name}"]\n'
+    )
+
+
+def _reference(subject: Subject) -> str:
+    text = subject.carried.text(f"{subject.name} as it was defined: what its kernels are held against.")
+    own = subject.operator.reference.__name__
+    return text if own == subject.name else f"{text}\n\n{subject.name} = {own}\n"
+
+
+def _dependencies(carried: Carried) -> str:
+    return ", ".join(f'"{package}"' for package in ("torch>=2.11", *sorted(carried.packages)))
+
+
+def _flags() -> str:
+    return "\n".join(f'    "{flag}",' for flag in ROUNDING_FLAGS)

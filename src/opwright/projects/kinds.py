@@ -1,0 +1,265 @@
+"""The kinds of arguments that an ejected project has kernels for: what the operator's samples come to.
+
+samples → kinds     one for each pattern of dtypes, ranks, sizes of one and constants
+kinds   → forms     those that one `autograd.Function` serves: the same constants, and the same things saved
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from opwright.binding.numbers import Numbers, numbers_in
+from opwright.errors import NoKernel, NotEjectable, OpwrightError, SamplesMissing
+from opwright.ir.integer import holds
+from opwright.ir.program import Call, Program, programs_of
+from opwright.samples import Sample
+from opwright.stages import Derivation
+from opwright.tracing.signature import Signature, place_of, read_signature
+from opwright.tracing.specs import ConstantSpec, TensorSpec
+
+if TYPE_CHECKING:
+    from opwright.operator import Operator
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Arguments that one pair of kernels serves.
+
+    Attributes:
+        label: A C identifier: "float32", "float64_2".
+        derivation: What is derived for them.
+        sample: The first sample of the kind, its arguments ordered by parameter.
+    """
+
+    label: str
+    derivation: Derivation
+    sample: Sample
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Kinds that one `autograd.Function` serves.
+
+    Attributes:
+        suffix: What tells its names from those of the first form: "", "_2", …
+        constants: Value by parameter; a parameter that is a tensor in this form is not in it.
+        kinds: In the order of the samples.
+    """
+
+    suffix: str
+    constants: dict[str, Any]
+    kinds: tuple[Kind, ...]
+
+    @property
+    def derivation(self) -> Derivation:
+        """That of the first kind; what is said of arguments and saved tensors is the same for all."""
+        return self.kinds[0].derivation
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A sample that kernels do not serve, and why."""
+
+    sample: str
+    reason: str
+
+
+def kinds_of(operator: Operator, dtypes: Sequence[torch.dtype]) -> tuple[tuple[Kind, ...], tuple[LeftOut, ...]]:
+    """Derive kernels for every kind of sample.
+
+    Args:
+        operator: An operator with samples.
+        dtypes: Those to make samples of.
+
+    Raises:
+        SamplesMissing: If there are none.
+        NotEjectable: If kernels can be derived for none of them, or for something that a project cannot have.
+    """
+    signature = read_signature(operator.reference)
+    samples = list(_samples(operator, signature, dtypes))
+    if not samples:
+        raise SamplesMissing(f"{_name(operator)} has no samples for {_list(dtypes)}", place=place_of(operator.reference))
+    numbers = Numbers(operator.reference)
+    for sample in samples:
+        numbers.prepare(sample.args)
+    kinds: list[Kind] = []
+    left: list[LeftOut] = []
+    for sample in samples:
+        if any(serves(kind, sample) for kind in kinds):
+            continue
+        try:
+            derivation = _derive(operator, sample, numbers)
+        except NotEjectable:
+            raise
+        except OpwrightError as error:
+            left.append(LeftOut(describe_sample(sample), error.fact))
+            continue
+        kinds.append(Kind(_label(sample, [kind.label for kind in kinds]), derivation, sample))
+    if not kinds:
+        raise NotEjectable(f"there is no kernel for any sample: {left[0].reason}", place=place_of(operator.reference))
+    return tuple(kinds), tuple(left)
+
+
+def forms_of(kinds: Sequence[Kind], signature: Signature) -> tuple[Form, ...]:
+    """Group kinds by what Python sees of them."""
+    groups: list[tuple[Any, dict[str, Any], list[Kind]]] = []
+    for kind in kinds:
+        constants = _constants(kind, signature)
+        shape = (repr(constants), _structure(kind))
+        for key, _, members in groups:
+            if key == shape and all(_told_apart(kind, member) for member in members):
+                members.append(kind)
+                break
+        else:
+            groups.append((shape, constants, [kind]))
+    return tuple(
+        Form(f"_{number}" if number > 1 else "", constants, tuple(members))
+        for number, (_, constants, members) in enumerate(groups, 1)
+    )
+
+
+def describe_sample(sample: Sample) -> str:
+    """The arguments of a sample in short: "float32[16, 384], float32[16, 128], -1"."""
+    return ", ".join(
+        f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}" if isinstance(value, torch.Tensor) else repr(value)
+        for value in sample.args
+    )
+
+
+def serves(kind: Kind, sample: Sample) -> bool:
+    """Whether a kind's kernels take a sample, as far as dtypes, sizes and constants tell."""
+    sizes: dict[str, int] = {}
+    for spec, value in zip(kind.derivation.specs, sample.args, strict=True):
+        match spec:
+            case TensorSpec(name, dtype, traced):
+                if not isinstance(value, torch.Tensor) or value.dtype != dtype or value.dim() != len(traced):
+                    return False
+                if any((size == 1) != (now == 1) or now == 0 for size, now in zip(traced, value.shape, strict=True)):
+                    return False
+                sizes |= {f"{name}_size_{dimension}": size for dimension, size in enumerate(value.shape)}
+            case ConstantSpec(_, constant):
+                if isinstance(value, torch.Tensor) or repr(value) != repr(constant):
+                    return False
+            case _:
+                if type(value) is not float:
+                    return False
+    return all(holds(guard, sizes) for guard in kind.derivation.forward.guards)
+
+
+def refuse_mutation(operator: Operator) -> None:
+    """Refuse an operator that changes its arguments, which an `autograd.Function` of a project does not.
+
+    Raises:
+        NotEjectable: If it is one.
+    """
+    if operator._mutated:
+        raise NotEjectable(
+            f"{_name(operator)} changes its arguments",
+            place=place_of(operator.reference),
+            hint="eject an operator that returns what is new",
+        )
+
+
+def _samples(operator: Operator, signature: Signature, dtypes: Sequence[torch.dtype]) -> Iterator[Sample]:
+    if operator.samples is None:
+        raise SamplesMissing(
+            f"{_name(operator)} has no samples, so it is not known which kernels to eject",
+            place=place_of(operator.reference),
+            hint='give the decorator samples=opwright.shapes("B H", "B H"), one shape for each tensor',
+        )
+    for dtype in dtypes:
+        for sample in operator.samples("cpu", dtype):
+            yield Sample(signature.bind(tuple(sample.args), dict(sample.kwargs)), {}, sample.name)
+
+
+def _derive(operator: Operator, sample: Sample, numbers: Numbers) -> Derivation:
+    tracked = [
+        value.detach().requires_grad_() if _differentiable(value) else value for value in sample.args
+    ]
+    arguments, _ = numbers.prepare(tracked)
+    try:
+        derivation = operator._derive(arguments, recording=True)
+    except NoKernel:
+        if not numbers_in(arguments):
+            raise
+        numbers.settle(numbers_in(arguments))
+        derivation = operator._derive(tracked, recording=True)
+    _refuse_what_cannot_stand_alone(operator, derivation)
+    return derivation
+
+
+def _refuse_what_cannot_stand_alone(operator: Operator, derivation: Derivation) -> None:
+    plan, place = derivation.plan, place_of(operator.reference)
+    if plan.is_random:
+        raise NotEjectable(
+            f"{_name(operator)} draws random numbers, which its second derivative would draw again", place=place
+        )
+    if plan.needs_whole_memory:
+        raise NotEjectable(f"{_name(operator)} asks how its arguments lie in memory", place=place)
+    if not plan.result.is_plain:
+        raise NotEjectable(
+            f"{_name(operator)} returns something else than a new tensor, or a tuple of new ones",
+            place=place,
+            hint="return tensors that it computes, each once",
+        )
+    for program in (derivation.forward, derivation.backward):
+        for name in sorted(_foreign_calls(program) if program else ()):
+            raise NotEjectable(f"{_name(operator)} calls {name}, which is not PyTorch's own", place=place)
+
+
+def _foreign_calls(program: Program) -> set[str]:
+    calls = {step.function for part in programs_of(program) for step in part.steps if isinstance(step, Call)}
+    return {name for name in calls if not name.startswith("aten::")}
+
+
+def _label(sample: Sample, taken: Sequence[str]) -> str:
+    """The dtype of the first tensor; the ranks and a number are added where that is taken."""
+    tensors = sample.tensors()
+    dtype = str(tensors[0].dtype).removeprefix("torch.") if tensors else "constant"
+    ranks = "_".join(f"{tensor.dim()}d" for tensor in tensors)
+    wishes = [dtype, f"{dtype}_{ranks}", *(f"{dtype}_{ranks}_{number}" for number in range(2, len(taken) + 3))]
+    return next(wish for wish in wishes if wish not in taken)
+
+
+def _constants(kind: Kind, signature: Signature) -> dict[str, Any]:
+    return {
+        parameter.name: spec.value
+        for parameter, spec in zip(signature.parameters, kind.derivation.specs, strict=True)
+        if isinstance(spec, ConstantSpec)
+    }
+
+
+def _structure(kind: Kind) -> Any:
+    """What the Python side does with a kind's kernels."""
+    plan = kind.derivation.plan
+    return (
+        (plan.outputs, plan.tensors, plan.numbers, plan.number_guards, plan.tangents, plan.gradients, plan.saved),
+        (plan.needs_row_major, plan.backward is None),
+    )
+
+
+def _told_apart(left: Kind, right: Kind) -> bool:
+    """Whether dtypes and ranks tell the kernels of two kinds apart, forward and backward."""
+
+    def seen(program: Program | None) -> Any:
+        return program and [(buffer.dtype, len(buffer.shape)) for buffer in program.inputs]
+
+    one, other = left.derivation, right.derivation
+    forward = seen(one.forward) != seen(other.forward)
+    return forward and (one.backward is None or seen(one.backward) != seen(other.backward))
+
+
+def _differentiable(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
+
+
+def _name(operator: Operator) -> str:
+    return operator.reference.__name__
+
+
+def _list(dtypes: Sequence[torch.dtype]) -> str:
+    return ", ".join(str(dtype).removeprefix("torch.") for dtype in dtypes)

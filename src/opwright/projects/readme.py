@@ -1,0 +1,75 @@
+"""README.md of an ejected project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from opwright.codegen.formula import emit_formulas
+from opwright.explain.validity import validity
+from opwright.projects.kinds import Form, Kind, describe_sample
+from opwright.projects.parameters import class_stem
+from opwright.projects.templates import prose
+
+if TYPE_CHECKING:
+    from opwright.projects.eject import Subject
+
+
+def readme(subject: Subject) -> str:
+    """Write it, from what was derived."""
+    first = subject.kinds[0].derivation
+    facts: dict[str, Any] = {
+        "name": subject.name,
+        "module": class_stem(subject.name),
+        "origin": subject.origin,
+        "reference": subject.carried.functions[subject.operator.reference.__name__],
+        "forward": "\n".join(emit_formulas(first.forward)),
+        "backward": "\n".join(emit_formulas(first.backward)) if first.backward else "",
+        "tangents": len(first.plan.tangents),
+        "kept": _kept(subject.forms[0]),
+        "files": list(_files(subject)),
+        "kinds": [_kind(kind) for kind in subject.kinds],
+        "valid": any(_sizes(kind) for kind in subject.kinds),
+        "constants": ", ".join(sorted({name for form in subject.forms for name in form.constants})),
+        "left": subject.left_out,
+        "opwright": _plug(subject),
+    }
+    return prose("ejected", "README.md", facts)
+
+
+def _files(subject: Subject) -> Iterator[tuple[str, str]]:
+    name = subject.name
+    for kind in subject.kinds:
+        yield f"csrc/{kind.label}.cpp", "kernels, and the launchers that walk them over tensors"
+    yield "csrc/library.cpp", f"puts them at `torch.ops.{name}`"
+    yield "csrc/opwright/", "headers, with their licence"
+    yield f"{name}/function.py", f"the `autograd.Function`, and `{name}` itself"
+    yield f"{name}/module.py", f"`{class_stem(name)}`, an `nn.Module` around it"
+    yield f"{name}/reference.py", "the function in PyTorch's operations that all of it comes from"
+    yield "tests/", "values, gradients, second derivatives, layouts, empty tensors, refusals"
+
+
+def _kind(kind: Kind) -> dict[str, str]:
+    return {"label": kind.label, "arguments": describe_sample(kind.sample), "sizes": _sizes(kind)}
+
+
+def _sizes(kind: Kind) -> str:
+    """What the kernels ask of sizes, beyond that they are at least two."""
+    solved = validity(kind.derivation.forward.guards)
+    equal = [f"`{name}` = `{value}`" for name, value in solved.equal.items()]
+    return ", ".join([*equal, *(f"`{condition}`" for condition in solved.conditions)])
+
+
+def _kept(form: Form) -> str:
+    plan, specs = form.derivation.plan, form.derivation.specs
+    kept = [specs[position].name for position in plan.saved.arguments]
+    kept += ["results"] if plan.saved.outputs else []
+    kept += ["intermediates"] if plan.saved.intermediates else []
+    return ", ".join(kept)
+
+
+def _plug(subject: Subject) -> str:
+    """How an edited project serves the operator in opwright again."""
+    name, reference = subject.name, subject.operator.reference
+    head = f"from {name} import {name} as edited\nfrom {reference.__module__} import {reference.__name__}\n\n"
+    return head + f'{reference.__name__}.implement("function", edited)\n{reference.__name__}.check()'
