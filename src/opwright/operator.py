@@ -24,6 +24,7 @@ from opwright.binding.structured import StructuredServer
 from opwright.binding.transforms import serve_transformed
 from opwright.binding.variant import Plan, SavePolicy
 from opwright.binding.variants import Variants
+from opwright.conveniences import Conveniences
 from opwright.derivation.batched import Randomness
 from opwright.errors import OpwrightError, RungMissing, SamplesMissing, UnsupportedReturn
 from opwright.ir.identifiers import identifiers
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 DEFAULT_NAMESPACE = "opwright"
 
 
-class Operator:
+class Operator(Conveniences):
     """A PyTorch function with kernels of its own.
 
     Call it like the function it was made from. The first call with a new dtype, rank or broadcast pattern derives and
@@ -360,37 +361,6 @@ class Operator:
         """The emitted text of the rung "function", for the first sample."""
         flat, args = self._flattened(self._example().args)
         return flat._derive_function(args)[0]
-
-    def source(self, rung: RungName = "cpp") -> str:
-        """The emitted source of a rung, for the first sample.
-
-        Raises:
-            SamplesMissing: If the operator has no samples.
-            RungMissing: If nothing is emitted for the rung.
-        """
-        from opwright.explain.source import source_text
-
-        return source_text(self, rung)
-
-    def explain(self) -> str:
-        """Graph, formulas, what is saved and which kernels there are, as text, for the first sample."""
-        from opwright.explain.explain import explanation
-
-        return explanation(self)
-
-    # -- judging ---------------------------------------------------------------------------------------------------
-
-    def check(self, **options: Any) -> Any:
-        """Judge every rung; see `opwright.checking.check`."""
-        from opwright.checking import check
-
-        return check(self, **options)
-
-    def bench(self, **options: Any) -> Any:
-        """Measure every rung; see `opwright.benchmark.bench`."""
-        from opwright.benchmark import bench
-
-        return bench(self, **options)
 
     def __reduce__(self) -> str:
         """An operator is copied and pickled as a function is: by its name."""

@@ -20,8 +20,8 @@ FLOORS = (
     ("toolchain",),
     ("tracing", "derivation", "lowering", "samples", "extensions"),
     ("binding",),
-    ("operator", "stages", "decorator"),
-    ("checking", "auditing", "benchmark", "explain", "doctor", "deployment", "distribution", "sharding"),
+    ("operator", "conveniences", "stages", "decorator"),
+    ("checking", "auditing", "benchmark", "explain", "projects", "doctor", "deployment", "distribution", "sharding"),
     ("nn", "optim", "tensors", "library"),
     ("cli", "report"),
     ("__init__", "__main__"),
@@ -38,15 +38,17 @@ SIDEWAYS = frozenset(
         ("derivation", "lowering"),  # what is an element-wise operation, and so cheap to compute again
         ("lowering", "tracing"),
         ("operator", "stages"),
+        ("operator", "conveniences"),
         ("decorator", "operator"),
         ("auditing", "checking"),
         ("benchmark", "checking"),
+        ("projects", "explain"),
         ("cli", "report"),
     }
 )
 
-# Upward imports inside a function: `op.check()` and `op.bench()` are methods for the user's convenience.
-LATE = frozenset({("operator", "checking"), ("operator", "benchmark"), ("operator", "explain")})
+# Upward imports inside a function: `op.check()`, `op.bench()` and the like are methods for the user's convenience.
+LATE = frozenset(("conveniences", above) for above in ("checking", "benchmark", "explain", "projects"))
 
 
 def every_module_has_a_floor(modules: Modules) -> list[str]:

@@ -13,7 +13,9 @@ from opwright.cli.audit import audit_command
 from opwright.cli.bench import bench_command
 from opwright.cli.check import check_command
 from opwright.cli.doctor import doctor_command
+from opwright.cli.eject import eject_command
 from opwright.cli.explain import explain_command
+from opwright.cli.new import new_command
 from opwright.cli.source import source_command
 from opwright.cli.terminal import say_refusal
 from opwright.errors import OpwrightError
@@ -33,6 +35,8 @@ app.command("bench")(bench_command)
 app.command("explain")(explain_command)
 app.command("source")(source_command)
 app.command("doctor")(doctor_command)
+app.command("eject")(eject_command)
+app.command("new")(new_command)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -89,9 +89,7 @@ def launcher_signature(name: str) -> str:
     return f"bool {name}(const Tensor* given, const Size* sizes, Tensor* made)"
 
 
-def _definitions(
-    program: Program, formulas: Callable[[Kernel], Sequence[str]], *, visible: bool = False
-) -> list[str]:
+def _definitions(program: Program, formulas: Callable[[Kernel], Sequence[str]], *, visible: bool = False) -> list[str]:
     """The row functions and launchers, those of cases first."""
     plain, *cases = (_Emitter(reciprocals(part), formulas) for part in programs_of(program))
     parts = [text for emitter in cases for text in emitter.definitions(emitter.unchecked())]

@@ -1,6 +1,6 @@
-"""Projects that stand on their own: an operator ejected with its sources, and a new one from a template."""
+"""Projects that people own: an operator ejected with its sources, and a new one to begin with."""
 
 from opwright.projects.eject import Ejected, eject
+from opwright.projects.new import new_project
 
-
-__all__ = ["Ejected", "eject"]
+__all__ = ["Ejected", "eject", "new_project"]

@@ -100,7 +100,8 @@ def _by_shapes(source: SampleSource) -> tuple[Parts, Mapping[str, bytes]]:
         f'{_INDENT}"""Normal numbers, the same ones each time, drawn in float64 for every dtype."""',
         f"{_INDENT}generator = torch.Generator().manual_seed(0)",
         f"{_INDENT}shapes = [{shapes}]",
-        f"{_INDENT}return [torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype) for shape in shapes]{tail}",
+        f"{_INDENT}drawn = [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]",
+        f"{_INDENT}return [tensor.to(dtype) for tensor in drawn]{tail}",
     ]
     return (["import torch"], constants, functions), {}
 

@@ -1,8 +1,8 @@
 """The reference as a module of its own: its source, and that of everything of the user's that it uses.
 
-    F.elu(g)     becomes  import torch.nn.functional as F
-    SLOPE        becomes  SLOPE = 0.01
-    gate(x)      becomes  the function `gate`, with what that uses in turn; an operator becomes its reference
+F.elu(g)     becomes  import torch.nn.functional as F
+SLOPE        becomes  SLOPE = 0.01
+gate(x)      becomes  the function `gate`, with what that uses in turn; an operator becomes its reference
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import builtins
 import importlib
 import inspect
 import math
+import symtable
 import sysconfig
 import textwrap
 import types
@@ -24,7 +25,7 @@ import torch
 
 from opwright.errors import NotEjectable, Place
 from opwright.operator import Operator
-from opwright.tracing.fingerprint import is_installed, names_in
+from opwright.tracing.fingerprint import is_installed
 from opwright.tracing.signature import place_of
 
 _CONSTANTS = (int, float, complex, str, bytes, bool, type(None), type(...), torch.dtype, torch.device)
@@ -77,7 +78,7 @@ def _carry_function(name: str, function: Any, carried: Carried) -> None:
         _carry(node.name, function, carried, place_of(function))
         text = f"{name} = {node.name}"
     else:
-        for used, value in _used(function, node):
+        for used, value in _used(function, text):
             _carry(used, value, carried, place_of(function))
     carried.functions[name] = text
 
@@ -106,27 +107,34 @@ def _is_ours(decorator: ast.expr, function: Any) -> bool:
     while isinstance(root, ast.Call | ast.Attribute):
         root = root.func if isinstance(root, ast.Call) else root.value
     value = _scope(function).get(root.id) if isinstance(root, ast.Name) else None
-    return (getattr(value, "__module__", None) or getattr(value, "__name__", "")).partition(".")[0] == "opwright"
+    said = getattr(value, "__module__", None) or getattr(value, "__name__", None)
+    return isinstance(said, str) and said.partition(".")[0] == "opwright"
 
 
-def _used(function: Any, node: ast.FunctionDef) -> Iterator[tuple[str, Any]]:
+def _used(function: Any, text: str) -> Iterator[tuple[str, Any]]:
     """The names that a function takes from around it, and what they stand for."""
-    around = names_in(function.__code__) | set(function.__code__.co_freevars)
-    body = {name for statement in node.body for name in _names(statement) if name in around}
     scope = _scope(function)
-    for name in sorted(body | _names(node.args) | (_names(node.returns) if node.returns else set())):
+    for name in sorted(_free_names(symtable.symtable(text, function.__name__, "exec"))):
         if name in scope:
             yield name, scope[name]
         elif not hasattr(builtins, name):
-            raise NotEjectable(f"{node.name} uses {name}, which is not defined", place=place_of(function))
+            raise NotEjectable(f"{function.__name__} uses {name}, which is not defined", place=place_of(function))
 
 
-def _names(node: ast.AST) -> set[str]:
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+def _free_names(table: symtable.SymbolTable) -> set[str]:
+    """Names that a text reads and does not define: of annotations and defaults, and the global ones of functions."""
+    at_top = table.get_type() == "module"
+    own = {
+        symbol.get_name()
+        for symbol in table.get_symbols()
+        if (symbol.is_referenced() and not symbol.is_assigned() if at_top else symbol.is_global())
+    }
+    defined = {symbol.get_name() for symbol in table.get_symbols() if at_top and symbol.is_assigned()}
+    return own.union(*map(_free_names, table.get_children())) - defined
 
 
 def _scope(function: Any) -> dict[str, Any]:
-    return function.__globals__ | dict(inspect.getclosurevars(function).nonlocals)
+    return {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
 
 
 def _carry(name: str, value: Any, carried: Carried, place: Place) -> None:
@@ -171,7 +179,7 @@ def _is_package(module: str | None) -> bool:
     except ValueError:
         return False
     folders = {Path(sysconfig.get_path(kind)) for kind in ("purelib", "platlib")}
-    return bool(spec and spec.origin) and any(Path(str(spec.origin)).is_relative_to(f) for f in folders)  # type: ignore[union-attr]
+    return spec is not None and any(Path(str(spec.origin)).is_relative_to(folder) for folder in folders)
 
 
 def _home(value: Any) -> str | None:

@@ -1,8 +1,8 @@
 """The C++ of an ejected project: a source for each kind of arguments, and one that registers them.
 
-    csrc/float32.cpp    forward_float32, backward_float32
-    csrc/kernels.h      declares them
-    csrc/library.cpp    torch.ops.NAME.forward and torch.ops.NAME.backward: the first kernels that take the arguments
+csrc/float32.cpp    forward_float32, backward_float32
+csrc/kernels.h      declares them
+csrc/library.cpp    torch.ops.NAME.forward and torch.ops.NAME.backward: the first kernels that take the arguments
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ class Passage:
 def passages_of(form: Form) -> tuple[Passage, ...]:
     """Forward, and backward if there is one."""
     forward = tuple(_named(kind.derivation.forward, "forward", kind) for kind in form.kinds)
-    backward = tuple(_named(kind.derivation.backward, "backward", kind) for kind in form.kinds if kind.derivation.backward)
+    backward = tuple(
+        _named(kind.derivation.backward, "backward", kind) for kind in form.kinds if kind.derivation.backward
+    )
     passages = (Passage(f"forward{form.suffix}", forward), Passage(f"backward{form.suffix}", backward))
     return tuple(passage for passage in passages if passage.programs)
 
 
 def cpp_files(name: str, origin: str, forms: Sequence[Form]) -> Mapping[str, str]:
     """Write all sources, and the headers that they include, by path."""
-    sources = {
-        f"{kind.label}.cpp": _source(name, origin, kind) for form in forms for kind in form.kinds
-    }
+    sources = {f"{kind.label}.cpp": _source(name, origin, kind) for form in forms for kind in form.kinds}
     sources["kernels.h"] = _declarations(name, forms)
     sources["library.cpp"] = _library(name, forms)
     headers = vendored(tuple(sorted({header for text in sources.values() for header in headers_for(text)})))
@@ -113,8 +113,8 @@ def _declarations(name: str, forms: Sequence[Form]) -> str:
     ]
     lines = "\n".join(launchers)
     return (
-        f"// The kernels of {name}. Each reads tensors and sizes, and makes new tensors; it returns false, and has done\n"
-        "// nothing, where it is not written for what it is given.\n"
+        f"// The kernels of {name}. Each reads tensors and sizes, and makes new tensors; it returns false, and has\n"
+        "// done nothing, where it is not written for what it is given.\n"
         f'#pragma once\n\n#include "opwright/launch.h"\n\nnamespace {_NAMESPACE} {{\n\n{lines}\n\n'
         f"}}  // namespace {_NAMESPACE}\n"
     )
@@ -126,8 +126,8 @@ def _library(name: str, forms: Sequence[Form]) -> str:
     definitions = "\n".join(f'  library.def("{schema(passage)}");' for passage in passages)
     implementations = "\n".join(f'  library.impl("{passage.name}", {passage.name});' for passage in passages)
     return (
-        f"// What torch calls: torch.ops.{name}.forward and the like. Each leaves a call to the first kernel that takes\n"
-        "// it; where none does, the results are undefined tensors, which Python sees as None.\n"
+        f"// What torch calls: torch.ops.{name}.forward and the like. Each leaves a call to the first kernel that\n"
+        "// takes it; where none does, the results are undefined tensors, which Python sees as None.\n"
         f'#include "kernels.h"\n\n#include <torch/csrc/stable/library.h>\n\n'
         f"namespace {_NAMESPACE} {{\n\n{adapters}\n\n"
         f"STABLE_TORCH_LIBRARY({name}, library) {{\n{definitions}\n}}\n\n"

@@ -10,7 +10,9 @@ from pathlib import Path
 from opwright.errors import DirectoryTaken, ProjectNameUnusable
 
 # Names that a package would take from others: PyTorch's own namespaces, and what stands in every project.
-_TAKEN = frozenset({"torch", "numpy", "opwright", "opwright_kernels", "aten", "prim", "prims", "tests", "setup", "csrc"})
+_TAKEN = frozenset(
+    {"torch", "numpy", "opwright", "opwright_kernels", "aten", "prim", "prims", "tests", "setup", "csrc"}
+)
 
 
 def check_name(name: str, hint: str) -> None:

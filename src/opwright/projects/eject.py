@@ -88,7 +88,7 @@ def eject(
 ) -> Ejected:
     """Write a project that stands on its own: sources, an `autograd.Function`, a module, tests, a README.
 
-    It has kernels for what the operator's samples are of, in every dtype that is asked for, and the reference for the rest.
+    It has kernels for what the samples are of, in every dtype that is asked for, and the reference for the rest.
 
     Args:
         operator: An operator with samples.
@@ -119,7 +119,9 @@ def _subject(operator: Operator, dtypes: tuple[torch.dtype, ...], check: Callabl
     carried = carry(operator.reference)
     kinds, left_out = kinds_of(operator, dtypes)
     place = place_from_here(operator)
-    origin = f"Written by opwright {VERSION} from {operator.reference.__qualname__} at {Path(place.file).name}:{place.line}."
+    origin = (
+        f"Written by opwright {VERSION} from {operator.reference.__qualname__} at {Path(place.file).name}:{place.line}."
+    )
     forms = forms_of(kinds, parameters.signature)
     return Subject(name, origin, operator, parameters, carried, dtypes, kinds, forms, left_out)
 
@@ -149,7 +151,9 @@ def _files(subject: Subject) -> Mapping[str, str | bytes]:
         "pyproject.toml": filled("ejected", "pyproject.toml", name=name, dependencies=_dependencies(subject.carried)),
         ".gitignore": filled("ejected", "gitignore"),
     }
-    sources = {path: text for rung in RUNGS.values() for path, text in rung(name, subject.origin, subject.forms).items()}
+    sources = {
+        path: text for rung in RUNGS.values() for path, text in rung(name, subject.origin, subject.forms).items()
+    }
     return {"README.md": readme(subject), **build, **python, **sources, **tests}
 
 

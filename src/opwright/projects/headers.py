@@ -17,7 +17,8 @@ _POOL = "pool.h"
 _INCLUDE = re.compile(r'^#include "opwright/(\w+\.h)"\n', re.MULTILINE)
 # What a header defines: functions, types and constants, on lines that are not indented.
 _DEFINED = re.compile(
-    r"^(?:struct|class|using|enum class) (\w+)|^#define (\w+)|^(?:OPWRIGHT_INLINE|inline|constexpr|static) [^(=]*?(\w+)[({\[ ]*[(=]",
+    r"^(?:struct|class|using|enum class) (\w+)|^#define (\w+)"
+    r"|^(?:OPWRIGHT_INLINE|inline|constexpr|static) [^(=]*?(\w+)[({\[ ]*[(=]",
     re.MULTILINE,
 )
 _WORD = re.compile(r"[A-Za-z_]\w+")
@@ -47,7 +48,9 @@ def vendored(names: tuple[str, ...]) -> Mapping[str, str]:
 
 @cache
 def _headers() -> Mapping[str, str]:
-    return {path.name: path.read_text(encoding="utf-8") for path in sorted(Path(INCLUDE_DIRECTORY).glob("opwright/*.h"))}
+    return {
+        path.name: path.read_text(encoding="utf-8") for path in sorted(Path(INCLUDE_DIRECTORY).glob("opwright/*.h"))
+    }
 
 
 def _closure(name: str) -> set[str]:

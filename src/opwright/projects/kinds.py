@@ -82,7 +82,8 @@ def kinds_of(operator: Operator, dtypes: Sequence[torch.dtype]) -> tuple[tuple[K
     signature = read_signature(operator.reference)
     samples = list(_samples(operator, signature, dtypes))
     if not samples:
-        raise SamplesMissing(f"{_name(operator)} has no samples for {_list(dtypes)}", place=place_of(operator.reference))
+        asked = ", ".join(str(dtype).removeprefix("torch.") for dtype in dtypes)
+        raise SamplesMissing(f"{_name(operator)} has no samples for {asked}", place=place_of(operator.reference))
     numbers = Numbers(operator.reference)
     for sample in samples:
         numbers.prepare(sample.args)
@@ -125,9 +126,17 @@ def forms_of(kinds: Sequence[Kind], signature: Signature) -> tuple[Form, ...]:
 def describe_sample(sample: Sample) -> str:
     """The arguments of a sample in short: "float32[16, 384], float32[16, 128], -1"."""
     return ", ".join(
-        f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}" if isinstance(value, torch.Tensor) else repr(value)
+        f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
+        if isinstance(value, torch.Tensor)
+        else repr(value)
         for value in sample.args
     )
+
+
+def _describe(value: Any) -> str:
+    if not isinstance(value, torch.Tensor):
+        return repr(value)
+    return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
 
 
 def serves(kind: Kind, sample: Sample) -> bool:
@@ -177,9 +186,7 @@ def _samples(operator: Operator, signature: Signature, dtypes: Sequence[torch.dt
 
 
 def _derive(operator: Operator, sample: Sample, numbers: Numbers) -> Derivation:
-    tracked = [
-        value.detach().requires_grad_() if _differentiable(value) else value for value in sample.args
-    ]
+    tracked = [value.detach().requires_grad_() if _differentiable(value) else value for value in sample.args]
     arguments, _ = numbers.prepare(tracked)
     try:
         derivation = operator._derive(arguments, recording=True)
@@ -259,7 +266,3 @@ def _differentiable(value: Any) -> bool:
 
 def _name(operator: Operator) -> str:
     return operator.reference.__name__
-
-
-def _list(dtypes: Sequence[torch.dtype]) -> str:
-    return ", ".join(str(dtype).removeprefix("torch.") for dtype in dtypes)

@@ -127,7 +127,7 @@ def _reset(parts: ModuleParts) -> Iterator[str]:
     yield "def reset_parameters(self) -> None:"
     matrices = [each for each, shape in parts.shapes.items() if len(shape) > 1]
     if matrices:
-        yield f'{_INDENT}"""Draw as `torch.nn.Linear` does: uniform up to one over the root of how many inputs there are."""'
+        yield f'{_INDENT}"""Draw as `torch.nn.Linear` does: uniform up to 1 over the root of the number of inputs."""'
         yield f"{_INDENT}bound = 1 / math.sqrt(self.{matrices[0]}[0].numel())"
         yield f"{_INDENT}for parameter in self.parameters():"
         yield f"{_INDENT * 2}torch.nn.init.uniform_(parameter, -bound, bound)"

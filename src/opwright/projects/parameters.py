@@ -12,7 +12,9 @@ from opwright.errors import NotEjectable
 from opwright.tracing.signature import Kind, Parameter, Signature, place_of, read_signature
 
 _TYPES = {"Tensor": "torch.Tensor", "ScalarType": "torch.dtype"}
-_WANTED = frozenset({"torch", "reference", "Declined", "ctx", "inputs", "outputs", "info", "in_dims", "kernels", "self"})
+_WANTED = frozenset(
+    {"torch", "reference", "Declined", "ctx", "inputs", "outputs", "info", "in_dims", "kernels", "self"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +43,7 @@ class Parameters:
 
     def call(self, function: str, constants: Mapping[str, Any], written: Mapping[str, str]) -> str:
         """A call of the reference: some arguments are constants, some written in another way, the rest are names."""
-        texts = [
-            spelled(constants[name]) if name in constants else written.get(name, name) for name in self.names
-        ]
+        texts = [spelled(constants[name]) if name in constants else written.get(name, name) for name in self.names]
         pairs = zip(self.names, texts, strict=True)
         return f"{function}({', '.join(f'{n}={t}' if n in self.by_keyword else t for n, t in pairs)})"
 

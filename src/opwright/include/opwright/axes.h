@@ -8,7 +8,7 @@ namespace detail {
 
 template <int axes, int count>
 struct OuterAxes {
-  Size extents[axes];
+  Size extents[axes] = {};
   Size strides[axes][count];  // in bytes
   char* begin[count];
   int depth = 0;  // axes left after merging those that are contiguous in every operand
@@ -37,7 +37,7 @@ struct OuterAxes {
   template <class Visit>
   void run(Size from, Size to, Visit&& visit) const {
     if (from >= to) return;  // there may be an axis of no extent
-    Size index[axes];
+    Size index[axes] = {};
     char* first[count];
     for (int k = 0; k < count; ++k) first[k] = begin[k];
     Size rest = from;

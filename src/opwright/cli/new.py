@@ -1,0 +1,28 @@
+"""opwright new: begin a project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from opwright.cli.arguments import AsJson
+from opwright.cli.terminal import write_json, write_text
+from opwright.projects import new_project
+
+_SHOWN = "{directory}: {count} files. Next:\n  cd {directory}\n  pip install -e '.[test]'\n  make test"
+
+
+def new_command(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the package and its operator.")],
+    to: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to write it; by default NAME.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over files of a directory that is not empty.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Begin a project: an operator with samples, tests and a README."""
+    directory, files = new_project(name, to, force=force)
+    if as_json:
+        write_json({"name": name, "directory": str(directory), "files": list(files)})
+        return
+    write_text(_SHOWN.format(directory=directory, count=len(files)))
