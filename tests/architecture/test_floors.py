@@ -80,8 +80,8 @@ REFUSED = (
     Planted(
         "listed late import at the top",
         floors.no_upward_import,
-        {"operator.py": "from opwright.checking import check", "checking/__init__.py": "check = 1"},
-        ("opwright.operator:1 imports opwright.checking",),
+        {"conveniences.py": "from opwright.checking import check", "checking/__init__.py": "check = 1"},
+        ("opwright.conveniences:1 imports opwright.checking",),
     ),
     Planted(
         "unlisted late import",
@@ -156,7 +156,7 @@ ALLOWED = (
     Planted(
         "listed late import",
         floors.no_upward_import,
-        {"operator.py": "def check():\n    from opwright.checking import verdict", "checking/verdict.py": ""},
+        {"conveniences.py": "def check():\n    from opwright.checking import verdict", "checking/verdict.py": ""},
     ),
     Planted("the roof", floors.no_upward_import, {"__init__.py": "from opwright.operator import operator"}),
     Planted("torch on the roof", floors.torch_free_floors, {"__init__.py": "import torch", "ir/a.py": ""}),

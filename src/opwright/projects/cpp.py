@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from opwright.codegen.cpp_program import emit_launcher, launcher_signature
 from opwright.codegen.formula import step_formulas
 from opwright.explain.format_cpp import format_cpp
-from opwright.explain.validity import LEAST_SIZE, Validity, validity
-from opwright.ir.integer import Condition, evaluate, integer, symbol, symbols_of
+from opwright.explain.validity import LEAST_SIZE, validity
+from opwright.ir.integer import Condition, integer, symbol, symbols_of
 from opwright.ir.program import Kernel, Program
 from opwright.projects.headers import headers_for, vendored
 from opwright.projects.kinds import Form, Kind, describe_sample
@@ -64,18 +64,12 @@ def _named(program: Program, way: str, kind: Kind) -> Program:
 
 
 def _simplified(guards: Sequence[Condition]) -> tuple[Condition, ...]:
-    """The guards in fewer conditions; what these rest on, that sizes are at least two, comes first."""
+    """The guards in fewer conditions; what these rest on, that the sizes in them are at least two, comes first."""
     solved = validity(guards)
-    guarded = sorted({name for guard in guards for side in (guard.left, guard.right) for name in symbols_of(side)})
-    least = [Condition(">=", symbol(name), integer(LEAST_SIZE)) for name in guarded if not _follows(name, solved)]
+    guarded = {name for guard in guards for side in (guard.left, guard.right) for name in symbols_of(side)}
+    least = [Condition(">=", symbol(name), integer(LEAST_SIZE)) for name in sorted(guarded - solved.equal.keys())]
     equal = [Condition("==", symbol(name), value) for name, value in solved.equal.items()]
     return (*least, *equal, *solved.conditions)
-
-
-def _follows(name: str, solved: Validity) -> bool:
-    """Whether a size is at least two because those are that determine it, and with which it grows."""
-    value = solved.equal.get(name)
-    return value is not None and evaluate(value, dict.fromkeys(symbols_of(value), LEAST_SIZE)) >= LEAST_SIZE
 
 
 def _source(name: str, origin: str, kind: Kind) -> str:

@@ -20,8 +20,9 @@ from opwright.projects.directory import check_directory, check_name, write_files
 from opwright.projects.functions import function_module
 from opwright.projects.kinds import Form, Kind, LeftOut, forms_of, kinds_of, refuse_mutation, serves
 from opwright.projects.modules import module_module, module_parts
-from opwright.projects.parameters import Parameters, class_stem, parameters_of
+from opwright.projects.parameters import class_stem, parameters_of
 from opwright.projects.readme import readme
+from opwright.projects.subject import Subject
 from opwright.projects.templates import filled
 from opwright.toolchain.compiler import ROUNDING_FLAGS
 from opwright.version import VERSION
@@ -49,33 +50,6 @@ class Ejected:
     directory: Path
     files: tuple[str, ...]
     kinds: tuple[Kind, ...]
-    left_out: tuple[LeftOut, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """An operator, as the files of its project are written from it.
-
-    Attributes:
-        name: Of the package.
-        origin: Where it comes from, in a sentence.
-        operator: The operator.
-        parameters: What it takes.
-        carried: The reference, with all that it uses.
-        dtypes: Those that samples were made of.
-        kinds: What there are kernels for.
-        forms: The same, grouped.
-        left_out: Samples without kernels.
-    """
-
-    name: str
-    origin: str
-    operator: Operator
-    parameters: Parameters
-    carried: Carried
-    dtypes: tuple[torch.dtype, ...]
-    kinds: tuple[Kind, ...]
-    forms: tuple[Form, ...]
     left_out: tuple[LeftOut, ...]
 
 

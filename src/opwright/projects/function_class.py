@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from opwright.codegen.python_names import RESERVED
-from opwright.projects.kinds import Form
-from opwright.projects.parameters import Parameters, class_stem, spelled
+from opwright.projects.kinds import Form, describe_sample
+from opwright.projects.parameters import Parameters, class_stem
 from opwright.projects.wrapped import wrapped
 from opwright.tracing.number_guards import NumberGuard
 
@@ -47,16 +47,13 @@ class FunctionClass:
         if plan.gradients:
             methods += [self._backward(), self._jvp()]
         methods += [self._vmap()]
+        words = f"{self.name}, for arguments such as {describe_sample(self.form.kinds[0].sample)}."
         head = [
             f"class {class_name(self.name, self.form)}(torch.autograd.Function):",
-            f'{_INDENT}"""{self._words()}"""',
+            f'{_INDENT}"""{words}"""',
         ]
         body = ("\n".join(wrapped(f"{_INDENT}{each}") for each in ("@staticmethod", *method)) for method in methods)
         return "\n".join(head) + "\n\n" + "\n\n".join(body)
-
-    def _words(self) -> str:
-        given = ", ".join(f"{key}={spelled(value)}" for key, value in self.form.constants.items())
-        return f"{self.name} where {given}." if given else f"{self.name}, forward and backward."
 
     # -- names -----------------------------------------------------------------------------------------------------
 
@@ -141,7 +138,7 @@ class FunctionClass:
         if keeps_more(self.form):
             arriving = ", ".join(self.outputs[position] for position in plan.tangents)
             body += ["ctx.set_materialize_grads(False)"]
-            body += [f'ctx.made = [torch.empty_like(each, device="meta") for each in ({arriving},)]']
+            body += [f"ctx.made = [(each.shape, each.dtype) for each in ({arriving},)]"]
         if plan.gradients:
             body += [f"ctx.save_for_backward({', '.join(saved)})"]
             body += [f"ctx.save_for_forward({', '.join(n for n in self.inputs if n not in self.numbers)})"]
@@ -182,14 +179,22 @@ class FunctionClass:
         primals, tangents = _tuple(self.differentiable), _tuple([f"{name}_tangent" for name in self.differentiable])
         body = [
             f"{_unpacked(tensors)} = ctx.saved_tensors",
-            *(f"{name} = ctx.{name}" for name in self.numbers),
-            f"_, tangents = torch.func.jvp({self._composed(numbers_known=True)}, {primals}, {tangents})",
+            *self._filled_tangents(),
+            f"_, tangents = torch.func.jvp({self._composed()}, {primals}, {tangents})",
         ]
         found = iter(["tangents"] if len(plan.tangents) == 1 else [f"tangents[{k}]" for k in range(len(plan.tangents))])
         each = [next(found) if position in plan.tangents else "None" for position in range(len(self.made))]
         whole = len(plan.tangents) == len(self.made)
         body += ["return tangents" if whole else f"return {', '.join(each)}"]
         return [f"def jvp(ctx, {', '.join(f'{name}_tangent' for name in self.inputs)}):", *_indented(body)]
+
+    def _filled_tangents(self) -> list[str]:
+        """Zeros for tangents that are not given, where torch was told to make none."""
+        if not keeps_more(self.form):
+            return []
+        tangents = [f"{name}_tangent" for name in self.differentiable]
+        likes = f"[(each.shape, each.dtype) for each in {_tuple(self.differentiable)}]"
+        return [f"{_unpacked(tangents)} = filled({_tuple(tangents)}, {likes})"]
 
     def _vmap(self) -> list[str]:
         names = self.inputs
@@ -208,11 +213,11 @@ class FunctionClass:
     def _picked(self) -> tuple[int, ...]:
         return self.form.derivation.plan.tangents
 
-    def _composed(self, *, numbers_known: bool = False) -> str:
+    def _composed(self) -> str:
         """The reference as a function of what gradients flow to, giving what they come from."""
         if len(self._picked()) == len(self.outputs) and self.differentiable == self.inputs:
             return self._whole
-        numbers = {} if numbers_known else {name: f"ctx.{name}" for name in self.numbers}
+        numbers = {name: f"ctx.{name}" for name in self.numbers}
         call = f"{self._whole}({', '.join(numbers.get(name, name) for name in self.inputs)})"
         head = f"lambda {', '.join(self.differentiable)}: "
         if len(self._picked()) == len(self.outputs):

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from opwright.codegen.formula import emit_formulas
 from opwright.explain.validity import validity
 from opwright.projects.kinds import Form, Kind, describe_sample
 from opwright.projects.parameters import class_stem
+from opwright.projects.subject import Subject
 from opwright.projects.templates import prose
-
-if TYPE_CHECKING:
-    from opwright.projects.eject import Subject
 
 
 def readme(subject: Subject) -> str:

@@ -9,8 +9,8 @@ namespace detail {
 template <int axes, int count>
 struct OuterAxes {
   Size extents[axes] = {};
-  Size strides[axes][count];  // in bytes
-  char* begin[count];
+  Size strides[axes][count] = {};  // in bytes
+  char* begin[count] = {};
   int depth = 0;  // axes left after merging those that are contiguous in every operand
 
   template <int all>

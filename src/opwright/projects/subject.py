@@ -1,0 +1,42 @@
+"""What the files of an ejected project are written from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+from opwright.projects.carried import Carried
+from opwright.projects.kinds import Form, Kind, LeftOut
+from opwright.projects.parameters import Parameters
+
+if TYPE_CHECKING:
+    from opwright.operator import Operator
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """An operator, as the files of its project are written from it.
+
+    Attributes:
+        name: Of the package.
+        origin: Where it comes from, in a sentence.
+        operator: The operator.
+        parameters: What it takes.
+        carried: The reference, with all that it uses.
+        dtypes: Those that samples were made of.
+        kinds: What there are kernels for.
+        forms: The same, grouped.
+        left_out: Samples without kernels.
+    """
+
+    name: str
+    origin: str
+    operator: Operator
+    parameters: Parameters
+    carried: Carried
+    dtypes: tuple[torch.dtype, ...]
+    kinds: tuple[Kind, ...]
+    forms: tuple[Form, ...]
+    left_out: tuple[LeftOut, ...]
