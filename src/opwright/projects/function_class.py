@@ -44,8 +44,7 @@ class FunctionClass:
         """The class."""
         plan = self.form.derivation.plan
         methods = [self._forward(), self._setup()]
-        if plan.gradients:
-            methods += [self._backward(), self._jvp()]
+        methods += [self._backward(), self._jvp()] if plan.gradients else [self._no_tangents()]
         methods += [self._vmap()]
         words = f"{self.name}, for arguments such as {describe_sample(self.form.kinds[0].sample)}."
         head = [
@@ -187,6 +186,10 @@ class FunctionClass:
         whole = len(plan.tangents) == len(self.made)
         body += ["return tangents" if whole else f"return {', '.join(each)}"]
         return [f"def jvp(ctx, {', '.join(f'{name}_tangent' for name in self.inputs)}):", *_indented(body)]
+
+    def _no_tangents(self) -> list[str]:
+        none = "None" if len(self.made) == 1 else f"({', '.join(['None'] * len(self.made))})"
+        return ["def jvp(ctx, *tangents):", f"{_INDENT}return {none}"]
 
     def _filled_tangents(self) -> list[str]:
         """Zeros for tangents that are not given, where torch was told to make none."""
