@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
@@ -17,6 +16,7 @@ from opwright.codegen.cpp_access import times
 from opwright.codegen.cpp_expression import CPP_TYPES, TORCH_TYPES
 from opwright.codegen.cpp_kernel import emit_functions, emit_launch
 from opwright.codegen.cpp_size import spell_condition, spell_size
+from opwright.codegen.cpp_used import used
 from opwright.errors import NoKernel
 from opwright.ir.call_traits import TAKES_ANY_STRIDES
 from opwright.ir.dtype import DType
@@ -43,8 +43,6 @@ from opwright.passes.reciprocals import reciprocals
 
 NAMESPACE = "opwright_kernels"
 _LINE = 118
-_DECLARATION = re.compile(r"const (?:Size|Tensor&) (\w+) = ")
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,31 +68,15 @@ def emit_program(program: Program, formulas: Callable[[Kernel], Sequence[str]] =
     Raises:
         NoKernel: If a kernel reads or writes at places that are not affine in its axes.
     """
-    parts = ['#include "opwright/kernel.h"\n\nnamespace opwright::emitted {', *_definitions(program, formulas)]
+    plain, *cases = (_Emitter(reciprocals(part), formulas) for part in programs_of(program))
+    parts = ['#include "opwright/kernel.h"\n\nnamespace opwright::emitted {']
+    for emitter in cases:
+        parts += emitter.definitions(emitter.unchecked())
+    choices = [line for case, emitter in zip(program.cases, cases, strict=True) for line in _choice(case, emitter)]
+    parts += plain.definitions([*plain.checked(), *choices])
     body = "\n\n".join(parts) + "\n"
     name = f"{program.name}_{hashlib.sha256(body.encode()).hexdigest()[:12]}"
-    return CppSource(name, f"{body}\n{_Emitter(program, formulas).registration(name)}")
-
-
-def emit_launcher(program: Program, formulas: Callable[[Kernel], Sequence[str]] = lambda _: ()) -> str:
-    """Write a Program as functions of C++, of which other sources see the launcher, that has the Program's name.
-
-    Args, raises: As `emit_program`.
-    """
-    return "\n\n".join(_definitions(program, formulas, visible=True))
-
-
-def launcher_signature(name: str) -> str:
-    """How a launcher is declared: it takes tensors and sizes, and makes results unless it declines."""
-    return f"bool {name}(const Tensor* given, const Size* sizes, Tensor* made)"
-
-
-def _definitions(program: Program, formulas: Callable[[Kernel], Sequence[str]], *, visible: bool = False) -> list[str]:
-    """The row functions and launchers, those of cases first."""
-    plain, *cases = (_Emitter(reciprocals(part), formulas) for part in programs_of(program))
-    parts = [text for emitter in cases for text in emitter.definitions(emitter.unchecked())]
-    choices = [line for case, emitter in zip(program.cases, cases, strict=True) for line in _choice(case, emitter)]
-    return [*parts, *plain.definitions([*plain.checked(), *choices], visible=visible)]
+    return CppSource(name, f"{body}\n{plain.registration(name)}")
 
 
 def _choice(case: Case, emitter: _Emitter) -> Iterable[str]:
@@ -111,8 +93,8 @@ class _Emitter:
         self.ranges = {step.target.name for step in program.steps if isinstance(step, Range)}
         self.call_results = {t.name for step in program.steps if isinstance(step, Call) for t in step.targets}
 
-    def definitions(self, beginning: Iterable[str], *, visible: bool = False) -> Sequence[str]:
-        """The row functions, and the launcher; `visible` if other sources call it."""
+    def definitions(self, beginning: Iterable[str]) -> Sequence[str]:
+        """The row functions, and the launcher."""
         kernels = [step for step in self.program.steps if isinstance(step, Kernel)]
         names = {
             id(kernel): f"{self.program.name}_row" if len(kernels) == 1 else f"{self.program.name}_{kernel.name}_row"
@@ -121,8 +103,7 @@ class _Emitter:
         functions = [
             emit_functions(kernel, names[id(kernel)], self.formulas(kernel), self.ranges) for kernel in kernels
         ]
-        launcher = self._launcher(names, beginning)
-        return [*functions, launcher if visible else f"static {launcher}"]
+        return [*functions, self._launcher(names, beginning)]
 
     def _launcher(self, names: Mapping[int, str], beginning: Iterable[str]) -> str:
         lines = [*beginning]
@@ -145,8 +126,8 @@ class _Emitter:
             moved = f"static_cast<Tensor&&>({name})"
             lines.append(f"made[{position}] = {f'row_major({moved})' if name in self.call_results else moved};")
         lines.append("return true;")
-        head = f"{launcher_signature(self.program.name)} {{"
-        return "\n".join([head, *(f"  {line}" for line in _used(lines)), "}"])
+        head = f"static bool {self.program.name}(const Tensor* given, const Size* sizes, Tensor* made) {{"
+        return "\n".join([head, *(f"  {line}" for line in used(lines)), "}"])
 
     def checked(self) -> Iterable[str]:
         """The beginning of a launcher: the inputs and sizes, or false if the Program was not written for them."""
@@ -197,18 +178,6 @@ class _Emitter:
                 "",
             ]
         )
-
-
-def _used(lines: Sequence[str]) -> list[str]:
-    """Leave out the inputs and sizes that nothing below their declaration reads."""
-    kept: list[str] = []
-    read: set[str] = set()
-    for line in reversed(lines):
-        declared = _DECLARATION.match(line)
-        if declared is None or declared[1] in read:
-            kept.append(line)
-            read.update(_WORD.findall(line))
-    return kept[::-1]
 
 
 def _guards(guards: Sequence[Condition]) -> Iterable[str]:

@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from opwright.codegen.cpp_program import emit_launcher, launcher_signature
+from opwright.codegen.cpp_launcher import emit_launcher, launcher_signature
 from opwright.codegen.formula import step_formulas
 from opwright.explain.format_cpp import format_cpp
 from opwright.explain.validity import LEAST_SIZE, validity
