@@ -16,7 +16,12 @@ from tests.quick_compiler import quick_compiler
 SOURCES = Path(__file__).parents[2] / "src"
 
 
-def test_a_new_project_passes_its_tests(tmp_path):
+@pytest.mark.parametrize(
+    ("chosen", "passed"),
+    [(("-k", "serve or formula"), "2 passed"), pytest.param((), "3 passed", marks=pytest.mark.nightly)],
+    ids=["quick", "all"],
+)
+def test_a_new_project_passes_its_tests(chosen, passed, tmp_path):
     directory, files = new_project("gated_unit", tmp_path / "project")
     assert "gated_unit/operators.py" in files
     assert all((directory / file).is_file() for file in files)
@@ -26,11 +31,11 @@ def test_a_new_project_passes_its_tests(tmp_path):
         "OPWRIGHT_TAPE": "off",
     }
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-W", "ignore", "-p", "no:cacheprovider"],
+        [sys.executable, "-m", "pytest", "-q", "-W", "ignore", "-p", "no:cacheprovider", *chosen],
         cwd=directory, env=environment, capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "3 passed" in done.stdout
+    assert passed in done.stdout
 
 
 @pytest.mark.parametrize(

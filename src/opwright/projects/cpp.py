@@ -78,10 +78,14 @@ def _source(name: str, origin: str, kind: Kind) -> str:
     includes = "\n".join(f'#include "opwright/{header}"' for header in headers_for(body) if header != "launch.h")
     ways = " and ".join(way for way, _ in _ways(kind))
     return (
-        f"// {name}, {ways}, for arguments such as {describe_sample(kind.sample)}.\n// {origin}\n"
+        f"{_remark(f'{name}, {ways}, for arguments such as {describe_sample(kind.sample)}.')}\n{_remark(origin)}\n"
         f'#include "kernels.h"\n\n{includes}\n\n'
         f"namespace {_NAMESPACE} {{\n\n{body}\n\n}}  // namespace {_NAMESPACE}\n"
     )
+
+
+def _remark(text: str) -> str:
+    return "\n".join(textwrap.wrap(text, 118, initial_indent="// ", subsequent_indent="//   "))
 
 
 def _ways(kind: Kind) -> Iterator[tuple[str, Program]]:

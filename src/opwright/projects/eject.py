@@ -138,7 +138,7 @@ RUNGS: Mapping[str, Callable[[str, str, Sequence[Form]], Mapping[str, str]]] = {
 def _package(subject: Subject) -> str:
     name, stem = subject.name, class_stem(subject.name)
     return (
-        f'"""{name}: a PyTorch operator with kernels of its own. {subject.origin}"""\n\n'
+        f'"""{name}: a PyTorch operator with kernels of its own.\n\n{subject.origin}\n"""\n\n'
         f"from {name}.function import {name}\nfrom {name}.module import {stem}\n\n"
         f'__all__ = ["{stem}", "{name}"]\n'
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from opwright.codegen.python_names import RESERVED
-from opwright.projects.kinds import Form, describe_sample
+from opwright.projects.kinds import Form
 from opwright.projects.parameters import Parameters, class_stem
 from opwright.projects.wrapped import wrapped
 from opwright.tracing.number_guards import NumberGuard
@@ -46,7 +46,7 @@ class FunctionClass:
         methods = [self._forward(), self._setup()]
         methods += [self._backward(), self._jvp()] if plan.gradients else [self._no_tangents()]
         methods += [self._vmap()]
-        words = f"{self.name}, for arguments such as {describe_sample(self.form.kinds[0].sample)}."
+        words = f"{self.name} by the kernels of {', '.join(f'{kind.label}.cpp' for kind in self.form.kinds)}."
         head = [
             f"class {class_name(self.name, self.form)}(torch.autograd.Function):",
             f'{_INDENT}"""{words}"""',
@@ -135,9 +135,9 @@ class FunctionClass:
         body += [f"{outputs} = outputs"] if fixed or plan.saved.outputs else []
         body += [f"ctx.mark_non_differentiable({', '.join(fixed)})"] if fixed else []
         if keeps_more(self.form):
-            arriving = ", ".join(self.outputs[position] for position in plan.tangents)
+            arriving = _tuple([self.outputs[position] for position in plan.tangents])
             body += ["ctx.set_materialize_grads(False)"]
-            body += [f"ctx.made = [(each.shape, each.dtype) for each in ({arriving},)]"]
+            body += [f"ctx.made = [(each.shape, each.dtype) for each in {arriving}]"]
         if plan.gradients:
             body += [f"ctx.save_for_backward({', '.join(saved)})"]
             body += [f"ctx.save_for_forward({', '.join(n for n in self.inputs if n not in self.numbers)})"]
@@ -174,30 +174,37 @@ class FunctionClass:
 
     def _jvp(self) -> list[str]:
         plan = self.form.derivation.plan
-        tensors = [name for name in self.inputs if name not in self.numbers]
-        primals, tangents = _tuple(self.differentiable), _tuple([f"{name}_tangent" for name in self.differentiable])
-        body = [
-            f"{_unpacked(tensors)} = ctx.saved_tensors",
-            *self._filled_tangents(),
-            f"_, tangents = torch.func.jvp({self._composed()}, {primals}, {tangents})",
-        ]
+        body = self._tangents_of_all() if self.differentiable == self.inputs else self._tangents_of_some()
         found = iter(["tangents"] if len(plan.tangents) == 1 else [f"tangents[{k}]" for k in range(len(plan.tangents))])
         each = [next(found) if position in plan.tangents else "None" for position in range(len(self.made))]
         whole = len(plan.tangents) == len(self.made)
-        body += ["return tangents" if whole else f"return {', '.join(each)}"]
-        return [f"def jvp(ctx, {', '.join(f'{name}_tangent' for name in self.inputs)}):", *_indented(body)]
+        returned = "return tangents" if whole else f"return {', '.join(each)}"
+        parameters = "*tangents" if self.differentiable == self.inputs else ", ".join(map(_tangent, self.inputs))
+        return [f"def jvp(ctx, {parameters}):", *_indented([*body, returned])]
+
+    def _tangents_of_all(self) -> list[str]:
+        """Where everything that comes in has a tangent."""
+        fill = "tangents = filled(tangents, [(each.shape, each.dtype) for each in inputs])"
+        return [
+            "inputs = ctx.saved_tensors",
+            *([fill] if keeps_more(self.form) else []),
+            f"_, tangents = torch.func.jvp({self._composed()}, inputs, tangents)",
+        ]
+
+    def _tangents_of_some(self) -> list[str]:
+        tensors = [name for name in self.inputs if name not in self.numbers]
+        primals, tangents = _tuple(self.differentiable), [*map(_tangent, self.differentiable)]
+        likes = f"[(each.shape, each.dtype) for each in {primals}]"
+        fill = f"{_unpacked(tangents)} = filled({_tuple(tangents)}, {likes})"
+        return [
+            f"{_unpacked(tensors)} = ctx.saved_tensors",
+            *([fill] if keeps_more(self.form) else []),
+            f"_, tangents = torch.func.jvp({self._composed()}, {primals}, {_tuple(tangents)})",
+        ]
 
     def _no_tangents(self) -> list[str]:
         none = "None" if len(self.made) == 1 else f"({', '.join(['None'] * len(self.made))})"
         return ["def jvp(ctx, *tangents):", f"{_INDENT}return {none}"]
-
-    def _filled_tangents(self) -> list[str]:
-        """Zeros for tangents that are not given, where torch was told to make none."""
-        if not keeps_more(self.form):
-            return []
-        tangents = [f"{name}_tangent" for name in self.differentiable]
-        likes = f"[(each.shape, each.dtype) for each in {_tuple(self.differentiable)}]"
-        return [f"{_unpacked(tangents)} = filled({_tuple(tangents)}, {likes})"]
 
     def _vmap(self) -> list[str]:
         names = self.inputs
@@ -270,6 +277,10 @@ def _tuple(names: Sequence[str]) -> str:
 def _unpacked(names: Sequence[str]) -> str:
     """The left side of an assignment from a tuple."""
     return f"({names[0]},)" if len(names) == 1 else ", ".join(names)
+
+
+def _tangent(name: str) -> str:
+    return f"{name}_tangent"
 
 
 def _cotangents(names: Sequence[str], *, bare: bool) -> str:

@@ -24,12 +24,12 @@ from {name}.reference import {name} as reference
 
 class Declined(Exception):
     """No kernel is written for these arguments."""'''
-_FILLED = '''def filled(gradients, outputs):
-    """Zeros, in one element of memory, for the outputs that no gradient came in for."""
-    return [
-        torch.zeros((), dtype=dtype).expand(shape) if gradient is None else gradient
-        for gradient, (shape, dtype) in zip(gradients, outputs)
-    ]'''
+_FILLED = '''def filled(derivatives, likes):
+    """Zeros, in one element of memory, for the derivatives that are None; `likes` are shapes and dtypes."""
+    return tuple(
+        torch.zeros((), dtype=dtype).expand(shape) if derivative is None else derivative
+        for derivative, (shape, dtype) in zip(derivatives, likes)
+    )'''
 _NUMBER = '''def number(value: float) -> torch.Tensor:
     """A number as kernels take it."""
     return torch.scalar_tensor(value, dtype=torch.float64)'''

@@ -21,17 +21,19 @@ class ModuleParts:
         learned: Tensors that are parameters of the module.
         given: Tensors that its forward takes.
         shapes: The shape of each learned tensor, where the samples say it in letters; else empty.
+        order: The letters in the order of the samples.
     """
 
     learned: tuple[str, ...]
     given: tuple[str, ...]
     shapes: dict[str, tuple[Dimension, ...]]
+    order: tuple[str, ...]
 
     @property
     def letters(self) -> tuple[str, ...]:
         """Sizes that the module is made for."""
-        every = [letter for shape in self.shapes.values() for dimension in shape for letter in dimension.letters()]
-        return tuple(dict.fromkeys(every))
+        own = {letter for shape in self.shapes.values() for letter in _letters(shape)}
+        return tuple(letter for letter in self.order if letter in own)
 
 
 def module_parts(parameters: Parameters, samples: SampleFactory | None) -> ModuleParts:
@@ -42,9 +44,11 @@ def module_parts(parameters: Parameters, samples: SampleFactory | None) -> Modul
     if isinstance(samples, Shapes):
         known = dict(zip(parameters.names, samples.tensors, strict=False))
         shapes = {name: known[name] for name in learned if name in known}
-    parts = ModuleParts(learned, given, shapes)
+    tensors = samples.tensors if isinstance(samples, Shapes) else ()
+    order = tuple(dict.fromkeys(letter for shape in tensors for size in shape for letter in size.letters()))
+    parts = ModuleParts(learned, given, shapes, order)
     spoken = len(shapes) == len(learned) and not set(parts.letters) & {*parameters.names, "device", "dtype", "torch"}
-    return parts if spoken else ModuleParts(learned, given, {})
+    return parts if spoken else ModuleParts(learned, given, {}, ())
 
 
 def module_module(name: str, parameters: Parameters, parts: ModuleParts) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from opwright.codegen.formula import emit_formulas
@@ -27,7 +27,7 @@ def readme(subject: Subject) -> str:
         "kept": _kept(subject.forms[0]),
         "files": list(_files(subject)),
         "kinds": [_kind(kind) for kind in subject.kinds],
-        "valid": any(_sizes(kind) for kind in subject.kinds),
+        "sizes": _by_sizes(subject.kinds),
         "constants": ", ".join(sorted({name for form in subject.forms for name in form.constants})),
         "left": subject.left_out,
         "opwright": _plug(subject),
@@ -48,7 +48,15 @@ def _files(subject: Subject) -> Iterator[tuple[str, str]]:
 
 
 def _kind(kind: Kind) -> dict[str, str]:
-    return {"label": kind.label, "arguments": describe_sample(kind.sample), "sizes": _sizes(kind)}
+    return {"label": kind.label, "arguments": describe_sample(kind.sample)}
+
+
+def _by_sizes(kinds: Sequence[Kind]) -> list[tuple[str, str]]:
+    """What kernels ask of sizes, with the labels of those that ask the same."""
+    found: dict[str, list[str]] = {}
+    for kind in kinds:
+        found.setdefault(_sizes(kind), []).append(f"`{kind.label}`")
+    return [(", ".join(labels), sizes) for sizes, labels in found.items() if sizes]
 
 
 def _sizes(kind: Kind) -> str:
