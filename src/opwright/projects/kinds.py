@@ -243,8 +243,10 @@ def _constants(kind: Kind, signature: Signature) -> dict[str, Any]:
 def _structure(kind: Kind) -> Any:
     """What the Python side does with a kind's kernels."""
     plan = kind.derivation.plan
+    saved = plan.saved
     return (
-        (plan.outputs, plan.tensors, plan.numbers, plan.number_guards, plan.tangents, plan.gradients, plan.saved),
+        (plan.outputs, plan.tensors, plan.numbers, plan.number_guards, plan.tangents, plan.gradients),
+        (saved.arguments, saved.outputs, saved.intermediates, saved.sizes, saved.contributing),
         (plan.needs_row_major, plan.backward is None),
     )
 
