@@ -89,5 +89,5 @@ def test_what_is_registered_otherwise_is_refused(stable: opwright.Operator) -> N
     assert torch.equal(stable(torch.ones(2, 2)), torch.ones(2, 2))
     operator = opwright.Operator(copied, name="tests::again")
     operator.implement("cpp", source=STABLE + "// edited\n", forward="tests_stable::same")
-    with pytest.raises(ImplementationRefused, match="tests_stable::same is registered already, by another source"):
+    with pytest.raises(ImplementationRefused, match="tests_stable::half is registered already, by another source"):
         operator(torch.randn(4, 3))

@@ -162,4 +162,5 @@ class TorchLibrary:
 
 def _defined(text: str) -> list[str]:
     """The operators that a source registers, as far as its text tells."""
-    return [f"{space}::{name}" for space in set(_NAMESPACE.findall(text)) for name in set(_DEFINES.findall(text))]
+    spaces, names = (dict.fromkeys(pattern.findall(text)) for pattern in (_NAMESPACE, _DEFINES))
+    return [f"{space}::{name}" for space in spaces for name in names]

@@ -182,15 +182,15 @@ class TorchPasses:
     def _checked(
         self, function: TorchFunction, found: Mapping[str, torch.Tensor | None], recorded: Recorded
     ) -> Mapping[int, torch.Tensor | None]:
-        """The gradients by position; each has the sizes of its argument."""
-        gradients = {}
+        """The gradients by position, each of the sizes of its argument; an undefined one is left to be derived."""
+        gradients: dict[int, torch.Tensor | None] = {}
         for name, gradient in found.items():
             position = self._names.arguments.index(name)
             of = recorded.args[position]
-            if gradient is not None and isinstance(of, torch.Tensor):
-                check_made(
-                    f"{function.name}, for '{name}',", function.place, (gradient,), ((tuple(of.shape), of.dtype),)
-                )
+            if gradient is None or not isinstance(of, torch.Tensor):
+                continue
+            what = f"{function.name}, for '{name}',"
+            check_made(what, function.place, (gradient,), ((tuple(of.shape), of.dtype),))
             gradients[position] = gradient
         return gradients
 
