@@ -1,4 +1,4 @@
-"""What a GPU must do rightly before its figures mean anything: streams, graphs, odd sizes, and kernels themselves."""
+"""What a GPU must do rightly before its figures mean anything: streams, graphs, odd sizes, the kernels themselves."""
 
 from __future__ import annotations
 

@@ -97,6 +97,10 @@ class ExtensionUnloadable(OpwrightError):
     """A library that was built of a user's own sources cannot be loaded."""
 
 
+class SanitizerMissing(OpwrightError):
+    """NVIDIA's compute-sanitizer is asked for, and is not on this machine."""
+
+
 class ArchitecturesUnreadable(OpwrightError):
     """The list of GPUs to compile for cannot be read."""
 

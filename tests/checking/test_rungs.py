@@ -1,5 +1,7 @@
 """An operator's rungs are judged one by one, and none passes by another's merit."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -89,3 +91,16 @@ def test_opcheck_judges_the_whole_once(library, name, status):
     overload = getattr(library, name).default
     verdict = check(FakeOperator(scale, SAMPLES, {"cpp": written}, overload=overload))
     assert [(row.rung, row.status) for row in verdict.rows if row.check == "opcheck"] == [("operator", status)]
+
+
+class FakeOperatorOfTwoDevices(FakeOperator):
+    """Its rung "cuda" serves tensors on a GPU alone."""
+
+    def rungs(self):
+        return tuple(replace(rung, devices=("cuda",) if rung.name == "cuda" else ()) for rung in super().rungs())
+
+
+def test_a_rung_for_another_device_is_missing_and_not_wrong():
+    verdict = check(FakeOperatorOfTwoDevices(scale, SAMPLES, {"cuda": wrong, "cpp": written}))
+    assert verdict.passed, str(verdict)
+    assert "skipped: cuda, available: it serves tensors on cuda, and the samples are on cpu" in str(verdict)

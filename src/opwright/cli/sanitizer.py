@@ -1,0 +1,38 @@
+"""compute-sanitizer: NVIDIA's tool that watches kernels on a GPU, around the command that is under way."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Literal
+
+from opwright.errors import SanitizerMissing
+from opwright.settings import Settings
+
+Sanitizer = Literal["memcheck", "racecheck", "initcheck", "synccheck"]
+_FOUND = 1
+
+
+def run_under(sanitizer: Sanitizer, arguments: Sequence[str], settings: Settings) -> int:
+    """Run this program again under a sanitizer; return its exit code, 1 if the sanitizer found something.
+
+    Args:
+        sanitizer: Which of compute-sanitizer's tools.
+        arguments: What follows the program's name.
+        settings: Says where a CUDA toolkit is.
+
+    Raises:
+        SanitizerMissing: There is no compute-sanitizer.
+    """
+    folder = None if settings.cuda_home is None else str(settings.cuda_home / "bin")
+    found = shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path=folder or "/usr/local/cuda/bin")
+    if found is None:
+        raise SanitizerMissing(
+            "compute-sanitizer was not found",
+            hint="it comes with the CUDA toolkit: put it on the PATH, or set CUDA_HOME=/path/to/cuda",
+        )
+    watched = [sys.executable, "-m", "opwright", *arguments]
+    tool = [found, "--tool", sanitizer, "--error-exitcode", str(_FOUND), "--target-processes", "all"]
+    return subprocess.run([*tool, *watched], check=False).returncode
