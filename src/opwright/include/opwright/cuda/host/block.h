@@ -247,7 +247,8 @@ class Block {
   char begin_ = 0, end_ = 0, barrier_ = 0, warps_[most_warps] = {};  // where the thread sanitizer is told of an order
 };
 
-inline Block block;
+// Visible, so that the libraries of a process share one, and with it the stacks of its threads.
+__attribute__((visibility("default"))) inline Block block;
 
 OPWRIGHT_UNSEEN inline void Block::run_thread() {
   Thread& self = *block.current_;
