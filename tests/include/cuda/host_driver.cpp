@@ -4,8 +4,9 @@
 #include <map>
 #include <vector>
 
-#include "host_kernels.cu"
 #include "opwright/cuda/host_execution.h"
+
+#include "host_kernels.cu"  // after what makes C++ of it
 
 using opwright::cuda::host::run;
 
