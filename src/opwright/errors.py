@@ -101,10 +101,6 @@ class SanitizerMissing(OpwrightError):
     """NVIDIA's compute-sanitizer is asked for, and is not on this machine."""
 
 
-class ArchitecturesUnreadable(OpwrightError):
-    """The list of GPUs to compile for cannot be read."""
-
-
 class BuildFailed(OpwrightError):
     """The compiler refused a source."""
 

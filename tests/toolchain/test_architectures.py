@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from opwright.errors import ArchitecturesUnreadable
+from opwright.errors import ArchitectureUnknown
 from opwright.settings import Settings
 from opwright.toolchain import architectures as module
-from opwright.toolchain.architectures import DEFAULT, architectures, for_compiler, parse
+from opwright.toolchain.architectures import DEFAULT, architectures, for_compiler
 
 READ = {
     "9.0": ("sm_90",),
@@ -15,18 +15,23 @@ READ = {
     "8.0 8.6, 8.0": ("sm_80", "sm_86"),
     "9.0a;12.0": ("sm_90a", "sm_120"),
     " 10.0+PTX; ": ("sm_100", "compute_100"),
+    "Hopper+PTX": ("sm_90", "compute_90"),
+    "native": DEFAULT,
+    " ": DEFAULT,
 }
 
 
 @pytest.mark.parametrize("text", READ)
 def test_lists_are_read_as_torch_reads_them(text: str) -> None:
-    assert parse(text) == READ[text]
+    assert architectures(Settings(Path(), cuda_architectures=text)) == READ[text]
 
 
-@pytest.mark.parametrize("text", ["Hopper", "8.0;nine", "90", "8.0+ptx"])
+@pytest.mark.parametrize("text", ["Kepler", "8.0;nine", "90", "8.0+ptx"])
 def test_what_is_no_compute_capability_is_refused(text: str) -> None:
-    with pytest.raises(ArchitecturesUnreadable, match=r"is no compute capability\nhint: write TORCH_CUDA_ARCH_LIST="):
-        parse(text)
+    with pytest.raises(
+        ArchitectureUnknown, match=r"neither a compute capability nor a .*\nhint: write it"
+    ):
+        architectures(Settings(Path(), cuda_architectures=text))
 
 
 def test_the_list_comes_before_the_gpus_and_these_before_the_default(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,7 @@ def build(
         BuildFailed: The compiler refused a source or took too long.
         CompilerMissing: There is no working compiler.
         CudaCompilerMissing: A source has kernels for GPUs, and there is no compiler of these.
-        ArchitecturesUnreadable: The same, and the list of GPUs to compile for cannot be read.
+        ArchitectureUnknown: The same, and the list of GPUs to compile for cannot be read.
         UnsafeCache: Others can write to the cache directory.
         CacheUnusable: The cache directory cannot be written.
     """

@@ -48,11 +48,18 @@ class Architecture:
         return f"{self.major}.{self.minor}"
 
     @property
+    def codes(self) -> tuple[str, ...]:
+        """What is compiled: "sm_90" is machine code, "compute_90" PTX."""
+        return (f"sm_{self._number}", *((f"compute_{self._number}",) if self.ptx else ()))
+
+    @property
     def flags(self) -> tuple[str, ...]:
         """What nvcc is told."""
-        number = f"{self.major}{self.minor}{self.variant}"
-        codes = (f"sm_{number}", *((f"compute_{number}",) if self.ptx else ()))
-        return tuple(f"-gencode=arch=compute_{number},code={code}" for code in codes)
+        return tuple(f"-gencode=arch=compute_{self._number},code={code}" for code in self.codes)
+
+    @property
+    def _number(self) -> str:
+        return f"{self.major}{self.minor}{self.variant}"
 
 
 def architecture_flags(text: str, known: Sequence[str], compiler: str) -> tuple[str, ...]:
@@ -69,7 +76,9 @@ def architecture_flags(text: str, known: Sequence[str], compiler: str) -> tuple[
     Raises:
         ArchitectureUnknown: A word is no architecture, or the compiler does not compile for it.
     """
-    architectures = sorted({_read(word, known, compiler) for word in _words(text)})
+    architectures = sorted(set(read_architectures(text)))
+    for architecture in architectures:
+        _demand(architecture, known, compiler)
     if not any(architecture.ptx for architecture in architectures):
         general = [architecture for architecture in architectures if not architecture.variant]
         if general:
@@ -77,10 +86,19 @@ def architecture_flags(text: str, known: Sequence[str], compiler: str) -> tuple[
     return tuple(dict.fromkeys(flag for architecture in architectures for flag in architecture.flags))
 
 
+def read_architectures(text: str) -> tuple[Architecture, ...]:
+    """Read a list of compute capabilities or generations, in its order.
+
+    Raises:
+        ArchitectureUnknown: A word is neither.
+    """
+    return tuple(_read(word) for word in _words(text))
+
+
 def _words(text: str) -> list[str]:
     """Split a list into compute capabilities; the PTX of a generation is that of its highest one."""
     words = []
-    for word in re.split(r"[\s,;]+", text.strip()):
+    for word in re.split(r"[\s,;]+", text.strip(" ,;\t\n")):
         plain = word.removesuffix("+PTX")
         if plain in GENERATIONS:
             *others, highest = GENERATIONS[plain].split()
@@ -90,17 +108,19 @@ def _words(text: str) -> list[str]:
     return words
 
 
-def _read(word: str, known: Sequence[str], compiler: str) -> Architecture:
+def _read(word: str) -> Architecture:
     match = _NAME.fullmatch(word)
     if match is None:
         raise ArchitectureUnknown(
             f"{word!r} in the list of CUDA architectures is neither a compute capability nor a generation",
             hint=f"write it as in TORCH_CUDA_ARCH_LIST='8.0 9.0+PTX'; generations are {', '.join(GENERATIONS)}",
         )
-    architecture = Architecture(int(match[1]), int(match[2]), match[3], bool(match[4]))
+    return Architecture(int(match[1]), int(match[2]), match[3], bool(match[4]))
+
+
+def _demand(architecture: Architecture, known: Sequence[str], compiler: str) -> None:
     if architecture.name not in known:
         raise ArchitectureUnknown(
             f"{compiler} does not compile for compute capability {architecture.name}",
             hint=f"it knows {', '.join(known)}; name some of these in TORCH_CUDA_ARCH_LIST, or use another toolkit",
         )
-    return architecture

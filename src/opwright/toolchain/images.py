@@ -39,7 +39,7 @@ def device_facts(source: Source, settings: Settings) -> dict[str, object]:
 
     Raises:
         CudaCompilerMissing: There is no compiler of CUDA kernels.
-        ArchitecturesUnreadable: The user's list of GPUs cannot be read.
+        ArchitectureUnknown: The user's list of GPUs cannot be read.
     """
     if settings.cuda_on_host:
         return {"text": digest(source.device or "")}
