@@ -6,7 +6,10 @@ import pytest
 import torch
 
 import opwright
-from opwright.errors import FunctionMissing, ImplementationRefused, WrongResult
+from opwright.errors import FunctionMissing, ImplementationRefused, Place, WrongResult
+from opwright.handwritten.expected import Expected
+from opwright.handwritten.passes import Recorded
+from opwright.handwritten.torch_passes import Names, TorchFunction, TorchPasses
 
 HEAD = "#include <torch/extension.h>\n"
 FORWARD = "std::vector<torch::Tensor> run(torch::Tensor x) { auto e = x.exp(); return {e * x, e}; }\n"
@@ -91,3 +94,30 @@ def test_what_is_registered_otherwise_is_refused(stable: opwright.Operator) -> N
     operator.implement("cpp", source=STABLE + "// edited\n", forward="tests_stable::same")
     with pytest.raises(ImplementationRefused, match="tests_stable::half is registered already, by another source"):
         operator(torch.randn(4, 3))
+
+
+class Bound:
+    """Functions in Python in place of built ones."""
+
+    def function(self, name: str) -> TorchFunction:
+        called = {
+            "forward": lambda x: [x * x.exp(), x.exp()],
+            "backward": lambda grad_y, grown, x: grad_y * grown * (1 + x),
+        }
+        parameters = {"forward": ("x",), "backward": ("grad_y", "grown", "x")}
+        return TorchFunction(name, Place("bound.cpp", 1), parameters[name], called[name])
+
+    def examine(self) -> None:
+        """They are there."""
+
+
+@pytest.mark.parametrize("results", [(), ("y",)])
+def test_what_is_saved_is_told_from_results(results: tuple[str, ...]) -> None:
+    passes = TorchPasses(
+        Bound(), "forward", "backward", Names(("x",), results, ("grown",), ("x",)), Expected(grown), dtypes=()
+    )
+    x = torch.randn(3, dtype=torch.float64)
+    made = passes.forward((x,), recording=True)
+    described = [(tuple(output.shape), output.dtype) for output in made.outputs]
+    found = passes.backward(Recorded((x,), described, made.kept, None, (torch.ones_like(x),), (0,)))
+    torch.testing.assert_close(found[0], x.exp() * (1 + x))

@@ -131,7 +131,7 @@ class TorchPasses:
                 hint="name in saved= what it returns after the results",
             )
         check_made(function.name, function.place, made[:results] if saved else made, expected)
-        named = dict(zip((*self._names.results, *self._names.saved), made, strict=False))
+        named = dict(zip(self._names.results, made, strict=False)) | dict(zip(self._names.saved, saved, strict=True))
         kept = tuple(named[name] for name in self._kept) if recording else ()
         return Made(tuple(made[:results]), kept)
 
