@@ -28,9 +28,7 @@ def test_lists_are_read_as_torch_reads_them(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["Kepler", "8.0;nine", "90", "8.0+ptx"])
 def test_what_is_no_compute_capability_is_refused(text: str) -> None:
-    with pytest.raises(
-        ArchitectureUnknown, match=r"neither a compute capability nor a .*\nhint: write it"
-    ):
+    with pytest.raises(ArchitectureUnknown, match=r"neither a compute capability nor a .*\nhint: write it"):
         architectures(Settings(Path(), cuda_architectures=text))
 
 

@@ -45,7 +45,6 @@ class FunctionClass:
         plan = self.form.derivation.plan
         methods = [self._forward(), self._setup()]
         methods += [self._backward(), self._jvp()] if plan.gradients else [self._no_tangents()]
-        methods += [self._vmap()]
         words = f"{self.name} by the kernels of {', '.join(f'{kind.label}.cpp' for kind in self.form.kinds)}."
         head = [
             f"class {class_name(self.name, self.form)}(torch.autograd.Function):",
@@ -205,18 +204,6 @@ class FunctionClass:
     def _no_tangents(self) -> list[str]:
         none = "None" if len(self.made) == 1 else f"({', '.join(['None'] * len(self.made))})"
         return ["def jvp(ctx, *tangents):", f"{_INDENT}return {none}"]
-
-    def _vmap(self) -> list[str]:
-        names = self.inputs
-        mapped = f"torch.vmap({self._whole}, in_dims, randomness=info.randomness)({', '.join(names)})"
-        if len(self.made) == 1:
-            body = [f"return {mapped}, 0"]
-        else:
-            outputs = "*made" if len(self.outputs) > 1 else "made"
-            dims = ", ".join(["0"] * len(self.outputs) + ["None"] * len(self.intermediates))
-            results = ", ".join([outputs, *["None"] * len(self.intermediates)]) if self.intermediates else "made"
-            body = [f"made = {mapped}", f"return {f'({results})' if self.intermediates else results}, ({dims})"]
-        return [f"def vmap(info, in_dims, {', '.join(names)}):", *_indented(body)]
 
     # -- the reference ---------------------------------------------------------------------------------------------
 

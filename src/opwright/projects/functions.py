@@ -34,8 +34,10 @@ _NUMBER = '''def number(value: float) -> torch.Tensor:
     """A number as kernels take it."""
     return torch.scalar_tensor(value, dtype=torch.float64)'''
 _IS_PLAIN = '''def _is_plain(*tensors: torch.Tensor | None) -> bool:
-    """Whether nobody has to see torch's own operations: a compiler, autocast, a tensor type with rules of its own."""
+    """Whether nobody has to see torch's own operations: a compiler, autocast, torch.func, a tensor type with rules."""
     if torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu"):
+        return False
+    if torch._C._are_functorch_transforms_active():  # an autograd.Function in two of them would lose tangents
         return False
     return all(type(tensor) in (torch.Tensor, torch.nn.Parameter, type(None)) for tensor in tensors)'''
 

@@ -23,8 +23,8 @@ _DEFINED = re.compile(
 )
 _WORD = re.compile(r"[A-Za-z_]\w+")
 # Functions of numbers under the names that others have for real ones.
-_TOLD_BY = {"complex.h": frozenset({"Complex"})}
-_POOL_LINES = re.compile(r"#ifdef OPWRIGHT_POOL\n.*?#endif\n", re.DOTALL)
+_TOLD_BY = {name: frozenset({"Complex"}) for name in ("complex.h", "complex_arithmetic.h")}
+_POOL_LINES = re.compile(r"#if(?:def OPWRIGHT_POOL| defined\(OPWRIGHT_POOL\))[^\n]*\n.*?#endif\n", re.DOTALL)
 
 
 def headers_for(source: str) -> tuple[str, ...]:
