@@ -104,7 +104,7 @@ def test_a_warm_cache_loads_no_compiler(settings: Settings, monkeypatch: pytest.
 
 CHANGES = {
     "kernels": (twice("twice_key", DEVICE + "\n"), {}),
-    "architectures": (twice("twice_key"), {"architectures": "9.0"}),
+    "architectures": (twice("twice_key"), {"cuda_architectures": "9.0"}),
     "host execution": (twice("twice_key"), {"cuda_on_host": True}),
 }
 

@@ -25,7 +25,7 @@ FLAGS = ("--std=c++17", "--fmad=false", "-lineinfo", "-w")
 # The layouts of the wheels for CUDA 13 and for CUDA 12.
 _WHEEL_LIBRARIES = ("cu*/lib/libnvrtc.so.*", "cuda_nvrtc/lib/libnvrtc.so.*")
 _WHEEL_HEADERS = ("cu{major}/include", "cuda_runtime/include")
-_TOOLKITS = (Path("/usr/local/cuda"), Path("/opt/cuda"))
+_TOOLKITS = (Path("/usr/local/cuda"),)
 _TOOLKIT_LIBRARIES = ("lib64/libnvrtc.so", "targets/*/lib/libnvrtc.so")
 _SHOWN_LINES = 5
 _SUCCESS, _INVALID_OPTION = 0, 5
