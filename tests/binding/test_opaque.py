@@ -69,3 +69,27 @@ def test_without_a_derivative_a_gradient_is_refused():
 def test_a_result_of_another_dtype_is_refused():
     with pytest.raises(UnsupportedReturn, match=r"mistaken returns torch\.float64"):
         opwright.operator(wrong)(random(3, 4, gradient=False))
+
+
+def step_of(factor: float):
+    def scaled_outside(x: Tensor) -> Tensor:
+        return torch.from_numpy(x.numpy() * factor)
+
+    return opwright.opaque(scaled_outside, like=torch.empty_like)
+
+
+def test_steps_of_one_name_are_two():
+    double, triple = step_of(2.0), step_of(3.0)
+
+    @opwright.operator(name="opaque::doubled")
+    def doubled(x: Tensor) -> Tensor:
+        return double(x) + 1
+
+    @opwright.operator(name="opaque::tripled")
+    def tripled(x: Tensor) -> Tensor:
+        return triple(x) + 1
+
+    x = random(3, 4).detach()
+    for _ in range(2):
+        torch.testing.assert_close([doubled(x), tripled(x)], [2 * x + 1, 3 * x + 1])
+    assert doubled.last_rung == tripled.last_rung == "cpp"

@@ -51,7 +51,8 @@ def opaque(
         return made
 
     schema = torch.library.infer_schema(body, mutates_args=())
-    step = torch.library.custom_op(f"{NAMESPACE}::{body.__name__}", checked, mutates_args=(), schema=schema)
+    name = _free_name(body.__name__)
+    step = torch.library.custom_op(f"{NAMESPACE}::{name}", checked, mutates_args=(), schema=schema)
     step.register_fake(like)
     if backward is not None:
         step.register_autograd(_derivative(backward), setup_context=_keep)
@@ -62,6 +63,15 @@ def opaque(
         return step(*arguments)
 
     return called
+
+
+def _free_name(name: str) -> str:
+    """A name of its own at the dispatcher: a second step of one name would replace the first, in its kernels too."""
+    free, number = name, 1
+    while hasattr(getattr(torch.ops, NAMESPACE), free):
+        number += 1
+        free = f"{name}_{number}"
+    return free
 
 
 def _refuse_transforms(body: Callable[..., Any], arguments: Sequence[Any]) -> None:
