@@ -24,8 +24,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:Tensor.mT is deprecated on 0-D t
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return quiet_settings(tmp_path_factory.mktemp("cache"))
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
 
 
 def outputs_and_gradients(
@@ -117,8 +117,8 @@ def check(seed: int, settings: Settings, *, resized: bool) -> None:
 
 
 @pytest.mark.parametrize("seed", range(1000, 1200))
-def test_random_program(seed: int, settings: Settings) -> None:
-    check(seed, settings, resized=seed % 4 == 0)
+def test_random_program(seed: int, cache: Path) -> None:
+    check(seed, mostly_unoptimized(seed, cache), resized=seed % 4 == 0)
 
 
 @pytest.mark.nightly
@@ -129,9 +129,9 @@ def test_many_random_programs(block: int, tmp_path: Path) -> None:
 
 
 def mostly_unoptimized(seed: int, cache: Path) -> Settings:
-    """Every fourth program is built as users build it; the others without optimization, in a third of the time."""
+    """Every third program is built as users build it; the others without optimization, in a third of the time."""
     settings = quiet_settings(cache)
-    return settings if seed % 4 == 0 else replace(settings, compiler=quick_compiler(cache, OPTIMIZING_NOTHING))
+    return settings if seed % 3 == 0 else replace(settings, compiler=quick_compiler(cache, OPTIMIZING_NOTHING))
 
 
 def test_comparison_notices_a_wrong_kernel() -> None:
