@@ -94,6 +94,28 @@ def test_what_a_given_value_is_made_of_is_kept_for_who_computes_it() -> None:
     assert {node.name for node in inputs_behind(joint)} == {"x", "w", "known"}
 
 
+def test_a_given_value_may_be_made_of_another() -> None:
+    def slope(x: Tensor, w: Tensor, v: Tensor, first: Tensor | None, second: Tensor | None, gradient: Tensor) -> Tensor:
+        return gradient * torch.tanh(torch.tanh(x @ w) @ v)
+
+    x, w, gradient, first = backward_specs(digest_of(lambda x, w: x @ w, *SPECS))
+    v = TensorSpec("v", torch.float64, (5, 5))
+    second = digest_of(lambda x, w, v: torch.tanh(x @ w) @ v, x, w, v)
+    joint = trace_joint(
+        slope,
+        (
+            replace(x, requires_grad=False),
+            replace(w, requires_grad=False),
+            v,
+            replace(first, name="first"),
+            replace(first, name="second", digest=second),
+            gradient,
+        ),
+    )
+    assert {node.name for node in partition(joint).inputs} == {"second"}
+    assert {node.name for node in inputs_behind(joint)} == {"x", "w", "v", "first", "second"}
+
+
 @pytest.fixture(params=["one layer", "two layers"])
 def case(request: pytest.FixtureRequest) -> tuple[Operator, list[Tensor]]:
     torch.manual_seed(3)

@@ -77,10 +77,13 @@ def inputs_behind(joint: Joint) -> set[Node]:
     """The arguments whose values the gradients depend on, directly, or through what is recomputed or given."""
     tangents = {tangent for tangent in joint.tangents if tangent is not None}
     arguments = {given.node for given in joint.graph.inputs} - tangents
-    wanted = [gradient for gradient in joint.gradients if gradient is not None]
-    behind = _ancestors(wanted)
-    computed = [node.meta[STANDS_FOR] for node in behind if STANDS_FOR in node.meta]
-    return arguments & {*behind, *_ancestors(computed)}
+    pending = [gradient for gradient in joint.gradients if gradient is not None]
+    behind: set[Node] = set()
+    while pending:  # what a given value stands for may be computed from another one
+        found = set(_ancestors(pending, stop=behind)) - behind
+        behind |= found
+        pending = [node.meta[STANDS_FOR] for node in found if STANDS_FOR in node.meta]
+    return arguments & behind
 
 
 def _reached_from(joint: Joint, tangents: set[Node]) -> set[Node]:
