@@ -1,52 +1,107 @@
-"""Emitted kernels built with the address and undefined-behaviour sanitizers, over the same samples as elsewhere."""
+"""Emitted kernels built with sanitizers, over the same samples as elsewhere: C++, and CUDA that runs on the processor.
+
+The address and undefined-behaviour sanitizers see both. The thread sanitizer sees the threads of CUDA as its own.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from opwright.toolchain.nvrtc import find_nvrtc
 from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
 
 ROOT = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Sanitizer:
+    """How kernels are built with it, and Python is run with it.
+
+    Attributes:
+        flags: The compiler's.
+        runtime: The library that is loaded before all others.
+        options: Its variables of the environment.
+    """
+
+    flags: str
+    runtime: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def environment(self, directory: Path) -> dict[str, str]:
+        """That of a process with it; skips the test where it is not installed."""
+        runtime, exceptions = library(self.runtime), library("libstdc++.so.6")
+        if not runtime.is_file():
+            pytest.skip("the sanitizer's runtime is not installed")
+        return {
+            **os.environ,
+            "CXX": quick_compiler(directory, f"{OPTIMIZING_NOTHING} {self.flags}", "env -u LD_PRELOAD g++"),
+            "LD_PRELOAD": f"{runtime} {exceptions}",  # the runtime looks for what throws when it starts, and only then
+            "LD_LIBRARY_PATH": str(find_nvrtc().path.parent),  # where its other half lies: the runtime opens for it
+            "OPWRIGHT_CACHE": str(directory / "cache"),
+            "OPWRIGHT_TAPE": "off",
+            **self.options,
+        }
+
+
+ADDRESSES = Sanitizer(
+    "-fsanitize=address,undefined -fsanitize-sections=opwright_shared -fno-sanitize-recover=all",
+    "libasan.so",
+    {"ASAN_OPTIONS": "detect_leaks=0"},
+)
+THREADS = Sanitizer(
+    "-g -fsanitize=thread",
+    "libtsan.so",
+    {"TSAN_OPTIONS": "ignore_noninstrumented_modules=1 exitcode=66", "OMP_NUM_THREADS": "1"},
+)
+
+CUDA = ("tests/codegen/test_cuda_kernels.py", "tests/opinfo/test_cuda.py", "tests/test_random_cuda.py")
 SUITES = {
-    "reductions": ("tests/operator/test_reductions.py",),
-    "layouts": ("tests/operator/test_layouts.py", "tests/operator/test_calls.py"),
-    "library calls": ("tests/lowering/test_calls.py", "tests/operator/test_in_place.py", "tests/nn/test_module.py"),
-    "tables": tuple(f"tests/lowering/test_{name}.py" for name in ("complex", "half", "integers", "pointwise", "views")),
-    "random programs": ("tests/test_random_programs.py",),
+    "reductions": (ADDRESSES, ("tests/operator/test_reductions.py",)),
+    "layouts": (ADDRESSES, ("tests/operator/test_layouts.py", "tests/operator/test_calls.py")),
+    "library calls": (
+        ADDRESSES,
+        ("tests/lowering/test_calls.py", "tests/operator/test_in_place.py", "tests/nn/test_module.py"),
+    ),
+    "tables": (
+        ADDRESSES,
+        tuple(f"tests/lowering/test_{name}.py" for name in ("complex", "half", "integers", "pointwise", "views")),
+    ),
+    "random programs": (ADDRESSES, ("tests/test_random_programs.py",)),
+    "CUDA": (ADDRESSES, CUDA),
+    "threads of CUDA": (THREADS, CUDA),
 }
-SANITIZERS = "-fsanitize=address,undefined -fno-sanitize-recover=all"
 
-
-OVERRUN = """
+CALLED = """
 import ctypes
 from opwright.settings import Settings
 from opwright.toolchain.build import build
 from opwright.toolchain.source import Source
-text = 'extern "C" __attribute__((visibility("default"))) int past(int last) { return (new int[4])[last + 1]; }'
-[library] = build([Source("overrun", text)], Settings.from_environment())
-ctypes.CDLL(library).past(3)
+[library] = build([Source("planted", {text!r})], Settings.from_environment())
+ctypes.CDLL(library).planted(3)
 """
-
-
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    """One in which kernels are built with sanitizers and Python runs with theirs."""
-    runtime, exceptions = library("libasan.so"), library("libstdc++.so.6")
-    if not runtime.is_file():
-        pytest.skip("the sanitizers' runtime is not installed")
-    return {
-        **os.environ,
-        "CXX": quick_compiler(tmp_path, f"{OPTIMIZING_NOTHING} {SANITIZERS}", "env -u LD_PRELOAD g++"),
-        "LD_PRELOAD": f"{runtime} {exceptions}",  # the runtime looks for what throws when it starts, and only then
-        "ASAN_OPTIONS": "detect_leaks=0",
-        "OPWRIGHT_CACHE": str(tmp_path / "cache"),
-        "OPWRIGHT_TAPE": "off",
-    }
+PLANTED = 'extern "C" __attribute__((visibility("default"))) int planted(int last) '
+OVERRUN = f"{PLANTED}{{ return (new int[4])[last + 1]; }}"
+RACE = f"""
+#define OPWRIGHT_CUDA_ON_HOST
+#include "opwright/cuda/host_execution.h"
+extern "C" __global__ void turned(int* y) {{
+  __shared__ int parts[64];
+  parts[threadIdx.x] = threadIdx.x;
+  y[threadIdx.x] = parts[63 - threadIdx.x];
+}}
+{PLANTED}{{
+  int made[64], *y = made;
+  opwright::cuda::host::run("turned", turned, 1, 64, 0, y);
+  return y[last];
+}}
+"""
 
 
 def library(name: str) -> Path:
@@ -55,18 +110,29 @@ def library(name: str) -> Path:
     return Path(found.stdout.strip())
 
 
+def run(sanitizer: Sanitizer, directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *arguments]
+    return subprocess.run(
+        command, cwd=ROOT, env=sanitizer.environment(directory), capture_output=True, text=True, check=False
+    )
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("suite", SUITES)
-def test_emitted_kernels_are_clean(suite: str, environment: dict[str, str]) -> None:
+def test_emitted_kernels_are_clean(suite: str, tmp_path: Path) -> None:
+    sanitizer, tests = SUITES[suite]
     shown = "--capture=sys"  # a sanitizer reports to the file descriptor and ends the process
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", shown, *SUITES[suite]]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    done = run(sanitizer, tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", shown, *tests)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
 
 
 @pytest.mark.nightly
-def test_what_runs_over_is_noticed(environment: dict[str, str]) -> None:
-    command = [sys.executable, "-c", OVERRUN]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+@pytest.mark.parametrize(
+    ("sanitizer", "text", "report"),
+    [(ADDRESSES, OVERRUN, "heap-buffer-overflow"), (THREADS, RACE, "data race")],
+    ids=["overrun", "race"],
+)
+def test_what_is_wrong_is_noticed(sanitizer: Sanitizer, text: str, report: str, tmp_path: Path) -> None:
+    done = run(sanitizer, tmp_path, "-c", CALLED.format(text=text))
     assert done.returncode != 0
-    assert "heap-buffer-overflow" in done.stderr
+    assert report in done.stderr
