@@ -186,7 +186,8 @@ import ctypes, torch, {PACKAGE} as p
 print(sum(variant.rung == "cuda" for variant in p.cell.variants))
 """
     fake = tmp_path / "libtorch_cuda.so"
-    subprocess.run(["g++", "-shared", "-fPIC", str(FAKE_TORCH), "-o", str(fake)], check=True)
+    options = ["-shared", "-fPIC", "-Wl,-soname,libtorch_cuda.so"]  # by which a library that is loaded is found
+    subprocess.run(["g++", *options, str(FAKE_TORCH), "-o", str(fake)], check=True)
     pretending = f"import ctypes; ctypes.CDLL({str(fake)!r})\n"
     for opening, kernels in (("", 0), (pretending, 2)):
         command = [sys.executable, "-c", opening + text]
