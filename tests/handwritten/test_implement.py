@@ -36,6 +36,15 @@ def test_the_rung_is_written_and_serves(both: opwright.Operator) -> None:
     assert both.on("cpp")(x=x, y=y).equal(3 * x - y)
 
 
+def test_its_source_is_the_authors_and_what_calls_it(both: opwright.Operator) -> None:
+    text = both.source("cpp")
+    assert text.startswith(f"// <source of both>\n{RIGHT}")
+    assert text.count("for (int64_t k = 0") == 2
+    assert "void opwright_entry(const float* x, const float* y, float* z, int64_t n) {\n  forward(x, y, z, n);" in text
+    assert "backward(grad_z, grad_x, grad_y, n);" in text
+    assert "forward(x, y, z, n)" not in both.source("cuda")
+
+
 def test_judged_like_any_rung(both: opwright.Operator) -> None:
     verdict = both.check(dtypes=(torch.float32,))
     assert verdict.passed

@@ -5,12 +5,13 @@ Its backward pass is torch's, over the graph that the call itself records.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 
-from opwright.errors import Place, WrongResult
+from opwright.errors import Place, RungMissing, WrongResult
 from opwright.handwritten.expected import Expected, check_made
 from opwright.handwritten.passes import Made, Recorded
 
@@ -73,3 +74,13 @@ class FunctionPasses:
     def count(self) -> int:
         """There is one of it."""
         return 1
+
+    def source(self) -> str:
+        """The text of the class or function."""
+        written = getattr(self._function, "__self__", None)  # of a class whose `apply` it is
+        try:
+            return inspect.getsource(written if inspect.isclass(written) else inspect.unwrap(self._function))
+        except (OSError, TypeError) as error:
+            raise RungMissing(
+                f"the source of {self._name} cannot be read: {error}", hint="define it in a file"
+            ) from None

@@ -136,7 +136,7 @@ def written_sources(
     manner = Manner("cuda" if rung == "cuda" else "cpu", layouts, makers, guarded, launched)
     loaders = [_loader(subject, rung, contract, read) for contract in contracts]
     kernels = [Kernel(contract, loader) for contract, loader in zip(contracts, loaders, strict=True)]
-    return KernelPasses(subject.arguments, subject.expected, kernels[0], [*kernels, None][1], manner)
+    return KernelPasses(subject.arguments, subject.expected, kernels[0], [*kernels, None][1], manner, read)
 
 
 def _loader(subject: Subject, rung: RungName, contract: Contract, sources: Sources) -> CppLoader | CudaLoader:

@@ -15,6 +15,7 @@ from opwright.handwritten.kernel import Kernel
 from opwright.handwritten.layout import Layout, laid_out
 from opwright.handwritten.passes import Made, Recorded
 from opwright.handwritten.roles import GRADIENT, Contract
+from opwright.handwritten.sources import Sources
 from opwright.handwritten.zones import Zones
 
 
@@ -50,11 +51,19 @@ class KernelPasses:
         forward: The kernel.
         backward: The other one.
         manner: How they are called.
+        sources: What they are defined in.
     """
 
     def __init__(
-        self, arguments: Sequence[str], expected: Expected, forward: Kernel, backward: Kernel | None, manner: Manner
+        self,
+        arguments: Sequence[str],
+        expected: Expected,
+        forward: Kernel,
+        backward: Kernel | None,
+        manner: Manner,
+        sources: Sources,
     ) -> None:
+        self._sources = sources
         self._arguments = arguments
         self._expected = expected
         self._forward = forward
@@ -110,6 +119,11 @@ class KernelPasses:
     def count(self) -> int:
         """How many instances are loaded."""
         return self._forward.count + (self._backward.count if self._backward else 0)
+
+    def source(self) -> str:
+        """The author's files, and behind them the functions by which they are called."""
+        entries = [kernel.entry for kernel in (self._forward, self._backward) if kernel is not None]
+        return "\n".join([self._sources.shown(), *entries])
 
     def _is_for(self, recorded: Recorded) -> bool:
         """Whether the backward kernel gives what is wanted, and takes all that flows in."""

@@ -67,3 +67,10 @@ class Passes(Protocol):
 
     def count(self) -> int:
         """How many instances are loaded."""
+
+    def source(self) -> str:
+        """What the author wrote, and what is written to call it.
+
+        Raises:
+            RungMissing: If it cannot be read.
+        """

@@ -78,7 +78,8 @@ class WrittenServer:
         """
         passes = implemented(self._subject, rung, function, options)
         self._rungs[rung] = passes
-        return Way("written", partial(self._serve_pinned, rung), passes.examine, passes.count)
+        serve = partial(self._serve_pinned, rung)
+        return Way("written", serve, passes.examine, passes.count, source=passes.source)
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Serve a call by the fastest rung that is for it."""

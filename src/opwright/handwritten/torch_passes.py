@@ -50,6 +50,9 @@ class Bound(Protocol):
     def examine(self) -> None:
         """Raise an OpwrightError where they cannot be had."""
 
+    def source(self) -> str:
+        """The author's files."""
+
 
 @dataclass(frozen=True, slots=True)
 class Names:
@@ -171,6 +174,10 @@ class TorchPasses:
     def count(self) -> int:
         """There is one of them for all dtypes."""
         return 1
+
+    def source(self) -> str:
+        """The author's files."""
+        return self._bound.source()
 
     def _check_arguments(self, args: Sequence[Any]) -> None:
         for arg in args:
