@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from opwright.errors import Place, RungMissing, WrongResult
-from opwright.handwritten.expected import Expected, check_made
+from opwright.handwritten.expected import Tensors, check_made
 from opwright.handwritten.passes import Made, Recorded
 
 
@@ -23,22 +23,19 @@ class FunctionPasses:
         function: Takes the arguments of the operator, by position.
         name: What it is called.
         place: Where it is defined.
-        expected: What the reference returns.
     """
 
-    def __init__(self, function: Callable[..., Any], name: str, place: Place, expected: Expected) -> None:
+    def __init__(self, function: Callable[..., Any], name: str, place: Place) -> None:
         self._function = function
         self._name = name
         self._place = place
-        self._expected = expected
 
-    def forward(self, args: Sequence[Any], *, recording: bool) -> Made:
+    def forward(self, args: Sequence[Any], expected: Tensors, *, recording: bool) -> Made:
         """Run it; see `Passes`."""
         given = [
             arg.detach().requires_grad_(recording and arg.requires_grad) if isinstance(arg, torch.Tensor) else arg
             for arg in args
         ]
-        expected = self._expected(args)
         with torch.set_grad_enabled(recording):
             returned = self._function(*given)
         outputs = (returned,) if isinstance(returned, torch.Tensor) else returned
