@@ -12,7 +12,7 @@ class Conveniences:
     """Methods that an operator has for its user's convenience; what they need is imported when they are called."""
 
     def source(self, rung: RungName = "cpp") -> str:
-        """Return the emitted source of a rung, for the first sample.
+        """Return the source of a rung: what its author wrote, or what is emitted for the first sample.
 
         Raises:
             SamplesMissing: If the operator has no samples.

@@ -44,7 +44,7 @@ from opwright.tracing.signature import (
     read_signature,
     tensor_positions,
 )
-from opwright.tracing.specs import describe, requiring_gradients
+from opwright.tracing.specs import ArgumentSpec, describe, requiring_gradients
 
 if TYPE_CHECKING:
     from opwright.ir.integer import Condition
@@ -164,13 +164,16 @@ class Operator(Conveniences):
         return digest and f"{digest} {self.name} {self.save}"
 
     def _derive(self, args: Sequence[Any], recording: bool) -> Derivation:
-        from opwright.stages import derive  # imports sympy (0.3 s), which a process that only finds kernels never needs
-
         specs = describe(self._names, args, gradients=recording, numbers=numbers_in(args))
-        how = (self._short_name, self.save, target_for(args, self._settings))
-        derivation = guarded(self._positional, lambda: derive(self._positional, specs, *how))
+        derivation = self._derive_for(specs, target_for(args, self._settings))
         self._check_outputs(derivation.plan)
         return derivation
+
+    def _derive_for(self, specs: Sequence[ArgumentSpec], target: Target) -> Derivation:
+        from opwright.stages import derive  # imports sympy (0.3 s), which a process that only finds kernels never needs
+
+        how = (self._short_name, self.save, target)
+        return guarded(self._positional, lambda: derive(self._positional, specs, *how))
 
     def _check_outputs(self, plan: Plan) -> None:
         outputs = len(plan.result.members)

@@ -17,12 +17,21 @@ SCALE = PackagedOperator(
     'Tensor x, float factor=1.5, bool up=True, int axis=-2, *, Tensor y, str mode="a"',
     ("Tensor", "float", "bool", "int", "Tensor"),
     1,
-    (KERNEL, replace(KERNEL, name="scale_forward_2", tensors=(0, 4), numbers=(), constants={1: 0.0}, bounds=())),
+    (
+        KERNEL,
+        replace(KERNEL, name="scale_forward_3", is_cuda=True),
+        replace(KERNEL, name="scale_forward_2", tensors=(0, 4), numbers=(), constants={1: 0.0}, bounds=()),
+    ),
 )
 
 
 def test_golden(request: pytest.FixtureRequest) -> None:
-    text = emit_registration("my_kernels", [SCALE, replace(SCALE, name="my::named", types=("Tensor", "str"))], LEVELS)
+    text = emit_registration(
+        "my_kernels",
+        [SCALE, replace(SCALE, name="my::named", types=("Tensor", "str"))],
+        LEVELS,
+        ("cuda/scale_forward_3.so",),
+    )
     if request.config.getoption("--update-golden"):
         GOLDEN.write_text(text)
     assert GOLDEN.read_text() == text, "it is emitted differently; see pytest --update-golden"

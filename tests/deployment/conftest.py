@@ -13,14 +13,14 @@ JUDGE = Path(__file__).parent / "shipped/judge.py"
 PACKAGE = "shipped_operators"
 
 
-def built(targets, folder):
+def built(targets, folder, *options, **variables):
     """Build a wheel by the command line, with a compiler that is quick; return what the command says of it."""
     command = [sys.executable, "-m", "opwright", "build", *targets, "--wheel", "--to", str(folder)]
     directory = Path(os.environ["OPWRIGHT_CACHE"]) / "compilers"
     compiler = quick_compiler(directory, compiler=os.environ.get("CXX", "g++"))
-    environment = {**os.environ, "CXX": compiler}
+    environment = {**os.environ, "CXX": compiler, **variables}
     done = subprocess.run(
-        [*command, "--name", "shipped-operators", "--json"],
+        [*command, "--name", "shipped-operators", "--json", *options],
         capture_output=True,
         text=True,
         env=environment,

@@ -13,12 +13,14 @@ import pytest
 import torch
 
 import opwright
-from opwright.errors import CompilerMissing, SamplesMissing, WheelUnsupported
+from opwright.errors import ArchitectureUnknown, CompilerMissing, OpwrightError, SamplesMissing, WheelUnsupported
 from opwright.settings import Settings
+from opwright.toolchain.nvrtc import find_nvrtc
 from tests.deployment.conftest import OPERATORS, PACKAGE, built, installed, judged
 
 CELLS = ("cell", "cell, strided", "cell, float64", "cell, empty")
 PROGRAM = Path(__file__).parent / "shipped/program.cpp"
+FAKE_TORCH = Path(__file__).parents[1] / "include/cuda/fake_torch.cpp"
 
 
 @pytest.mark.parametrize(
@@ -71,6 +73,18 @@ def test_a_wheel_works_beside_opwright(site, monkeypatch):
     assert str(package.library) in torch.ops.loaded_libraries
 
 
+def test_kernels_for_gpus_are_right_where_they_run_on_the_processor(tmp_path):
+    wheel = built([f"{OPERATORS}:cell"], tmp_path, "--cuda", "9.0", OPWRIGHT_CUDA_ON_HOST="1")
+    site = installed(wheel["path"], tmp_path / "site")
+    assert judged(site, "quick", "cuda", "cell, strided")["failures"] == []
+    assert len(list((site / PACKAGE / "lib/cuda").iterdir())) == 3
+
+
+def test_gpus_that_do_not_exist_are_refused(tmp_path):
+    with pytest.raises(ArchitectureUnknown, match="'Kepler' in the list of CUDA architectures"):
+        opwright.build_wheel([operator()], tmp_path, cuda="Kepler")
+
+
 def test_what_the_command_says_is_what_the_wheel_holds(wheel, site):
     stamp = json.loads((site / PACKAGE / "stamp.json").read_text())
     assert wheel["operators"] == [f"{PACKAGE}::cell"]
@@ -82,7 +96,7 @@ def test_what_the_command_says_is_what_the_wheel_holds(wheel, site):
     for library in (site / PACKAGE / "lib").iterdir():
         names = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True)
         visible = {line.split()[-1] for line in names.stdout.splitlines()}
-        assert visible <= {"opwright_cpu_level", "opwright_load_failure"}
+        assert visible <= {"opwright_cpu_level", "opwright_load_failure", "opwright_cuda_failure"}
 
 
 def plain(x: torch.Tensor) -> torch.Tensor:
@@ -120,7 +134,6 @@ def pairs(device, dtype):
     ("operators", "options", "words"),
     [
         ([], {}, "there is no operator to put into a wheel"),
-        ([operator()], {"cuda": True}, "kernels for CUDA cannot be put into wheels yet"),
         ([operator()], {"name": "no name"}, "'no name' is not the name of a package"),
         ([operator()], {"version": "one"}, "'one' is not the version of a wheel\nhint: write one such as 1.2.0"),
         ([operator(), operator(name="other::plain")], {}, "two operators of the wheel are called plain"),
@@ -151,7 +164,35 @@ def test_without_a_compiler_there_is_no_wheel(tmp_path):
 
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory):
-    return built([str(OPERATORS)], tmp_path_factory.mktemp("everything"))
+    try:
+        find_nvrtc()
+    except OpwrightError:
+        return built([str(OPERATORS)], tmp_path_factory.mktemp("everything"))
+    return built([str(OPERATORS)], tmp_path_factory.mktemp("everything"), "--cuda", "8.0 9.0")
+
+
+@pytest.mark.nightly
+def test_kernels_for_gpus_are_loaded_where_torch_has_cuda(everything, tmp_path):
+    if not everything["gpus"]:
+        pytest.skip("there is no NVRTC")
+    assert everything["gpus"] == ["sm_80", "sm_90", "compute_90"]
+    assert list(everything["without_cuda"]) == [f"{PACKAGE}::dropped"]
+    site = installed(everything["path"], tmp_path)
+    libraries = [path.read_bytes() for path in (site / PACKAGE / "lib/cuda").iterdir()]
+    assert all(library.count(b"\x7fELF\x02\x01\x01") == 3 for library in libraries)  # it, and code for two GPUs
+    assert all(b".target sm_90\n" in library for library in libraries)
+    text = f"""
+import ctypes, torch, {PACKAGE} as p
+print(sum(variant.rung == "cuda" for variant in p.cell.variants))
+"""
+    fake = tmp_path / "libtorch_cuda.so"
+    options = ["-shared", "-fPIC", "-Wl,-soname,libtorch_cuda.so"]  # by which a library that is loaded is found
+    subprocess.run(["g++", *options, str(FAKE_TORCH), "-o", str(fake)], check=True)
+    pretending = f"import ctypes; ctypes.CDLL({str(fake)!r})\n"
+    for opening, kernels in (("", 0), (pretending, 2)):
+        command = [sys.executable, "-c", opening + text]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=site, check=True)
+        assert (done.stdout, done.stderr) == (f"{kernels}\n", "")
 
 
 @pytest.mark.nightly

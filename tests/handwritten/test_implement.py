@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import opwright
-from opwright.errors import NoKernel
+from opwright.errors import NoKernel, RungMissing
 from tests.handwritten.planted import BACKWARD, RIGHT, made
 
 STRIDED = """\
@@ -34,6 +34,35 @@ def test_the_rung_is_written_and_serves(both: opwright.Operator) -> None:
     assert torch.equal(both(x, y), 3 * x - y)
     assert both.last_rung == "cpp"
     assert both.on("cpp")(x=x, y=y).equal(3 * x - y)
+
+
+def test_its_source_is_the_authors_and_what_calls_it(both: opwright.Operator) -> None:
+    text = both.source("cpp")
+    assert text.startswith(f"// <source of both>\n{RIGHT}")
+    assert text.count("for (int64_t k = 0") == 2
+    assert "void opwright_entry(const float* x, const float* y, float* z, int64_t n) {\n  forward(x, y, z, n);" in text
+    assert "backward(grad_z, grad_x, grad_y, n);" in text
+    assert "forward(x, y, z, n)" not in both.source("cuda")
+
+
+class Negated(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        return 3 * x - y
+
+
+@pytest.mark.parametrize(
+    ("function", "beginning"),
+    [(Negated, "class Negated(torch.autograd.Function):"), (made, "def made(name: str"), (torch.sub, None)],
+)
+def test_a_function_is_shown_as_it_is_written(function, beginning: str | None) -> None:
+    operator = made("shown")
+    operator.implement("function", function)
+    if beginning is None:
+        with pytest.raises(RungMissing, match="the source of sub cannot be read"):
+            operator.source("function")
+    else:
+        assert operator.source("function").startswith(beginning)
 
 
 def test_judged_like_any_rung(both: opwright.Operator) -> None:

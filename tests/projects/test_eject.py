@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 import subprocess
 from pathlib import Path
 
@@ -11,8 +12,9 @@ import pytest
 import torch
 
 import opwright
-from opwright.errors import DirectoryTaken, NotEjectable, ProjectNameUnusable, SamplesMissing
+from opwright.errors import DirectoryTaken, NotEjectable, OpwrightError, ProjectNameUnusable, SamplesMissing
 from opwright.projects import eject
+from opwright.toolchain.nvrtc import SHIPPED_FLAGS, compile_cuda, find_nvrtc
 from tests.projects import operators
 
 REPOSITORY = Path(__file__).parents[2]
@@ -27,10 +29,11 @@ def gate(tmp_path_factory):
 
 def test_a_project_builds_and_passes_its_tests_without_opwright(gate, standalone, tmp_path):
     standalone.build(gate.directory)
-    done = standalone.test(gate.directory)
+    done = standalone.test(gate.directory, "-rs")
     assert done.returncode == 0, done.stdout
     assert "passed" in done.stdout
-    assert "skipped" not in done.stdout
+    skipped = [line for line in done.stdout.splitlines() if line.startswith("SKIPPED")]
+    assert all("no GPU, or nothing built for it" in line for line in skipped), skipped
 
     (source,) = (path for path in (gate.directory / "csrc").glob("*.cpp") if path.name != "library.cpp")
     right = source.read_text()
@@ -72,6 +75,29 @@ def test_sources_are_written_to_be_read(gate):
     assert not (gate.directory / "csrc" / "opwright" / "pool.h").exists()
 
 
+def assert_cuda_compiles(directory):
+    """NVRTC takes the kernels, g++ what launches them, and the names in one are those in the other."""
+    try:
+        nvrtc = find_nvrtc()
+    except OpwrightError as missing:
+        pytest.skip(missing.fact)
+    csrc = directory / "csrc"
+    for kernels in sorted(csrc.glob("cuda/*.cu")):
+        image = compile_cuda(kernels.read_text(), "sm_90", csrc, SHIPPED_FLAGS, name=kernels.name, nvrtc=nvrtc)
+        declared = re.findall(r'extern "C" void (\w+)\(', kernels.with_suffix(".h").read_text())
+        assert declared
+        assert all(name.encode() in image for name in declared)
+    folders = (csrc, Path(__file__).parent / "cuda_runtime", Path(torch.__file__).parent / "include")
+    command = ["g++", "-std=c++20", "-fsyntax-only", "-Wall", "-Werror", "-Wno-parentheses", "-Wno-unused-variable"]
+    command += ["-DTORCH_TARGET_VERSION=0x020b000000000000", *(f"-I{folder}" for folder in folders)]
+    subprocess.run([*command, *sorted(csrc.glob("cuda/*.cpp"))], check=True)
+
+
+def test_the_cuda_of_a_project_compiles_without_a_gpu(gate):
+    assert_cuda_compiles(gate.directory)
+    assert "OPWRIGHT_CUDA_ON_HOST" not in (gate.directory / "csrc/opwright/cuda/call.h").read_text()
+
+
 def test_constants_and_numbers_have_kernels_of_their_own(tmp_path):
     ejected = eject(operators.power, tmp_path / "power", dtypes=FLOAT64)
     text = (tmp_path / "power" / "power" / "function.py").read_text()
@@ -79,6 +105,9 @@ def test_constants_and_numbers_have_kernels_of_their_own(tmp_path):
     assert 'repr(n) == "2"' in text
     assert 'repr(n) == "3"' in text
     assert "type(scale) is float" in text
+    assert {kind.without_cuda for kind in ejected.kinds} == {
+        "a kernel would wait for its numbers, which come from the processor"
+    }
 
 
 def scaled_by(factor):
@@ -189,6 +218,7 @@ def test_assorted_projects_build_and_pass_their_tests(operator, standalone, tmp_
     standalone.build(tmp_path / "project")
     done = standalone.test(tmp_path / "project")
     assert done.returncode == 0, done.stdout
+    assert_cuda_compiles(tmp_path / "project")
 
 
 @pytest.mark.nightly

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from opwright.projects.headers import headers_for, vendored
+from opwright.projects.headers import headers_for, settled, vendored
 from opwright.toolchain.recipe import INCLUDE_DIRECTORY
 
 
@@ -35,6 +35,22 @@ def test_what_is_included_comes_along_without_the_pool():
     assert names == {"LICENSE", "rows.h", "stream.h", "tensor.h", "device.h", "shim.h"}
     assert not any("pool" in text.lower() for path, text in files.items() if path.endswith("tensor.h"))
     assert all(text.startswith("// From opwright ") for path, text in files.items() if path.endswith(".h"))
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("#ifdef YES\na\n#else\nb\n#endif\n", "a\n"),
+        ("#ifndef YES\na\n#else\nb\n#endif\n", "b\n"),
+        ("#if defined(NO) && !defined(OTHER)\na\n#endif\nb\n", "b\n"),
+        ("#ifdef NO\na\n#elif defined(YES)\nb\n#else\nc\n#endif\n", "b\n"),
+        ("#ifdef YES\na\n#elif defined(YES)\nb\n#else\nc\n#endif\n", "a\n"),
+        ("#ifdef NO\n#ifdef OTHER\na\n#else\nb\n#endif\n#else\nc\n#endif\n", "c\n"),
+        ("#ifdef OTHER\na\n#ifdef NO\nb\n#endif\n#else\nc\n#endif\n", "#ifdef OTHER\na\n#else\nc\n#endif\n"),
+    ],
+)
+def test_what_is_known_is_not_asked(header, expected):
+    assert settled(header, {"YES": True, "NO": False}) == expected
 
 
 def test_the_licence_is_that_of_the_project():

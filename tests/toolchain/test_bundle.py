@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from opwright.errors import BuildFailed, WheelUnsupported
+from opwright.errors import BuildFailed, OpwrightError, WheelUnsupported
 from opwright.settings import Settings
+from opwright.toolchain.architectures import for_others
 from opwright.toolchain.bundle import Bundle, build_bundle
 from opwright.toolchain.cpu_levels import CpuLevel, cpu_levels
+from opwright.toolchain.nvrtc import find_nvrtc
+from opwright.toolchain.recipe import INCLUDE_DIRECTORY
 from opwright.toolchain.source import Source
 from tests.toolchain.conftest import WriteScript, returning
 
@@ -48,6 +51,25 @@ def test_there_is_a_library_for_each_level_and_one_that_registers(
     assert text_of(libraries[2], "opwright_load_failure") == b"my_kernels"
     names = subprocess.run(["nm", "-D", "--defined-only", *libraries], capture_output=True, text=True, check=True)
     assert " f\n" not in names.stdout  # of the second kernel
+
+
+def test_kernels_for_gpus_are_a_library_for_each_source(settings: Settings, tmp_path: Path) -> None:
+    try:
+        find_nvrtc()
+    except OpwrightError as missing:
+        pytest.skip(missing.fact)
+    kernel = 'extern "C" __global__ void fill(float* x) { x[threadIdx.x] = 1; }'
+    source = Source(
+        "fill", '#include "opwright/cuda/kernels.h"\nextern const void* use = opwright::kernel_images;', kernel
+    )
+    bundle = replace(BUNDLE, kernels=(), cuda=(source,))
+    *_, library = build_bundle(bundle, tmp_path, for_others("8.0", settings))
+
+    assert library == tmp_path / "cuda/fill.so"
+    content = library.read_bytes()
+    assert content.count(b"\x7fELF") == 2  # it, and the machine code
+    assert b".target sm_80\n" in content
+    assert str(INCLUDE_DIRECTORY).encode() not in content
 
 
 def test_what_was_compiled_is_compiled_once(settings: Settings, write_script: WriteScript, tmp_path: Path) -> None:

@@ -136,6 +136,14 @@ def some_missing(incoming: Sequence[torch.Tensor | None]) -> bool:
     return False
 
 
+def none_flows(incoming: Sequence[torch.Tensor | None]) -> bool:
+    """Whether all are None."""
+    for gradient in incoming:  # noqa: SIM110 - as above
+        if gradient is not None:
+            return False
+    return True
+
+
 def _run_backward(ctx: Any, incoming: Sequence[Any], variant: Variant) -> Sequence[Any] | None:
     """Run the backward kernel; None if it declines, because torch refused it an allocation."""
     saved = ctx.saved_tensors

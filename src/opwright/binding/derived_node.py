@@ -110,26 +110,23 @@ def gradients(
     if not wanted:
         return tuple(found)
     operator = kept.gradients_of(wanted, kept.places, kept.flowing, len(kept.described))
-    result = _drawing(kept.generator, call, operator, *kept_arguments(ctx), *tangents)
+    result = _drawing(kept.generator, call, operator, *_arguments(kept, ctx.saved_tensors), *tangents)
     for position, gradient in zip(wanted, (result,) if isinstance(result, torch.Tensor) else result, strict=True):
         found[1 + position] = gradient
     return tuple(found)
 
 
-def kept_arguments(ctx: Any) -> Sequence[Any]:
-    """The arguments that a node was given."""
-    kept: _Kept = ctx.kept
+def kept(ctx: Any) -> tuple[Sequence[Any], Sequence[torch.Tensor]]:
+    """The arguments that a node was given, and what it keeps besides."""
     saved: tuple[torch.Tensor, ...] = ctx.saved_tensors
+    return _arguments(ctx.kept, saved), saved[len(saved) - ctx.kept.more :]
+
+
+def _arguments(kept: _Kept, saved: Sequence[torch.Tensor]) -> Sequence[Any]:
     if kept.rest is None:
         return saved[: len(saved) - kept.more]
     remaining = iter(saved)
     return [next(remaining) if given is _SAVED else given for given in kept.rest]
-
-
-def kept_besides(ctx: Any) -> Sequence[torch.Tensor]:
-    """What a node keeps besides its arguments."""
-    saved: tuple[torch.Tensor, ...] = ctx.saved_tensors
-    return saved[len(saved) - ctx.kept.more :]
 
 
 def described(ctx: Any) -> Sequence[tuple[tuple[int, ...], torch.dtype]]:

@@ -48,6 +48,7 @@ class Way:
         examine: Raises an OpwrightError where the rung cannot be had.
         count: How many variants of it are loaded.
         devices: The kinds of devices whose tensors it serves; None for the usual ones.
+        source: Gives what an author wrote; None where nobody did.
     """
 
     origin: Origin
@@ -55,6 +56,7 @@ class Way:
     examine: Callable[[], object] = lambda: None
     count: Callable[[], int] = lambda: 0
     devices: tuple[str, ...] | None = None
+    source: Callable[[], str] | None = None
 
 
 class Ladder:
@@ -72,6 +74,11 @@ class Ladder:
     def put(self, name: RungName, way: Way) -> None:
         """Serve a rung in another way from now on."""
         self._ways[name] = way
+
+    def written(self, name: RungName) -> str | None:
+        """What an author wrote for a rung; None where nobody did."""
+        source = self._ways[name].source if name in RUNGS else None
+        return source and source()
 
     def rungs(self) -> tuple[Rung, ...]:
         """Which rungs exist here, and why one is missing."""

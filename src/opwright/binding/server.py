@@ -10,6 +10,7 @@ import torch
 
 from opwright.binding.autograd import Chosen, Declined, apply, run_forward
 from opwright.binding.environment import (
+    PLAIN_TYPES,
     are_abstract,
     are_plain,
     is_compiling,
@@ -222,15 +223,17 @@ class Server:
 
     def is_ordinary(self, args: Sequence[Any]) -> bool:
         """Whether kernels may be asked: nobody listens in, tensors are plain and not empty, the rest are constants."""
-        tensors = [a for a in args if isinstance(a, torch.Tensor)]
-        if (
-            is_overheard()
-            or are_transformed(tensors)
-            or not are_plain(tensors)
-            or any(t.is_nested or t.numel() == 0 for t in tensors)
-        ):
+        if is_overheard() or are_transformed(args):
             return False
-        rest = [a for a in args if not isinstance(a, torch.Tensor)]
+        rest = []
+        for arg in args:
+            if type(arg) in PLAIN_TYPES:
+                if arg.is_nested or arg.numel() == 0:
+                    return False
+            elif isinstance(arg, torch.Tensor):
+                return False
+            else:
+                rest.append(arg)
         return not rest or (not self._only_tensors and are_constants(rest))
 
     def _say(self, refusal: OpwrightError) -> None:

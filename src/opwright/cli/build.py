@@ -26,7 +26,7 @@ def build_command(
     name: Annotated[str | None, typer.Option(help="What installers call it.")] = None,
     version: Annotated[str, typer.Option(help="Its version.")] = "0.1.0",
     dtype: Annotated[list[str], typer.Option(help="A dtype to build for; may be given again.")] = _DTYPES,
-    cuda: Annotated[bool, typer.Option("--cuda", help="Add kernels for CUDA.")] = False,
+    cuda: Annotated[str | None, typer.Option(help='Add kernels for GPUs, such as "8.0 9.0".')] = None,
     as_json: AsJson = False,
 ) -> None:
     """Build operators ahead of time, to run where neither opwright nor a compiler is."""
@@ -50,11 +50,11 @@ def _operators(targets: list[str]) -> list[Operator]:
 
 
 def _described(made: Wheel) -> str:
-    return "\n".join(
-        [
-            str(made.path),
-            f"  operators  {', '.join(made.operators)}",
-            f"  kernels    {made.kernels}, each for {', '.join(made.levels)}",
-            f"  size       {made.size_bytes / 1024:.0f} KiB",
-        ]
-    )
+    lines = [
+        str(made.path),
+        f"  operators  {', '.join(made.operators)}",
+        f"  kernels    {made.kernels}, each for {', '.join(made.levels)}",
+    ]
+    lines += [f"  GPUs       {', '.join(made.gpus)}"] if made.gpus else []
+    lines += [f"             {name} without some: {'; '.join(why)}" for name, why in made.without_cuda.items()]
+    return "\n".join([*lines, f"  size       {made.size_bytes / 1024:.0f} KiB"])

@@ -16,9 +16,13 @@ def emit_launcher(program: Program, formulas: Callable[[Kernel], Sequence[str]] 
     Args, raises: As `emit_program`.
     """
     text = emit_program(program, formulas).text
-    functions = text[text.index(_OPENING) + len(_OPENING) : text.index(f"static void {program.name}_on_stack(")]
-    launcher = launcher_signature(program.name)
-    return functions.replace(f"static {launcher}", launcher).rstrip()
+    return functions_of(text[: text.index(f"static void {program.name}_on_stack(")], program.name)
+
+
+def functions_of(text: str, name: str) -> str:
+    """The functions of a source up to its registration, of which other sources can call the launcher of a name."""
+    launcher = launcher_signature(name)
+    return text[text.index(_OPENING) + len(_OPENING) :].replace(f"static {launcher}", launcher).rstrip()
 
 
 def launcher_signature(name: str) -> str:

@@ -29,6 +29,7 @@ class PackagedKernel:
         bounds: Conditions on a number that it was written for: `(position, sign, relation, bound)`.
         made: How many tensors it gives.
         needs_row_major: Whether it takes only tensors that lie row by row.
+        is_cuda: Whether it is one of those for GPUs.
     """
 
     name: str
@@ -38,6 +39,7 @@ class PackagedKernel:
     bounds: tuple[tuple[int, int, str, float], ...]
     made: int
     needs_row_major: bool
+    is_cuda: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +90,25 @@ _TAKEN = {"Tensor": "take({})", "float": "number({})", "int": "Size({})", "bool"
 _TYPES = {"float": "double", "int": "Size", "bool": "bool"}
 
 
-def emit_registration(namespace: str, operators: Sequence[PackagedOperator], levels: Sequence[ProcessorLevel]) -> str:
+def emit_registration(
+    namespace: str,
+    operators: Sequence[PackagedOperator],
+    levels: Sequence[ProcessorLevel],
+    cuda: Sequence[str] = (),
+) -> str:
     """Write the source.
 
     Args:
         namespace: Where the kernels are registered.
         operators: What is in the package.
         levels: The kernels there are, the best first.
+        cuda: The libraries of kernels for GPUs, beside that of this source.
     """
     parts = [
         f"// Operators at PyTorch's dispatcher. Written by opwright {VERSION}.",
         '#include "opwright/package.h"\n\nnamespace opwright::emitted {',
         _levels(levels),
+        _libraries(cuda),
         *(_function(namespace, operator) for operator in operators),
         "\n".join(map(_register, operators)),
         "}  // namespace opwright::emitted",
@@ -109,10 +118,11 @@ def emit_registration(namespace: str, operators: Sequence[PackagedOperator], lev
 
 
 _QUESTIONS = """\
-// Which kernels this process runs, and why it runs none; nullptr where there is nothing to say.
+// Which kernels this process runs, why it runs none, and why none for GPUs; nullptr where there is nothing to say.
 extern "C" {
 OPWRIGHT_VISIBLE const char* opwright_cpu_level() { return opwright::emitted::kernels.level(); }
 OPWRIGHT_VISIBLE const char* opwright_load_failure() { return opwright::emitted::kernels.failure(); }
+OPWRIGHT_VISIBLE const char* opwright_cuda_failure() { return opwright::emitted::cuda_kernels.failure(); }
 }
 """
 
@@ -121,6 +131,13 @@ def _levels(levels: Sequence[ProcessorLevel]) -> str:
     rows = [f'    {{"{level.name}", "{level.capability}", {_test(level)}}},' for level in levels]
     says = "// The kernels for this processor, from the folder of this library."
     return "\n".join([says, "static const Kernels kernels({", *rows, "});"])
+
+
+def _libraries(cuda: Sequence[str]) -> str:
+    rows = [f'    "{library}",' for library in cuda]
+    return "\n".join(
+        ["// Those for GPUs, where torch has CUDA.", "static const CudaKernels cuda_kernels({", *rows, "});"]
+    )
 
 
 def _test(level: ProcessorLevel) -> str:
@@ -161,7 +178,8 @@ def _body(namespace: str, operator: PackagedOperator) -> Iterable[str]:
 def _attempt(
     namespace: str, operator: PackagedOperator, kernel: PackagedKernel, tensors: Sequence[int]
 ) -> Iterable[str]:
-    conditions = [f"is_same(argument_{position}, {_literal(value)})" for position, value in kernel.constants.items()]
+    conditions = ["cuda_kernels.loaded()"] if kernel.is_cuda else []
+    conditions += [f"is_same(argument_{position}, {_literal(value)})" for position, value in kernel.constants.items()]
     conditions += [
         f"{'-' if sign < 0 else ''}argument_{position} {relation} {_literal(bound)}"
         for position, sign, relation, bound in kernel.bounds

@@ -22,14 +22,30 @@ class CudaKernel:
     """What is written for one kernel.
 
     Attributes:
-        device: Its functions, for the device.
-        host: Its arguments and where its versions are found, for the launcher's source.
+        name: What it is called.
+        type: What the type of its arguments is called.
+        arguments: The type of what it is given, for the device and for the host.
+        functions: Its functions, for the device.
+        versions: Its entry points on the device, in the order in which the launcher knows them.
         launch: The lines that launch it.
     """
 
-    device: str
-    host: str
+    name: str
+    type: str
+    arguments: str
+    functions: str
+    versions: tuple[str, ...]
     launch: tuple[str, ...]
+
+    @property
+    def device(self) -> str:
+        """All that the device's source says of it."""
+        return f"{self.arguments}\n\n{self.functions}"
+
+    @property
+    def host(self) -> str:
+        """What the launcher's source says above its launcher."""
+        return f"{self.arguments}\n\n{kernel_table(self.name, self.versions)}"
 
 
 def emit_kernel(kernel: Kernel, name: str, formulas: Sequence[str], ranges: Set[str], sizes: Set[str]) -> CudaKernel:
@@ -71,10 +87,12 @@ def _assembled(
     if arguments.bytes > _MOST_BYTES_OF_ARGUMENTS:
         fact = f"a kernel of {len(arguments.accesses)} operands takes {arguments.bytes} bytes of arguments"
         raise NoKernel(f"{fact}, and a GPU takes {_MOST_BYTES_OF_ARGUMENTS}")
-    struct = arguments.declaration(folding)
     launch = f"  if (!cuda::{call}({arguments.name}_kernels, arguments, places)) return false;"
     return CudaKernel(
-        device=f"{struct}\n\n{functions}",
-        host=f"{struct}\n\n{kernel_table(arguments, suffixes)}",
+        name=arguments.name,
+        type=arguments.type,
+        arguments=arguments.declaration(folding),
+        functions=functions,
+        versions=tuple(f"{arguments.name}{suffix}" for suffix in suffixes),
         launch=("{", *arguments.initializer(), launch, "}"),
     )

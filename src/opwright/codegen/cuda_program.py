@@ -39,8 +39,7 @@ def emit_cuda(program: Program, formulas: Formulas = lambda _: ()) -> CudaSource
     Raises:
         NoKernel: If a kernel reads or writes at places that are not affine in its axes, or has too many operands.
     """
-    separated = [drop_unit_axes(separate_columns(part)) for part in programs_of(program)]
-    parts = [(part, _CudaKernels(part, formulas)) for part in separated]
+    parts = [(part, CudaKernels(part, formulas)) for part in parts_for_gpus(program)]
     body, registration = emit_launcher(program, HOST_HEADER, parts)
     written = [text for _, kernels in (*parts[1:], parts[0]) for text in kernels.device_texts]
     device = ""
@@ -51,7 +50,12 @@ def emit_cuda(program: Program, formulas: Formulas = lambda _: ()) -> CudaSource
     return CudaSource(name, device, f"{body}\n{registration(name)}")
 
 
-class _CudaKernels:
+def parts_for_gpus(program: Program) -> list[Program]:
+    """A Program without its cases, and each of them, as kernels for GPUs are written of them."""
+    return [drop_unit_axes(separate_columns(part)) for part in programs_of(program)]
+
+
+class CudaKernels:
     """Kernels for the device, and what launches them."""
 
     def __init__(self, program: Program, formulas: Formulas) -> None:
@@ -64,13 +68,17 @@ class _CudaKernels:
 
     @property
     def device_texts(self) -> Sequence[str]:
+        """What the device's source says of each."""
         return [kernel.device for kernel in self.emitted.values()]
 
     def definitions(self, _: Program) -> Sequence[str]:
+        """What the launcher's source says of each."""
         return [kernel.host for kernel in self.emitted.values()]
 
     def launch(self, kernel: Kernel) -> Sequence[str]:
+        """The lines of the launcher that run a kernel."""
         return self.emitted[id(kernel)].launch
 
     def entering(self) -> Sequence[str]:
+        """The first lines of a call, once its tensors are `given`."""
         return ("const cuda::Call call_on_device(given);",)

@@ -43,7 +43,13 @@ def entry_points(arguments: Arguments, versions: Sequence[Version], call: str) -
     )
 
 
-def kernel_table(arguments: Arguments, suffixes: Sequence[str]) -> str:
-    """Where the launcher finds them, in the order of include/opwright/cuda/launches.h."""
-    rows = [f'    {{kernel_images, "{arguments.name}{suffix}"}},' for suffix in suffixes]
-    return "\n".join([f"static cuda::Kernel {arguments.name}_kernels[] = {{", *rows, "};"])
+def kernel_table(name: str, kernels: Sequence[str], found: str = "kernel_images") -> str:
+    """Where the launcher finds them, in the order of include/opwright/cuda/launches.h.
+
+    Args:
+        name: Of all of them.
+        kernels: The name of each.
+        found: What a launcher has of one; it may have a place for its name.
+    """
+    rows = [f'    {{{found.format(kernel)}, "{kernel}"}},' for kernel in kernels]
+    return "\n".join([f"static cuda::Kernel {name}_kernels[] = {{", *rows, "};"])

@@ -13,7 +13,7 @@ _MODULES = (
     "opwright.tracing.number_guards",
     *(
         f"opwright.deployment.runtime.{name}"
-        for name in ("autograd", "dispatcher", "gradients", "package", "packaged", "stamp", "variant")
+        for name in ("autograd", "dispatcher", "gpus", "gradients", "package", "packaged", "stamp", "variant")
     ),
 )
 _IMPORT = re.compile(rf"^from ({'|'.join(map(re.escape, _MODULES))}) import", re.MULTILINE)

@@ -3,30 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import torch
 
+from opwright.binding.targets import Target
 from opwright.binding.variant import Plan
 from opwright.codegen.cpp_registration import PackagedKernel, PackagedOperator
-from opwright.errors import NoKernel, OpwrightError, SamplesMissing, UndeclaredMutation, WheelUnsupported
+from opwright.errors import (
+    NoKernel,
+    OpwrightError,
+    SamplesMissing,
+    UndeclaredMutation,
+    UntraceableReference,
+    WheelUnsupported,
+)
 from opwright.ir.identifiers import identifiers
 from opwright.operator import DEFAULT_NAMESPACE, Operator
+from opwright.settings import Settings
 from opwright.tracing.guarded import guarded
 from opwright.tracing.signature import Signature, place_of, read_signature
-from opwright.tracing.specs import describe, requiring_gradients
+from opwright.tracing.specs import TensorSpec, describe, requiring_gradients
 from opwright.tracing.type_questions import asks_for_types
 
 _MOST = 3e38  # what float32 holds; see binding/numbers.py
 
 
 @dataclass(frozen=True, slots=True)
+class Serving:
+    """Kernels of one kind: what they are written in, and whose tensors they serve."""
+
+    target: Target
+    device: Literal["cpu", "cuda"]
+
+
+def servings(*, cuda: bool, settings: Settings) -> tuple[Serving, ...]:
+    """Name the kinds of kernels that a wheel has, with CUDA or without.
+
+    Where the settings have CUDA run on the processor, to check it, there are no others for the processor.
+    """
+    if cuda and settings.cuda_on_host:
+        return (Serving("cuda", "cpu"),)
+    return (Serving("cpp", "cpu"), *([Serving("cuda", "cuda")] if cuda else []))
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedVariant:
-    """A plan, and the constants that it was made for, by position."""
+    """A plan, the constants that it was made for, by position, and what its kernels serve."""
 
     plan: Plan
     constants: Mapping[int, Any]
+    serving: Serving
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +67,7 @@ class PlannedOperator:
         signature: Its parameters.
         outputs: How many tensors it returns.
         variants: One for each kind of sample, with gradients and without.
+        left_to_reference: Why a kind of sample has no kernels for CUDA, one sentence for each reason.
     """
 
     name: str
@@ -46,6 +75,7 @@ class PlannedOperator:
     signature: Signature
     outputs: int
     variants: tuple[PlannedVariant, ...]
+    left_to_reference: tuple[str, ...] = ()
 
     @property
     def short_name(self) -> str:
@@ -60,32 +90,42 @@ class PlannedOperator:
         return PackagedOperator(self.name, str(self.signature.schema), types, self.outputs, known)
 
 
-def plan_operator(operator: Operator, package: str, dtypes: Sequence[torch.dtype]) -> PlannedOperator:
+def plan_operator(
+    operator: Operator, package: str, dtypes: Sequence[torch.dtype], kinds: Sequence[Serving]
+) -> PlannedOperator:
     """Derive what the samples of an operator ask for.
 
     Args:
         operator: What is to be shipped.
         package: The namespace of operators that have none of their own.
         dtypes: What the samples are made in.
+        kinds: The kinds of kernels to derive.
 
     Raises:
         SamplesMissing: If it has none.
         WheelUnsupported: If a wheel cannot hold it.
-        OpwrightError: If no kernel can be derived for a sample.
+        OpwrightError: If no kernel for the processor can be derived for a sample.
     """
     namespace, short = operator.name.split("::")
     signature = read_signature(operator.reference)
     if signature.schema is None or not signature.is_flat:
         raise _unsupported(operator, "takes or returns a structure that no schema of torch spells")
     variants: dict[Any, PlannedVariant] = {}
+    left: dict[str, None] = {}
     for args in _calls(operator, signature, dtypes):
-        for variant in _variants(operator, signature, args):
-            variants.setdefault(tuple(source.name for source in variant.plan.sources), variant)
+        for serving in kinds:
+            try:
+                for variant in _variants(operator, signature, args, serving):
+                    variants.setdefault(tuple(source.name for source in variant.plan.sources), variant)
+            except (NoKernel, UntraceableReference) as refusal:
+                if serving.target == "cpp":
+                    raise
+                left[refusal.fact] = None
     outputs = {variant.plan.outputs for variant in variants.values()}
     if len(outputs) != 1:
         raise _unsupported(operator, "returns another number of tensors for one sample than for the next")
     name = f"{package if namespace == DEFAULT_NAMESPACE else namespace}::{short}"
-    return PlannedOperator(name, operator, signature, outputs.pop(), tuple(variants.values()))
+    return PlannedOperator(name, operator, signature, outputs.pop(), tuple(variants.values()), tuple(left))
 
 
 def _calls(operator: Operator, signature: Signature, dtypes: Sequence[torch.dtype]) -> Iterator[tuple[Any, ...]]:
@@ -103,11 +143,13 @@ def _calls(operator: Operator, signature: Signature, dtypes: Sequence[torch.dtyp
                 yield args
 
 
-def _variants(operator: Operator, signature: Signature, args: Sequence[Any]) -> Iterator[PlannedVariant]:
+def _variants(
+    operator: Operator, signature: Signature, args: Sequence[Any], serving: Serving
+) -> Iterator[PlannedVariant]:
     """Those for a call: without gradients, and with that of every floating tensor."""
     for given, gradients in ((args, False), (requiring_gradients(args), True)):
         try:
-            plan, numbers = _plan(operator, signature, given, gradients)
+            plan, numbers = _plan(operator, signature, given, gradients, serving)
         except UndeclaredMutation:
             raise _unsupported(operator, "changes its arguments, and operators of a wheel change none yet") from None
         if not plan.result.is_plain:
@@ -119,36 +161,47 @@ def _variants(operator: Operator, signature: Signature, args: Sequence[Any]) -> 
             for position, value in enumerate(args)
             if not isinstance(value, torch.Tensor) and position not in numbers
         }
-        yield PlannedVariant(plan, constants)
+        yield PlannedVariant(plan, constants, serving)
 
 
 def _plan(
-    operator: Operator, signature: Signature, args: Sequence[Any], gradients: bool
+    operator: Operator, signature: Signature, args: Sequence[Any], gradients: bool, serving: Serving
 ) -> tuple[Plan, tuple[int, ...]]:
-    """Derive for a call, with its floats given at run time if that can be; give their positions too."""
+    """Derive for a call, with its floats given at run time if that can be; give their positions too.
+
+    For CUDA they are constants: a kernel would wait for a number that comes to the GPU as a tensor.
+    """
     numbers = tuple(p for p, value in enumerate(args) if type(value) is float and abs(value) < _MOST)
-    if numbers and not asks_for_types(operator.reference):
+    if numbers and serving.target == "cpp" and not asks_for_types(operator.reference):
         prepared = [
             torch.scalar_tensor(value, dtype=torch.float64) if position in numbers else value
             for position, value in enumerate(args)
         ]
         try:
-            return _derived(operator, signature, prepared, gradients, numbers), numbers
+            return _derived(operator, signature, prepared, gradients, numbers, serving), numbers
         except NoKernel:
             pass  # something wants their values
-    return _derived(operator, signature, args, gradients, ()), ()
+    return _derived(operator, signature, args, gradients, (), serving), ()
 
 
 def _derived(
-    operator: Operator, signature: Signature, args: Sequence[Any], gradients: bool, numbers: tuple[int, ...]
+    operator: Operator,
+    signature: Signature,
+    args: Sequence[Any],
+    gradients: bool,
+    numbers: tuple[int, ...],
+    serving: Serving,
 ) -> Plan:
     from opwright.stages import derive  # imports sympy (0.3 s), which `import opwright` does without
 
     reference: Callable[..., Any] = signature.positional(operator.reference)
     names = identifiers([parameter.name for parameter in signature.parameters])
-    specs = describe(names, args, gradients=gradients, numbers=numbers)
+    specs = [
+        replace(spec, device=serving.device) if isinstance(spec, TensorSpec) else spec
+        for spec in describe(names, args, gradients=gradients, numbers=numbers)
+    ]
     short = operator.name.split("::")[1]
-    return guarded(reference, lambda: derive(reference, specs, short, operator.save)).plan
+    return guarded(reference, lambda: derive(reference, specs, short, operator.save, serving.target)).plan
 
 
 def _kernel(variant: PlannedVariant, types: Sequence[str]) -> PackagedKernel | None:
@@ -164,6 +217,7 @@ def _kernel(variant: PlannedVariant, types: Sequence[str]) -> PackagedKernel | N
         bounds=tuple((position, g.sign, g.relation, g.bound) for position, g in plan.number_guards),
         made=plan.outputs + plan.saved.intermediates,
         needs_row_major=plan.needs_row_major,
+        is_cuda=variant.serving.target == "cuda",
     )
 
 

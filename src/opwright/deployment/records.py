@@ -24,6 +24,8 @@ def _variant_record(variant: PlannedVariant) -> dict[str, Any]:
     plan, saved = variant.plan, variant.plan.saved
     intermediates = range(plan.outputs, plan.outputs + saved.intermediates)
     return {
+        "rung": variant.serving.target,
+        "device": variant.serving.device,
         "forward": plan.forward.name,
         "backward": plan.backward.name if plan.backward else None,
         "constants": {position: (type(value).__name__, repr(value)) for position, value in variant.constants.items()},

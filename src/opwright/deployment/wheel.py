@@ -9,7 +9,7 @@ import platform
 import re
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,16 +21,19 @@ from opwright.deployment.archive import Distribution, read_version, write_wheel
 from opwright.deployment.carried import carried_modules
 from opwright.deployment.faithful import refuse_unfaithful
 from opwright.deployment.init_module import init_module
-from opwright.deployment.planned import PlannedOperator, plan_operator
+from opwright.deployment.planned import PlannedOperator, plan_operator, servings
 from opwright.deployment.platform_tag import platform_tag
 from opwright.deployment.records import operator_record
 from opwright.deployment.reference_source import reference_module
 from opwright.errors import WheelUnsupported
 from opwright.operator import Operator
 from opwright.settings import Settings
-from opwright.toolchain.bundle import Bundle, build_bundle
+from opwright.toolchain.architectures import for_others
+from opwright.toolchain.bundle import CUDA_FOLDER, Bundle, build_bundle
 from opwright.toolchain.compiler import find_compiler
 from opwright.toolchain.cpu_levels import CpuLevel, cpu_levels
+from opwright.toolchain.images import image_targets
+from opwright.toolchain.nvrtc import find_nvrtc
 from opwright.toolchain.source import Source
 from opwright.version import VERSION
 
@@ -51,6 +54,8 @@ class Wheel:
         kernels: How many kernels there are for each level of processors.
         levels: These levels.
         size_bytes: How large its file is.
+        gpus: What there are kernels for GPUs for: "sm_90" is machine code, "compute_90" PTX; empty without CUDA.
+        without_cuda: Operators whose samples do not all have kernels for GPUs, and why.
     """
 
     path: Path
@@ -59,6 +64,8 @@ class Wheel:
     kernels: int
     levels: tuple[str, ...]
     size_bytes: int
+    gpus: tuple[str, ...]
+    without_cuda: Mapping[str, tuple[str, ...]]
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -72,7 +79,7 @@ def build_wheel(
     name: str | None = None,
     version: str = "0.1.0",
     dtypes: Sequence[torch.dtype] = (torch.float32,),
-    cuda: bool = False,
+    cuda: str | None = None,
     settings: Settings | None = None,
 ) -> Wheel:
     """Build a wheel that runs operators wherever torch is, without opwright and without a compiler.
@@ -86,25 +93,28 @@ def build_wheel(
         name: What installers call it; by default the name of the first operator with "-operators" behind it.
         version: Its version.
         dtypes: What the samples are made in.
-        cuda: Whether to add kernels for CUDA.
+        cuda: The GPUs to add kernels for, as compute capabilities or generations: "8.0 9.0", "Hopper". The newest of
+            them gets PTX too, which later GPUs run. None for no kernels for GPUs.
         settings: Where to build, and with which compiler; by default as the environment says.
 
     Raises:
         WheelUnsupported: If a wheel cannot hold one of them, or what is asked of it.
         SamplesMissing: If one has no samples.
-        BuildFailed, CompilerMissing, UnsafeCache, CacheUnusable: As kernels of this process are built.
+        ArchitectureUnknown: If the list of GPUs cannot be read.
+        BuildFailed, CompilerMissing, CudaCompilerMissing, UnsafeCache, CacheUnusable: As kernels of this process are
+            built.
     """
-    if cuda:
-        raise WheelUnsupported("kernels for CUDA cannot be put into wheels yet", hint="build it without them")
     name = _checked_name(name, operators)
     package = name.lower().replace("-", "_").replace(".", "_")
     released = read_version(version)
     settings = settings or Settings.from_environment()
+    settings = settings if cuda is None else for_others(cuda, settings)
     levels = cpu_levels()
     reference = reference_module([operator.reference for operator in operators])
     for operator in operators:
         refuse_unfaithful(reference, operator, dtypes)
-    planned = [plan_operator(operator, package, dtypes) for operator in operators]
+    kinds = servings(cuda=cuda is not None, settings=settings)
+    planned = [plan_operator(operator, package, dtypes, kinds) for operator in operators]
     with tempfile.TemporaryDirectory() as scratch:
         bundle = _bundle(package, planned, levels)
         libraries = build_bundle(bundle, Path(scratch), settings)
@@ -112,9 +122,9 @@ def build_wheel(
             f"{package}/__init__.py": init_module(package, planned).encode(),
             f"{package}/reference.py": reference.encode(),
             f"{package}/operators.json": _json([operator_record(each) for each in planned]),
-            f"{package}/stamp.json": _json(_stamp(bundle, libraries, levels, settings)),
+            f"{package}/stamp.json": _json(_stamp(bundle, Path(scratch), libraries, settings)),
             **{f"{package}/runtime/{file}": text.encode() for file, text in carried_modules().items()},
-            **{f"{package}/lib/{library.name}": library.read_bytes() for library in libraries},
+            **{f"{package}/lib/{library.relative_to(scratch)}": library.read_bytes() for library in libraries},
         }
         tag = f"py3-none-{platform_tag(libraries, platform.machine())}"
     summary = f"Operators with kernels of their own: {', '.join(each.short_name for each in planned)}"
@@ -129,6 +139,8 @@ def build_wheel(
         kernels=len(bundle.kernels),
         levels=tuple(level.name for level in levels),
         size_bytes=path.stat().st_size,
+        gpus=_gpus(bundle, settings),
+        without_cuda={each.name: each.left_to_reference for each in planned if each.left_to_reference},
     )
 
 
@@ -150,22 +162,37 @@ def _checked_name(name: str | None, operators: Sequence[Operator]) -> str:
 def _bundle(package: str, planned: Sequence[PlannedOperator], levels: Sequence[CpuLevel]) -> Bundle:
     namespace = f"{package}_kernels"
     sources = {s.name: s for each in planned for variant in each.variants for s in variant.plan.sources}
+    cpp = tuple(source for source in sources.values() if source.device is None)
+    cuda = tuple(source for source in sources.values() if source.device is not None)
     processor_levels = [ProcessorLevel(level.name, level.features, level.capability) for level in levels]
-    text = emit_registration(namespace, [each.registered() for each in planned], processor_levels)
-    return Bundle(package, namespace, tuple(sources.values()), Source("registration", text), tuple(levels))
+    beside = [f"{CUDA_FOLDER}/{source.name}.so" for source in cuda]
+    text = emit_registration(namespace, [each.registered() for each in planned], processor_levels, beside)
+    return Bundle(package, namespace, cpp, Source("registration", text), tuple(levels), cuda)
 
 
-def _stamp(bundle: Bundle, libraries: Sequence[Path], levels: Sequence[CpuLevel], settings: Settings) -> dict[str, Any]:
-    """What the libraries were built for and with; the runtime compares the first four before it loads them."""
+def _gpus(bundle: Bundle, settings: Settings) -> tuple[str, ...]:
+    return image_targets(settings) if bundle.cuda and not settings.cuda_on_host else ()
+
+
+def _stamp(bundle: Bundle, folder: Path, libraries: Sequence[Path], settings: Settings) -> dict[str, Any]:
+    """What the libraries were built for and with; the runtime compares the first four before it loads them.
+
+    What is said of GPUs it compares when a tensor on one comes.
+    """
+    gpus = _gpus(bundle, settings)
     return {
         "system": sys.platform,
         "machine": platform.machine(),
         "torch_target": TORCH_TARGET,
-        "libraries": {library.name: hashlib.sha256(library.read_bytes()).hexdigest() for library in libraries},
+        "libraries": {
+            str(library.relative_to(folder)): hashlib.sha256(library.read_bytes()).hexdigest() for library in libraries
+        },
         "library": f"{bundle.name}.so",
         "package": bundle.name,
         "namespace": bundle.namespace,
-        "levels": [level.name for level in levels],
+        "levels": [level.name for level in bundle.levels],
+        "gpus": gpus,
+        "cuda": find_nvrtc(settings.cuda_home).version if gpus and not settings.cuda_compiler else None,
         "torch": torch.__version__,
         "compiler": find_compiler(settings).version,
         "opwright": VERSION,

@@ -23,10 +23,10 @@ _FORMULA_WIDTH = 110
 
 
 def source_text(operator: Operator, rung: RungName) -> str:
-    """Return what is written for a rung, for the first sample.
+    """Return what is written for a rung: by its author, or else for the first sample.
 
     Args:
-        operator: An operator with samples; the rung "composed" needs none.
+        operator: An operator with samples; what an author wrote, and the rung "composed", need none.
         rung: "composed", "function", "cpp" or "cuda".
 
     Raises:
@@ -34,6 +34,9 @@ def source_text(operator: Operator, rung: RungName) -> str:
         NoKernel: If nothing can be derived for the first sample.
         RungMissing: If nothing is written for the rung.
     """
+    written = operator._ladder.written(rung)
+    if written is not None:
+        return written
     match rung:
         case "composed":
             return _own_source(operator)

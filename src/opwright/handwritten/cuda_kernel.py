@@ -85,12 +85,15 @@ class CudaLoader:
 
     def _text(self, instance: Instance) -> str:
         head = f"{_INTEGERS}\n{_AS_DEVICE_FUNCTIONS}"
-        entry = (
-            f'{_AS_KERNELS}\n#line 1 "the entry of {self._contract.function}, written by opwright"\n'
+        return "\n".join([head, *self._sources.texts(), _AS_KERNELS, self.entry(instance)])
+
+    def entry(self, instance: Instance) -> str:
+        """A kernel without a template, with the parameters of an instance."""
+        return (
+            f'#line 1 "the entry of {self._contract.function}, written by opwright"\n'
             f'extern "C" __global__ void {ENTRY}({entry_parameters(instance)}) {{\n'
             f"  {entry_call(self._contract, instance)};\n}}\n"
         )
-        return "\n".join([head, *self._sources.texts(), entry])
 
 
 class Launched:

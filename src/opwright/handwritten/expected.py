@@ -27,10 +27,12 @@ class Tensors:
     Attributes:
         described: The sizes and the dtype of each tensor.
         bare: Whether it is one tensor that stands alone.
+        count: How many elements the first has.
     """
 
     described: tuple[Described, ...]
     bare: bool
+    count: int
 
 
 class Expected:
@@ -86,7 +88,8 @@ def described(returned: Any) -> Tensors:
     members = (returned,) if isinstance(returned, torch.Tensor) else returned
     if type(members) is not tuple or not members or not all(isinstance(member, torch.Tensor) for member in members):
         raise NoKernel("what is written by hand returns tensors, alone or in a tuple, and the reference does not")
-    return Tensors(tuple((tuple(member.shape), member.dtype) for member in members), isinstance(returned, torch.Tensor))
+    every = tuple((tuple(member.shape), member.dtype) for member in members)
+    return Tensors(every, isinstance(returned, torch.Tensor), members[0].numel())
 
 
 def _like(tensor: torch.Tensor) -> torch.Tensor:

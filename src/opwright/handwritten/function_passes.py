@@ -5,13 +5,14 @@ Its backward pass is torch's, over the graph that the call itself records.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 
-from opwright.errors import Place, WrongResult
-from opwright.handwritten.expected import Expected, check_made
+from opwright.errors import Place, RungMissing, WrongResult
+from opwright.handwritten.expected import Tensors, check_made
 from opwright.handwritten.passes import Made, Recorded
 
 
@@ -22,22 +23,19 @@ class FunctionPasses:
         function: Takes the arguments of the operator, by position.
         name: What it is called.
         place: Where it is defined.
-        expected: What the reference returns.
     """
 
-    def __init__(self, function: Callable[..., Any], name: str, place: Place, expected: Expected) -> None:
+    def __init__(self, function: Callable[..., Any], name: str, place: Place) -> None:
         self._function = function
         self._name = name
         self._place = place
-        self._expected = expected
 
-    def forward(self, args: Sequence[Any], *, recording: bool) -> Made:
+    def forward(self, args: Sequence[Any], expected: Tensors, *, recording: bool) -> Made:
         """Run it; see `Passes`."""
         given = [
             arg.detach().requires_grad_(recording and arg.requires_grad) if isinstance(arg, torch.Tensor) else arg
             for arg in args
         ]
-        expected = self._expected(args)
         with torch.set_grad_enabled(recording):
             returned = self._function(*given)
         outputs = (returned,) if isinstance(returned, torch.Tensor) else returned
@@ -73,3 +71,13 @@ class FunctionPasses:
     def count(self) -> int:
         """There is one of it."""
         return 1
+
+    def source(self) -> str:
+        """The text of the class or function."""
+        written = getattr(self._function, "__self__", None)  # of a class whose `apply` it is
+        try:
+            return inspect.getsource(written if inspect.isclass(written) else inspect.unwrap(self._function))
+        except (OSError, TypeError) as error:
+            raise RungMissing(
+                f"the source of {self._name} cannot be read: {error}", hint="define it in a file"
+            ) from None

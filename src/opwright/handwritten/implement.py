@@ -68,7 +68,7 @@ def written_function(subject: Subject, function: Any) -> Passes:
         )
     body = function.forward if is_function else function
     called = function.apply if is_function else function
-    return FunctionPasses(called, function.__name__, _place_of(body, subject), subject.expected)
+    return FunctionPasses(called, function.__name__, _place_of(body, subject))
 
 
 def written_sources(
@@ -128,7 +128,7 @@ def written_sources(
         every = subject.named(Kind.TENSOR)
         names = Names(subject.arguments, tuple(results), tuple(saved), tuple(gradients) or every)
         _check_torch_facing(subject, library, forward, backward, names)
-        return TorchPasses(library, forward, backward, names, subject.expected, dtypes)
+        return TorchPasses(library, forward, backward, names, dtypes)
     makers = _makers(subject, saved)
     contracts = kernel_contracts(subject, read, forward, backward, tuple(makers))
     check_layouts(subject, layouts, contracts)
@@ -136,7 +136,7 @@ def written_sources(
     manner = Manner("cuda" if rung == "cuda" else "cpu", layouts, makers, guarded, launched)
     loaders = [_loader(subject, rung, contract, read) for contract in contracts]
     kernels = [Kernel(contract, loader) for contract, loader in zip(contracts, loaders, strict=True)]
-    return KernelPasses(subject.arguments, subject.expected, kernels[0], [*kernels, None][1], manner)
+    return KernelPasses(subject.arguments, subject.expected, kernels[0], [*kernels, None][1], manner, read)
 
 
 def _loader(subject: Subject, rung: RungName, contract: Contract, sources: Sources) -> CppLoader | CudaLoader:

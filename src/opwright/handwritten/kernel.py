@@ -45,6 +45,9 @@ class Loader(Protocol):
     def examine(self) -> None:
         """Raise an OpwrightError where that cannot be done."""
 
+    def entry(self, instance: Instance) -> str:
+        """What is compiled behind the author's sources, so that an instance can be called."""
+
 
 class Kernel:
     """One kernel, in as many instances as it was called for.
@@ -90,6 +93,12 @@ class Kernel:
     def count(self) -> int:
         """How many instances are loaded."""
         return len(self._instances)
+
+    @property
+    def entry(self) -> str:
+        """What is compiled behind the author's sources; a template is shown for float32."""
+        declaration = self.contract.declarations[0]
+        return self._load.entry(Instance(declaration, dict.fromkeys(declaration.type_parameters, "float")))
 
     def _instance(self, key: Sequence[torch.dtype | None]) -> tuple[Native, Sequence[Reader]]:
         dtypes = {name: dtype for name, dtype in zip(self._pointers, key, strict=True) if dtype is not None}
@@ -142,14 +151,18 @@ class CppLoader:
         """The whole source; a CUDA kernel is run on the processor, thread by thread."""
         on_processor = instance.declaration.is_cuda_kernel
         head = '#include "opwright/cuda/host_execution.h"' if on_processor else "#include <cstdint>"
+        return "\n".join([head, *self._sources.texts(), self.entry(instance)])
+
+    def entry(self, instance: Instance) -> str:
+        """A C function with the parameters of an instance, and the grid of a CUDA kernel behind them."""
+        on_processor = instance.declaration.is_cuda_kernel
         grid = "".join(f", unsigned {name}" for name in _GRID) if on_processor else ""
         call = _on_processor(self._contract, instance) if on_processor else entry_call(self._contract, instance)
-        entry = (
+        return (
             f'#line 1 "the entry of {self._contract.function}, written by opwright"\n'
             f'extern "C" __attribute__((visibility("default"))) void {ENTRY}({entry_parameters(instance)}{grid}) {{\n'
             f"  {call};\n}}\n"
         )
-        return "\n".join([head, *self._sources.texts(), entry])
 
 
 def entry_parameters(instance: Instance) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,13 +10,20 @@ from typing import Any
 import torch
 
 from opwright.errors import NoKernel
-from opwright.handwritten.expected import Described, Expected
+from opwright.handwritten.expected import Described, Expected, Tensors
 from opwright.handwritten.geometry import Geometry
 from opwright.handwritten.kernel import Kernel
-from opwright.handwritten.layout import Layout, laid_out
+from opwright.handwritten.layout import Layout, empty, laid_out
 from opwright.handwritten.passes import Made, Recorded
 from opwright.handwritten.roles import GRADIENT, Contract
+from opwright.handwritten.sources import Sources
 from opwright.handwritten.zones import Zones
+
+# Cheaper than the name of a tensor's device.
+_IS_THERE: Mapping[str, Callable[[torch.Tensor], bool]] = {
+    "cpu": operator.attrgetter("is_cpu"),
+    "cuda": operator.attrgetter("is_cuda"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +58,19 @@ class KernelPasses:
         forward: The kernel.
         backward: The other one.
         manner: How they are called.
+        sources: What they are defined in.
     """
 
     def __init__(
-        self, arguments: Sequence[str], expected: Expected, forward: Kernel, backward: Kernel | None, manner: Manner
+        self,
+        arguments: Sequence[str],
+        expected: Expected,
+        forward: Kernel,
+        backward: Kernel | None,
+        manner: Manner,
+        sources: Sources,
     ) -> None:
+        self._sources = sources
         self._arguments = arguments
         self._expected = expected
         self._forward = forward
@@ -69,17 +85,23 @@ class KernelPasses:
             for contract in contracts
         }
         self._places = {GRADIENT + name: position for position, name in enumerate(arguments)}
+        written = backward.contract.writes if backward else ()
+        self._differentiated = {GRADIENT + name: name for name in arguments if GRADIENT + name in written}
+        self._given_by_backward = frozenset(self._places[name] for name in self._differentiated)
+        self._incoming = {
+            GRADIENT + name: backward and GRADIENT + name in backward.contract.reads for name in self._results
+        }
         self._saved_like: dict[Any, dict[str, Described]] = {}
 
-    def forward(self, args: Sequence[Any], *, recording: bool) -> Made:
+    def forward(self, args: Sequence[Any], expected: Tensors, *, recording: bool) -> Made:
         """Run the forward kernel; see `Passes`."""
         tensors, constants = self._given(args)
-        results = dict(zip(self._results, self._expected(args).described, strict=True))
-        device = _device(tensors)
-        count = _count(next(iter(results.values())))
-        written = self._run(self._forward, args, tensors, constants, results | self._saved(args), device, count)
-        kept = tuple(written[name] for name in self._kept) if recording else ()
-        return Made(tuple(written[name] for name in self._results), kept)
+        results = dict(zip(self._results, expected.described, strict=True))
+        if self._manner.saved:
+            results |= self._saved(args)
+        written = self._run(self._forward, args, tensors, constants, results, _device(tensors), expected.count)
+        kept = tuple([written[name] for name in self._kept]) if recording else ()
+        return Made(tuple([written[name] for name in self._results]), kept)
 
     def backward(self, recorded: Recorded) -> Mapping[int, torch.Tensor | None]:
         """Run the backward kernel; see `Passes`."""
@@ -88,15 +110,15 @@ class KernelPasses:
         tensors, constants = self._given(recorded.args)
         device = _device(tensors)
         tensors |= dict(zip(self._kept, recorded.kept, strict=True))
-        for name, gradient, (sizes, dtype) in zip(self._results, recorded.incoming, recorded.outputs, strict=True):
+        for name, gradient, (sizes, dtype) in zip(self._incoming, recorded.incoming, recorded.outputs, strict=True):
             flows = gradient is not None
-            tensors[GRADIENT + name] = gradient if flows else torch.zeros(sizes, dtype=dtype, device=device)
+            tensors[name] = gradient if flows else torch.zeros(sizes, dtype=dtype, device=device)
         gradients: dict[str, Described] = {}
-        for name in self._backward.contract.writes:
-            of = tensors[name.removeprefix(GRADIENT)]
+        for name, argument in self._differentiated.items():
+            of = tensors[argument]
             if of is None:  # a gradient for an argument that is None cannot be written
                 return {}
-            gradients[name] = (tuple(of.shape), of.dtype)
+            gradients[name] = (of.shape, of.dtype)
         count = _count(recorded.outputs[0])
         written = self._run(self._backward, recorded.args, tensors, constants, gradients, device, count)
         return {self._places[name]: gradient for name, gradient in written.items()}
@@ -111,23 +133,28 @@ class KernelPasses:
         """How many instances are loaded."""
         return self._forward.count + (self._backward.count if self._backward else 0)
 
+    def source(self) -> str:
+        """The author's files, and behind them the functions by which they are called."""
+        entries = [kernel.entry for kernel in (self._forward, self._backward) if kernel is not None]
+        return "\n".join([self._sources.shown(), *entries])
+
     def _is_for(self, recorded: Recorded) -> bool:
         """Whether the backward kernel gives what is wanted, and takes all that flows in."""
-        assert self._backward is not None
-        contract = self._backward.contract
-        given = {name.removeprefix(GRADIENT) for name in contract.writes}
-        flowing = [n for n, gradient in zip(self._results, recorded.incoming, strict=True) if gradient is not None]
-        return any(self._arguments[position] in given for position in recorded.wanted) and all(
-            GRADIENT + name in contract.reads for name in flowing
-        )
+        if self._given_by_backward.isdisjoint(recorded.wanted):
+            return False
+        for is_read, gradient in zip(self._incoming.values(), recorded.incoming, strict=True):
+            if gradient is not None and not is_read:
+                return False
+        return True
 
     def _given(self, args: Sequence[Any]) -> tuple[dict[str, torch.Tensor | None], dict[str, Any]]:
         """Tensors and constants by name; an optional tensor that is not given is among both."""
         tensors: dict[str, torch.Tensor | None] = {}
         constants: dict[str, Any] = {}
+        is_there = _IS_THERE[self._manner.device]
         for name, value in zip(self._arguments, args, strict=True):
             if isinstance(value, torch.Tensor):
-                if value.device.type != self._manner.device or value.layout is not torch.strided:
+                if not is_there(value) or value.layout is not torch.strided:
                     what = f"a {value.layout} tensor on {value.device.type}"
                     function = self._forward.contract.function
                     raise NoKernel(f"'{name}' is {what}, and {function} is for {self._manner.device}")
@@ -151,24 +178,21 @@ class KernelPasses:
         """Lay tensors out, make memory for results, and run a kernel."""
         contract, manner = kernel.contract, self._manner
         layouts = self._layouts[contract.function]
-        zones = Zones(wanted=manner.guarded)
-        written = {
-            name: zones.allocate(name, sizes, dtype, device, layouts[name]) for name, (sizes, dtype) in results.items()
-        }
+        zones = Zones() if manner.guarded else None
+        make = empty if zones is None else zones.empty
+        written = {name: make(sizes, dtype, device, layouts[name]) for name, (sizes, dtype) in results.items()}
         known: dict[str, torch.Tensor | None] = dict(written)
         for name, tensor in tensors.items():
             if name in layouts:
                 known[name] = tensor if tensor is None else laid_out(tensor, layouts[name])
         grid = manner.geometry.grid(args, count) if contract.is_cuda_kernel else None
         kernel(known, constants, count, grid, device)
-        if manner.guarded:
-            zones.check(contract.function, contract.place)
+        if zones is not None:
+            zones.check(written, contract.function, contract.place)
         return written
 
     def _saved(self, args: Sequence[Any]) -> dict[str, Described]:
         """Sizes and dtypes of what is saved, remembered as the results' are."""
-        if not self._manner.saved:
-            return {}
         key = tuple((arg.shape, arg.dtype) if isinstance(arg, torch.Tensor) else repr(arg) for arg in args)
         if key not in self._saved_like:
             made = {name: self._expected.fake(like, args) for name, like in self._manner.saved.items()}

@@ -13,28 +13,32 @@ from typing import Any
 import torch
 from torch.autograd import Function
 
-from opwright.binding.derived_node import GradientsOf, Made, described, gradients, keep, kept_arguments, kept_besides
+from opwright.binding.autograd import none_flows
+from opwright.binding.derived_node import GradientsOf, Made, described, gradients, keep, kept
 from opwright.binding.environment import is_transformed
+from opwright.handwritten.expected import Tensors
 from opwright.handwritten.passes import Passes, Recorded
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Written:
     """What a call of a rung needs that is written by hand.
 
     Attributes:
         passes: The author's.
+        expected: What the reference returns for the arguments of the call.
         gradients_of: The derived operators of the gradients.
     """
 
     passes: Passes
+    expected: Tensors
     gradients_of: GradientsOf
 
 
 class _Node(Function):
     @staticmethod
     def forward(ctx: Any, written: Written, *args: Any) -> Any:
-        made = written.passes.forward(args, recording=True)
+        made = written.passes.forward(args, written.expected, recording=True)
         ctx.passes, ctx.state = written.passes, made.state
         outputs = tuple(made.outputs)
         return keep(ctx, Made(written.gradients_of, range(len(outputs)), args, outputs, more=made.kept))
@@ -43,13 +47,13 @@ class _Node(Function):
     def backward(ctx: Any, *incoming: torch.Tensor | None) -> Any:
         if torch.is_grad_enabled() or is_transformed():
             return gradients(ctx, incoming)
-        wanted = tuple(position - 1 for position, needed in enumerate(ctx.needs_input_grad) if needed)
-        if not wanted or all(gradient is None for gradient in incoming):
-            return (None,) * len(ctx.needs_input_grad)
-        recorded = Recorded(kept_arguments(ctx), described(ctx), kept_besides(ctx), ctx.state, incoming, wanted)
-        given = ctx.passes.backward(recorded)
-        missing = tuple(position for position in wanted if position not in given)
-        found = list(gradients(ctx, incoming, wanted=missing) if missing else (None,) * len(ctx.needs_input_grad))
+        needed = ctx.needs_input_grad
+        wanted = tuple([position - 1 for position, is_needed in enumerate(needed) if is_needed])
+        if not wanted or none_flows(incoming):
+            return (None,) * len(needed)
+        given = ctx.passes.backward(Recorded(*kept(ctx), described(ctx), ctx.state, incoming, wanted))
+        missing = tuple([position for position in wanted if position not in given])
+        found = list(gradients(ctx, incoming, wanted=missing) if missing else (None,) * len(needed))
         for position in wanted:
             if position in given:
                 found[1 + position] = given[position]

@@ -78,7 +78,8 @@ class WrittenServer:
         """
         passes = implemented(self._subject, rung, function, options)
         self._rungs[rung] = passes
-        return Way("written", partial(self._serve_pinned, rung), passes.examine, passes.count)
+        serve = partial(self._serve_pinned, rung)
+        return Way("written", serve, passes.examine, passes.count, source=passes.source)
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Serve a call by the fastest rung that is for it."""
@@ -120,15 +121,20 @@ class WrittenServer:
             NoKernel: If they are not for these arguments.
         """
         passes = self._rungs[rung]
-        recording = gradients and torch.is_grad_enabled()
         try:
             expected = self._expected(args)
-            if recording and any(isinstance(arg, torch.Tensor) and arg.requires_grad for arg in args):
-                outputs = record(Written(passes, self._gradients_of), *args)
+            if gradients and torch.is_grad_enabled() and _wants_gradients(args):
+                outputs = record(Written(passes, expected, self._gradients_of), *args)
             else:
-                with torch.no_grad():
-                    outputs = passes.forward(args, recording=False).outputs
+                outputs = passes.forward(args, expected, recording=False).outputs
         except ReferenceRefuses:
             return self._derived.serve_by_reference(args)
         self.last_rung = rung
         return outputs[0] if expected.bare else outputs
+
+
+def _wants_gradients(args: Sequence[Any]) -> bool:
+    for arg in args:  # noqa: SIM110 - any() with a generator costs three times as much
+        if isinstance(arg, torch.Tensor) and arg.requires_grad:
+            return True
+    return False

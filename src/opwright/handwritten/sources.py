@@ -77,6 +77,10 @@ class Sources:
         folders = dict.fromkeys(file.folder for file in self.files if file.folder)
         return (*[f"-iquote{folder}" for folder in folders], *[f"-I{folder}" for folder in self.include_directories])
 
+    def shown(self) -> str:
+        """All files, each below its name."""
+        return "\n".join(f"// {file.name}\n{file.text.rstrip()}\n" for file in self.files)
+
     def texts(self) -> Iterator[str]:
         """The sources, each with a line that tells the compiler where it comes from."""
         for file in self.files:

@@ -52,6 +52,10 @@ class TorchLibrary:
         self._binds = any(_BINDS.search(file.text) for file in sources.files)
         self._functions = functions
 
+    def source(self) -> str:
+        """The author's files."""
+        return self._sources.shown()
+
     def is_over_tensors(self, name: str) -> bool:
         """Whether a function takes tensors; a kernel takes pointers.
 

@@ -17,7 +17,7 @@ import torch
 
 from opwright.errors import ImplementationRefused, NoKernel, Place, WrongDeclaration, WrongResult
 from opwright.handwritten.declaration import Declaration
-from opwright.handwritten.expected import Expected, check_made
+from opwright.handwritten.expected import Tensors, check_made
 from opwright.handwritten.passes import Made, Recorded
 from opwright.handwritten.roles import GRADIENT
 
@@ -50,6 +50,9 @@ class Bound(Protocol):
     def examine(self) -> None:
         """Raise an OpwrightError where they cannot be had."""
 
+    def source(self) -> str:
+        """The author's files."""
+
 
 @dataclass(frozen=True, slots=True)
 class Names:
@@ -76,7 +79,6 @@ class TorchPasses:
         forward: The name of the first.
         backward: The name of the other.
         names: What is called how.
-        expected: What the reference returns.
         dtypes: The dtypes that they are written for; empty for any.
     """
 
@@ -86,12 +88,10 @@ class TorchPasses:
         forward: str,
         backward: str | None,
         names: Names,
-        expected: Expected,
         dtypes: Sequence[torch.dtype],
     ) -> None:
         self._bound = bound
         self._names = names
-        self._expected = expected
         self._dtypes = frozenset(dtypes)
         self._forward_name = forward
         self._backward_name = backward
@@ -110,18 +110,18 @@ class TorchPasses:
         read = self._backward.parameters if self._backward else ()
         return tuple(name for name in (*self._names.results, *self._names.saved) if name in read)
 
-    def forward(self, args: Sequence[Any], *, recording: bool) -> Made:
+    def forward(self, args: Sequence[Any], expected: Tensors, *, recording: bool) -> Made:
         """Run the forward function; see `Passes`.
 
         Raises:
             WrongResult: If it returns something else than the reference.
         """
         self._check_arguments(args)
-        expected = self._expected(args).described
         function = self._forward
-        returned = function.call(*args)
+        with torch.no_grad():
+            returned = function.call(*args)
         made = (returned,) if isinstance(returned, torch.Tensor) else returned
-        results = len(expected)
+        results = len(expected.described)
         saved = made[results:] if isinstance(made, (tuple, list)) else ()
         if len(saved) != len(self._names.saved):
             raise WrongResult(
@@ -130,7 +130,7 @@ class TorchPasses:
                 place=function.place,
                 hint="name in saved= what it returns after the results",
             )
-        check_made(function.name, function.place, made[:results] if saved else made, expected)
+        check_made(function.name, function.place, made[:results] if saved else made, expected.described)
         named = dict(zip(self._names.results, made, strict=False)) | dict(zip(self._names.saved, saved, strict=True))
         kept = tuple(named[name] for name in self._kept) if recording else ()
         return Made(tuple(made[:results]), kept)
@@ -171,6 +171,10 @@ class TorchPasses:
     def count(self) -> int:
         """There is one of them for all dtypes."""
         return 1
+
+    def source(self) -> str:
+        """The author's files."""
+        return self._bound.source()
 
     def _check_arguments(self, args: Sequence[Any]) -> None:
         for arg in args:

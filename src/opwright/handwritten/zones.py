@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 
 from opwright.errors import Place, ResultOverrun
@@ -12,36 +14,32 @@ _MARK = 0xA5
 
 
 class Zones:
-    """New memory for the results of one call.
+    """New memory for the results of one call, between zones."""
 
-    Args:
-        wanted: Whether to put zones around them.
-    """
+    def __init__(self) -> None:
+        self._whole: list[tuple[torch.Tensor, int]] = []
 
-    def __init__(self, *, wanted: bool) -> None:
-        self._wanted = wanted
-        self._whole: dict[str, tuple[torch.Tensor, int]] = {}
-
-    def allocate(
-        self, name: str, sizes: tuple[int, ...], dtype: torch.dtype, device: torch.device, layout: Layout
-    ) -> torch.Tensor:
+    def empty(self, sizes: tuple[int, ...], dtype: torch.dtype, device: torch.device, layout: Layout) -> torch.Tensor:
         """Memory for a result."""
-        if not self._wanted:
-            return empty(sizes, dtype, device, layout)
         strides = empty(sizes, dtype, torch.device("meta"), layout).stride()
         count = _count(sizes)
         whole = torch.full((ZONE_BYTES + count * dtype.itemsize + ZONE_BYTES,), _MARK, dtype=torch.uint8, device=device)
-        self._whole[name] = (whole, count * dtype.itemsize)
+        self._whole.append((whole, count * dtype.itemsize))
         inside = whole[ZONE_BYTES : ZONE_BYTES + count * dtype.itemsize].view(dtype)
         return inside.as_strided(sizes, strides)
 
-    def check(self, function: str, place: Place) -> None:
+    def check(self, results: Iterable[str], function: str, place: Place) -> None:
         """Look at the zones.
+
+        Args:
+            results: What was allocated, by name and in order.
+            function: The kernel.
+            place: Where it is defined.
 
         Raises:
             ResultOverrun: If one has changed.
         """
-        for name, (whole, length) in self._whole.items():
+        for name, (whole, length) in zip(results, self._whole, strict=True):
             zones = {"before the first": whole[:ZONE_BYTES].flip(0), "behind the last": whole[ZONE_BYTES + length :]}
             for where, zone in zones.items():
                 changed = (zone != _MARK).nonzero()

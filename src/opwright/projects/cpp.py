@@ -21,7 +21,7 @@ from opwright.projects.headers import headers_for, vendored
 from opwright.projects.kinds import Form, Kind, describe_sample
 
 FOLDER = "csrc"
-_NAMESPACE = "opwright::kernels"
+NAMESPACE = "opwright::kernels"
 _FORMULA_WIDTH = 110
 
 
@@ -51,7 +51,7 @@ def passages_of(form: Form) -> tuple[Passage, ...]:
 def cpp_files(name: str, origin: str, forms: Sequence[Form]) -> Mapping[str, str]:
     """Write all sources, and the headers that they include, by path."""
     sources = {f"{kind.label}.cpp": _source(name, origin, kind) for form in forms for kind in form.kinds}
-    sources["kernels.h"] = _declarations(name, forms)
+    sources["kernels.h"] = declarations(name, forms, "launch.h")
     sources["library.cpp"] = _library(name, forms)
     headers = vendored(tuple(sorted({header for text in sources.values() for header in headers_for(text)})))
     formatted = {path: format_cpp(text) for path, text in sources.items()}
@@ -73,19 +73,29 @@ def _simplified(guards: Sequence[Condition]) -> tuple[Condition, ...]:
 
 
 def _source(name: str, origin: str, kind: Kind) -> str:
-    programs = [_named(p, way, kind) for way, p in _ways(kind)]
-    body = "\n\n".join(emit_launcher(program, _comment) for program in programs)
+    programs = programs_of_kind(kind)
+    body = "\n\n".join(emit_launcher(program, formulas_of) for program in programs)
     includes = "\n".join(f'#include "opwright/{header}"' for header in headers_for(body) if header != "launch.h")
-    ways = " and ".join(way for way, _ in _ways(kind))
     return (
-        f"{_remark(f'{name}, {ways}, for arguments such as {describe_sample(kind.sample)}.')}\n{_remark(origin)}\n"
+        f"{opening(name, origin, kind)}\n"
         f'#include "kernels.h"\n\n{includes}\n\n'
-        f"namespace {_NAMESPACE} {{\n\n{body}\n\n}}  // namespace {_NAMESPACE}\n"
+        f"namespace {NAMESPACE} {{\n\n{body}\n\n}}  // namespace {NAMESPACE}\n"
     )
 
 
-def _remark(text: str) -> str:
-    return "\n".join(textwrap.wrap(text, 118, initial_indent="// ", subsequent_indent="//   "))
+def opening(name: str, origin: str, kind: Kind) -> str:
+    """The comment that sources of a kind begin with."""
+    ways = " and ".join(way for way, _ in _ways(kind))
+    return "\n".join(
+        line
+        for text in (f"{name}, {ways}, for arguments such as {describe_sample(kind.sample)}.", origin)
+        for line in textwrap.wrap(text, 118, initial_indent="// ", subsequent_indent="//   ")
+    )
+
+
+def programs_of_kind(kind: Kind) -> list[Program]:
+    """What is written for a kind, with the names of the launchers."""
+    return [_named(program, way, kind) for way, program in _ways(kind)]
 
 
 def _ways(kind: Kind) -> Iterator[tuple[str, Program]]:
@@ -94,7 +104,8 @@ def _ways(kind: Kind) -> Iterator[tuple[str, Program]]:
         yield "backward", kind.derivation.backward
 
 
-def _comment(kernel: Kernel) -> list[str]:
+def formulas_of(kernel: Kernel) -> list[str]:
+    """The formulas of a kernel, to stand above it as a comment."""
     return [
         f"  {line}"
         for formula in step_formulas(kernel)
@@ -102,7 +113,8 @@ def _comment(kernel: Kernel) -> list[str]:
     ]
 
 
-def _declarations(name: str, forms: Sequence[Form]) -> str:
+def declarations(name: str, forms: Sequence[Form], header: str) -> str:
+    """The header that declares the launchers; `header` has the tensors that they take."""
     launchers = [
         f"{launcher_signature(program.name)};"
         for form in forms
@@ -113,36 +125,36 @@ def _declarations(name: str, forms: Sequence[Form]) -> str:
     return (
         f"// The kernels of {name}. Each reads tensors and sizes, and makes new tensors; it returns false, and has\n"
         "// done nothing, where it is not written for what it is given.\n"
-        f'#pragma once\n\n#include "opwright/launch.h"\n\nnamespace {_NAMESPACE} {{\n\n{lines}\n\n'
-        f"}}  // namespace {_NAMESPACE}\n"
+        f'#pragma once\n\n#include "opwright/{header}"\n\nnamespace {NAMESPACE} {{\n\n{lines}\n\n'
+        f"}}  // namespace {NAMESPACE}\n"
     )
 
 
 def _library(name: str, forms: Sequence[Form]) -> str:
     passages = [passage for form in forms for passage in passages_of(form)]
-    adapters = "\n\n".join(map(_adapter, passages))
+    adapters = "\n\n".join(map(adapter, passages))
     definitions = "\n".join(f'  library.def("{schema(passage)}");' for passage in passages)
     implementations = "\n".join(f'  library.impl("{passage.name}", {passage.name});' for passage in passages)
     return (
         f"// What torch calls: torch.ops.{name}.forward and the like. Each leaves a call to the first kernel that\n"
         "// takes it; where none does, the results are undefined tensors, which Python sees as None.\n"
         f'#include "kernels.h"\n\n#include <torch/csrc/stable/library.h>\n\n'
-        f"namespace {_NAMESPACE} {{\n\n{adapters}\n\n"
+        f"namespace {NAMESPACE} {{\n\n{adapters}\n\n"
         f"STABLE_TORCH_LIBRARY({name}, library) {{\n{definitions}\n}}\n\n"
         "// For tensors of every kind: the kernels themselves tell which they take.\n"
         f"STABLE_TORCH_LIBRARY_IMPL({name}, CompositeExplicitAutograd, library) {{\n{implementations}\n}}\n\n"
-        f"}}  // namespace {_NAMESPACE}\n"
+        f"}}  // namespace {NAMESPACE}\n"
     )
 
 
-def _adapter(passage: Passage) -> str:
-    """The function that torch calls with a stack of values."""
+def adapter(passage: Passage, entering: Sequence[str] = ()) -> str:
+    """The function that torch calls with a stack of values; `entering` comes once it has its tensors."""
     program = passage.programs[0]
     given, made = len(program.inputs), len(program.outputs)
     tensors = ", ".join(f"take(stack[{position}])" for position in range(given))
     sizes = ", ".join(f"Size(stack[{given + position}])" for position in range(len(program.sizes)))
     tries = " || ".join(f"{each.name}(given, {'sizes' if sizes else 'nullptr'}, made)" for each in passage.programs)
-    lines = [f"const Tensor given[] = {{{tensors}}};"]
+    lines = [f"const Tensor given[] = {{{tensors}}};", *entering]
     lines += [f"const Size sizes[] = {{{sizes}}};"] if sizes else []
     lines += [f"Tensor made[{made}];", f"const bool done = {tries};", "finish(stack, done, made);"]
     body = "\n".join(f"  {line}" for line in lines)

@@ -16,6 +16,7 @@ from opwright.explain.origin import place_from_here
 from opwright.projects.arguments import SampleSource, sample_files
 from opwright.projects.carried import Carried, carry
 from opwright.projects.cpp import cpp_files
+from opwright.projects.cuda import cuda_files
 from opwright.projects.directory import check_directory, check_name, write_files
 from opwright.projects.functions import function_module
 from opwright.projects.kinds import Form, Kind, LeftOut, forms_of, kinds_of, refuse_mutation, serves
@@ -132,7 +133,7 @@ def _files(subject: Subject) -> Mapping[str, str | bytes]:
 
 
 # The sources of each rung that a project has, by path.
-RUNGS: Mapping[str, Callable[[str, str, Sequence[Form]], Mapping[str, str]]] = {"cpp": cpp_files}
+RUNGS: Mapping[str, Callable[[str, str, Sequence[Form]], Mapping[str, str]]] = {"cpp": cpp_files, "cuda": cuda_files}
 
 
 def _package(subject: Subject) -> str:

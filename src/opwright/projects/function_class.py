@@ -136,12 +136,12 @@ class FunctionClass:
         if keeps_more(self.form):
             arriving = _tuple([self.outputs[position] for position in plan.tangents])
             body += ["ctx.set_materialize_grads(False)"]
-            body += [f"ctx.made = [(each.shape, each.dtype) for each in {arriving}]"]
+            body += [f"ctx.made = [(each.shape, each.dtype, each.device) for each in {arriving}]"]
         if plan.gradients:
             body += [f"ctx.save_for_backward({', '.join(saved)})"]
             body += [f"ctx.save_for_forward({', '.join(n for n in self.inputs if n not in self.numbers)})"]
             body += [f"ctx.{name} = {name}" for name in self.numbers]
-            body += [f"ctx.{name}_shape, ctx.{name}_dtype = {name}.shape, {name}.dtype" for name in self.forgotten]
+            body += [_remembered(name) for name in self.forgotten]
         return ["def setup_context(ctx, inputs, outputs):", *_indented(body or ["pass"])]
 
     def _backward(self) -> list[str]:
@@ -183,7 +183,7 @@ class FunctionClass:
 
     def _tangents_of_all(self) -> list[str]:
         """Where everything that comes in has a tangent."""
-        fill = "tangents = filled(tangents, [(each.shape, each.dtype) for each in inputs])"
+        fill = "tangents = filled(tangents, [(each.shape, each.dtype, each.device) for each in inputs])"
         return [
             "inputs = ctx.saved_tensors",
             *([fill] if keeps_more(self.form) else []),
@@ -193,7 +193,7 @@ class FunctionClass:
     def _tangents_of_some(self) -> list[str]:
         tensors = [name for name in self.inputs if name not in self.numbers]
         primals, tangents = _tuple(self.differentiable), [*map(_tangent, self.differentiable)]
-        likes = f"[(each.shape, each.dtype) for each in {primals}]"
+        likes = f"[(each.shape, each.dtype, each.device) for each in {primals}]"
         fill = f"{_unpacked(tangents)} = filled({_tuple(tangents)}, {likes})"
         return [
             f"{_unpacked(tensors)} = ctx.saved_tensors",
@@ -230,7 +230,7 @@ class FunctionClass:
 
     def _stand_ins(self) -> list[str]:
         """Zeros for arguments whose values no gradient depends on."""
-        return [f"{name} = torch.zeros((), dtype=ctx.{name}_dtype).expand(ctx.{name}_shape)" for name in self.forgotten]
+        return [f"{name} = torch.zeros((), **ctx.{name}_options).expand(ctx.{name}_shape)" for name in self.forgotten]
 
     def _backward_operand(self, name: str) -> str:
         return f"number(ctx.{name})" if name in self.numbers else name
@@ -238,6 +238,12 @@ class FunctionClass:
     def _size(self, position: int, dimension: int) -> str:
         name = self.parameters.names[position]
         return f"{name}.shape[{dimension}]" if name in self.kept else f"ctx.{name}_shape[{dimension}]"
+
+
+def _remembered(name: str) -> str:
+    """The statement that keeps of a tensor all but its elements."""
+    options = f'{{"dtype": {name}.dtype, "device": {name}.device}}'
+    return f"ctx.{name}_shape, ctx.{name}_options = {name}.shape, {options}"
 
 
 def _kernel_gradients(call: str, gradients: Sequence[str], returned: str, as_given: bool) -> list[str]:

@@ -25,17 +25,17 @@ from {name}.reference import {name} as reference
 class Declined(Exception):
     """No kernel is written for these arguments."""'''
 _FILLED = '''def filled(derivatives, likes):
-    """Zeros, in one element of memory, for the derivatives that are None; `likes` are shapes and dtypes."""
+    """Zeros, in one element of memory, for the derivatives that are None; `likes` are shapes, dtypes and devices."""
     return tuple(
-        torch.zeros((), dtype=dtype).expand(shape) if derivative is None else derivative
-        for derivative, (shape, dtype) in zip(derivatives, likes)
+        torch.zeros((), dtype=dtype, device=device).expand(shape) if derivative is None else derivative
+        for derivative, (shape, dtype, device) in zip(derivatives, likes)
     )'''
 _NUMBER = '''def number(value: float) -> torch.Tensor:
     """A number as kernels take it."""
     return torch.scalar_tensor(value, dtype=torch.float64)'''
 _IS_PLAIN = '''def _is_plain(*tensors: torch.Tensor | None) -> bool:
     """Whether nobody has to see torch's own operations: a compiler, autocast, torch.func, a tensor type with rules."""
-    if torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu"):
+    if torch.compiler.is_compiling() or any(map(torch.is_autocast_enabled, ("cpu", "cuda"))):
         return False
     if torch._C._are_functorch_transforms_active():  # an autograd.Function in two of them would lose tangents
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -14,7 +15,7 @@ LICENCE = "LICENSE"
 _FOLDER = "opwright"
 _ALL = "kernel.h"  # includes all others
 _POOL = "pool.h"
-_INCLUDE = re.compile(r'^#include "opwright/(\w+\.h)"\n', re.MULTILINE)
+_INCLUDE = re.compile(r'^#include "opwright/([\w/]+\.h)"\n', re.MULTILINE)
 # What a header defines: functions, types and constants, on lines that are not indented.
 _DEFINED = re.compile(
     r"^(?:struct|class|using|enum class) (\w+)|^#define (\w+)"
@@ -24,13 +25,15 @@ _DEFINED = re.compile(
 _WORD = re.compile(r"[A-Za-z_]\w+")
 # Functions of numbers under the names that others have for real ones.
 _TOLD_BY = {name: frozenset({"Complex"}) for name in ("complex.h", "complex_arithmetic.h")}
-_POOL_LINES = re.compile(r"#if(?:def OPWRIGHT_POOL| defined\(OPWRIGHT_POOL\))[^\n]*\n.*?#endif\n", re.DOTALL)
+# What the sources of projects are built without, and with.
+_BUILT_WITH = {"OPWRIGHT_POOL": False, "OPWRIGHT_CUDA_ON_HOST": False, "OPWRIGHT_CUDA_RUNTIME": True}
+_ASKED = re.compile(r"#(?:if|elif) defined\((\w+)\)|#if(n?)def (\w+)")
 
 
 def headers_for(source: str) -> tuple[str, ...]:
     """Name the headers that define something that a source says, without those that others of them include."""
     said = set(_WORD.findall(source))
-    needed = [name for name in _headers() if name not in (_ALL, _POOL) and said & _defined_in(name)]
+    needed = [name for name in _headers() if _is_for_cpp(name) and said & _defined_in(name)]
     included = {inner for name in needed for inner in _closure(name) if inner != name}
     return tuple(name for name in needed if name not in included)
 
@@ -40,17 +43,22 @@ def vendored(names: tuple[str, ...]) -> Mapping[str, str]:
 
     Memory comes from torch alone: opwright's pool, which is one for all libraries of a process, belongs to one version.
     """
-    wanted = sorted({inner for name in names for inner in _closure(name)} - {_POOL})
-    line = f"// From opwright {VERSION}; BSD 3-Clause, see {LICENCE} in this folder.\n"
-    files = {f"{_FOLDER}/{name}": line + _without_pool(_headers()[name]) for name in wanted}
+    wanted = sorted({inner for name in names for inner in _closure(name)})
+    line = f"// From opwright {VERSION}; BSD 3-Clause, see opwright/{LICENCE}.\n"
+    files = {f"{_FOLDER}/{name}": line + _headers()[name] for name in wanted}
     return {f"{_FOLDER}/{LICENCE}": (INCLUDE_DIRECTORY / _FOLDER / LICENCE).read_text(encoding="utf-8"), **files}
+
+
+def _is_for_cpp(name: str) -> bool:
+    return "/" not in name and name not in (_ALL, _POOL)
 
 
 @cache
 def _headers() -> Mapping[str, str]:
-    return {
-        path.name: path.read_text(encoding="utf-8") for path in sorted(Path(INCLUDE_DIRECTORY).glob("opwright/*.h"))
-    }
+    """All headers as projects have them, by their path."""
+    folder = Path(INCLUDE_DIRECTORY) / _FOLDER
+    paths = sorted(folder.rglob("*.h"))
+    return {str(path.relative_to(folder)): settled(path.read_text(encoding="utf-8"), _BUILT_WITH) for path in paths}
 
 
 def _closure(name: str) -> set[str]:
@@ -69,5 +77,48 @@ def _defined_in(name: str) -> frozenset[str]:
     return _TOLD_BY.get(name) or frozenset(word for words in found for word in words if word)
 
 
-def _without_pool(text: str) -> str:
-    return _POOL_LINES.sub("", text).replace(f'#include "{_FOLDER}/{_POOL}"\n', "")
+def settled(text: str, known: Mapping[str, bool]) -> str:
+    """A header without what is asked there of things that are known: the lines of the answers stay.
+
+    Args:
+        text: The header, in which each such question stands alone, or first of several that must all hold.
+        known: Whether a macro is defined.
+    """
+    lines: list[str] = []
+    open_questions: list[_Answered | None] = []  # those that a line is under; None where the compiler is to ask
+    for line in text.splitlines(keepends=True):
+        if line.startswith("#if"):
+            open_questions.append(_Answered.of(line, known))
+            answered = open_questions[-1]
+        elif line.startswith(("#elif", "#else")):
+            answered = open_questions[-1]
+            open_questions[-1] = answered and answered.otherwise(line, known)
+        elif line.startswith("#endif"):
+            answered = open_questions.pop()
+        else:
+            answered = None
+        if answered is None and all(question is None or question.holds for question in open_questions):
+            lines.append(line)
+    return "".join(lines).replace("\n\n\n", "\n\n").replace(f'#include "{_FOLDER}/{_POOL}"\n', "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """A question whose answer is known: whether it holds here, and whether it, or one before it, held."""
+
+    holds: bool
+    held: bool
+
+    @classmethod
+    def of(cls, line: str, known: Mapping[str, bool]) -> _Answered | None:
+        question = _ASKED.match(line)
+        name = (question[1] or question[3]) if question else ""
+        if question is None or name not in known:
+            return None
+        holds = known[name] != bool(question[2])
+        return cls(holds, holds)
+
+    def otherwise(self, line: str, known: Mapping[str, bool]) -> _Answered:
+        asked = self.of(line, known) if line.startswith("#elif") else _Answered(True, True)
+        assert asked is not None
+        return _Answered(asked.holds and not self.held, self.held or asked.holds)

@@ -7,12 +7,13 @@ kinds   → forms     those that one `autograd.Function` serves: the same consta
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from opwright.binding.numbers import Numbers, numbers_in
+from opwright.binding.variant import Plan
 from opwright.errors import NoKernel, NotEjectable, OpwrightError, SamplesMissing
 from opwright.ir.integer import holds
 from opwright.ir.program import Call, Program, programs_of
@@ -33,11 +34,15 @@ class Kind:
         label: A C identifier: "float32", "float64_2".
         derivation: What is derived for them.
         sample: The first sample of the kind, its arguments ordered by parameter.
+        cuda: What is derived for the same on a GPU; None if there are no kernels for that.
+        without_cuda: Why there are none.
     """
 
     label: str
     derivation: Derivation
     sample: Sample
+    cuda: Derivation | None = None
+    without_cuda: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +104,8 @@ def kinds_of(operator: Operator, dtypes: Sequence[torch.dtype]) -> tuple[tuple[K
         except OpwrightError as error:
             left.append(LeftOut(describe_sample(sample), error.fact))
             continue
-        kinds.append(Kind(_label(sample, [kind.label for kind in kinds]), derivation, sample))
+        cuda, reason = _on_gpu(operator, derivation)
+        kinds.append(Kind(_label(sample, [kind.label for kind in kinds]), derivation, sample, cuda, reason))
     if not kinds:
         raise NotEjectable(f"there is no kernel for any sample: {left[0].reason}", place=place_of(operator.reference))
     return tuple(kinds), tuple(left)
@@ -110,7 +116,7 @@ def forms_of(kinds: Sequence[Kind], signature: Signature) -> tuple[Form, ...]:
     groups: list[tuple[Any, dict[str, Any], list[Kind]]] = []
     for kind in kinds:
         constants = _constants(kind, signature)
-        shape = (repr(constants), _structure(kind))
+        shape = (repr(constants), _structure(kind.derivation.plan))
         for key, _, members in groups:
             if key == shape and all(_told_apart(kind, member) for member in members):
                 members.append(kind)
@@ -199,6 +205,23 @@ def _derive(operator: Operator, sample: Sample, numbers: Numbers) -> Derivation:
     return derivation
 
 
+def _on_gpu(operator: Operator, derivation: Derivation) -> tuple[Derivation | None, str]:
+    """Derive the same for tensors on a GPU; None, and why, if that cannot be, or Python would call it otherwise."""
+    if derivation.plan.numbers:
+        return None, "a kernel would wait for its numbers, which come from the processor"
+    try:
+        on_gpu = operator._derive_for(
+            [replace(spec, device="cuda") if isinstance(spec, TensorSpec) else spec for spec in derivation.specs],
+            "cuda",
+        )
+        on_gpu.cuda_sources()
+    except OpwrightError as error:
+        return None, error.fact
+    if _structure(on_gpu.plan) != _structure(derivation.plan):
+        return None, "it keeps other things for its backward pass there"
+    return on_gpu, ""
+
+
 def _refuse_what_cannot_stand_alone(operator: Operator, derivation: Derivation) -> None:
     plan, place = derivation.plan, place_of(operator.reference)
     if plan.is_random:
@@ -240,9 +263,8 @@ def _constants(kind: Kind, signature: Signature) -> dict[str, Any]:
     }
 
 
-def _structure(kind: Kind) -> Any:
-    """What the Python side does with a kind's kernels."""
-    plan = kind.derivation.plan
+def _structure(plan: Plan) -> Any:
+    """What the Python side does with kernels."""
     saved = plan.saved
     return (
         (plan.outputs, plan.tensors, plan.numbers, plan.number_guards, plan.tangents, plan.gradients),

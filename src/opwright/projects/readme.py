@@ -30,6 +30,8 @@ def readme(subject: Subject) -> str:
         "sizes": _by_sizes(subject.kinds),
         "constants": ", ".join(sorted({name for form in subject.forms for name in form.constants})),
         "left": subject.left_out,
+        "cuda": [kind.label for kind in subject.kinds if kind.cuda],
+        "without_cuda": [(kind.label, kind.without_cuda) for kind in subject.kinds if not kind.cuda],
         "opwright": _plug(subject),
     }
     return prose("ejected", "README.md", facts)
@@ -40,6 +42,8 @@ def _files(subject: Subject) -> Iterator[tuple[str, str]]:
     for kind in subject.kinds:
         yield f"csrc/{kind.label}.cpp", "kernels, and the launchers that walk them over tensors"
     yield "csrc/library.cpp", f"puts them at `torch.ops.{name}`"
+    if any(kind.cuda for kind in subject.kinds):
+        yield "csrc/cuda/", "the same for GPUs: kernels (`.cu`), what they are given (`.h`), launchers (`_launch.cpp`)"
     yield "csrc/opwright/", "headers, with their licence"
     yield f"{name}/function.py", f"the `autograd.Function`, and `{name}` itself"
     yield f"{name}/module.py", f"`{class_stem(name)}`, an `nn.Module` around it"

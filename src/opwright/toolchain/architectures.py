@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import torch
 
 from opwright.settings import Settings
-from opwright.toolchain.cuda_architectures import read_architectures
+from opwright.toolchain.cuda_architectures import read_architectures, with_ptx
 
 # Without a GPU to look at: the A100, the H100 and the B200, and PTX for what comes after them.
 DEFAULT = ("sm_80", "sm_90", "sm_100", "compute_100")
@@ -23,6 +24,20 @@ def architectures(settings: Settings) -> tuple[str, ...]:
     if listed == "native":
         return _present() or DEFAULT
     return tuple(dict.fromkeys(code for architecture in read_architectures(listed) for code in architecture.codes))
+
+
+def for_others(listed: str, settings: Settings) -> Settings:
+    """Settings that compile for the GPUs of others: those of a list, and by PTX all that come after them.
+
+    Args:
+        listed: Compute capabilities or generations, as in "8.0 9.0".
+        settings: What else is set.
+
+    Raises:
+        ArchitectureUnknown: A word of the list is no architecture.
+    """
+    wanted = with_ptx(read_architectures(listed))
+    return replace(settings, cuda_architectures=" ".join(architecture.text for architecture in wanted))
 
 
 def for_compiler(architecture: str, known: tuple[int, ...]) -> str:

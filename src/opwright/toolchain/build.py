@@ -17,6 +17,7 @@ from opwright.toolchain.images import device_facts, host_flags, write_kernels
 from opwright.toolchain.jobs import Job, Outcome, run_side_by_side
 from opwright.toolchain.locks import hold
 from opwright.toolchain.notice import Notice
+from opwright.toolchain.nvrtc import FLAGS
 from opwright.toolchain.recipe import INCLUDE_DIRECTORY, Recipe, header_digests, kernel_recipe, torch_stub_recipe
 from opwright.toolchain.source import Source
 
@@ -61,7 +62,7 @@ def build(
     missing = tuple({recipe.key: recipe for recipe in recipes if not cache.holds(recipe)}.values())
     if missing:
         arguments = (f"-I{INCLUDE_DIRECTORY}", *link_against_torch(compiler, cache, timeout_s))
-        prepare = functools.partial(_write_kernels, cache=cache, settings=settings)
+        prepare = functools.partial(write_device_code, cache=cache, settings=settings)
         build_recipes(missing, arguments, cache, timeout_s, Notice(wanted=settings.notify), prepare)
     return tuple(cache.library(recipe) for recipe in recipes)
 
@@ -114,13 +115,20 @@ def _recipe(
     return kernel_recipe(source, compiler, headers, (*flags, *host_flags(settings)), device_facts(source, settings))
 
 
-def _write_kernels(recipe: Recipe, directory: Path, cache: LibraryCache, settings: Settings) -> None:
-    """Write what a source with CUDA kernels needs besides itself; where that fails, keep the kernels to look at."""
+def write_device_code(
+    recipe: Recipe, directory: Path, cache: LibraryCache, settings: Settings, flags: Sequence[str] = FLAGS
+) -> None:
+    """Write what a source with CUDA kernels needs besides itself; where that fails, keep the kernels to look at.
+
+    Raises:
+        BuildFailed: The compiler refused the kernels.
+        CudaCompilerMissing: There is no compiler of CUDA kernels.
+    """
     if recipe.source.device is None:
         return
     shown_as = cache.failed(recipe) / f"{recipe.source.name}.cu"
     try:
-        write_kernels(recipe.source, directory, INCLUDE_DIRECTORY, settings, shown_as)
+        write_kernels(recipe.source, directory, INCLUDE_DIRECTORY, settings, shown_as, flags)
     except BuildFailed:
         cache.keep_failure(recipe, directory)
         raise

@@ -2,29 +2,39 @@
 
     <package>.so            registers the operators, chooses a level, loads its kernels from the folder it lies in
     <level>.so              all kernels, for one level
+    cuda/<source>.so        kernels for GPUs with their launcher, one library for each source
 
 Nothing in them is visible to others, so that two packages, and opwright itself, can be loaded side by side.
 """
 
 from __future__ import annotations
 
+import functools
+import shutil
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from opwright.errors import BuildFailed
 from opwright.settings import Settings
-from opwright.toolchain.build import COMPILE_TIMEOUT_S, build_recipes, link_against_torch
+from opwright.toolchain.build import COMPILE_TIMEOUT_S, build_recipes, link_against_torch, write_device_code
 from opwright.toolchain.cache import LibraryCache
 from opwright.toolchain.compiler import Compiler, find_compiler
 from opwright.toolchain.cpu_levels import CpuLevel
+from opwright.toolchain.images import device_facts, host_flags
 from opwright.toolchain.jobs import Job, run_side_by_side
 from opwright.toolchain.notice import Notice
-from opwright.toolchain.recipe import INCLUDE_DIRECTORY, Recipe, header_digests, object_recipe
+from opwright.toolchain.nvrtc import SHIPPED_FLAGS
+from opwright.toolchain.recipe import INCLUDE_DIRECTORY, Recipe, header_digests, object_recipe, recipe
 from opwright.toolchain.source import Source
 
-# Two functions of the registration are asked for by name; see codegen/cpp_registration.py.
-_VISIBLE = "{ global: opwright_cpu_level; opwright_load_failure; local: *; };\n"
+CUDA_FOLDER = "cuda"
+
+# What is shipped names no folder of this machine.
+_HEADERS = (f"-I{INCLUDE_DIRECTORY}", f"-ffile-prefix-map={INCLUDE_DIRECTORY}/=")
+# Functions of the registration that are asked for by name; see codegen/cpp_registration.py.
+_VISIBLE = "{ global: opwright_cpu_level; opwright_load_failure; opwright_cuda_failure; local: *; };\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +46,8 @@ class Bundle:
         namespace: Where the kernels are registered.
         kernels: Their sources.
         registration: The source that registers the operators and chooses a level.
-        levels: The levels to build the kernels for, the last of which the registration is built for.
+        levels: The levels to build the kernels for, the last of which all else is built for.
+        cuda: Sources with kernels for GPUs.
     """
 
     name: str
@@ -44,6 +55,7 @@ class Bundle:
     kernels: tuple[Source, ...]
     registration: Source
     levels: tuple[CpuLevel, ...]
+    cuda: tuple[Source, ...] = ()
 
 
 def build_bundle(
@@ -54,6 +66,7 @@ def build_bundle(
     Raises:
         BuildFailed: The compiler refused a source or took too long.
         CompilerMissing: There is no working compiler.
+        CudaCompilerMissing: There are kernels for GPUs, and no compiler of these.
         UnsafeCache: Others can write to the cache directory.
         CacheUnusable: The cache directory cannot be written.
     """
@@ -61,22 +74,50 @@ def build_bundle(
     compiler = find_compiler(settings)
     headers = header_digests(INCLUDE_DIRECTORY)
     parts = {
-        level.name: [_part(source, compiler, level, bundle.namespace, headers) for source in bundle.kernels]
+        level.name: [
+            object_recipe(source, compiler, _flags(compiler, level, bundle.namespace), headers)
+            for source in bundle.kernels
+        ]
         for level in bundle.levels
     }
-    parts[bundle.name] = [_part(bundle.registration, compiler, bundle.levels[-1], bundle.namespace, headers)]
-    every = {recipe.key: recipe for recipes in parts.values() for recipe in recipes}
-    missing = [recipe for recipe in every.values() if not cache.holds(recipe)]
+    registering = (*_flags(compiler, bundle.levels[-1], bundle.namespace), *host_flags(settings))
+    parts[bundle.name] = [object_recipe(bundle.registration, compiler, registering, headers)]
+    missing = _missing((recipe for recipes in parts.values() for recipe in recipes), cache)
     if missing:
-        build_recipes(missing, (f"-I{INCLUDE_DIRECTORY}",), cache, timeout_s, Notice(wanted=settings.notify))
+        build_recipes(missing, _HEADERS, cache, timeout_s, Notice(wanted=settings.notify))
     torch = link_against_torch(compiler, cache, timeout_s)
     objects = {name: [cache.library(recipe) for recipe in recipes] for name, recipes in parts.items()}
-    return _link(objects, compiler, torch, directory, timeout_s)
+    libraries = _link(objects, compiler, torch, directory, timeout_s)
+    return (*libraries, *_for_gpus(bundle, compiler, cache, directory, settings, timeout_s))
 
 
-def _part(source: Source, compiler: Compiler, level: CpuLevel, namespace: str, headers: dict[str, str]) -> Recipe:
-    general = tuple(flag for flag in compiler.flags if not flag.startswith("-march="))
-    return object_recipe(source, compiler, (*general, *level.flags, f'-DOPWRIGHT_NAMESPACE="{namespace}"'), headers)
+def _flags(compiler: Compiler, level: CpuLevel, namespace: str) -> tuple[str, ...]:
+    general = (flag for flag in compiler.flags if not flag.startswith("-march="))
+    return (*general, *level.flags, f'-DOPWRIGHT_NAMESPACE="{namespace}"')
+
+
+def _missing(recipes: Iterable[Recipe], cache: LibraryCache) -> list[Recipe]:
+    every = {recipe.key: recipe for recipe in recipes}
+    return [recipe for recipe in every.values() if not cache.holds(recipe)]
+
+
+def _for_gpus(
+    bundle: Bundle, compiler: Compiler, cache: LibraryCache, directory: Path, settings: Settings, timeout_s: float
+) -> tuple[Path, ...]:
+    """Build a library for each source with kernels for GPUs: their names, and their images, are each one's own."""
+    if not bundle.cuda:
+        return ()
+    flags = (*_flags(compiler, bundle.levels[-1], bundle.namespace), "-shared", "-s", *host_flags(settings))
+    headers = header_digests(INCLUDE_DIRECTORY)
+    facts = functools.partial(device_facts, settings=settings, flags=SHIPPED_FLAGS)
+    recipes = [recipe(source, compiler, flags, headers, facts(source)) for source in bundle.cuda]
+    if missing := _missing(recipes, cache):
+        arguments = (*_HEADERS, *link_against_torch(compiler, cache, timeout_s), "-ldl")
+        prepare = functools.partial(write_device_code, cache=cache, settings=settings, flags=SHIPPED_FLAGS)
+        build_recipes(missing, arguments, cache, timeout_s, Notice(wanted=settings.notify), prepare)
+    folder = directory / CUDA_FOLDER
+    folder.mkdir()
+    return tuple(Path(shutil.copy(cache.library(each), folder / each.product)) for each in recipes)
 
 
 def _link(

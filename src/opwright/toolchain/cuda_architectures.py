@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opwright.errors import ArchitectureUnknown
 
@@ -48,6 +48,11 @@ class Architecture:
         return f"{self.major}.{self.minor}"
 
     @property
+    def text(self) -> str:
+        """How it is written in a list, such as "9.0+PTX"."""
+        return f"{self.name}{self.variant}{'+PTX' if self.ptx else ''}"
+
+    @property
     def codes(self) -> tuple[str, ...]:
         """What is compiled: "sm_90" is machine code, "compute_90" PTX."""
         return (f"sm_{self._number}", *((f"compute_{self._number}",) if self.ptx else ()))
@@ -63,10 +68,7 @@ class Architecture:
 
 
 def architecture_flags(text: str, known: Sequence[str], compiler: str) -> tuple[str, ...]:
-    """Return what nvcc is told to compile for the architectures of a list.
-
-    Where the list asks for no PTX, the highest architecture without a variant gets it, so that a device newer than all
-    of them has something to run.
+    """Return what nvcc is told to compile for the architectures of a list, with PTX for devices newer than all of them.
 
     Args:
         text: Compute capabilities or generations, separated by spaces, commas or semicolons, as in "8.0 9.0+PTX".
@@ -76,14 +78,22 @@ def architecture_flags(text: str, known: Sequence[str], compiler: str) -> tuple[
     Raises:
         ArchitectureUnknown: A word is no architecture, or the compiler does not compile for it.
     """
-    architectures = sorted(set(read_architectures(text)))
+    architectures = with_ptx(read_architectures(text))
     for architecture in architectures:
         _demand(architecture, known, compiler)
-    if not any(architecture.ptx for architecture in architectures):
-        general = [architecture for architecture in architectures if not architecture.variant]
-        if general:
-            architectures.append(Architecture(general[-1].major, general[-1].minor, ptx=True))
     return tuple(dict.fromkeys(flag for architecture in architectures for flag in architecture.flags))
+
+
+def with_ptx(architectures: Sequence[Architecture]) -> tuple[Architecture, ...]:
+    """The same in ascending order, and something that a device newer than all of them can run.
+
+    Where none of them asks for PTX, the highest one without a variant gets it.
+    """
+    ordered = sorted(set(architectures))
+    general = [architecture for architecture in ordered if not architecture.variant]
+    if general and not any(architecture.ptx for architecture in ordered):
+        ordered.append(replace(general[-1], ptx=True))
+    return tuple(ordered)
 
 
 def read_architectures(text: str) -> tuple[Architecture, ...]:

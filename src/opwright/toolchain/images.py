@@ -34,8 +34,13 @@ def host_flags(settings: Settings) -> tuple[str, ...]:
     return ("-DOPWRIGHT_CUDA_ON_HOST",) if settings.cuda_on_host else ()
 
 
-def device_facts(source: Source, settings: Settings) -> dict[str, object]:
+def device_facts(source: Source, settings: Settings, flags: Sequence[str] = FLAGS) -> dict[str, object]:
     """All that the kernels of a source depend on, found without loading a compiler.
+
+    Args:
+        source: What has kernels.
+        settings: What to compile with, and for which GPUs.
+        flags: Options of the compiler.
 
     Raises:
         CudaCompilerMissing: There is no compiler of CUDA kernels.
@@ -46,12 +51,14 @@ def device_facts(source: Source, settings: Settings) -> dict[str, object]:
     return {
         "text": digest(source.device or ""),
         "architectures": list(architectures(settings)),
-        "flags": list(FLAGS),
+        "flags": list(flags),
         "compiler": _identity(settings),
     }
 
 
-def write_kernels(source: Source, directory: Path, headers: Path, settings: Settings, shown_as: Path) -> None:
+def write_kernels(
+    source: Source, directory: Path, headers: Path, settings: Settings, shown_as: Path, flags: Sequence[str] = FLAGS
+) -> None:
     """Compile the kernels of a source in a directory, and write the C++ file that stands for them.
 
     Args:
@@ -60,6 +67,7 @@ def write_kernels(source: Source, directory: Path, headers: Path, settings: Sett
         headers: The folder that `#include "opwright/…"` is found below.
         settings: What to compile with, and for which GPUs.
         shown_as: Where error messages say that the kernels are.
+        flags: Options of the compiler.
 
     Raises:
         BuildFailed: The compiler refused them.
@@ -70,7 +78,7 @@ def write_kernels(source: Source, directory: Path, headers: Path, settings: Sett
     if settings.cuda_on_host:
         text = _included(source)
     else:
-        files = _compiled(source.name, device, directory, headers, settings, shown_as) if device else {}
+        files = _compiled(source.name, device, directory, headers, settings, shown_as, flags) if device else {}
         text = _embedding(files)
     (directory / device_file(source)).write_text(text, encoding="utf-8")
 
@@ -82,17 +90,17 @@ def _included(source: Source) -> str:
 
 
 def _compiled(
-    name: str, text: str, directory: Path, headers: Path, settings: Settings, shown_as: Path
+    name: str, text: str, directory: Path, headers: Path, settings: Settings, shown_as: Path, flags: Sequence[str]
 ) -> dict[str, str]:
     """Compile for each architecture, side by side; give the files by what they are for."""
 
     def compile_for(architecture: str) -> bytes:
         if settings.cuda_compiler:
-            return compile_with_nvcc(settings.cuda_compiler, text, architecture, headers, name=str(shown_as))
+            return compile_with_nvcc(settings.cuda_compiler, text, architecture, headers, flags, name=str(shown_as))
         nvrtc = find_nvrtc(settings.cuda_home)
-        return compile_cuda(text, architecture, headers, name=str(shown_as), nvrtc=nvrtc)
+        return compile_cuda(text, architecture, headers, flags, name=str(shown_as), nvrtc=nvrtc)
 
-    targets = _targets(settings)
+    targets = image_targets(settings)
     files = {target: f"{name}.{target}.{'cubin' if target.startswith('sm_') else 'ptx'}" for target in targets}
     with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
         for target, image in zip(targets, pool.map(compile_for, targets), strict=True):
@@ -100,7 +108,13 @@ def _compiled(
     return files
 
 
-def _targets(settings: Settings) -> tuple[str, ...]:
+def image_targets(settings: Settings) -> tuple[str, ...]:
+    """What kernels are compiled for: "sm_90" is machine code, "compute_90" PTX.
+
+    Raises:
+        CudaCompilerMissing: There is no compiler of CUDA kernels.
+        ArchitectureUnknown: The user's list of GPUs cannot be read.
+    """
     wanted = architectures(settings)
     if settings.cuda_compiler:
         return wanted

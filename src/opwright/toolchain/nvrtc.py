@@ -19,8 +19,10 @@ import torch
 
 from opwright.errors import BuildFailed, CudaCompilerMissing, InternalError
 
-# Without contraction, as on the CPU (docs/decisions/0011); with the lines of the source for profilers and sanitizers.
-FLAGS = ("--std=c++17", "--fmad=false", "-lineinfo", "-w")
+# Without contraction, as on the CPU (docs/decisions/0011).
+SHIPPED_FLAGS = ("--std=c++17", "--fmad=false", "-w")
+# With the lines of the source for profilers and sanitizers; they double the size, and name folders of this machine.
+FLAGS = (*SHIPPED_FLAGS, "-lineinfo")
 
 # The layouts of the wheels for CUDA 13 and for CUDA 12.
 _WHEEL_LIBRARIES = ("cu*/lib/libnvrtc.so.*", "cuda_nvrtc/lib/libnvrtc.so.*")

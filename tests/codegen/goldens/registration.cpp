@@ -10,6 +10,11 @@ static const Kernels kernels({
     {"plain", "", true},
 });
 
+// Those for GPUs, where torch has CUDA.
+static const CudaKernels cuda_kernels({
+    "cuda/scale_forward_3.so",
+});
+
 // scale(Tensor x, float factor=1.5, bool up=True, int axis=-2, *, Tensor y, str mode="a") -> Tensor
 static void scale_on_stack(StableIValue* stack, uint64_t, uint64_t) {
   const Tensor tensors[] = {take(stack[0]), take(stack[4])};
@@ -20,6 +25,9 @@ static void scale_on_stack(StableIValue* stack, uint64_t, uint64_t) {
   if (!kernels.level() || !are_nonempty(tensors)) refuse("my::scale", kernels, tensors);
   if (is_same(argument_2, true) && is_same(argument_3, Size(-2)) && -argument_1 >= 0.5 && are_row_major(tensors) &&
       run("my_kernels::scale_forward_1", {pass(tensors[0]), number_tensor(argument_1)}, 2, stack, 1))
+    return;
+  if (cuda_kernels.loaded() && is_same(argument_2, true) && is_same(argument_3, Size(-2)) && -argument_1 >= 0.5 && are_row_major(tensors) &&
+      run("my_kernels::scale_forward_3", {pass(tensors[0]), number_tensor(argument_1)}, 2, stack, 1))
     return;
   if (is_same(argument_1, 0.0) && are_row_major(tensors) &&
       run("my_kernels::scale_forward_2", {pass(tensors[0]), pass(tensors[1])}, 2, stack, 1))
@@ -43,8 +51,9 @@ static const Operator named_registration(
 
 }  // namespace opwright::emitted
 
-// Which kernels this process runs, and why it runs none; nullptr where there is nothing to say.
+// Which kernels this process runs, why it runs none, and why none for GPUs; nullptr where there is nothing to say.
 extern "C" {
 OPWRIGHT_VISIBLE const char* opwright_cpu_level() { return opwright::emitted::kernels.level(); }
 OPWRIGHT_VISIBLE const char* opwright_load_failure() { return opwright::emitted::kernels.failure(); }
+OPWRIGHT_VISIBLE const char* opwright_cuda_failure() { return opwright::emitted::cuda_kernels.failure(); }
 }

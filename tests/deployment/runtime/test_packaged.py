@@ -8,6 +8,8 @@ from opwright.deployment.runtime.packaged import PackagedOperator
 from opwright.deployment.runtime.variant import Variant
 
 NOTHING = {
+    "rung": "cpp",
+    "device": "cpu",
     "forward": "forward",
     "backward": "backward",
     "constants": {"1": ("bool", "False")},
@@ -31,8 +33,8 @@ def sometimes(x, training):
     return F.dropout(torch.sin(x), 0.5, bool(training))
 
 
-def variant(**kernels):
-    return Variant.from_record(NOTHING, lambda name: kernels.get(name, lambda *_: None))
+def variant(device="cpu", **kernels):
+    return Variant.from_record({**NOTHING, "device": device}, lambda name: kernels.get(name, lambda *_: None))
 
 
 def packaged(**kernels):
@@ -55,6 +57,15 @@ def test_a_constant_is_the_one_that_a_kernel_was_written_for(training, rung):
     operator = packaged(forward=torch.sin)
     operator(torch.randn(3), training)
     assert operator.last_rung == rung
+
+
+def test_kernels_for_gpus_are_not_asked_for_tensors_on_the_processor():
+    operator = PackagedOperator("mine::sometimes", sometimes, [variant("cuda", forward=torch.cos)])
+    x = torch.randn(3, requires_grad=True)
+    torch.testing.assert_close([operator(x, False), operator(x.detach(), False)], [torch.sin(x), torch.sin(x).detach()])
+    (found,) = operator.serve_gradients(x.detach(), False, torch.ones(3))
+    torch.testing.assert_close(found, torch.cos(x.detach()))
+    assert operator.last_rung == "composed"
 
 
 def test_a_backward_kernel_that_declines_leaves_it_to_the_reference():

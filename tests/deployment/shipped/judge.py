@@ -1,5 +1,6 @@
-"""Judge a package that a wheel has installed, where opwright is not: judge.py PACKAGE CASE…
+"""Judge a package that a wheel has installed, where opwright is not: judge.py PACKAGE [quick] [cuda] CASE…
 
+With "cuda" its kernels for GPUs are built to run on the processor, and are expected to serve what kernels serve.
 Prints a report as JSON. It is run by a Python of its own, so it uses torch and the package alone.
 """
 
@@ -167,8 +168,9 @@ TOLERANCES = {twice_backward: {"rtol": 2e-5, "atol": 1e-4}}
 NOT_FOR_RANDOM = {mapped, mapped_gradients, batch_of_gradients}
 
 
-def judge(package, case, checks):
+def judge(package, case, checks, kernels):
     name, make, kwargs, rung = CASES[case]
+    rung = kernels if rung == "cpp" else rung
     torch.manual_seed(0)
     operator, reference = getattr(package, name), getattr(package.reference, name)
     overload = operator.overload
@@ -210,7 +212,8 @@ def main(name, *cases):
     quick = "quick" in cases
     checks = EVERYWHERE if quick else (*EVERYWHERE, *RARELY, *COMPILING)
     chosen = [case for case in cases if case in CASES] or list(CASES)
-    failures = [failure for case in chosen for failure in judge(package, case, checks)]
+    kernels = "cuda" if "cuda" in cases else "cpp"
+    failures = [failure for case in chosen for failure in judge(package, case, checks, kernels)]
     stamp = Path(package.__file__).parent / "stamp.json"
     levels = json.loads(stamp.read_text())["levels"]
     report = {

@@ -106,10 +106,10 @@ class WholeNode(Function):
         return (None, *[gradients.get(position) for position in range(len(arguments))])
 
 
-def _describe(argument: Any) -> tuple[Any, tuple[int, ...], torch.dtype | None]:
-    """A constant as it is, or the shape and dtype of a tensor."""
+def _describe(argument: Any) -> tuple[Any, tuple[int, ...], dict[str, Any] | None]:
+    """A constant as it is, or of a tensor its shape, and what it is made with besides."""
     if isinstance(argument, torch.Tensor):
-        return None, tuple(argument.shape), argument.dtype
+        return None, tuple(argument.shape), {"dtype": argument.dtype, "device": argument.device}
     return argument, (), None
 
 
@@ -118,8 +118,8 @@ def _restored(described: Sequence[Any], saved: dict[int, torch.Tensor]) -> list[
     return [
         saved[position]
         if position in saved
-        else (constant if dtype is None else torch.zeros((), dtype=dtype).expand(shape))
-        for position, (constant, shape, dtype) in enumerate(described)
+        else (constant if options is None else torch.zeros((), **options).expand(shape))
+        for position, (constant, shape, options) in enumerate(described)
     ]
 
 

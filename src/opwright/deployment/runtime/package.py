@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from opwright.deployment.runtime.dispatcher import find_kernel, is_declared, register
+from opwright.deployment.runtime.gpus import Gpus
 from opwright.deployment.runtime.packaged import PackagedOperator
 from opwright.deployment.runtime.stamp import mismatch
 from opwright.deployment.runtime.variant import Variant
@@ -41,10 +42,12 @@ def load(folder: Path, reference: ModuleType) -> tuple[dict[str, PackagedOperato
     if refusal is not None:
         warnings.warn(f"{stamp['package']} runs its references: {refusal}", RuntimeWarning, stacklevel=3)
     kernel = functools.cache(functools.partial(find_kernel, stamp["namespace"]))
+    gpus = Gpus(stamp["package"], stamp["gpus"], stamp["cuda"])
     operators = {}
     for record in records:
-        variants = [Variant.from_record(each, kernel) for each in record["variants"]] if level else []
-        operator = PackagedOperator(record["name"], getattr(reference, record["reference"]), variants)
+        loaded = [each for each in record["variants"] if level and _is_loaded(each, stamp["namespace"])]
+        variants = [Variant.from_record(each, kernel) for each in loaded]
+        operator = PackagedOperator(record["name"], getattr(reference, record["reference"]), variants, gpus)
         operators[record["attribute"]] = operator
         if taken is None:
             gradients = record["gradients_schema"] if operator.differentiable else None
@@ -52,14 +55,23 @@ def load(folder: Path, reference: ModuleType) -> tuple[dict[str, PackagedOperato
     return operators, level
 
 
+def _is_loaded(variant: Mapping[str, Any], namespace: str) -> bool:
+    """Whether its kernels are there: those for GPUs are not loaded where torch is built without CUDA."""
+    return variant["rung"] == "cpp" or is_declared(f"{namespace}::{variant['forward']}")
+
+
 def _load_library(library: Path) -> tuple[str | None, str | None]:
-    """Load it; return the level of its kernels, or why there are none."""
+    """Load it, and with it the kernels; return the level of those for the processor, or why there are none."""
     try:
         torch.ops.load_library(str(library))
     except OSError as error:
         return None, f"its library cannot be loaded: {error}"
     handle = ctypes.CDLL(str(library))
     level, failure = (_text(handle, name) for name in ("opwright_cpu_level", "opwright_load_failure"))
+    without_cuda = _text(handle, "opwright_cuda_failure")
+    if without_cuda is not None:
+        said = f"{library.stem} runs its references on GPUs: {without_cuda}"
+        warnings.warn(said, RuntimeWarning, stacklevel=4)
     return level, failure
 
 

@@ -19,10 +19,12 @@ from opwright.binding.environment import (
 )
 from opwright.binding.redraw import noting_draws
 from opwright.deployment.runtime.autograd import Declined, KernelNode, WholeNode
+from opwright.deployment.runtime.gpus import Gpus
 from opwright.deployment.runtime.gradients import gradients_by_reference
 from opwright.deployment.runtime.variant import Variant
 
-Rung = Literal["cpp", "composed"]
+Rung = Literal["cpp", "cuda", "composed"]
+_PROCESSOR = torch.device("cpu")
 
 
 class PackagedOperator:
@@ -35,12 +37,14 @@ class PackagedOperator:
         name: Its name at the dispatcher, "namespace::name".
         reference: The function as written.
         variants: Its kernels.
-        last_rung: What served the last call: "cpp", or "composed" for the reference; None before the first.
+        last_rung: What served the last call: "cpp", "cuda", or "composed" for the reference; None before the first.
         overload: The operator at the dispatcher; None until it is registered.
         gradients_overload: That of its gradients; None if it has none.
     """
 
-    def __init__(self, name: str, reference: Callable[..., Any], variants: Sequence[Variant]) -> None:
+    def __init__(
+        self, name: str, reference: Callable[..., Any], variants: Sequence[Variant], gpus: Gpus | None = None
+    ) -> None:
         self.name = name
         self.reference = reference
         self.variants = tuple(variants)
@@ -50,6 +54,7 @@ class PackagedOperator:
         self._signature = inspect.signature(reference)
         parameters = self._signature.parameters.values()
         self._by_keyword = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+        self._gpus = gpus
         self._recording = [variant for variant in self.variants if variant.backward is not None]
         # Those that keep nothing for a backward pass are asked first where there will be none.
         self._plain = sorted(self.variants, key=lambda variant: variant.backward is not None)
@@ -96,25 +101,41 @@ class PackagedOperator:
 
     def _serve(self, arguments: Sequence[Any]) -> tuple[Any, Rung]:
         """The result of a call, and what served it."""
-        if not _may_use_kernels(arguments):
+        device = self._device_of_kernels(arguments)
+        if device is None:
             whole = self.overload is not None and are_abstract(arguments) and not is_transformed()
             return self._call(self.overload if whole else self.reference, arguments), "composed"
         wanted = _recorded(arguments)
         if not wanted:
-            return self._serve_forward(arguments)
-        fitting = [variant for variant in self._recording if wanted <= set(variant.gradients)]
+            return self._serve_forward(arguments, device)
+        fitting = [v for v in self._recording if v.device == device and wanted <= set(v.gradients)]
         try:
             made = KernelNode.apply(self, fitting, *arguments)  # type: ignore[no-untyped-call]
         except Declined:
             return self.run_reference(*arguments), "composed"
-        return made, "cpp"
+        return made, fitting[0].rung
 
-    def _serve_forward(self, arguments: Sequence[Any]) -> tuple[Any, Rung]:
+    def _serve_forward(self, arguments: Sequence[Any], device: str) -> tuple[Any, Rung]:
         for variant in self._plain:
-            made = variant.run(arguments)
+            made = variant.run(arguments) if variant.device == device else None
             if made is not None:
-                return made[0] if variant.outputs == 1 else made[: variant.outputs], "cpp"
+                return made[0] if variant.outputs == 1 else made[: variant.outputs], variant.rung
         return self.run_reference(*arguments), "composed"
+
+    def _device_of_kernels(self, arguments: Sequence[Any]) -> str | None:
+        """The type of the device whose kernels may serve a call; None if it is the reference's.
+
+        They take plain tensors of one device, none empty, where nobody must see the operations of the reference.
+        """
+        tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
+        if is_overheard() or is_transformed() or not are_plain(tensors):
+            return None
+        device = tensors[0].device if tensors else _PROCESSOR
+        if any(t.device != device or t.is_nested or t.numel() == 0 for t in tensors):
+            return None
+        if device.type == "cuda" and not (self._gpus is not None and self._gpus.serve(device.index)):
+            return None
+        return device.type
 
     # -- at the dispatcher -----------------------------------------------------------------------------------------
 
@@ -133,25 +154,26 @@ class PackagedOperator:
     def serve_below_autograd(self, *args: Any, **kwargs: Any) -> Any:
         """Serve a call that records no gradients."""
         arguments = self.bind(args, kwargs)
-        if _may_use_kernels(arguments):
-            return self._owned(*self._serve_forward(arguments))
+        device = self._device_of_kernels(arguments)
+        if device is not None:
+            return self._owned(*self._serve_forward(arguments, device))
         return self._owned(self.run_reference(*arguments), "composed")
 
     def _owned(self, made: Any, rung: Rung) -> Any:
         """Results as the dispatcher is promised them: row by row in memory of their own, which kernels give anyway."""
         self.last_rung = rung
-        return made if rung == "cpp" else _row_major(made)
+        return _row_major(made) if rung == "composed" else made
 
     def serve_gradients(self, *given: Any) -> tuple[torch.Tensor, ...]:
         """The gradients of the arguments at `differentiable`, from arguments and incoming gradients."""
         arity = len(self._signature.parameters)
         arguments, incoming = list(given[:arity]), given[arity:]
         recording = torch.is_grad_enabled() and _recorded(given)
-        if _may_use_kernels(given) and not recording:
-            for variant in self._recording:
-                found = _gradients_by_kernels(variant, arguments, incoming)
-                if found is not None:
-                    return found
+        device = None if recording else self._device_of_kernels(given)
+        for variant in self._recording:
+            found = _gradients_by_kernels(variant, arguments, incoming) if variant.device == device else None
+            if found is not None:
+                return found
         by_reference = functools.partial(
             gradients_by_reference, self.run_reference, arguments, self.tangents, incoming, self.differentiable
         )
@@ -176,16 +198,6 @@ class PackagedOperator:
 
     def __repr__(self) -> str:
         return f"<operator {self.name}>"
-
-
-def _may_use_kernels(arguments: Sequence[Any]) -> bool:
-    """Whether tensors are plain, on the CPU and not empty, and nobody must see the operations of the reference."""
-    tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
-    return (
-        not (is_overheard() or is_transformed())
-        and are_plain(tensors)
-        and all(t.device.type == "cpu" and not t.is_nested and t.numel() > 0 for t in tensors)
-    )
 
 
 def _recorded(arguments: Sequence[Any]) -> set[int]:

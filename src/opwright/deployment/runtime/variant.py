@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -19,6 +19,8 @@ class Variant:
     """Kernels that are loaded, and what they were written for.
 
     Attributes:
+        rung: What its kernels are written in.
+        device: The type of the devices whose tensors they take.
         forward: Tensors in, outputs and intermediates out; None for each if it declines.
         backward: What is saved, incoming gradients and sizes in, gradients out; None if it was built without.
         constants: By position, type and spelling of the constants that it was written for.
@@ -37,6 +39,8 @@ class Variant:
         needs_whole_memory: Whether it takes only tensors that are all there is in their memory.
     """
 
+    rung: Literal["cpp", "cuda"]
+    device: str
     forward: Kernel
     backward: Kernel | None
     constants: Mapping[int, tuple[str, str]]
@@ -58,6 +62,8 @@ class Variant:
     def from_record(cls, record: Mapping[str, Any], kernel: Callable[[str], Kernel]) -> Variant:
         """Read one from JSON, given how to find a kernel by its name."""
         return cls(
+            rung=record["rung"],
+            device=record["device"],
             forward=kernel(record["forward"]),
             backward=kernel(record["backward"]) if record["backward"] else None,
             constants={int(position): tuple(value) for position, value in record["constants"].items()},

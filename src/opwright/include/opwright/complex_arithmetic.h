@@ -11,7 +11,7 @@ namespace detail {
 /// x·y, rounded by itself: z·conj(z) would not be real if a product were fused with the sum it goes into.
 template <class T>
 OPWRIGHT_INLINE T rounded_product(T x, T y) {
-#if defined(__has_builtin) && __has_builtin(__builtin_assoc_barrier)
+#if !defined(__CUDACC__) && defined(__has_builtin) && __has_builtin(__builtin_assoc_barrier)
   return __builtin_assoc_barrier(x * y);
 #elif defined(__has_builtin) && __has_builtin(__arithmetic_fence)
   return __arithmetic_fence(x * y);

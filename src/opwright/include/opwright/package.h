@@ -21,6 +21,14 @@ uint64_t aoti_torch_abi_version();
 
 namespace opwright {
 
+// The folder that this library lies in, with a slash behind it.
+inline std::string folder() {
+  Dl_info found{};
+  dladdr(reinterpret_cast<const void*>(&folder), &found);
+  const std::string path = found.dli_fname ? found.dli_fname : "";
+  return path.substr(0, path.rfind('/') + 1);
+}
+
 // A level of processors: the library of its kernels, the least value of ATEN_CPU_CAPABILITY that allows it, and
 // whether this processor is of it.
 struct Level {
@@ -63,14 +71,36 @@ class Kernels {
            : !std::strcmp(capability, "avx2")                                   ? 1
                                                                                 : 2;
   }
-  static std::string folder() {
-    Dl_info found{};
-    dladdr(reinterpret_cast<const void*>(&rank), &found);
-    const std::string path = found.dli_fname ? found.dli_fname : "";
-    return path.substr(0, path.rfind('/') + 1);
-  }
 
   const char* level_ = nullptr;
+  std::string failure_;
+};
+
+// Kernels for GPUs: libraries in the same folder, of which none is loaded where torch is built without CUDA.
+class CudaKernels {
+ public:
+  CudaKernels(std::initializer_list<const char*> libraries) {
+    if (libraries.size() == 0 || !has_cuda() || aoti_torch_abi_version() < torch_target) return;
+    for (const char* const library : libraries) {
+      if (dlopen((folder() + library).c_str(), RTLD_NOW | RTLD_LOCAL)) continue;
+      failure_ = dlerror();
+      return;
+    }
+    loaded_ = true;
+  }
+  bool loaded() const { return loaded_; }
+  const char* failure() const { return failure_.empty() ? nullptr : failure_.c_str(); }
+
+ private:
+  static bool has_cuda() {
+#ifdef OPWRIGHT_CUDA_ON_HOST
+    return true;
+#else
+    return dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_NOLOAD);
+#endif
+  }
+
+  bool loaded_ = false;
   std::string failure_;
 };
 

@@ -5,7 +5,7 @@
 
 // They are large: a kernel calls them.
 #ifdef __CUDACC__
-#define OPWRIGHT_CALLED __device__ __noinline__
+#define OPWRIGHT_CALLED inline __device__ __noinline__
 #else
 #define OPWRIGHT_CALLED inline
 #endif

@@ -7,6 +7,13 @@
 namespace opwright {
 namespace cuda {
 
+#ifdef OPWRIGHT_CUDA_RUNTIME
+// A function that nvcc has compiled and the linker finds.
+struct Kernel {
+  const void* function;
+  const char* name;
+};
+#else
 // Compiled kernels: "sm_90" is machine code for a compute capability, "compute_90" is PTX, which the driver compiles.
 struct Image {
   const char* target;  // null after the last one
@@ -20,6 +27,7 @@ struct Kernel {
   const char* name;
   void* functions[most_devices];  // by device, once it was launched there
 };
+#endif
 
 // How many blocks there are, or how many threads a block has.
 struct Shape {
@@ -29,7 +37,9 @@ struct Shape {
 
 }  // namespace cuda
 
+#ifndef OPWRIGHT_CUDA_RUNTIME
 // The images of a library, in a file that opwright/toolchain writes.
 extern const cuda::Image kernel_images[];
+#endif
 
 }  // namespace opwright

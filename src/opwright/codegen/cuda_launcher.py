@@ -1,0 +1,63 @@
+"""A Program as CUDA that other sources call, without the registration and the images that make a library of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from opwright.codegen.cpp_launcher import functions_of
+from opwright.codegen.cpp_program import Formulas, emit_launcher
+from opwright.codegen.cuda_kernel import CudaKernel
+from opwright.codegen.cuda_program import HOST_HEADER, CudaKernels, parts_for_gpus
+from opwright.codegen.cuda_versions import kernel_table
+from opwright.ir.program import Program
+
+
+@dataclass(frozen=True, slots=True)
+class CudaPieces:
+    """What is written for a Program.
+
+    Attributes:
+        arguments: The types of what kernels are given, for the device and for the host.
+        kernels: All functions of the device.
+        entries: The kernels among them, each with the type of what it is given.
+        launcher: Tables of kernels, and a launcher that is not static and has the Program's name.
+    """
+
+    arguments: tuple[str, ...]
+    kernels: tuple[str, ...]
+    entries: tuple[tuple[str, str], ...]
+    launcher: str
+
+
+def emit_pieces(program: Program, formulas: Formulas, found: str) -> CudaPieces:
+    """Write the kernels of a Program, and what launches them.
+
+    Args:
+        program: A Program after the passes.
+        formulas: Comment lines for a kernel.
+        found: What a launcher has of a kernel, with a place for its name.
+
+    Raises:
+        NoKernel: As `emit_cuda`.
+    """
+    parts = [(part, _Linked(part, formulas, found)) for part in parts_for_gpus(program)]
+    body, _ = emit_launcher(program, HOST_HEADER, parts)
+    every: list[CudaKernel] = [kernel for _, part in (*parts[1:], parts[0]) for kernel in part.emitted.values()]
+    return CudaPieces(
+        arguments=tuple(kernel.arguments for kernel in every),
+        kernels=tuple(kernel.functions for kernel in every),
+        entries=tuple((version, kernel.type) for kernel in every for version in kernel.versions),
+        launcher=functions_of(body, program.name),
+    )
+
+
+class _Linked(CudaKernels):
+    """Kernels that the linker finds; their types are declared elsewhere."""
+
+    def __init__(self, program: Program, formulas: Formulas, found: str) -> None:
+        super().__init__(program, formulas)
+        self.found = found
+
+    def definitions(self, _: Program) -> Sequence[str]:
+        return [kernel_table(kernel.name, kernel.versions, self.found) for kernel in self.emitted.values()]
