@@ -76,15 +76,30 @@ def first_sample(operator: str, samples: SampleFactory | None, place: Place) -> 
     Raises:
         SamplesMissing: If there is none.
     """
+    for sample in required(samples, operator, "nothing is known of its arguments", place)("cpu", torch.float32):
+        return sample
+    raise SamplesMissing(f"the samples of {operator} are empty", place=place)
+
+
+def required(samples: SampleFactory | None, operator: str, otherwise: str, place: Place) -> SampleFactory:
+    """The samples of an operator, which something cannot do without.
+
+    Args:
+        samples: What it has.
+        operator: What it is called.
+        otherwise: What follows where it has none: "nothing is known of its arguments".
+        place: Where its reference is defined.
+
+    Raises:
+        SamplesMissing: If it has none.
+    """
     if samples is None:
         raise SamplesMissing(
-            f"{operator} has no samples, so nothing is known of its arguments",
+            f"{operator} has no samples, so {otherwise}",
             place=place,
             hint='give the decorator samples=opwright.shapes("B H", "B H"), one shape for each tensor',
         )
-    for sample in samples("cpu", torch.float32):
-        return sample
-    raise SamplesMissing(f"the samples of {operator} are empty", place=place)
+    return samples
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,5 +117,5 @@ def test_what_is_saved_is_told_from_results(results: tuple[str, ...]) -> None:
     x = torch.randn(3, dtype=torch.float64)
     made = passes.forward((x,), Expected(grown)((x,)), recording=True)
     described = [(tuple(output.shape), output.dtype) for output in made.outputs]
-    found = passes.backward(Recorded((x,), described, made.kept, None, (torch.ones_like(x),), (0,)))
+    found = passes.backward(Recorded((x,), made.kept, described, None, (torch.ones_like(x),), (0,)))
     torch.testing.assert_close(found[0], x.exp() * (1 + x))

@@ -82,6 +82,8 @@ def assert_cuda_compiles(directory):
     except OpwrightError as missing:
         pytest.skip(missing.fact)
     csrc = directory / "csrc"
+    if not (csrc / "cuda").exists():
+        return
     for kernels in sorted(csrc.glob("cuda/*.cu")):
         image = compile_cuda(kernels.read_text(), "sm_90", csrc, SHIPPED_FLAGS, name=kernels.name, nvrtc=nvrtc)
         declared = re.findall(r'extern "C" void (\w+)\(', kernels.with_suffix(".h").read_text())

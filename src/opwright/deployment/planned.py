@@ -14,13 +14,13 @@ from opwright.codegen.cpp_registration import PackagedKernel, PackagedOperator
 from opwright.errors import (
     NoKernel,
     OpwrightError,
-    SamplesMissing,
     UndeclaredMutation,
     UntraceableReference,
     WheelUnsupported,
 )
 from opwright.ir.identifiers import identifiers
 from opwright.operator import DEFAULT_NAMESPACE, Operator
+from opwright.samples import required
 from opwright.settings import Settings
 from opwright.tracing.guarded import guarded
 from opwright.tracing.signature import Signature, place_of, read_signature
@@ -130,14 +130,10 @@ def plan_operator(
 
 def _calls(operator: Operator, signature: Signature, dtypes: Sequence[torch.dtype]) -> Iterator[tuple[Any, ...]]:
     """The arguments of every sample that is not empty."""
-    if operator.samples is None:
-        raise SamplesMissing(
-            f"{operator.name} has no samples, so nothing is known of what to build",
-            place=place_of(operator.reference),
-            hint='give the decorator samples=opwright.shapes("B H", "B H"), one shape for each tensor',
-        )
+    otherwise = "nothing is known of what to build"
+    samples = required(operator.samples, operator.name, otherwise, place_of(operator.reference))
     for dtype in dtypes:
-        for sample in operator.samples("cpu", dtype):
+        for sample in samples("cpu", dtype):
             args = signature.bind(tuple(sample.args), dict(sample.kwargs))
             if all(argument.numel() for argument in args if isinstance(argument, torch.Tensor)):
                 yield args

@@ -23,6 +23,7 @@ from opwright.projects.kinds import Form, Kind
 FOLDER = "cuda"
 _NAMESPACE = f"{NAMESPACE}::on_gpu"
 _FOUND = "reinterpret_cast<const void*>(on_gpu::{})"
+_DEFINED_IN = {"Float16": "cuda/half.h", "BFloat16": "cuda/half.h", "Complex": "complex_arithmetic.h"}
 _HEADERS = tuple(header.removeprefix("opwright/") for header in (DEVICE_HEADER, HOST_HEADER))
 
 
@@ -72,10 +73,16 @@ def _arguments(kind: Kind, pieces: Sequence[CudaPieces]) -> str:
     )
     return (
         f"// What the kernels of {kind.label}.cu are given, on the host and on the device.\n"
-        f'#pragma once\n\n#include "opwright/cuda/arguments.h"\n\nnamespace {_NAMESPACE} {{\n\n{structs}\n\n'
+        f"#pragma once\n\n{_headers_of(structs)}\n\nnamespace {_NAMESPACE} {{\n\n{structs}\n\n"
         f"#ifndef __CUDACC__  // what their launchers know of them\n{entries}\n#endif\n\n"
         f"}}  // namespace {_NAMESPACE}\n"
     )
+
+
+def _headers_of(structs: str) -> str:
+    """What defines the types of arguments."""
+    names = ["cuda/arguments.h", *(header for word, header in _DEFINED_IN.items() if word in structs)]
+    return "\n".join(f'#include "opwright/{name}"' for name in sorted(set(names)))
 
 
 def _launchers(kind: Kind, remark: str, pieces: Sequence[CudaPieces]) -> str:

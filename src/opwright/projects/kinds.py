@@ -17,7 +17,7 @@ from opwright.binding.variant import Plan
 from opwright.errors import NoKernel, NotEjectable, OpwrightError, SamplesMissing
 from opwright.ir.integer import holds
 from opwright.ir.program import Call, Program, programs_of
-from opwright.samples import Sample
+from opwright.samples import Sample, required
 from opwright.stages import Derivation
 from opwright.tracing.signature import Signature, place_of, read_signature
 from opwright.tracing.specs import ConstantSpec, TensorSpec
@@ -180,14 +180,10 @@ def refuse_mutation(operator: Operator) -> None:
 
 
 def _samples(operator: Operator, signature: Signature, dtypes: Sequence[torch.dtype]) -> Iterator[Sample]:
-    if operator.samples is None:
-        raise SamplesMissing(
-            f"{_name(operator)} has no samples, so it is not known which kernels to eject",
-            place=place_of(operator.reference),
-            hint='give the decorator samples=opwright.shapes("B H", "B H"), one shape for each tensor',
-        )
+    otherwise = "it is not known which kernels to eject"
+    samples = required(operator.samples, _name(operator), otherwise, place_of(operator.reference))
     for dtype in dtypes:
-        for sample in operator.samples("cpu", dtype):
+        for sample in samples("cpu", dtype):
             yield Sample(signature.bind(tuple(sample.args), dict(sample.kwargs)), {}, sample.name)
 
 
