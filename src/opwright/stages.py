@@ -222,6 +222,7 @@ def _program(
 def _saved(joint: Joint, kept: Partition, backward: Program, positions: dict[str, int]) -> Saved:
     names = {given.node: given.name for given in joint.graph.inputs}
     behind = {positions[names[node]] for node in inputs_behind(joint)} | {positions[names[n]] for n in kept.inputs}
+    behind |= {positions[guard.name] for guard in joint.graph.number_guards}  # on which it depends what is traced
     return Saved(
         arguments=tuple(positions[names[node]] for node in kept.inputs),
         intermediates=len(kept.intermediates),

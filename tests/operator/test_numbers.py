@@ -52,6 +52,15 @@ def branched(x: Tensor, limit: float) -> Tensor:
     return x * limit if limit > 0.5 else x + limit
 
 
+def test_a_second_derivative_takes_the_branch_of_its_number():
+    @opwright.operator
+    def chosen(x: Tensor, limit: float) -> Tensor:
+        return x * 2 if limit < 0.5 else x * 3
+
+    for limit in (0.25, 0.75, 1.5):
+        assert_as_eager(chosen, random(4), limit)
+
+
 def squared(x: Tensor, y: float) -> Tensor:
     return x * y**2
 
