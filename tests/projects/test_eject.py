@@ -79,6 +79,9 @@ def test_constants_and_numbers_have_kernels_of_their_own(tmp_path):
     assert 'repr(n) == "2"' in text
     assert 'repr(n) == "3"' in text
     assert "type(scale) is float" in text
+    assert "type(shift) is int" in text
+    assert "-(2**63) <= shift < 2**63" in text
+    assert "integer(shift)" in text
 
 
 def scaled_by(factor):

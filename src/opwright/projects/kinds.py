@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from opwright.binding.numbers import Numbers, numbers_in
+from opwright.binding.numbers import Numbers, needed_in, numbers_in
 from opwright.errors import NoKernel, NotEjectable, OpwrightError, SamplesMissing
 from opwright.ir.integer import holds
 from opwright.ir.program import Call, Program, programs_of
 from opwright.samples import Sample
 from opwright.stages import Derivation
 from opwright.tracing.signature import Signature, place_of, read_signature
-from opwright.tracing.specs import ConstantSpec, TensorSpec
+from opwright.tracing.specs import ConstantSpec, NumberSpec, TensorSpec
 
 if TYPE_CHECKING:
     from opwright.operator import Operator
@@ -153,8 +153,8 @@ def serves(kind: Kind, sample: Sample) -> bool:
             case ConstantSpec(_, constant):
                 if isinstance(value, torch.Tensor) or repr(value) != repr(constant):
                     return False
-            case _:
-                if type(value) is not float:
+            case NumberSpec(_, number):
+                if type(value) is not type(number):
                     return False
     return all(holds(guard, sizes) for guard in kind.derivation.forward.guards)
 
@@ -187,14 +187,15 @@ def _samples(operator: Operator, signature: Signature, dtypes: Sequence[torch.dt
 
 def _derive(operator: Operator, sample: Sample, numbers: Numbers) -> Derivation:
     tracked = [value.detach().requires_grad_() if _differentiable(value) else value for value in sample.args]
-    arguments, _ = numbers.prepare(tracked)
-    try:
-        derivation = operator._derive(arguments, recording=True)
-    except NoKernel:
-        if not numbers_in(arguments):
-            raise
-        numbers.settle(numbers_in(arguments))
-        derivation = operator._derive(tracked, recording=True)
+    derivation: Derivation | None = None
+    while derivation is None:
+        arguments, _ = numbers.prepare(tracked)
+        try:
+            derivation = operator._derive(arguments, recording=True)
+        except NoKernel as refusal:
+            if not numbers_in(arguments):
+                raise
+            numbers.settle(tracked, needed_in(arguments, refusal, operator._names))
     _refuse_what_cannot_stand_alone(operator, derivation)
     return derivation
 
@@ -245,7 +246,7 @@ def _structure(kind: Kind) -> Any:
     plan = kind.derivation.plan
     saved = plan.saved
     return (
-        (plan.outputs, plan.tensors, plan.numbers, plan.number_guards, plan.tangents, plan.gradients),
+        (plan.outputs, plan.tensors, plan.numbers, plan.integers, plan.number_guards, plan.tangents, plan.gradients),
         (saved.arguments, saved.outputs, saved.intermediates, saved.sizes, saved.contributing),
         (plan.needs_row_major, plan.backward is None),
     )
