@@ -6,7 +6,9 @@ refusal. Low stages raise facts; the outer stage adds the place once.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
+from typing import Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,12 @@ class OpwrightError(Exception):
         self.hint = hint
         super().__init__(str(self))
 
+    def again(self, place: Place | None = None) -> Self:
+        """The same refusal, at a place if it has none, without its traceback, which keeps the arguments of a call."""
+        other = copy(self)
+        other.place = self.place or place
+        return other
+
     def __str__(self) -> str:
         where = f"{self.place}: " if self.place else ""
         remedy = f"\nhint: {self.hint}" if self.hint else ""
@@ -59,6 +67,29 @@ class UntraceableReference(OpwrightError):
 
 class NoKernel(OpwrightError):
     """No kernel can be derived for this signature (a dtype, a device, an operation); the reference serves the call."""
+
+
+class NumberNeeded(NoKernel):
+    """A kernel needs the value of a Python number that changes from call to call, so each value has its own.
+
+    Args:
+        fact: What needs it.
+        names: The parameters in question; none if they are not known.
+        only_here: Whether another value may do without.
+    """
+
+    def __init__(
+        self,
+        fact: str,
+        *,
+        place: Place | None = None,
+        hint: str | None = None,
+        names: tuple[str, ...] = (),
+        only_here: bool = False,
+    ) -> None:
+        self.names = names
+        self.only_here = only_here
+        super().__init__(fact, place=place, hint=hint)
 
 
 class UndeclaredMutation(OpwrightError):

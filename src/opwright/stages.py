@@ -111,6 +111,7 @@ def derive(
         result=result,
         tensors=_positions(specs, TensorSpec | NumberSpec),
         numbers=_positions(specs, NumberSpec),
+        integers=_integers(specs),
         number_guards=_number_guards(graph, specs),
         tangents=(),
         gradients=(),
@@ -194,6 +195,7 @@ def _derive_with_gradients(
         result=joint.result,
         tensors=_positions(specs, TensorSpec | NumberSpec),
         numbers=_positions(specs, NumberSpec),
+        integers=_integers(specs),
         number_guards=_number_guards(graph, specs),
         tangents=tuple(position for position, node in enumerate(joint.tangents) if node is not None),
         gradients=tuple(position for position, _ in gradients),
@@ -222,6 +224,7 @@ def _program(
 def _saved(joint: Joint, kept: Partition, backward: Program, positions: dict[str, int]) -> Saved:
     names = {given.node: given.name for given in joint.graph.inputs}
     behind = {positions[names[node]] for node in inputs_behind(joint)} | {positions[names[n]] for n in kept.inputs}
+    behind |= {positions[guard.name] for guard in joint.graph.number_guards}  # on which it depends what is traced
     return Saved(
         arguments=tuple(positions[names[node]] for node in kept.inputs),
         intermediates=len(kept.intermediates),
@@ -249,6 +252,11 @@ def _outputs(graph: Graph) -> list[tuple[str, Node]]:
 
 def _positions(specs: Sequence[ArgumentSpec], kind: Any) -> tuple[int, ...]:
     return tuple(position for position, spec in enumerate(specs) if isinstance(spec, kind))
+
+
+def _integers(specs: Sequence[ArgumentSpec]) -> tuple[int, ...]:
+    numbers = ((position, spec) for position, spec in enumerate(specs) if isinstance(spec, NumberSpec))
+    return tuple(position for position, spec in numbers if isinstance(spec.value, int))
 
 
 def _number_guards(graph: Graph, specs: Sequence[ArgumentSpec]) -> tuple[tuple[int, NumberGuard], ...]:

@@ -52,6 +52,15 @@ def branched(x: Tensor, limit: float) -> Tensor:
     return x * limit if limit > 0.5 else x + limit
 
 
+def test_a_second_derivative_takes_the_branch_of_its_number():
+    @opwright.operator
+    def chosen(x: Tensor, limit: float) -> Tensor:
+        return x * 2 if limit < 0.5 else x * 3
+
+    for limit in (0.25, 0.75, 1.5):
+        assert_as_eager(chosen, random(4), limit)
+
+
 def squared(x: Tensor, y: float) -> Tensor:
     return x * y**2
 
@@ -146,11 +155,11 @@ def test_a_number_is_as_precise_as_a_constant():
 def test_constants_that_need_a_kernel_each_come_to_an_end(capsys, monkeypatch):
     @opwright.operator
     def powered(x: Tensor, exponent: int) -> Tensor:
-        return x * exponent
+        return x.cumsum(0) * len(range(exponent))
 
     monkeypatch.setattr("opwright.binding.variants._MOST_VARIANTS", 3)
     for exponent in range(5):
-        torch.testing.assert_close(powered(random(3), exponent), random(3) * exponent)
+        torch.testing.assert_close(powered(random(3), exponent), random(3).cumsum(0) * exponent)
     assert variants(powered) == 3
     assert "it has kernels for 3 combinations of constants already" in capsys.readouterr().err
 

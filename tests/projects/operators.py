@@ -51,14 +51,14 @@ def power_samples(device, dtype):
     yield Sample((x, 2))
     yield Sample((x, 3))
     yield Sample((x,), {"scale": 2.5})
-    yield Sample((x,), {"scale": 1.5})
+    yield Sample((x,), {"scale": 1.5, "shift": 4})
     yield Sample((x[:, :1], 2))
 
 
 @opwright.operator(samples=power_samples)
-def power(x: torch.Tensor, n: int = 2, *, scale: float = 1.0) -> torch.Tensor:
-    """A constant, and a number that changes from call to call."""
-    return scale * x**n
+def power(x: torch.Tensor, n: int = 2, *, scale: float = 1.0, shift: int = 0) -> torch.Tensor:
+    """A constant, and numbers that change from call to call."""
+    return scale * x**n + shift
 
 
 def projections(device, dtype):

@@ -107,6 +107,9 @@ def test_constants_and_numbers_have_kernels_of_their_own(tmp_path):
     assert 'repr(n) == "2"' in text
     assert 'repr(n) == "3"' in text
     assert "type(scale) is float" in text
+    assert "type(shift) is int" in text
+    assert "-(2**63) <= shift < 2**63" in text
+    assert "integer(shift)" in text
     assert {kind.without_cuda for kind in ejected.kinds} == {
         "a kernel would wait for its numbers, which come from the processor"
     }

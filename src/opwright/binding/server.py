@@ -19,13 +19,14 @@ from opwright.binding.environment import (
     is_quiet,
 )
 from opwright.binding.kinds import Key, are_constants
-from opwright.binding.numbers import Numbers, constants_of, numbers_in
+from opwright.binding.numbers import Numbers, constants_of, needed_in
 from opwright.binding.rungs import RungName
 from opwright.binding.targets import examine, target_for
 from opwright.binding.transforms import are_transformed
 from opwright.binding.variant import Plan, Variant
 from opwright.binding.variants import Variants
 from opwright.errors import NoKernel, OpwrightError, TracingFailed, UndeclaredMutation, UnsupportedReturn
+from opwright.ir.identifiers import identifiers
 from opwright.settings import Settings
 from opwright.tracing.flatten import Leaves
 from opwright.tracing.signature import Kind, Signature
@@ -77,6 +78,7 @@ class Server:
         self._arity = len(signature.parameters)
         self._only_tensors = all(p.kind is Kind.TENSOR and not p.optional for p in signature.parameters)
         self._numbers = Numbers(reference)
+        self._names = identifiers([parameter.name for parameter in signature.parameters])
         self._said: set[str] = set()
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
@@ -158,18 +160,25 @@ class Server:
             return self._serve_compiled(args)
         if not self.is_ordinary(args):
             return self.serve_by_reference(args)
-        prepared, constants = self._numbers.prepare(args)
-        if prepared is args:
-            return self._serve_as_given(args, constants, pinned=pinned, gradients=gradients)
-        way, recording = self._way(prepared, constants, gradients)
-        try:
-            return self._run_added(prepared, way, recording)
-        except (OpwrightError, Declined) as refusal:
-            if isinstance(refusal, TracingFailed):
-                self._variants.refuse(way, prepared, refusal)
-        result = self._serve_as_given(args, constants_of(args), pinned=pinned, gradients=gradients)
-        if self.last_rung != "composed" and way not in self._served:
-            self._numbers.settle(numbers_in(prepared))
+        needed: dict[int, bool] = {}  # positions of numbers whose values kernels are written for
+        while (prepared := self._numbers.prepare(args, needed))[0] is not args:
+            arguments, constants = prepared
+            way, recording = self._way(arguments, constants, gradients)
+            try:
+                result = self._run_added(arguments, way, recording)
+                self._numbers.settle(args, needed)
+                return result
+            except (OpwrightError, Declined) as refusal:
+                if isinstance(refusal, TracingFailed):
+                    self._variants.refuse(way, arguments, refusal)
+                needed |= needed_in(arguments, refusal, self._names)
+                if way in self._served:  # but not for these values
+                    needed = {position: True for position, only_here in needed.items() if only_here}
+                    prepared = args, constants_of(args)
+                    break
+        result = self._serve_as_given(args, prepared[1], pinned=pinned, gradients=gradients)
+        if self.last_rung != "composed":
+            self._numbers.settle(args, needed)
         return result
 
     def _way(self, args: Sequence[Any], constants: Key, gradients: bool) -> tuple[Key, bool]:

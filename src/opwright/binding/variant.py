@@ -61,7 +61,8 @@ class Plan:
         outputs: How many tensors the forward pass computes to be returned.
         result: The structure they are returned in.
         tensors: Positions of the arguments that are tensors.
-        numbers: Positions of those that stand for Python floats.
+        numbers: Positions of those that stand for Python numbers.
+        integers: Positions of those that stand for Python ints.
         number_guards: For which values of these it is valid, by position.
         tangents: Positions of the outputs that have an incoming gradient.
         gradients: For each result of the backward kernel, the position of the argument it belongs to.
@@ -77,6 +78,7 @@ class Plan:
     result: Result
     tensors: tuple[int, ...]
     numbers: tuple[int, ...]
+    integers: tuple[int, ...]
     number_guards: tuple[tuple[int, NumberGuard], ...]
     tangents: tuple[int, ...]
     gradients: tuple[int, ...]
@@ -100,6 +102,7 @@ class Plan:
             "result": result,
             "tensors": self.tensors,
             "numbers": self.numbers,
+            "integers": self.integers,
             "number_guards": [(position, asdict(guard)) for position, guard in self.number_guards],
             "tangents": self.tangents,
             "gradients": self.gradients,
@@ -120,6 +123,7 @@ class Plan:
             result=Result.from_record(record["result"]),
             tensors=tuple(record["tensors"]),
             numbers=tuple(record["numbers"]),
+            integers=tuple(record["integers"]),
             number_guards=tuple((position, NumberGuard(**guard)) for position, guard in record["number_guards"]),
             tangents=tuple(record["tangents"]),
             gradients=tuple(record["gradients"]),

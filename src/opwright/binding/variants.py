@@ -17,7 +17,7 @@ from opwright.binding.native import native
 from opwright.binding.rungs import RungName
 from opwright.binding.tape import Tape
 from opwright.binding.variant import Differentiate, Plan, Variant, load_variant
-from opwright.errors import NoKernel, OpwrightError, TracingFailed
+from opwright.errors import NoKernel, NumberNeeded, OpwrightError, TracingFailed
 from opwright.settings import Settings
 from opwright.toolchain.build import build
 from opwright.toolchain.records import RecordStore
@@ -86,7 +86,7 @@ class Variants:
         kind = (way, kind_of(arguments))
         with self._lock:
             if kind in self._refusals:
-                raise _again(self._refusals[kind])
+                raise self._refusals[kind].again()
             known = self.by_call.get(way, ())
             if known is not tried:
                 return False
@@ -100,6 +100,8 @@ class Variants:
             except TracingFailed:
                 raise  # a wrong call, perhaps, and a right one may be of the same kind
             except OpwrightError as refusal:
+                if isinstance(refusal, NumberNeeded) and refusal.only_here:
+                    raise
                 raise self._refuse(kind, refusal) from None
             self.plain = self.plain and variant.plain
             self.rung = variant.rung if self.count() == 0 or variant.rung == self.rung else None
@@ -124,7 +126,7 @@ class Variants:
         return sum(rung in (None, variant.rung) for variants in self.by_call.values() for variant in variants)
 
     def _refuse(self, kind: Key, refusal: OpwrightError) -> OpwrightError:
-        self._refusals[kind] = _again(refusal)
+        self._refusals[kind] = refusal.again()
         return refusal
 
     def _recorded(self, kind: Key, known: Sequence[Variant], settings: Settings) -> Variant | None:
@@ -163,11 +165,6 @@ class Variants:
 def _record_key(identity: str, kind: Key, position: int) -> str:
     facts = json.dumps([identity, torch.__version__, _own_version(), repr(kind), position])
     return hashlib.sha256(facts.encode()).hexdigest()
-
-
-def _again(refusal: OpwrightError) -> OpwrightError:
-    """The same refusal without its traceback, which would keep the arguments of a call alive."""
-    return type(refusal)(refusal.fact, place=refusal.place, hint=refusal.hint)
 
 
 @functools.cache

@@ -24,7 +24,7 @@ class PackagedKernel:
     Attributes:
         name: What it is registered as.
         tensors: Positions of the arguments that it takes, in its order.
-        numbers: Those among them that are Python floats, which it takes as tensors.
+        numbers: Those among them that are numbers, which it takes as tensors.
         constants: By position, the values that it was written for.
         bounds: Conditions on a number that it was written for: `(position, sign, relation, bound)`.
         made: How many tensors it gives.

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import torch
 
+from opwright.binding.numbers import can_be_given, given_at_run_time, needed_in, numbers_in
 from opwright.binding.targets import Target
 from opwright.binding.variant import Plan
 from opwright.codegen.cpp_registration import PackagedKernel, PackagedOperator
@@ -26,8 +27,6 @@ from opwright.tracing.guarded import guarded
 from opwright.tracing.signature import Signature, place_of, read_signature
 from opwright.tracing.specs import TensorSpec, describe, requiring_gradients
 from opwright.tracing.type_questions import asks_for_types
-
-_MOST = 3e38  # what float32 holds; see binding/numbers.py
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,38 +162,31 @@ def _variants(
 def _plan(
     operator: Operator, signature: Signature, args: Sequence[Any], gradients: bool, serving: Serving
 ) -> tuple[Plan, tuple[int, ...]]:
-    """Derive for a call, with its floats given at run time if that can be; give their positions too.
+    """Derive for a call, with its numbers given at run time if that can be; give their positions too.
 
     For CUDA they are constants: a kernel would wait for a number that comes to the GPU as a tensor.
     """
-    numbers = tuple(p for p, value in enumerate(args) if type(value) is float and abs(value) < _MOST)
-    if numbers and serving.target == "cpp" and not asks_for_types(operator.reference):
-        prepared = [
-            torch.scalar_tensor(value, dtype=torch.float64) if position in numbers else value
-            for position, value in enumerate(args)
-        ]
+    numbers = {p for p, value in enumerate(args) if can_be_given(value)} if serving.target == "cpp" else set()
+    while numbers and not asks_for_types(operator.reference):
+        prepared = given_at_run_time(args, sorted(numbers))
         try:
-            return _derived(operator, signature, prepared, gradients, numbers, serving), numbers
-        except NoKernel:
-            pass  # something wants their values
-    return _derived(operator, signature, args, gradients, (), serving), ()
+            return _derived(operator, signature, prepared, gradients, serving), prepared.numbers
+        except NoKernel as refusal:
+            numbers -= needed_in(prepared, refusal, _names(signature)).keys()
+    return _derived(operator, signature, args, gradients, serving), ()
 
 
-def _derived(
-    operator: Operator,
-    signature: Signature,
-    args: Sequence[Any],
-    gradients: bool,
-    numbers: tuple[int, ...],
-    serving: Serving,
-) -> Plan:
+def _names(signature: Signature) -> Sequence[str]:
+    return identifiers([parameter.name for parameter in signature.parameters])
+
+
+def _derived(operator: Operator, signature: Signature, args: Sequence[Any], gradients: bool, serving: Serving) -> Plan:
     from opwright.stages import derive  # imports sympy (0.3 s), which `import opwright` does without
 
     reference: Callable[..., Any] = signature.positional(operator.reference)
-    names = identifiers([parameter.name for parameter in signature.parameters])
     specs = [
         replace(spec, device=serving.device) if isinstance(spec, TensorSpec) else spec
-        for spec in describe(names, args, gradients=gradients, numbers=numbers)
+        for spec in describe(_names(signature), args, gradients=gradients, numbers=numbers_in(args))
     ]
     short = operator.name.split("::")[1]
     return guarded(reference, lambda: derive(reference, specs, short, operator.save, serving.target)).plan
@@ -202,7 +194,9 @@ def _derived(
 
 def _kernel(variant: PlannedVariant, types: Sequence[str]) -> PackagedKernel | None:
     plan = variant.plan
-    of_types = all(type(value).__name__ == types[position] for position, value in variant.constants.items())
+    found = {position: type(value).__name__ for position, value in variant.constants.items()}
+    found |= {position: "int" if position in plan.integers else "float" for position in plan.numbers}
+    of_types = all(kind == types[position] for position, kind in found.items())
     if not of_types or plan.needs_whole_memory:
         return None
     return PackagedKernel(

@@ -31,6 +31,7 @@ def _variant_record(variant: PlannedVariant) -> dict[str, Any]:
         "constants": {position: (type(value).__name__, repr(value)) for position, value in variant.constants.items()},
         "tensors": plan.tensors,
         "numbers": plan.numbers,
+        "integers": plan.integers,
         "number_guards": [(position, asdict(guard)) for position, guard in plan.number_guards],
         "outputs": plan.outputs,
         "tangents": plan.tangents,

@@ -19,7 +19,7 @@ import torch
 from torch._ops import OpOverload
 from torch.fx import Node
 
-from opwright.errors import NoKernel
+from opwright.errors import NoKernel, NumberNeeded
 from opwright.ir.dtype import DType
 from opwright.ir.expression import Expression, Load, apply, cast
 from opwright.ir.integer import ONE, ZERO, Condition, Integer, linear_coefficients, substitute, symbol
@@ -29,7 +29,17 @@ from opwright.lowering.calls import named_arguments, operands_of
 from opwright.lowering.complex import Part, selected_part
 from opwright.lowering.equal_sizes import EqualSizes
 from opwright.lowering.names import Names
-from opwright.lowering.nodes import effects_of, literal, needed_nodes, over, packet_of, position_of, promotable, row_of
+from opwright.lowering.nodes import (
+    effects_of,
+    literal,
+    needed_nodes,
+    over,
+    packet_of,
+    parameters_of,
+    position_of,
+    promotable,
+    row_of,
+)
 from opwright.lowering.pointwise_row import Pointwise
 from opwright.lowering.promotion import program_dtype, promoted
 from opwright.lowering.reductions import REDUCTIONS, fold_kernel, reduced_dimensions
@@ -333,8 +343,8 @@ class _Lowering:
         return user if drops and self._shape(user) == shape else None
 
     def _call(self, node: Node, func: OpOverload) -> None:
-        if any(NUMBER in source.meta for source in node.all_input_nodes):
-            raise NoKernel(f"{func.name()} takes a number that changes from call to call")
+        if numbers := [source for source in node.all_input_nodes if NUMBER in source.meta]:
+            raise NumberNeeded(f"{func.name()} needs the value of a number that changes", names=parameters_of(numbers))
         targets = self._results(func, node)
         if any(returned.alias_info is not None for returned in func._schema.returns):
             self.aliases.update(target.name for target in targets)

@@ -56,9 +56,9 @@ def promotable(value: Any) -> Any:
     """A tensor, or a number of the same type, for torch's promotion rules."""
     if isinstance(value, Integer):
         return 1
-    if isinstance(value, Real) or (isinstance(value, Node) and NUMBER in value.meta):
+    if isinstance(value, Real):
         return 1.0
-    return value_of(value) if isinstance(value, Node) else value
+    return value.meta.get(NUMBER, value_of(value)) if isinstance(value, Node) else value
 
 
 def position_of(member: Node) -> int:
@@ -66,6 +66,18 @@ def position_of(member: Node) -> int:
     position = member.args[1]
     assert isinstance(position, int)
     return position
+
+
+def parameters_of(nodes: Sequence[Node]) -> tuple[str, ...]:
+    """The names of the inputs that nodes are computed from."""
+    found: set[Node] = set()
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
+        if node not in found:
+            found.add(node)
+            pending.extend(node.all_input_nodes)
+    return tuple(sorted(str(node.target) for node in found if node.op == "placeholder"))
 
 
 def effects_of(graph: Graph, inputs: Mapping[Node, str]) -> list[Node]:

@@ -83,8 +83,13 @@ class FunctionClass:
 
     @property
     def numbers(self) -> list[str]:
-        """Arguments that are floats, given at run time."""
+        """Arguments that are numbers, given at run time."""
         return [self.parameters.names[position] for position in self.form.derivation.plan.numbers]
+
+    @property
+    def integers(self) -> list[str]:
+        """Those that are ints."""
+        return [self.parameters.names[position] for position in self.form.derivation.plan.integers]
 
     @property
     def kept(self) -> list[str]:
@@ -98,7 +103,10 @@ class FunctionClass:
         return [name for name in self.inputs if name not in self.kept and name not in self.numbers]
 
     def _operand(self, name: str) -> str:
-        return f"number({name})" if name in self.numbers else name
+        return self._number(name, name) if name in self.numbers else name
+
+    def _number(self, name: str, value: str) -> str:
+        return f"{'integer' if name in self.integers else 'number'}({value})"
 
     # -- methods ---------------------------------------------------------------------------------------------------
 
@@ -107,7 +115,9 @@ class FunctionClass:
         conditions = [
             f"{name}.is_contiguous()" for name in self.inputs if plan.needs_row_major and name not in self.numbers
         ]
-        conditions += [f"abs({name}) < 3e38" for name in self.numbers]
+        conditions += [
+            f"-(2**63) <= {name} < 2**63" if name in self.integers else f"abs({name}) < 3e38" for name in self.numbers
+        ]
         conditions += [_number_condition(self.parameters.names[p], guard) for p, guard in plan.number_guards]
         declines = ["if not (", f"{_INDENT}{' and '.join(conditions)}", "):", f"{_INDENT}raise Declined"]
         if len(" and ".join(conditions)) < 90:
@@ -233,7 +243,7 @@ class FunctionClass:
         return [f"{name} = torch.zeros((), **ctx.{name}_options).expand(ctx.{name}_shape)" for name in self.forgotten]
 
     def _backward_operand(self, name: str) -> str:
-        return f"number(ctx.{name})" if name in self.numbers else name
+        return self._number(name, f"ctx.{name}") if name in self.numbers else name
 
     def _size(self, position: int, dimension: int) -> str:
         name = self.parameters.names[position]

@@ -33,6 +33,9 @@ _FILLED = '''def filled(derivatives, likes):
 _NUMBER = '''def number(value: float) -> torch.Tensor:
     """A number as kernels take it."""
     return torch.scalar_tensor(value, dtype=torch.float64)'''
+_INTEGER = '''def integer(value: int) -> torch.Tensor:
+    """An integer as kernels take it."""
+    return torch.scalar_tensor(value, dtype=torch.int64)'''
 _IS_PLAIN = '''def _is_plain(*tensors: torch.Tensor | None) -> bool:
     """Whether nobody has to see torch's own operations: a compiler, autocast, torch.func, a tensor type with rules."""
     if torch.compiler.is_compiling() or any(map(torch.is_autocast_enabled, ("cpu", "cuda"))):
@@ -53,7 +56,9 @@ def function_module(name: str, forms: Sequence[Form], parameters: Parameters) ->
     parts = [_HEAD.format(name=name)]
     parts += ["\n".join(_composed(form, parameters)) for form in forms if calls_otherwise(form, parameters)]
     parts += [_FILLED] if any(keeps_more(form) for form in forms) else []
-    parts += [_NUMBER] if any(form.derivation.plan.numbers for form in forms) else []
+    plans = [form.derivation.plan for form in forms]
+    parts += [_NUMBER] if any(set(plan.numbers) > set(plan.integers) for plan in plans) else []
+    parts += [_INTEGER] if any(plan.integers for plan in plans) else []
     parts += [FunctionClass(name, form, parameters).text() for form in forms]
     parts += ["\n".join(map(wrapped, _entry(name, forms, parameters))), _IS_PLAIN]
     return "\n\n\n".join(parts) + "\n"
@@ -86,7 +91,8 @@ def _attempt(name: str, form: Form, parameters: Parameters, told: Sequence[str])
     plan = form.derivation.plan
     indent = _INDENT
     conditions = [_condition(parameter, form) for parameter in told]
-    conditions += [f"type({parameters.names[position]}) is float" for position in plan.numbers]
+    kinds = {position: "int" if position in plan.integers else "float" for position in plan.numbers}
+    conditions += [f"type({parameters.names[position]}) is {kind}" for position, kind in kinds.items()]
     conditions = [condition for condition in conditions if condition]
     if conditions:
         comment = "  # repr tells 1, 1.0 and True apart" if any("repr" in each for each in conditions) else ""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from opwright.binding.numbers import Numbers, numbers_in
+from opwright.binding.numbers import Numbers, needed_in, numbers_in
 from opwright.binding.variant import Plan
 from opwright.errors import NoKernel, NotEjectable, OpwrightError, SamplesMissing
 from opwright.ir.integer import holds
@@ -20,7 +20,7 @@ from opwright.ir.program import Call, Program, programs_of
 from opwright.samples import Sample, required
 from opwright.stages import Derivation
 from opwright.tracing.signature import Signature, place_of, read_signature
-from opwright.tracing.specs import ConstantSpec, TensorSpec
+from opwright.tracing.specs import ConstantSpec, NumberSpec, TensorSpec
 
 if TYPE_CHECKING:
     from opwright.operator import Operator
@@ -159,8 +159,8 @@ def serves(kind: Kind, sample: Sample) -> bool:
             case ConstantSpec(_, constant):
                 if isinstance(value, torch.Tensor) or repr(value) != repr(constant):
                     return False
-            case _:
-                if type(value) is not float:
+            case NumberSpec(_, number):
+                if type(value) is not type(number):
                     return False
     return all(holds(guard, sizes) for guard in kind.derivation.forward.guards)
 
@@ -189,14 +189,15 @@ def _samples(operator: Operator, signature: Signature, dtypes: Sequence[torch.dt
 
 def _derive(operator: Operator, sample: Sample, numbers: Numbers) -> Derivation:
     tracked = [value.detach().requires_grad_() if _differentiable(value) else value for value in sample.args]
-    arguments, _ = numbers.prepare(tracked)
-    try:
-        derivation = operator._derive(arguments, recording=True)
-    except NoKernel:
-        if not numbers_in(arguments):
-            raise
-        numbers.settle(numbers_in(arguments))
-        derivation = operator._derive(tracked, recording=True)
+    derivation: Derivation | None = None
+    while derivation is None:
+        arguments, _ = numbers.prepare(tracked)
+        try:
+            derivation = operator._derive(arguments, recording=True)
+        except NoKernel as refusal:
+            if not numbers_in(arguments):
+                raise
+            numbers.settle(tracked, needed_in(arguments, refusal, operator._names))
     _refuse_what_cannot_stand_alone(operator, derivation)
     return derivation
 
@@ -263,7 +264,7 @@ def _structure(plan: Plan) -> Any:
     """What the Python side does with kernels."""
     saved = plan.saved
     return (
-        (plan.outputs, plan.tensors, plan.numbers, plan.number_guards, plan.tangents, plan.gradients),
+        (plan.outputs, plan.tensors, plan.numbers, plan.integers, plan.number_guards, plan.tangents, plan.gradients),
         (saved.arguments, saved.outputs, saved.intermediates, saved.sizes, saved.contributing),
         (plan.needs_row_major, plan.backward is None),
     )

@@ -61,7 +61,11 @@ def _scaled(operation: Callable[..., torch.Tensor]) -> Callable[..., Any]:
     """One tensor ± alpha·another, where alpha is a number that changes from call to call."""
 
     def rule(self: torch.Tensor, other: Any, *, alpha: Any = 1) -> Any:
-        return operation(self, other * alpha) if isinstance(alpha, torch.SymFloat) else NotImplemented
+        if not isinstance(alpha, (torch.SymFloat, torch.SymInt)):
+            return NotImplemented
+        if isinstance(other, torch.Tensor) and other.dtype is torch.bool:
+            return NotImplemented  # times a number it would be an integer
+        return operation(self, other * alpha)
 
     return rule
 

@@ -17,7 +17,7 @@ class Leaves(tuple[Any, ...]):
 
     Attributes:
         given: The arguments as they were given.
-        numbers: Positions of the tensors that stand for Python floats.
+        numbers: Positions of the tensors that stand for Python numbers.
     """
 
     given: tuple[Any, ...]

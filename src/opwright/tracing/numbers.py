@@ -1,19 +1,27 @@
-"""Between torch's symbolic floats (sympy) and tensors without dimensions in float64, which Python floats are."""
+"""Between torch's symbolic numbers (sympy) and tensors without dimensions: Python floats in float64, ints in int64."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
+from itertools import chain
 from typing import Any
 
 import sympy
 import torch
+from torch._ops import OpOverload
 from torch.fx.experimental.symbolic_shapes import DimDynamic
 
-from opwright.errors import NoKernel
+from opwright.errors import NumberNeeded
+from opwright.tracing.number_functions import FIRST_INTEGER, LAST_INTEGER, NUMBER_FUNCTIONS, Bounds, OutOfBounds
 from opwright.tracing.number_guards import NumberGuard
+from opwright.tracing.number_ranges import Ranges, bounds_of, widest
+from opwright.tracing.number_uses import sizes_in
 from opwright.tracing.sizes import NamedSource, SizeTable
 
-NUMBER = "number"  # in the `meta` of a node: it stands for a Python float, which promotes as one
+NUMBER = "number"  # in the `meta` of a node that stands for a Python number: one that promotes as it does
+EXPONENTS_APART = (2, 3, 0.5, -1, -2, -0.5, 1, 0)  # with other ways than a general power, see lowering/pointwise.py
+_MOST = 3e38  # a float that is larger is a constant, see binding/numbers.py
 
 
 # Equality is missing: a kernel for one value has that value as a constant.
@@ -27,72 +35,179 @@ _RELATIONS = {
 
 
 class NumberTable:
-    """The symbols of one trace that stand for Python floats, and the tensors that kernels take for them."""
+    """The symbols of one trace that stand for Python numbers, and the tensors that kernels take for them."""
 
     def __init__(self, sizes: SizeTable) -> None:
         self._sizes = sizes
         self._environment = sizes.environment
         self._tensors: dict[sympy.Symbol, torch.Tensor] = {}
+        self._integers: dict[sympy.Symbol, int] = {}
+        self._demands: dict[tuple[Any, Bounds | None], None] = {}  # expressions, and where they have to lie
 
-    def symbol(self, name: str, value: float, tensor: torch.Tensor) -> torch.SymFloat:
-        """Make the number that a reference computes with; a branch on it is a guard, which nobody can test."""
+    def symbol(self, name: str, value: float | int, tensor: torch.Tensor) -> torch.SymFloat | torch.SymInt:
+        """Make the number that a reference computes with; a branch on it is a guard."""
         source = NamedSource(name)
         symbol = self._environment.create_unspecified_symbol(value, source, DimDynamic.DYNAMIC)
         self._tensors[symbol] = tensor
         self._sizes.numbers[symbol] = name
+        if isinstance(value, int):
+            self._integers[symbol] = value
+            integer = self._environment.create_symintnode(symbol, hint=value, source=source)
+            assert isinstance(integer, torch.SymInt)
+            return integer
         number = self._environment.create_symfloatnode(symbol, hint=value, source=source)
         assert isinstance(number, torch.SymFloat)
         return number
 
-    def value(self, number: torch.SymFloat) -> torch.Tensor | float:
+    def value(self, number: torch.SymFloat | torch.SymInt, within: Bounds | None = None) -> torch.Tensor | float:
         """What a traced number is, computed from the tensors that stand for the symbols in it.
 
-        Raises:
-            NoKernel: If it is computed in a way in which Python may raise and a kernel would not.
-        """
-        return self._value(number.node.expr)
+        Args:
+            number: The number.
+            within: Where it has to lie, if not everywhere.
 
-    def is_size(self, number: torch.SymFloat) -> bool:
+        Raises:
+            NumberNeeded: If kernels do not know how.
+        """
+        expression = number.node.expr
+        self._demands[expression, within] = None
+        return self._value(expression)
+
+    def is_size(self, number: torch.SymFloat | torch.SymInt) -> bool:
         """Whether sizes alone decide what a traced number is."""
         return bool(number.node.expr.free_symbols.isdisjoint(self._tensors))
+
+    def refuse_in(self, func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Refuse an integer where an operation wants a size, a dimension or an index, and exponents that it sets apart.
+
+        Raises:
+            NumberNeeded: If there is one that changes.
+        """
+        if func is torch.ops.aten.pow.Tensor_Scalar and isinstance(args[1], (torch.SymInt, torch.SymFloat)):
+            self._refuse_apart(args[1])
+        for size in sizes_in(func, args, kwargs) if self._integers else ():
+            if not self.is_size(size):
+                raise self.refuse(f"{func.name()} needs the value of an integer that changes", size.node.expr)
+
+    def _refuse_apart(self, exponent: torch.SymInt | torch.SymFloat) -> None:
+        names = self._names_in(exponent.node.expr)
+        possible = [p for p in EXPONENTS_APART if isinstance(p, int) or isinstance(exponent, torch.SymFloat)]
+        if names and any(exponent == apart for apart in possible):  # a question makes a guard
+            raise NumberNeeded("a power with this exponent has a kernel of its own", names=names, only_here=True)
+
+    def refuse_text(self, number: torch.SymFloat | torch.SymInt) -> None:
+        """Refuse to write a number as text, which would be the name of a symbol.
+
+        Raises:
+            NumberNeeded: If it is one that changes.
+        """
+        if not self.is_size(number):
+            raise self.refuse("the function writes a number as text", number.node.expr)
+
+    def refuse(self, fact: str, expression: Any) -> NumberNeeded:
+        """What to raise where the values of numbers are needed, and of which."""
+        return NumberNeeded(fact, names=self._names_in(expression))
 
     def guards(self) -> tuple[NumberGuard, ...]:
         """What the trace assumed of the numbers.
 
         Raises:
-            NoKernel: If it is more than an order between a number and a constant.
+            NumberNeeded: If no other values than those of the call are known to do.
         """
-        guards = (guard.expr for guard in self._environment.guards)
-        mine = [guard for guard in guards if not guard.free_symbols.isdisjoint(self._tensors)]
-        return tuple(self._guard(guard) for guard in mine)
+        tested: list[NumberGuard] = []
+        assumed = []
+        for guard in self._environment.guards:
+            if not guard.expr.free_symbols.isdisjoint(self._tensors):
+                plain = self._guard(guard.expr)
+                tested += [plain] if plain else []
+                assumed += [] if plain else [guard.expr]
+        return (*tested, *self._ranges(assumed))
 
-    def _guard(self, expression: Any) -> NumberGuard:
+    def _guard(self, expression: Any) -> NumberGuard | None:
+        """An order between a number and a constant, as it is."""
         relation = _RELATIONS.get(type(expression).__name__)
-        if relation is not None:
-            left, right = expression.args
-            sign, symbol = (-1, -left) if -left in self._tensors else (1, left)
-            if symbol in self._tensors and right.is_number:
-                return NumberGuard(self._sizes.numbers[symbol], sign, relation, float(right))
-        raise NoKernel(f"tracing assumed {expression} of a number that changes from call to call")
+        if relation is None:
+            return None
+        left, right = expression.args
+        sign, symbol = (-1, -left) if -left in self._tensors else (1, left)
+        if symbol not in self._tensors or not right.is_number:
+            return None
+        bound = int(right) if symbol in self._integers and right.is_Integer else float(right)
+        return NumberGuard(self._name(symbol), sign, relation, bound)
+
+    def _ranges(self, assumed: list[Any]) -> Iterator[NumberGuard]:
+        """Ranges of the integers in which kernels compute what Python does, and what else was assumed holds too."""
+        floats = {symbol: Bounds(-_MOST, _MOST) for symbol in self._tensors if symbol not in self._integers}
+
+        def fails(ranges: Ranges) -> Any:
+            known = {**floats, **ranges}
+            outside = (expression for expression, within in self._demands if not _lies(expression, within, known))
+            untrue = (assumption for assumption in assumed if not _is_true(assumption, known))
+            return next(chain(outside, untrue), None)
+
+        ranges = widest(self._integers, lambda ranges: fails(ranges) is None)
+        if ranges is None:
+            expression = fails({symbol: Bounds(value, value) for symbol, value in self._integers.items()})
+            done = "assumed" if expression in assumed else "computed"
+            raise self.refuse(f"tracing {done} {self._spelled(expression)}, where a number changes", expression)
+        for symbol, bounds in ranges.items():
+            if bounds.low > FIRST_INTEGER:
+                yield NumberGuard(self._name(symbol), 1, ">=", bounds.low)
+            if bounds.high < LAST_INTEGER:
+                yield NumberGuard(self._name(symbol), 1, "<=", bounds.high)
+
+    def _spelled(self, expression: Any) -> str:
+        """An expression in the names of parameters."""
+        return str(expression.xreplace({symbol: sympy.Symbol(self._name(symbol)) for symbol in self._tensors}))
+
+    def _names_in(self, expression: Any) -> tuple[str, ...]:
+        return tuple(sorted(map(self._name, expression.free_symbols & self._tensors.keys())))
+
+    def _name(self, symbol: sympy.Symbol) -> str:
+        return self._sizes.numbers[symbol]
 
     def _value(self, expression: Any) -> torch.Tensor | float:
         if expression in self._tensors:
             return self._tensors[expression]
-        if expression.is_Float or expression.is_Integer:
+        if expression.is_Integer:
+            return int(expression)
+        if expression.is_Float:
             return float(expression)
-        kind = type(expression).__name__
-        if kind == "Add":
-            return reduce(lambda left, right: left + right, map(self._value, expression.args))
-        if kind == "Mul":
-            return reduce(lambda left, right: left * right, map(self._value, expression.args))
-        if kind in ("Pow", "FloatPow", "PowByNatural") and _small_power(expression.args[1]):
-            return reduce(lambda left, right: left * right, [self._value(expression.args[0])] * int(expression.args[1]))
-        if kind == "FloatTrueDiv" and expression.args[1].is_Float and expression.args[1] != 0:
-            return self._value(expression.args[0]) / float(expression.args[1])
-        if expression.free_symbols.isdisjoint(self._tensors):
-            raise NoKernel(f"the function computes with {expression}, a number made from sizes")
-        raise NoKernel(f"the function computes {expression} from a number that changes from call to call")
+        function = NUMBER_FUNCTIONS.get(type(expression).__name__)
+        if function is None or not expression.free_symbols <= self._tensors.keys():
+            raise self.refuse(f"the function computes {self._spelled(expression)}, where a number changes", expression)
+        first, *rest = map(self._value, expression.args)
+        result: torch.Tensor | float = reduce(function.compute, rest, first) if rest else function.compute(first)
+        return result
 
 
-def _small_power(exponent: Any) -> bool:
-    return bool(exponent.is_number and float(exponent) in (1.0, 2.0, 3.0, 4.0))
+def _lies(expression: Any, within: Bounds | None, ranges: Ranges) -> bool:
+    try:
+        bounds = bounds_of(expression, ranges)
+    except OutOfBounds:
+        return False
+    return within is None or within.low <= bounds.low <= bounds.high <= within.high
+
+
+def _is_true(assumption: Any, ranges: Ranges) -> bool:
+    """Whether an assumption holds for sure."""
+    if isinstance(assumption, sympy.And):
+        return all(_is_true(part, ranges) for part in assumption.args)
+    relation = _RELATIONS.get(type(assumption).__name__)
+    if relation is None:
+        return False
+    try:
+        left, right = (bounds_of(side, ranges) for side in assumption.args)
+    except OutOfBounds:
+        return False
+    match relation:
+        case "!=":
+            return left.high < right.low or right.high < left.low
+        case "<":
+            return left.high < right.low
+        case "<=":
+            return left.high <= right.low
+        case ">":
+            return left.low > right.high
+        case _:
+            return left.low >= right.high

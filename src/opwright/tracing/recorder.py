@@ -25,6 +25,8 @@ from opwright.ir.call_traits import CHECKS, RANDOM
 from opwright.tracing.decompositions import OWN_DECOMPOSITIONS
 from opwright.tracing.in_place import SeenThrough, functional_of, is_called_by_torch, views_of, without_out, written_by
 from opwright.tracing.lean_torch import core_decompositions
+from opwright.tracing.number_functions import FIRST_INTEGER, LAST_INTEGER, Bounds
+from opwright.tracing.number_uses import integers_held_by
 from opwright.tracing.numbers import NUMBER, NumberTable
 from opwright.tracing.sizes import SizeTable
 from opwright.tracing.values import STANDS_FOR
@@ -199,7 +201,9 @@ class Recorder(TorchDispatchMode):
         if torch.Tag.dynamic_output_shape in func.tags and free_unbacked_symbols(result):
             raise UntraceableReference(f"the sizes of what {func.name()} gives depend on the values of a tensor")
         self._see(func, args, kwargs, result)
-        node = self.fx.call_function(func, tuple(self._replace(args)), self._replace(kwargs))
+        self.numbers.refuse_in(func, args, kwargs)
+        held = integers_held_by(args, kwargs, result)
+        node = self.fx.call_function(func, tuple(self._replace(args, held)), self._replace(kwargs, held))
         node.meta["val"] = result
         if isinstance(result, torch.Tensor):
             self._bind(result, node)
@@ -331,28 +335,29 @@ class Recorder(TorchDispatchMode):
         aliases = [kept for kept in self._kept if kept.untyped_storage()._cdata == storage]
         return [] if any(self._nodes[id(alias)].op == "placeholder" for alias in aliases) else aliases
 
-    def _replace(self, value: Any) -> Any:
+    def _replace(self, value: Any, held: Bounds | None = None) -> Any:
+        """What the graph has in place of an argument; `held` are the integers that may stand beside its tensors."""
         if isinstance(value, torch.Tensor):
             return self.node_of(value)
-        if isinstance(value, torch.SymInt):
-            return self._sizes.integer(value)
-        if isinstance(value, torch.SymFloat):
+        if isinstance(value, (torch.SymInt, torch.SymFloat)):
             if self.numbers.is_size(value):
-                return self._sizes.real(value)
+                return self._sizes.integer(value) if isinstance(value, torch.SymInt) else self._sizes.real(value)
             with self:
-                number = self.numbers.value(value)
+                number = self.numbers.value(value, held if isinstance(value, torch.SymInt) else None)
             return self._number(number) if isinstance(number, torch.Tensor) else number
         if isinstance(value, torch.SymBool):
             raise NoKernel(f"the function computes with {value}, which depends on sizes")
         if isinstance(value, (tuple, list)):
-            return [self._replace(member) for member in value]
+            return [self._replace(member, held) for member in value]
         if isinstance(value, dict):
-            return {key: self._replace(member) for key, member in value.items()}
+            return {key: self._replace(member, held) for key, member in value.items()}
+        if type(value) is int and not FIRST_INTEGER <= value <= LAST_INTEGER:
+            raise NoKernel(f"the function computes with {value}, which needs more than 64 bits")
         return value
 
     def _number(self, tensor: torch.Tensor) -> Node:
         node = self.node_of(tensor)
-        node.meta[NUMBER] = True
+        node.meta[NUMBER] = 1.0 if tensor.is_floating_point() else 1
         return node
 
     def _bind(self, tensor: torch.Tensor, node: Node) -> None:

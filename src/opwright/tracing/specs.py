@@ -32,10 +32,15 @@ class ConstantSpec:
 
 @dataclass(frozen=True, slots=True)
 class NumberSpec:
-    """A Python float that changes from call to call; kernels take it as a float64 tensor without dimensions."""
+    """A Python number that changes from call to call; kernels take it as a tensor without dimensions."""
 
     name: str
-    value: float
+    value: float | int
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What holds all that Python floats, or Python ints of 64 bits, can be."""
+        return torch.int64 if isinstance(self.value, int) else torch.float64
 
 
 ArgumentSpec = TensorSpec | ConstantSpec | NumberSpec
@@ -50,7 +55,7 @@ def describe(
         names: What they are called.
         arguments: The arguments of a call.
         gradients: Whether to keep which of them require gradients.
-        numbers: Positions of tensors that stand for Python floats.
+        numbers: Positions of tensors that stand for Python numbers.
     """
     return tuple(
         NumberSpec(name, value.item()) if position in numbers else _describe(name, value, gradients)

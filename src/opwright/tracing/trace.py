@@ -19,8 +19,9 @@ from opwright.tracing.aliases import MAY_COPY, refuse_views
 from opwright.tracing.graph import Graph, GraphInput
 from opwright.tracing.isolation import in_fresh_thread
 from opwright.tracing.lean_torch import fake_mode, without_compiler
+from opwright.tracing.numbers import NumberTable
 from opwright.tracing.on_gpu import on_gpu
-from opwright.tracing.questions import Listener
+from opwright.tracing.questions import Listener, is_outside
 from opwright.tracing.recorder import Recorder
 from opwright.tracing.results import Result, read_result
 from opwright.tracing.signature import place_of
@@ -28,6 +29,7 @@ from opwright.tracing.sizes import SizeTable
 from opwright.tracing.specs import ArgumentSpec, ConstantSpec, NumberSpec, TensorSpec
 from opwright.tracing.values import Digests
 
+_WRITERS = (torch.SymInt.__repr__.__code__, torch.SymFloat.__repr__.__code__)
 _DATA_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
 
 
@@ -58,7 +60,7 @@ class Session:
             return None  # the reference does not read it; what it stands for is found when it has run
         if isinstance(spec, NumberSpec):
             with self._mode:
-                tensor = self._declare(spec.name, torch.empty((), dtype=torch.float64))
+                tensor = self._declare(spec.name, torch.empty((), dtype=spec.dtype))
             return self._recorder.numbers.symbol(spec.name, spec.value, tensor)
         self._on_gpu |= spec.device == "cuda"
         with self._mode:
@@ -89,15 +91,15 @@ class Session:
         try:
             listening = Listener(reference.__name__)
             pretence = on_gpu(reference.__name__) if self._on_gpu else nullcontext()
-            with self.recording(), self._recorder.watching(), _locals_of(reference) as variables, listening, pretence:
+            watched = _watched(reference, self._recorder.numbers)
+            with self.recording(), self._recorder.watching(), watched as variables, listening, pretence:
                 returned = reference(*arguments)
             may_copy = hasattr(reference, MAY_COPY)
             result, outputs = read_result(reference.__name__, returned, () if may_copy else arguments)
             if not may_copy:
                 refuse_views(outputs, arguments, self.node)
         except OpwrightError as refusal:
-            place = refusal.place or place_in(reference, refusal)
-            raise type(refusal)(refusal.fact, place=place, hint=refusal.hint) from refusal
+            raise refusal.again(place_in(reference, refusal)) from refusal
         except _DATA_DEPENDENT as error:
             raise UntraceableReference(
                 f"{reference.__name__} looks at the values of a tensor to decide what to do next",
@@ -162,14 +164,20 @@ class Session:
 
 
 @contextmanager
-def _locals_of(reference: Callable[..., Any]) -> Iterator[dict[str, Any]]:
-    """Catch the local variables of `reference` when it returns: their names make generated code readable."""
+def _watched(reference: Callable[..., Any], numbers: NumberTable) -> Iterator[dict[str, Any]]:
+    """Catch the local variables of `reference` when it returns: their names make generated code readable.
+
+    Raises:
+        NumberNeeded: From within, if it writes a number that changes from call to call as text.
+    """
     code = getattr(inspect.unwrap(reference), "__code__", None)
     caught: dict[str, Any] = {}
 
     def watch(frame: Any, event: str, _: Any) -> None:
         if event == "return" and frame.f_code is code:
             caught.update(frame.f_locals)
+        elif event == "call" and _writes_number(frame) and is_outside(frame.f_back):
+            numbers.refuse_text(frame.f_locals["self"])
 
     previous = sys.getprofile()
     sys.setprofile(watch)
@@ -177,6 +185,10 @@ def _locals_of(reference: Callable[..., Any]) -> Iterator[dict[str, Any]]:
         yield caught
     finally:
         sys.setprofile(previous)
+
+
+def _writes_number(frame: Any) -> bool:
+    return frame.f_code.co_name == "__repr__" and frame.f_code in _WRITERS
 
 
 def place_in(reference: Callable[..., Any], error: BaseException) -> Place:

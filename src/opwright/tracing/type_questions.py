@@ -1,19 +1,28 @@
-"""Whether a function asks of what type its numbers are: a traced number is no `float`, and the answer another."""
+"""Whether a function asks of what type its numbers are: a traced number is no `float` or `int`."""
 
 from __future__ import annotations
 
+import dis
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from opwright.tracing.fingerprint import is_installed, names_in
 
-_QUESTIONS = frozenset({"isinstance", "issubclass", "type", "str", "repr", "format", "hash", "is_integer", "hex"})
+_QUESTIONS = frozenset(
+    {"isinstance", "issubclass", "type", "__class__", "str", "repr", "format", "hash", "is_integer", "hex"}
+)
 
 
 def asks_for_types(function: Callable[..., Any]) -> bool:
     """Whether a function, or one of the user's that it reaches by name, asks such a question."""
-    return any(_QUESTIONS & names_in(code) for code in _reached(function, set()))
+    return any(_QUESTIONS & names_in(code) or _matches_types(code) for code in _reached(function, set()))
+
+
+def _matches_types(code: types.CodeType) -> bool:
+    """Whether there is a `case int():` in it, or in functions inside of it."""
+    nested = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+    return any(step.opname == "MATCH_CLASS" for step in dis.get_instructions(code)) or any(map(_matches_types, nested))
 
 
 def _reached(function: Any, seen: set[int]) -> Iterator[types.CodeType]:

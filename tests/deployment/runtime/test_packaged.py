@@ -15,6 +15,7 @@ NOTHING = {
     "constants": {"1": ("bool", "False")},
     "tensors": (0,),
     "numbers": (),
+    "integers": (),
     "number_guards": (),
     "outputs": 1,
     "tangents": (0,),

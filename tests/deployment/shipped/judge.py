@@ -36,6 +36,8 @@ CASES = {
     "scale": ("scale", lambda: (randn(8, 5), 2.5), {}, "cpp"),
     "scale, by default": ("scale", lambda: (randn(8, 5),), {}, "cpp"),
     "scale, by keyword": ("scale", lambda: (), {"factor": -0.5, "x": randn(8, 5)}, "cpp"),
+    "scale, many times": ("scale", lambda: (randn(8, 5), 2.5, -7), {}, "cpp"),
+    "scale, true times": ("scale", lambda: (randn(8, 5), 2.5, True), {}, "composed"),
     "scale, infinite": ("scale", lambda: (randn(8, 5), float("inf")), {}, "composed"),
     "norm": ("norm", lambda: (randn(8, 5), randn(5), randn(5)), {}, "cpp"),
     "norm, another constant": ("norm", lambda: (randn(8, 5), randn(5), randn(5)), {"eps": 1e-3}, "composed"),

@@ -24,8 +24,8 @@ def floats(device, dtype):
 
 
 @opwright.operator(name="shipped_scale::scale", samples=floats)
-def scale(x: torch.Tensor, factor: float = 3.0) -> torch.Tensor:
-    return shifted(x * factor)
+def scale(x: torch.Tensor, factor: float = 3.0, times: int = 1) -> torch.Tensor:
+    return shifted(x * factor * times)
 
 
 @opwright.operator(samples=opwright.shapes("B S", "S", "S", B=4, S=6))

@@ -7,7 +7,7 @@
 #include <tuple>
 
 using Cell = std::tuple<at::Tensor, at::Tensor>(const at::Tensor&, const at::Tensor&);
-using Scale = at::Tensor(const at::Tensor&, double);
+using Scale = at::Tensor(const at::Tensor&, double, int64_t);
 
 template <class Function>
 auto find(const char* name) {
@@ -36,7 +36,7 @@ int main(int, char** arguments) {
   const at::Tensor expected = old_cell + at::elu(parts[2]) * at::sigmoid(parts[0]);
   const at::Tensor expected_hidden = at::tanh(expected) * at::sigmoid(parts[1]);
   std::cout << "cell: " << at::allclose(state, expected) << at::allclose(hidden, expected_hidden) << "\n";
-  std::cout << "scale: " << at::allclose(scale.call(old_cell, 2.5), old_cell * 2.5 + 1) << "\n";
+  std::cout << "scale: " << at::allclose(scale.call(old_cell, 2.5, -3), old_cell * -7.5 + 1) << "\n";
 
   expect_refusal("dtype", [&] { cell.call(gates.to(at::kDouble), old_cell.to(at::kDouble)); });
   expect_refusal("empty", [&] { cell.call(gates.slice(0, 0, 0), old_cell.slice(0, 0, 0)); });

@@ -11,7 +11,8 @@ import torch
 from opwright.tracing.number_guards import NumberGuard
 
 Kernel = Callable[..., Any]
-_MOST = 3e38  # what float32 holds: larger numbers, infinities and NaN are the reference's
+_MOST = 3e38  # what float32 holds: larger floats, infinities and NaN are the reference's
+_LEAST_INTEGER, _INTEGERS = -(2**63), 2**64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,7 +26,8 @@ class Variant:
         backward: What is saved, incoming gradients and sizes in, gradients out; None if it was built without.
         constants: By position, type and spelling of the constants that it was written for.
         tensors: Positions of the arguments that `forward` takes.
-        numbers: Those among them that are Python floats.
+        numbers: Those among them that are Python numbers.
+        integers: Those that are Python ints.
         number_guards: For which values of these it is valid, by position.
         outputs: How many tensors the operator returns.
         tangents: Positions of the outputs that have an incoming gradient.
@@ -46,6 +48,7 @@ class Variant:
     constants: Mapping[int, tuple[str, str]]
     tensors: tuple[int, ...]
     numbers: tuple[int, ...]
+    integers: tuple[int, ...]
     number_guards: tuple[tuple[int, NumberGuard], ...]
     outputs: int
     tangents: tuple[int, ...]
@@ -69,6 +72,7 @@ class Variant:
             constants={int(position): tuple(value) for position, value in record["constants"].items()},
             tensors=tuple(record["tensors"]),
             numbers=tuple(record["numbers"]),
+            integers=tuple(record["integers"]),
             number_guards=tuple((position, NumberGuard(**guard)) for position, guard in record["number_guards"]),
             outputs=record["outputs"],
             tangents=tuple(record["tangents"]),
@@ -117,7 +121,7 @@ class Variant:
     def _fits(self, arguments: Sequence[Any]) -> bool:
         return (
             all(_is_written(arguments[position], *value) for position, value in self.constants.items())
-            and all(type(arguments[p]) is float and abs(arguments[p]) < _MOST for p in self.numbers)
+            and all((_is_integer if p in self.integers else _is_float)(arguments[p]) for p in self.numbers)
             and all(guard.holds(arguments[p]) for p, guard in self.number_guards)
             and (not self.needs_row_major or self._lie_as_needed(arguments))
         )
@@ -134,8 +138,18 @@ def _is_written(argument: Any, kind: str, text: str) -> bool:
     return type(argument).__name__ == kind and repr(argument) == text
 
 
+def _is_float(argument: Any) -> bool:
+    return type(argument) is float and abs(argument) < _MOST
+
+
+def _is_integer(argument: Any) -> bool:
+    return type(argument) is int and 0 <= argument - _LEAST_INTEGER < _INTEGERS
+
+
 def _as_tensor(argument: Any) -> Any:
-    return torch.scalar_tensor(argument, dtype=torch.float64) if isinstance(argument, float) else argument
+    if isinstance(argument, float):
+        return torch.scalar_tensor(argument, dtype=torch.float64)
+    return torch.scalar_tensor(argument, dtype=torch.int64) if isinstance(argument, int) else argument
 
 
 def _is_whole_memory(tensor: torch.Tensor) -> bool:

@@ -170,9 +170,11 @@ inline double number(StableIValue value) {
   __builtin_memcpy(&result, &value, sizeof result);
   return result;
 }
-inline StableIValue number_tensor(double value) {
-  Tensor result = allocate(float64, sizeof value, nullptr, 0);
-  if (result) *result.at<double>(0) = value;
+template <class T>
+inline StableIValue number_tensor(T value) {
+  static_assert(sizeof value == 8, "a number is a double or an integer of 64 bits");
+  Tensor result = allocate(T(0.5) == 0 ? int64 : float64, sizeof value, nullptr, 0);
+  if (result) *result.at<T>(0) = value;
   return reinterpret_cast<StableIValue>(result.release());
 }
 

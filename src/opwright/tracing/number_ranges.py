@@ -1,0 +1,73 @@
+"""For which integers what a trace computed from those of its call comes to what Python computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any
+
+import sympy
+
+from opwright.tracing.number_functions import FIRST_INTEGER, LAST_INTEGER, NUMBER_FUNCTIONS, Bounds, OutOfBounds
+
+Ranges = Mapping[sympy.Symbol, Bounds]
+
+
+def bounds_of(expression: Any, ranges: Ranges) -> Bounds:
+    """The bounds of an expression, and a promise that a kernel computes what Python does.
+
+    Raises:
+        OutOfBounds: If it does not for some of the numbers.
+    """
+    if expression in ranges:
+        return ranges[expression]
+    if expression.is_Integer or expression.is_Float:
+        value = int(expression) if expression.is_Integer else float(expression)
+        return Bounds(value, value)
+    function = NUMBER_FUNCTIONS.get(type(expression).__name__)
+    if function is None:
+        raise OutOfBounds
+    first, *rest = (bounds_of(argument, ranges) for argument in expression.args)
+    if not rest:
+        return function.bound(first).checked()
+    return reduce(lambda left, right: function.bound(left, right).checked(), rest, first)
+
+
+def widest(values: Mapping[sympy.Symbol, int], holds: Callable[[Ranges], bool]) -> Ranges | None:
+    """Ranges around the integers of a call in which something holds: all as far as each other, then each further.
+
+    Args:
+        values: The integers of the call.
+        holds: Whether it holds everywhere in given ranges; where it does, it does in narrower ones.
+
+    Returns:
+        None if it does not even hold for the integers of the call.
+    """
+    ranges = {symbol: Bounds(value, value) for symbol, value in values.items()}
+    if not holds(ranges):
+        return None
+    if not values:
+        return ranges
+    for symbols in (list(values), *([symbol] for symbol in values)):
+        for direction in (1, -1):
+            ranges = _extended(ranges, symbols, direction, holds)
+    return ranges
+
+
+def _extended(
+    ranges: dict[sympy.Symbol, Bounds], symbols: list[sympy.Symbol], direction: int, holds: Callable[[Ranges], bool]
+) -> dict[sympy.Symbol, Bounds]:
+    def moved(distance: int) -> dict[sympy.Symbol, Bounds]:
+        return ranges | {symbol: _moved(ranges[symbol], direction * distance) for symbol in symbols}
+
+    least, most = 0, LAST_INTEGER - FIRST_INTEGER
+    while least < most:
+        middle = (least + most + 1) // 2
+        least, most = (middle, most) if holds(moved(middle)) else (least, middle - 1)
+    return moved(least)
+
+
+def _moved(bounds: Bounds, distance: int) -> Bounds:
+    if distance < 0:
+        return Bounds(max(bounds.low + distance, FIRST_INTEGER), bounds.high)
+    return Bounds(bounds.low, min(bounds.high + distance, LAST_INTEGER))
