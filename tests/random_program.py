@@ -155,6 +155,11 @@ TRUTH_REDUCTIONS = ("{}.any(-1)", "{}.all(0)", "{}.any()", "{}.all(-1, keepdim=T
 JOINS = ("torch.cat([{}, {}], dim=0)", "torch.cat([{}, {}], dim=-1)", "torch.stack([{}, {}], dim=0)")
 CHOICES = ("torch.where({}, {}, {})", "torch.where({0}, {1}, 0.5)")
 IN_PLACE = ("{0} * 1.5; {2}.mul_({1})", "{0} * 1.5; {2}.add_({1})", "{0}.exp().clamp(max=9); {2}.copy_({1})")
+INDEXED = (
+    *("{}[{}.clamp(-2, 1)]", "{}[..., {}.clamp(-2, 1)]", "{}.index_select(-1, {}.flatten().clamp(0, 1))"),
+    *("functional.embedding({1}.clamp(0, 1), {0})", "{}.gather(-1, {}.clamp(0, 1))", "{}.gather(0, {} * 0 + 1)"),
+    "torch.log_softmax({}, -1).gather(-1, {}.clamp(0, 1))",
+)
 PRODUCTS = ("{} @ {}", "{} @ {}.mT", "{}.mT @ {}")
 
 
@@ -200,6 +205,7 @@ FORMS = (
     Form(CHOICES, (TRUTH, ANY, ANY), exact=True),
     *[Form(VIEWS, (ANY,), exact=True)] * 4,
     Form(JOINS, (ANY, ANY), exact=True),
+    Form(INDEXED, (REAL, WHOLE)),
     Form(PRODUCTS, (MATRIX, MATRIX)),
     *[Form(REDUCTIONS, (REAL,))] * 2,
     Form(REDUCTIONS_EXACT, (EXACT_REAL,), exact=True),

@@ -22,7 +22,7 @@ from opwright.ir.integer import Condition
 from opwright.ir.program import Program
 from opwright.lowering.lower import lower
 from opwright.lowering.size_hints import size_hints
-from opwright.passes.optimize import optimize
+from opwright.passes.optimize import ON_PROCESSORS, PASSES, optimize
 from opwright.passes.specialize import specialize
 from opwright.toolchain.source import Source
 from opwright.tracing.graph import Graph
@@ -43,6 +43,7 @@ class Derivation:
         graph: What the reference does; with its derivative if one was asked for.
         forward: Arguments in, outputs and intermediates out.
         backward: Saved tensors and incoming gradients in, gradients out; None if none was asked for.
+        lowered: Both before any pass.
         plan: The sources, and how to call them.
     """
 
@@ -50,11 +51,17 @@ class Derivation:
     graph: Graph
     forward: Program
     backward: Program | None
+    lowered: tuple[Program, Program | None]
     plan: Plan
 
+    def cuda_programs(self) -> tuple[Program, Program | None]:
+        """Forward and backward as they are for a GPU."""
+        forward, backward = self.lowered
+        return optimize(forward), None if backward is None else optimize(backward)
+
     def cuda_sources(self) -> tuple[CudaSource, ...]:
-        """The same Programs as CUDA: forward, and backward if there is one."""
-        return tuple(emit_cuda(program) for program in (self.forward, self.backward) if program is not None)
+        """The same as CUDA: forward, and backward if there is one."""
+        return tuple(emit_cuda(program) for program in self.cuda_programs() if program is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +110,8 @@ def derive(
             return _derive_with_gradients(joint, specs, name, save, target)
     graph, result = trace(reference, specs)
     _refuse_draws_on_gpu(graph, specs)
-    forward = _program(graph, f"{name}_forward", _named_inputs(graph), _outputs(graph), graph.guards)
+    lowered = _program(graph, f"{name}_forward", _named_inputs(graph), _outputs(graph), graph.guards)
+    forward = _optimized(lowered, target)
     plan = Plan(
         forward=_source(forward, target),
         backward=None,
@@ -120,7 +128,7 @@ def derive(
         needs_row_major=graph.needs_row_major,
         needs_whole_memory=graph.needs_whole_memory,
     )
-    return Derivation(specs, graph, forward, None, plan)
+    return Derivation(specs, graph, forward, None, (lowered, None), plan)
 
 
 def derive_function(
@@ -174,10 +182,10 @@ def _derive_with_gradients(
     tangents = [node for node in joint.tangents if node is not None]
     arguments = [(given, node) for given, node in _named_inputs(graph) if node not in tangents]
     intermediates = [(f"saved_{position}", node) for position, node in enumerate(kept.intermediates)]
-    forward = _program(graph, f"{name}_forward", arguments, [*_outputs(graph), *intermediates], graph.guards)
+    lowered = _program(graph, f"{name}_forward", arguments, [*_outputs(graph), *intermediates], graph.guards)
     names = {node: given for given, node in _named_inputs(graph)}
     gradients = [(position, node) for position, node in enumerate(joint.gradients) if node is not None]
-    backward = _program(
+    lowered_backward = _program(
         graph,
         f"{name}_backward",
         [(names[node], node) for node in kept.inputs]
@@ -187,6 +195,7 @@ def _derive_with_gradients(
         [(f"grad_{specs[position].name}", node) for position, node in gradients],
         effects=False,
     )
+    forward, backward = _optimized(lowered, target), _optimized(lowered_backward, target)
     positions = {spec.name: position for position, spec in enumerate(specs)}
     plan = Plan(
         forward=_source(forward, target),
@@ -204,7 +213,7 @@ def _derive_with_gradients(
         needs_row_major=graph.needs_row_major,
         needs_whole_memory=graph.needs_whole_memory,
     )
-    return Derivation(specs, graph, forward, backward, plan)
+    return Derivation(specs, graph, forward, backward, (lowered, lowered_backward), plan)
 
 
 def _program(
@@ -216,9 +225,13 @@ def _program(
     *,
     effects: bool = True,
 ) -> Program:
-    """A Program for kernels, with a case for short sizes."""
+    """A Program before any pass, with a case for short sizes."""
     lowered = lower(graph, name, inputs, outputs, guards, effects=effects)
-    return optimize(specialize(lowered, size_hints(graph, inputs)))
+    return specialize(lowered, size_hints(graph, inputs))
+
+
+def _optimized(program: Program, target: Target) -> Program:
+    return optimize(program, ON_PROCESSORS if target == "cpp" else PASSES)
 
 
 def _saved(joint: Joint, kept: Partition, backward: Program, positions: dict[str, int]) -> Saved:

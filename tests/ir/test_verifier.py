@@ -13,20 +13,23 @@ from opwright.ir.integer import Condition, integer, symbol
 from opwright.ir.program import (
     Axis,
     Buffer,
+    Check,
     Fold,
     Kernel,
     Let,
     ListOperand,
     OptionalOperand,
+    Pick,
     Program,
     Range,
     SizeOperand,
     Step,
     Store,
     TensorOperand,
+    size_symbol,
 )
 from opwright.ir.verifier import CHECKS, verify
-from tests.ir.programs import F32, I0, I1, gated, joined, summed, with_case
+from tests.ir.programs import F32, I0, I1, gated, joined, matrix, over, summed, with_case
 
 LEFT, RIGHT, GATE, MIXED = range(4)  # the steps of the program with every kind of step
 
@@ -63,6 +66,21 @@ def folding(*lets: Any, **changes: Any) -> Program:
 def with_last(step: Step) -> Program:
     program = gated()
     return replace(program, steps=(*program.steps, step))
+
+
+looked_up = Let("row", Load("table", (symbol("id"), I1), F32))
+picked = Pick("id", Load("ids", (I0,), DType.INT64), size_symbol("table", 0), from_end=False)
+
+
+def looking_up(*, checked: str = "ids", picked: Pick = picked, lets: Any = None, steps: Any = None) -> Program:
+    """A table's rows at indices, twice as large."""
+    table, ids = matrix("table"), Buffer("ids", DType.INT64, (size_symbol("ids", 0),))
+    rows = Buffer("rows", F32, (ids.shape[0], table.shape[1]))
+    at = (symbol("d0"), symbol("d0")) if checked == "table" else (symbol("d0"),)
+    check = Check(checked, ids.shape, at, integer(0), table.shape[0])
+    store = Store("rows", (I0, I1), apply("add", Local("row", F32), Local("row", F32)))
+    kernel = Kernel("rows", (rows,), over(*rows.shape), lets or (picked, looked_up), (store,))
+    return Program("looking_up", (table, ids), (), steps or (check, kernel), ("rows",), ())
 
 
 FAULTS: dict[str, tuple[str, Program]] = {
@@ -197,11 +215,22 @@ FAULTS: dict[str, tuple[str, Program]] = {
         storing(Cast(replace(x_element, dtype=DType.FLOAT64), F32)),
     ),
     "a store of another dtype": ("stores_have_the_dtype_of_their_buffer", storing(Cast(x_element, DType.FLOAT64))),
+    "an index too early": ("indices_are_picked_before_use", looking_up(lets=(looked_up, picked))),
+    "an index twice": ("indices_are_picked_before_use", looking_up(lets=(picked, picked, looked_up))),
+    "an index from real numbers": (
+        "indices_are_picked_before_use",
+        looking_up(picked=replace(picked, value=Load("table", (I0, I1), F32)), checked="table"),
+    ),
+    "an index without a check": ("picks_are_checked", looking_up(steps=looking_up().steps[1:])),
+    "an index from the end, checked from zero": (
+        "picks_are_checked",
+        looking_up(picked=replace(picked, from_end=True)),
+    ),
     "a load of what is stored": ("kernels_do_not_read_what_they_write", storing(Load("gate", (I1, I0), F32))),
 }
 
 
-@pytest.mark.parametrize("good", [gated, joined, with_case])
+@pytest.mark.parametrize("good", [gated, joined, with_case, looking_up])
 def test_good_program_passes(good: Callable[[], Program]) -> None:
     verify(good())
 

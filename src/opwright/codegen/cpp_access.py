@@ -13,7 +13,8 @@ from opwright.errors import NoKernel
 from opwright.ir.dtype import DType
 from opwright.ir.expression import Load
 from opwright.ir.integer import ZERO, Integer, linear_coefficients
-from opwright.ir.program import Kernel, Let, Store
+from opwright.ir.program import Kernel, Let, Pick, Store
+from opwright.ir.rows import indexed_by
 
 _MOST_PARTS = 4  # which a compiler takes apart with a few shuffles
 
@@ -34,6 +35,9 @@ class Access:
         accumulated: The type of its accumulators, if the store folds.
         counted: Whether it is a range, which has no memory.
         part_stride: How far it is from one part to the next, in C++.
+        extent: Of an index that is picked: what it is below; negative ones count from there if it is not empty.
+        picked_by: Where it is moved by an index that is picked: the name of that.
+        pick_stride: How far one step of that index goes, in C++.
     """
 
     parts: tuple[str, ...]
@@ -46,6 +50,9 @@ class Access:
     accumulated: str | None = None
     counted: bool = False
     part_stride: str = "1"
+    extent: str | None = None
+    picked_by: str = ""
+    pick_stride: str = "0"
 
     @property
     def name(self) -> str:
@@ -66,6 +73,8 @@ class Access:
 
     def pointer(self, position: int) -> Iterable[str]:
         """The line of a row function that takes it from the rows handed over."""
+        if self.extent is not None:
+            return  # whoever calls it looks there
         kind = self.accumulated or CPP_TYPES[self.dtype]
         if self.is_scratch:
             yield f"  {kind}* {self.name}_kept_row = static_cast<{kind}*>(row[{position}]);"
@@ -83,20 +92,31 @@ class Access:
 
 
 def accesses_of(kernel: Kernel, ranges: Set[str], *, in_parts: bool = True) -> tuple[Access, ...]:
-    """All loads, then all stores, in the order of the kernel.
+    """The indices that are picked, then all loads, then all stores, in the order of the kernel.
 
     Args:
         kernel: A fused kernel.
         ranges: Buffers that are counted.
         in_parts: Whether neighbours in the last dimension may be one access.
     """
+    picks = tuple(_pick(kernel, let) for let in kernel.lets if isinstance(let, Pick))
     found: dict[_Neighbourhood, list[_Element]] = {}
     for let in kernel.lets:
-        if isinstance(let.value, Load):
+        if isinstance(let.value, Load) and not isinstance(let, Pick):
             _put(found, kernel, _Element(let.name, let.value.buffer, let.value.indices, let.value.dtype, None))
     for name, store in zip(store_names(kernel), kernel.stores, strict=True):
         _put(found, kernel, _Element(name, store.buffer, store.indices, store.value.dtype, store))
-    return tuple(_access(kernel, run, ranges) for near in found.values() for run in _runs(near, in_parts))
+    return (*picks, *(_access(kernel, run, ranges) for near in found.values() for run in _runs(near, in_parts)))
+
+
+def _pick(kernel: Kernel, pick: Pick) -> Access:
+    place = _place(kernel, pick.value.buffer, pick.value.indices)
+    if place.picked_by:
+        raise NoKernel(f"'{pick.value.buffer}' is indexed by {place.picked_by}, which is picked itself")
+    extent = spell_size(pick.extent) if pick.from_end else ""
+    strides = place.strides or ("0",)
+    name, buffer, dtype = (pick.name,), pick.value.buffer, pick.value.dtype
+    return Access(name, buffer, dtype, strides, place.offset, whole_row=False, stored=False, extent=extent)
 
 
 def store_names(kernel: Kernel) -> tuple[str, ...]:
@@ -132,7 +152,8 @@ def _put(found: dict[_Neighbourhood, list[_Element]], kernel: Kernel, element: _
     alone = (
         not element.indices
         or element.indices[-1].constant is None
-        or not _place(kernel, element.buffer, element.indices).moves
+        or not (place := _place(kernel, element.buffer, element.indices)).moves
+        or bool(place.picked_by)
         or (element.store is not None and element.store.fold is not None)
     )
     near = (element.store is not None, element.buffer, element.indices[:-1])
@@ -164,6 +185,8 @@ def _access(kernel: Kernel, run: Sequence[_Element], ranges: Set[str]) -> Access
         stored=store is not None,
         accumulated=column_fold(store.fold, first.dtype).kept_as if store and store.fold else None,
         counted=counted,
+        picked_by=place.picked_by,
+        pick_stride=place.pick_stride,
         part_stride=f"{first.buffer}.stride({len(first.indices) - 1})",
     )
 
@@ -180,20 +203,26 @@ def scratch_of(kernel: Kernel, let: Let) -> Access:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where an access begins, how far a step along each axis goes, and whether it moves along the row."""
+    """Where an access begins, how far a step along each axis goes, and whether it moves along the row.
+
+    It may begin where an index says that is picked.
+    """
 
     offset: str
     strides: tuple[str, ...]
     moves: bool
+    picked_by: str
+    pick_stride: str
 
 
 def _place(kernel: Kernel, buffer: str, indices: Sequence[Integer], *, counted: bool = False) -> _Place:
     axes = tuple(axis.name for axis in kernel.axes)
     row = axes[len(axes) - max(kernel.row_axes, 1) :] if axes else ()
-    strides: dict[str, list[str]] = {axis: [] for axis in axes}
+    picks = tuple(let.name for let in kernel.lets if isinstance(let, Pick))
+    strides: dict[str, list[str]] = {name: [] for name in (*axes, *picks)}
     offsets: list[str] = []
     for dimension, index in enumerate(indices):
-        split = linear_coefficients(index, axes)
+        split = linear_coefficients(index, (*axes, *picks))
         if split is None:
             raise NoKernel(f"'{buffer}' is indexed by {index}, which is not affine")
         coefficients, rest = split
@@ -202,11 +231,22 @@ def _place(kernel: Kernel, buffer: str, indices: Sequence[Integer], *, counted: 
             strides[axis].append(times(coefficient, step))
         if rest != ZERO:
             offsets.append(times(rest, step))
+    by = [pick for pick in picks if strides[pick]]
+    if len(by) > 1:
+        raise NoKernel(f"'{buffer}' is indexed by {' and '.join(by)}; kernels look along one dimension")
     return _Place(
         offset=" + ".join(offsets) or "0",
         strides=tuple(" + ".join(strides[axis]) or "0" for axis in axes),
-        moves=any(strides[axis] for axis in row),
+        moves=any(strides[axis] for axis in row) or any(_varies(kernel, name, row) for name in by),
+        picked_by="".join(by),
+        pick_stride=" + ".join(strides[by[0]]) if by else "0",
     )
+
+
+def _varies(kernel: Kernel, index: str, row: Sequence[str]) -> bool:
+    """Whether an index that is picked differs from point to point of a row."""
+    picks = {let.name: let.value for let in kernel.lets if isinstance(let, Pick)}
+    return indexed_by(picks[index].indices, row)
 
 
 def times(factor: Integer, stride: str) -> str:

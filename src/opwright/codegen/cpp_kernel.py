@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 
 from opwright.codegen.cpp_access import Access, accesses_of, handed_over, store_names
 from opwright.codegen.cpp_expression import CPP_TYPES, TRANSCENDENTAL, spell_value
@@ -85,15 +85,17 @@ def emit_launch(kernel: Kernel, function: str, numbers: Set[str], ranges: Set[st
     operands = [access for access in accesses if access.accumulated is None]
     results = [access for access in accesses if access.accumulated is not None]
     lines = ["{", f"  const Size extents[] = {{{extents}}};"]
+    places = {access.name: position for position, access in enumerate(operands) if access.extent is not None}
     if operands:
-        lines.append(f"  const Operand<{axes}> operands[] = {{")
-        lines += [f"      {_operand(access, axes, numbers)}," for access in operands]
+        kind = f"Operand<{axes}, true>" if places else f"Operand<{axes}>"
+        lines.append(f"  const {kind} operands[] = {{")
+        lines += [f"      {_operand(access, axes, numbers, places)}," for access in operands]
         lines.append("  };")
     if results:
         kept_as = ", ".join(f"sizeof({access.accumulated})" for access in results)
         lines.append(f"  const Size kept[] = {{{kept_as}}};")
         lines.append(f"  const Operand<{axes}> results[] = {{")
-        lines += [f"      {_operand(access, axes, numbers)}," for access in results]
+        lines += [f"      {_operand(access, axes, numbers, {})}," for access in results]
         lines.append("  };")
         functions = f"{{{function}_start, {function}_combine, {function}_end}}"
         geometry = f"{_axes_before_fold(kernel)}, {kernel.row_axes}"
@@ -115,7 +117,8 @@ def _axes_handed_over(kernel: Kernel) -> int:
     return max(len(kernel.axes), kernel.row_axes + 1 if kernel.row_axes else 1)
 
 
-def _operand(access: Access, axes: int, numbers: Set[str]) -> str:
+def _operand(access: Access, axes: int, numbers: Set[str], indices: Mapping[str, int]) -> str:
+    """An operand in C++; `indices` are the positions of those that hold indices."""
     if access.is_scratch:
         return f"scratch<{axes}, {CPP_TYPES[access.dtype]}>()"
     strides = ", ".join([*["0"] * (axes - len(access.strides)), *access.strides])
@@ -126,8 +129,12 @@ def _operand(access: Access, axes: int, numbers: Set[str]) -> str:
     place = f"{access.buffer}.at<{qualifier}{CPP_TYPES[access.dtype]}>({access.offset})"
     if access.buffer in numbers:
         place = f"&{access.buffer}"
+    if access.extent is not None:
+        return f"indices<{axes}>({place}, {{{strides}}}, {access.extent or 0})"
     operand = f"{'store' if access.stored else 'load'}<{axes}>({place}, {{{strides}}}{whole})"
     parts = len(access.parts)
+    if access.picked_by:
+        return f"picked({operand}, {indices[access.picked_by]}, {access.pick_stride})"
     return operand if parts == 1 else f"in_parts({operand}, {parts}, {access.part_stride})"
 
 

@@ -20,11 +20,12 @@ from opwright.codegen.cpp_used import used
 from opwright.errors import NoKernel
 from opwright.ir.call_traits import TAKES_ANY_STRIDES
 from opwright.ir.dtype import DType
-from opwright.ir.integer import Condition, linear_coefficients
+from opwright.ir.integer import ONE, Condition, Integer, linear_coefficients
 from opwright.ir.program import (
     Buffer,
     Call,
     Case,
+    Check,
     ConstantOperand,
     Kernel,
     ListOperand,
@@ -36,6 +37,7 @@ from opwright.ir.program import (
     SizeOperand,
     TensorOperand,
     View,
+    buffers_of,
     programs_of,
     view_axes,
 )
@@ -164,6 +166,7 @@ class _Emitter:
     def __init__(self, program: Program, kernels: Kernels) -> None:
         self.program = program
         self.kernels = kernels
+        self.dtypes = {name: buffer.dtype for name, buffer in buffers_of(program).items()}
         self.call_results = {t.name for step in program.steps if isinstance(step, Call) for t in step.targets}
 
     def definitions(self, beginning: Iterable[str]) -> Sequence[str]:
@@ -183,6 +186,8 @@ class _Emitter:
                     lines.append(f"const Size {target.name} = {spell_size(value)};")
                 case Range():
                     pass  # kernels count by themselves
+                case Check():
+                    lines += _check(step, self.dtypes[step.buffer])
                 case Call():
                     lines += _call(step) if step.targets else ["{", *(f"  {line}" for line in _call(step)), "}"]
                 case _:
@@ -280,26 +285,43 @@ def _allocation(target: Buffer) -> Iterable[str]:
 
 def _view(view: View) -> Iterable[str]:
     """A strided view of a tensor, for a library operation to read."""
-    axes = view_axes(len(view.target.shape))
-    strides: dict[str, list[str]] = {axis: [] for axis in axes}
-    offsets: list[str] = []
-    for dimension, index in enumerate(view.indices):
-        split = linear_coefficients(index, axes)
-        if split is None:
-            raise NoKernel(f"the view '{view.target.name}' is not affine")
-        coefficients, rest = split
-        for axis, coefficient in coefficients.items():
-            strides[axis].append(times(coefficient, f"{view.source}.stride({dimension})"))
-        if rest.constant != 0:
-            offsets.append(times(rest, f"{view.source}.stride({dimension})"))
     name = view.target.name
-    if not axes:
-        yield f"const Size {name}_offset = {' + '.join(offsets) or '0'};"
+    strides, offset = _strided(view.source, view.indices, len(view.target.shape))
+    if not strides:
+        yield f"const Size {name}_offset = {offset};"
         yield f"const Tensor {name} = {view.source}.scalar_view({name}_offset);"
         return
     yield f"const Size {name}_sizes[] = {{{', '.join(map(spell_size, view.target.shape))}}};"
-    yield f"const Size {name}_strides[] = {{{', '.join(' + '.join(strides[axis]) or '0' for axis in axes)}}};"
-    yield f"const Tensor {name} = {view.source}.view({name}_sizes, {name}_strides, {' + '.join(offsets) or '0'});"
+    yield f"const Size {name}_strides[] = {{{', '.join(strides)}}};"
+    yield f"const Tensor {name} = {view.source}.view({name}_sizes, {name}_strides, {offset});"
+
+
+def _check(check: Check, dtype: DType) -> Iterable[str]:
+    """A look at integers; the call is declined if some are out of range, and the reference says so."""
+    all_strides, offset = _strided(check.buffer, check.indices, len(check.shape))
+    wide = [dimension for dimension, size in enumerate(check.shape) if size != ONE]
+    sizes = ", ".join(spell_size(check.shape[dimension]) for dimension in wide) or "1"
+    strides = [all_strides[dimension] for dimension in wide]
+    first = f"{check.buffer}.at<const {CPP_TYPES[dtype]}>({offset})"
+    bounds = f"{spell_size(check.low)}, {spell_size(check.high)}"
+    yield f"if (!is_within({first}, {{{sizes}}}, {{{', '.join(strides) or '0'}}}, {bounds})) return false;"
+
+
+def _strided(source: str, indices: Sequence[Integer], rank: int) -> tuple[list[str], str]:
+    """How far a step along each axis of a view goes, and where it begins, in C++."""
+    axes = view_axes(rank)
+    strides: dict[str, list[str]] = {axis: [] for axis in axes}
+    offsets: list[str] = []
+    for dimension, index in enumerate(indices):
+        split = linear_coefficients(index, axes)
+        if split is None:
+            raise NoKernel(f"a view of '{source}' is not affine")
+        coefficients, rest = split
+        for axis, coefficient in coefficients.items():
+            strides[axis].append(times(coefficient, f"{source}.stride({dimension})"))
+        if rest.constant != 0:
+            offsets.append(times(rest, f"{source}.stride({dimension})"))
+    return [" + ".join(strides[axis]) or "0" for axis in axes], " + ".join(offsets) or "0"
 
 
 def _call(call: Call) -> Iterable[str]:

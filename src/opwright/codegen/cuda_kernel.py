@@ -12,7 +12,7 @@ from opwright.codegen.cuda_rows import RowsEmitter, rows_arguments, rows_suffixe
 from opwright.codegen.cuda_versions import kernel_table
 from opwright.errors import NoKernel
 from opwright.ir.phases import schedule
-from opwright.ir.program import Fold, Kernel
+from opwright.ir.program import Fold, Kernel, Pick
 
 _MOST_BYTES_OF_ARGUMENTS = 4096
 
@@ -59,8 +59,10 @@ def emit_kernel(kernel: Kernel, name: str, formulas: Sequence[str], ranges: Set[
         sizes: Buffers that are variables of the launcher.
 
     Raises:
-        NoKernel: If it reads or writes at places that are not affine in its axes, or too many operands.
+        NoKernel: If it reads or writes at places that are not affine in its axes, or too many operands, or picks them.
     """
+    if any(isinstance(let, Pick) for let in kernel.lets):
+        raise NoKernel("a kernel looks elements up, and a GPU would have to be waited for to know that they exist")
     if kernel.row_axes:
         return _emit_rows(kernel, name, formulas, ranges, sizes)
     if any(store.fold is not None for store in kernel.stores):

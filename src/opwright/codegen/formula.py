@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from opwright.codegen.infix import TIGHTEST, Spelled, Template, call, comparison, infix, prefix
@@ -10,6 +10,7 @@ from opwright.ir.expression import Apply, Cast, Expression, Literal, Load, Local
 from opwright.ir.functions import FUNCTIONS
 from opwright.ir.program import (
     Call,
+    Check,
     ConstantOperand,
     Fold,
     Kernel,
@@ -18,6 +19,7 @@ from opwright.ir.program import (
     Number,
     Operand,
     OptionalOperand,
+    Pick,
     Program,
     Range,
     SizeOperand,
@@ -68,7 +70,9 @@ def step_formulas(step: Step) -> list[str]:
     """Write the formulas of one step."""
     match step:
         case Kernel(lets=lets, stores=stores):
-            named = [f"{let.name} = {_value(let)}" for let in lets if not _is_known(let)]
+            picked = {let.name: let.value.buffer for let in lets if isinstance(let, Pick)}
+            bound = [let for let in lets if not isinstance(let, Pick) and not _is_known(let, picked)]
+            named = [f"{let.name} = {_value(let, picked)}" for let in bound]
             kept = [f"{_place(store)} = {_stored(store)}" for store in stores if not _repeats(store)]
             return [*named, *kept]
         case View(target, source, indices):
@@ -80,20 +84,25 @@ def step_formulas(step: Step) -> list[str]:
         case Call(targets, function, _, operands):
             results = ", ".join(target.name for target in targets)
             return [f"{results} = {function.rpartition('::')[2].strip('_')}({', '.join(_operands(operands))})"]
+        case Check(buffer, _, _, low, high):
+            return [f"{low} ≤ {buffer} < {high}"]
         case _:
             assert_never(step)
 
 
-def _is_known(let: Let | Fold) -> bool:
-    return isinstance(let.value, Load) and (let.spoken or let.name == let.value.buffer)
+def _is_known(let: Let | Fold, picked: Mapping[str, str]) -> bool:
+    """Whether it is the element of a buffer at the point itself."""
+    if not isinstance(let.value, Load) or any(str(index) in picked for index in let.value.indices):
+        return False
+    return let.spoken or let.name == let.value.buffer
 
 
-def _value(let: Let | Fold) -> str:
-    """A value; where a load is all there is, the formula says of which element."""
+def _value(let: Let | Fold, picked: Mapping[str, str]) -> str:
+    """A value; where a load is all there is, the formula says of which element. An index is called by its buffer."""
     if isinstance(let, Fold):
         return _folded(let.function, let.value)
     if isinstance(let.value, Load):
-        return f"{let.value.buffer}[{', '.join(map(str, let.value.indices))}]"
+        return f"{let.value.buffer}[{', '.join(picked.get(str(index), str(index)) for index in let.value.indices)}]"
     return _spell(let.value).text
 
 

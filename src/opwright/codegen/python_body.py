@@ -127,6 +127,7 @@ class _Writer:
                     let, self._whole(speller.spell(shelter(let.value)), kernel.axes), kernel
                 )
                 continue
+            assert isinstance(let, Let)  # the library looks elements up here
             speller.locals[let.name] = self._let(let, speller.spell(shelter(let.value)), uses.get(let.name, 0))
         for store in kernel.stores:
             value = speller.spell(shelter(store.value))

@@ -8,7 +8,7 @@ from typing import assert_never
 from opwright.codegen.formula import step_formulas
 from opwright.explain.layout import counted, labelled, wrapped
 from opwright.ir.expression import Apply, Cast, Expression, Load, children
-from opwright.ir.program import Call, Kernel, Number, Program, Range, Step, View
+from opwright.ir.program import Call, Check, Kernel, Number, Program, Range, Step, View
 
 
 def program_lines(program: Program) -> list[str]:
@@ -31,6 +31,8 @@ def _step_lines(step: Step) -> list[str]:
             return [line for formula in formulas for line in labelled("view", formula)]
         case Call():
             return [line for formula in formulas for line in labelled("library", formula)]
+        case Check():
+            return [line for formula in formulas for line in labelled("check", formula)]
         case Number() | Range():
             return [line for formula in formulas for line in labelled("number", formula)]
         case _:

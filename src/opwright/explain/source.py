@@ -70,10 +70,8 @@ def _cpp(operator: Operator) -> str:
 
 
 def _cuda(operator: Operator) -> str:
-    derivation = operator.derivation()
-    programs = {"forward": derivation.forward, "backward": derivation.backward}
     parts = []
-    for passage, program in programs.items():
+    for passage, program in zip(("forward", "backward"), operator.derivation().cuda_programs(), strict=True):
         if program is None:
             continue
         built, shown = emit_cuda(program), emit_cuda(program, _comment)

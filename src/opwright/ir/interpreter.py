@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, assert_never
 
@@ -26,6 +26,7 @@ from opwright.ir.integer import Atom, Greatest, Integer, Quotient, Remainder, Sy
 from opwright.ir.program import (
     Buffer,
     Call,
+    Check,
     ConstantOperand,
     Fold,
     Kernel,
@@ -33,6 +34,7 @@ from opwright.ir.program import (
     Number,
     Operand,
     OptionalOperand,
+    Pick,
     Program,
     Range,
     SizeOperand,
@@ -68,8 +70,8 @@ def interpret(
         One array for each of its outputs.
 
     Raises:
-        ValueError: If the inputs do not fit the Program, a guard does not hold, a library operation has no meaning or
-            another result than declared, or two points of a kernel write one element.
+        ValueError: If the inputs do not fit the Program, a guard or a check does not hold, a library operation has no
+            meaning or another result than declared, or two points of a kernel write one element.
         IndexError: If an index is out of range.
     """
     numbers = _bind_sizes(program, inputs, sizes)
@@ -92,6 +94,8 @@ def interpret(
                     buffers[target.name] = np.arange(*_shape(target, numbers), dtype=np.int64)
                 case Call():
                     buffers.update(_call(step, buffers, numbers, meanings))
+                case Check():
+                    _check(step, buffers, numbers)
                 case _:
                     assert_never(step)
     return tuple(buffers[name] for name in program.outputs)
@@ -142,6 +146,14 @@ class _Points:
         extents = tuple(evaluate(extent, numbers) for extent in axes.values())
         return cls(extents, {**numbers, **dict(zip(axes, np.indices(extents, sparse=True), strict=True))})
 
+    def picking(self, pick: Pick, value: Array) -> _Points:
+        """The same points, with an index beside the axes."""
+        extent = _at_points(pick.extent, self.numbers)
+        index = np.where((value < 0) & pick.from_end, value + extent, value)
+        if np.any((index < 0) | (index >= extent)):
+            raise IndexError(f"{pick.name} is not below {pick.extent}")
+        return replace(self, numbers={**self.numbers, pick.name: index})
+
     def positions(self, name: str, array: Array, indices: Sequence[Integer]) -> tuple[Array, ...]:
         """For each dimension of an array, the index at every point."""
         found = tuple(np.broadcast_to(_at_points(index, self.numbers), self.extents) for index in indices)
@@ -190,6 +202,9 @@ def _run_kernel(kernel: Kernel, buffers: dict[str, Array], numbers: Mapping[str,
     scope = _Scope(buffers, _Points.over({axis.name: axis.extent for axis in kernel.axes}, numbers))
     for let in kernel.lets:
         value = _evaluate(let.value, scope)
+        if isinstance(let, Pick):
+            scope = replace(scope, points=scope.points.picking(let, value))
+            continue
         scope.locals[let.name] = _fold(let, value, kernel, scope) if isinstance(let, Fold) else value
     values = [_evaluate(store.value, scope) for store in kernel.stores]
     rows = {axis.name for axis in row_axes(kernel)}
@@ -256,9 +271,26 @@ def _evaluate(expression: Expression, scope: _Scope) -> Array:
             assert_never(expression)
 
 
+def _check(check: Check, buffers: Mapping[str, Array], numbers: Mapping[str, int]) -> None:
+    low, high = evaluate(check.low, numbers), evaluate(check.high, numbers)
+    values = _seen(check.shape, check.buffer, check.indices, buffers, numbers)
+    if np.any((values < low) | (values >= high)):
+        raise ValueError(f"{check.buffer} is not from {check.low} to below {check.high}")
+
+
 def _view(view: View, buffers: Mapping[str, Array], numbers: Mapping[str, int]) -> Array:
-    axes = dict(zip(view_axes(len(view.target.shape)), view.target.shape, strict=True))
-    return _Points.over(axes, numbers).gather(view.source, buffers[view.source], view.indices)
+    return _seen(view.target.shape, view.source, view.indices, buffers, numbers)
+
+
+def _seen(
+    shape: Sequence[Integer],
+    source: str,
+    indices: Sequence[Integer],
+    buffers: Mapping[str, Array],
+    numbers: Mapping[str, int],
+) -> Array:
+    axes = dict(zip(view_axes(len(shape)), shape, strict=True))
+    return _Points.over(axes, numbers).gather(source, buffers[source], indices)
 
 
 def _call(

@@ -23,8 +23,10 @@ from opwright.ir.expression import Apply, Cast, Expression, Literal, Load, Local
 from opwright.ir.functions import FUNCTIONS
 from opwright.ir.integer import Integer
 from opwright.ir.program import (
+    Binding,
     Buffer,
     Call,
+    Check,
     ConstantOperand,
     Fold,
     Kernel,
@@ -33,6 +35,7 @@ from opwright.ir.program import (
     Number,
     Operand,
     OptionalOperand,
+    Pick,
     Program,
     Range,
     SizeOperand,
@@ -88,17 +91,21 @@ def print_step(step: Step) -> str:
             called = f"{function}.{overload}" if overload else function
             results, given = ", ".join(map(print_buffer, targets)), ", ".join(map(_operand, operands))
             return f"call {results} = {called}({given})"
+        case Check(buffer, shape, indices, low, high):
+            return f"check {low} <= {buffer}{_bracket(indices)} < {high} over {_bracket(shape)}"
         case _:
             assert_never(step)
 
 
-def print_statement(statement: Let | Fold | Store) -> str:
+def print_statement(statement: Binding | Store) -> str:
     """Write one line of a kernel."""
     match statement:
         case Let(name, value):
             return f"let {name} = {print_expression(value)}"
         case Fold(name, function, value):
             return f"fold {name} = {function} of {print_expression(value)}"
+        case Pick(name, value, extent, from_end):
+            return f"index {name} < {extent} = {print_expression(value)}{' from either end' if from_end else ''}"
         case Store(buffer, indices, value, None):
             return f"{buffer}{_bracket(indices)} = {print_expression(value)}"
         case Store(buffer, indices, value, fold):

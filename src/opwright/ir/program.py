@@ -6,8 +6,10 @@
             | Number(target, value)                   a size as a tensor without dimensions
             | Range(target)                           the numbers 0, 1, 2, …; they are counted, not stored
             | Call(targets, function, operands)       a library operation of torch, by name
+            | Check(buffer, indices, low, high)       a condition on values: integers of a buffer are in a range
     let     = Let(name, value)                        binds a scalar inside a kernel
             | Fold(name, function, value)             binds what the values of a whole row fold to
+            | Pick(name, value, extent)               binds an index: what a buffer of integers holds at the point
     store   = Store(buffer, indices, value)           writes one element of a buffer
             | Store(…, fold)                          or folds all values that go to one element into it
     case    = Case(sizes, steps)                      other steps to the same outputs, where some sizes are these
@@ -15,6 +17,9 @@
 A row of a kernel is all points that agree in all but its last `row_axes` axes. A value that depends on none of those
 is one value for the row; so is a fold, whose value is that of every point of the row. A store at indices without a row
 axis happens once for each row. A folding store has indices without some of the other axes; those it folds over.
+
+An index that is picked takes part in the indices of loads like an axis. It is below its extent, which a Check before
+the kernel has seen to: a Program whose Check fails gives nothing.
 
 Inputs and the results of library operations come with run-time strides; what a kernel writes is row-major. A View's
 axes are `d0 d1 …`, one per dimension of its target. Sizes are symbols such as `gates_size_0`, read from the inputs at
@@ -25,9 +30,10 @@ Program is valid. A case of which all sizes are met serves in place of the steps
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 from opwright.ir.dtype import DType
-from opwright.ir.expression import Expression
+from opwright.ir.expression import Expression, Load
 from opwright.ir.integer import Condition, Integer, integer, substitute, symbol
 
 
@@ -69,6 +75,26 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
+class Pick:
+    """A named index inside a kernel: an element of a buffer of integers.
+
+    Attributes:
+        name: What loads after it call it in their indices.
+        value: The element.
+        extent: The index is below it, and not negative.
+        from_end: Whether negative elements count from the extent backwards.
+    """
+
+    name: str
+    value: Load
+    extent: Integer
+    from_end: bool
+
+
+Binding = Let | Fold | Pick
+
+
+@dataclass(frozen=True, slots=True)
 class Store:
     """A write of one element; with `fold`, a row of ir/folds.py, all values that go to one element fold to it."""
 
@@ -94,7 +120,7 @@ class Kernel:
     name: str
     targets: tuple[Buffer, ...]
     axes: tuple[Axis, ...]
-    lets: tuple[Let | Fold, ...]
+    lets: tuple[Binding, ...]
     stores: tuple[Store, ...]
     row_axes: int = 0
 
@@ -175,7 +201,21 @@ class Call:
     operands: tuple[Operand, ...]
 
 
-Step = Kernel | View | Number | Range | Call
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A condition on values: every integer that is seen of a buffer is at least `low` and below `high`.
+
+    Seen is buffer[indices], as by a View of this shape.
+    """
+
+    buffer: str
+    shape: tuple[Integer, ...]
+    indices: tuple[Integer, ...]
+    low: Integer
+    high: Integer
+
+
+Step = Kernel | View | Number | Range | Call | Check
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +266,15 @@ def view_axes(rank: int) -> tuple[str, ...]:
 
 def targets_of(step: Step) -> tuple[Buffer, ...]:
     """The buffers a step declares."""
-    return (step.target,) if isinstance(step, View | Number | Range) else step.targets
+    match step:
+        case View(target=target) | Number(target=target) | Range(target=target):
+            return (target,)
+        case Kernel(targets=targets) | Call(targets=targets):
+            return targets
+        case Check():
+            return ()
+        case _:
+            assert_never(step)
 
 
 def buffers_of(program: Program) -> dict[str, Buffer]:

@@ -20,7 +20,7 @@ def row_axes(kernel: Kernel) -> tuple[Axis, ...]:
 
 
 def varying_locals(kernel: Kernel) -> set[str]:
-    """The locals that differ from point to point of a row; a fold never does."""
+    """The locals and picked indices that differ from point to point of a row; a fold never does."""
     axes = {axis.name for axis in row_axes(kernel)}
     varying: set[str] = set()
     for let in kernel.lets:
@@ -30,10 +30,10 @@ def varying_locals(kernel: Kernel) -> set[str]:
 
 
 def varies(value: Expression, axes: Collection[str], varying: Collection[str]) -> bool:
-    """Whether a value depends on some of these axes or on a local that does."""
+    """Whether a value depends on some of these axes, or on a local or a picked index that does."""
     match value:
         case Load(indices=indices):
-            return indexed_by(indices, axes)
+            return indexed_by(indices, axes) or indexed_by(indices, varying)
         case Local(name):
             return name in varying
         case _:

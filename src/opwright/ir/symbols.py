@@ -10,13 +10,16 @@ from opwright.ir.expression import Expression, Load, rewrite_children
 from opwright.ir.integer import Condition, Integer, substitute, symbols_of
 from opwright.ir.program import (
     Axis,
+    Binding,
     Buffer,
     Call,
+    Check,
     Kernel,
     ListOperand,
     Number,
     Operand,
     OptionalOperand,
+    Pick,
     Program,
     Range,
     SizeOperand,
@@ -42,8 +45,12 @@ def program_symbols(program: Program) -> set[str]:
         return expression
 
     map_integers(program, note)
-    axes = {axis.name for step in program.steps if isinstance(step, Kernel) for axis in step.axes}
-    views = {name for step in program.steps if isinstance(step, View) for name in view_axes(len(step.target.shape))}
+    kernels = [step for step in program.steps if isinstance(step, Kernel)]
+    axes = {axis.name for kernel in kernels for axis in kernel.axes}
+    axes |= {let.name for kernel in kernels for let in kernel.lets if isinstance(let, Pick)}
+    ranks = [len(step.target.shape) for step in program.steps if isinstance(step, View)]
+    ranks += [len(step.shape) for step in program.steps if isinstance(step, Check)]
+    views = set(view_axes(max(ranks, default=0)))
     return found - axes - views
 
 
@@ -61,8 +68,13 @@ def map_integers(program: Program, rewrite: Rewrite) -> Program:
 def map_loads(expression: Expression, rewrite: Rewrite) -> Expression:
     """Rewrite the indices of every load in an expression."""
     if isinstance(expression, Load):
-        return replace(expression, indices=tuple(map(rewrite, expression.indices)))
+        return moved(expression, rewrite)
     return rewrite_children(expression, lambda child: map_loads(child, rewrite))
+
+
+def moved(load: Load, rewrite: Rewrite) -> Load:
+    """Rewrite the indices of a load."""
+    return replace(load, indices=tuple(map(rewrite, load.indices)))
 
 
 def _buffer(buffer: Buffer, rewrite: Rewrite) -> Buffer:
@@ -76,7 +88,7 @@ def _step(step: Step, rewrite: Rewrite) -> Step:
                 step,
                 targets=tuple(_buffer(target, rewrite) for target in step.targets),
                 axes=tuple(Axis(axis.name, rewrite(axis.extent)) for axis in step.axes),
-                lets=tuple(replace(let, value=map_loads(let.value, rewrite)) for let in step.lets),
+                lets=tuple(map_let(let, rewrite) for let in step.lets),
                 stores=tuple(
                     replace(store, indices=tuple(map(rewrite, store.indices)), value=map_loads(store.value, rewrite))
                     for store in step.stores
@@ -88,6 +100,9 @@ def _step(step: Step, rewrite: Rewrite) -> Step:
             return replace(step, value=rewrite(step.value))
         case Range():
             return replace(step, target=_buffer(step.target, rewrite))
+        case Check():
+            shape, indices = tuple(map(rewrite, step.shape)), tuple(map(rewrite, step.indices))
+            return replace(step, shape=shape, indices=indices, low=rewrite(step.low), high=rewrite(step.high))
         case Call():
             return replace(
                 step,
@@ -96,6 +111,13 @@ def _step(step: Step, rewrite: Rewrite) -> Step:
             )
         case _:
             assert_never(step)
+
+
+def map_let(let: Binding, rewrite: Rewrite) -> Binding:
+    """Rewrite the integers in what a name is bound to."""
+    if isinstance(let, Pick):
+        return replace(let, value=moved(let.value, rewrite), extent=rewrite(let.extent))
+    return replace(let, value=map_loads(let.value, rewrite))
 
 
 def _operand(operand: Operand, rewrite: Rewrite) -> Operand:

@@ -10,37 +10,33 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 from opwright.errors import InternalError
+from opwright.ir.contents import accesses, axes_of, bound_sizes, kernels, loads, nodes, reads, sizes_in, statements
 from opwright.ir.dtype import DType
-from opwright.ir.expression import Apply, Cast, Expression, Load, Local, children
+from opwright.ir.expression import Apply, Cast, Expression, Load, Local
 from opwright.ir.folds import FOLDS
 from opwright.ir.functions import FUNCTIONS
-from opwright.ir.integer import Integer, symbols_of
+from opwright.ir.integer import ZERO, Integer, symbols_of
 from opwright.ir.printer import print_statement, print_step
 from opwright.ir.program import (
+    Binding,
     Call,
+    Check,
     Fold,
     Kernel,
-    Let,
-    ListOperand,
-    Number,
-    Operand,
-    OptionalOperand,
+    Pick,
     Program,
     Range,
-    SizeOperand,
     Step,
     Store,
     View,
     buffers_of,
     operand_buffers,
     programs_of,
-    size_symbol,
     targets_of,
-    view_axes,
 )
 from opwright.ir.rows import indexed_by, row_axes, varies, varying_locals
 
-Check = Callable[[Program], Iterable[str]]
+Rule = Callable[[Program], Iterable[str]]
 
 
 def verify(program: Program) -> None:
@@ -74,7 +70,7 @@ def buffers_are_declared_before_use(program: Program) -> Iterator[str]:
     for step in program.steps:
         if isinstance(step, Kernel):
             declared.update(target.name for target in step.targets)
-        for name, statement in _reads(step):
+        for name, statement in reads(step):
             if name not in declared:
                 yield _finding(f"{name} is read before it is declared", step, statement)
         declared.update(target.name for target in targets_of(step))
@@ -83,7 +79,7 @@ def buffers_are_declared_before_use(program: Program) -> Iterator[str]:
 def stores_go_to_kernel_buffers(program: Program) -> Iterator[str]:
     """A kernel stores into what it or an earlier kernel declares: never into an input, a view or a call's result."""
     writable: set[str] = set()
-    for kernel in _kernels(program):
+    for kernel in kernels(program):
         writable.update(target.name for target in kernel.targets)
         for store in kernel.stores:
             if store.buffer not in writable:
@@ -92,7 +88,7 @@ def stores_go_to_kernel_buffers(program: Program) -> Iterator[str]:
 
 def targets_are_stored(program: Program) -> Iterator[str]:
     """A kernel writes what it declares."""
-    for kernel in _kernels(program):
+    for kernel in kernels(program):
         stored = {store.buffer for store in kernel.stores}
         for target in kernel.targets:
             if target.name not in stored:
@@ -108,7 +104,7 @@ def outputs_exist(program: Program) -> Iterator[str]:
 def indices_match_rank(program: Program) -> Iterator[str]:
     """There is one index for each dimension of the buffer that is read, written or viewed."""
     declared = buffers_of(program)
-    for step, statement, name, indices in _accesses(program):
+    for step, statement, name, indices in accesses(program):
         if name in declared and len(indices) != len(declared[name].shape):
             rank = len(declared[name].shape)
             yield _finding(f"{name} has rank {rank} and gets {len(indices)} indices", step, statement)
@@ -116,33 +112,33 @@ def indices_match_rank(program: Program) -> Iterator[str]:
 
 def indices_are_bound(program: Program) -> Iterator[str]:
     """Indices use the axes of their kernel or view, and bound sizes."""
-    sizes = _bound_sizes(program)
-    for step, statement, _, indices in _accesses(program):
-        for name in _unbound(indices, sizes | _axes_of(step)):
+    sizes = bound_sizes(program)
+    for step, statement, _, indices in accesses(program):
+        for name in _unbound(indices, sizes | axes_of(step)):
             yield _finding(f"{name} is neither an axis nor a bound size", step, statement)
 
 
 def sizes_are_bound(program: Program) -> Iterator[str]:
     """Shapes, extents and integers given to calls use bound sizes."""
-    sizes = _bound_sizes(program)
+    sizes = bound_sizes(program)
     for buffer in program.inputs:
         yield from (f"{name}, in the shape of {buffer.name}, is not bound" for name in _unbound(buffer.shape, sizes))
     for step in program.steps:
-        for name in _unbound(_sizes_in(step), sizes):
+        for name in _unbound(sizes_in(step), sizes):
             yield _finding(f"{name} is not a bound size", step)
 
 
 def guards_are_bound(program: Program) -> Iterator[str]:
     """Guards use bound sizes."""
-    sizes = _bound_sizes(program)
+    sizes = bound_sizes(program)
     for guard in program.guards:
         yield from (f"{name}, in guard {guard}, is not bound" for name in _unbound((guard.left, guard.right), sizes))
 
 
 def axes_are_unique(program: Program) -> Iterator[str]:
     """No two axes of a kernel share a name, and none is called like a size."""
-    sizes = _bound_sizes(program)
-    for kernel in _kernels(program):
+    sizes = bound_sizes(program)
+    for kernel in kernels(program):
         for name, count in Counter(axis.name for axis in kernel.axes).items():
             if count > 1 or name in sizes:
                 yield _finding(f"{name} names an axis and something else", kernel)
@@ -150,14 +146,14 @@ def axes_are_unique(program: Program) -> Iterator[str]:
 
 def locals_are_bound_once_before_use(program: Program) -> Iterator[str]:
     """A local is bound by one earlier let of its kernel, with its dtype."""
-    for kernel in _kernels(program):
+    for kernel in kernels(program):
         bound: dict[str, DType] = {}
-        for statement in _statements(kernel):
-            for local in _nodes(statement.value):
+        for statement in statements(kernel):
+            for local in nodes(statement.value):
                 if isinstance(local, Local) and bound.get(local.name) is not local.dtype:
                     fact = f"{local.name} is not a {local.dtype.value} bound earlier"
                     yield _finding(fact, kernel, statement)
-            if isinstance(statement, Let | Fold):
+            if not isinstance(statement, Store | Pick):
                 if statement.name in bound:
                     yield _finding(f"{statement.name} is bound twice", kernel, statement)
                 bound[statement.name] = statement.value.dtype
@@ -165,18 +161,18 @@ def locals_are_bound_once_before_use(program: Program) -> Iterator[str]:
 
 def functions_follow_the_table(program: Program) -> Iterator[str]:
     """Functions get as many operands as their row says, of one dtype that is not half, and give the dtype it says."""
-    for kernel in _kernels(program):
-        for statement in _statements(kernel):
-            for node in _nodes(statement.value):
+    for kernel in kernels(program):
+        for statement in statements(kernel):
+            for node in nodes(statement.value):
                 if isinstance(node, Apply) and (fact := _misapplied(node)):
                     yield _finding(fact, kernel, statement)
 
 
 def half_is_converted_by_float32(program: Program) -> Iterator[str]:
     """A half type is converted to and from float32 alone."""
-    for kernel in _kernels(program):
-        for statement in _statements(kernel):
-            for node in _nodes(statement.value):
+    for kernel in kernels(program):
+        for statement in statements(kernel):
+            for node in nodes(statement.value):
                 if not isinstance(node, Cast):
                     continue
                 pair = (node.operand.dtype, node.dtype)
@@ -187,8 +183,8 @@ def half_is_converted_by_float32(program: Program) -> Iterator[str]:
 def loads_have_the_dtype_of_their_buffer(program: Program) -> Iterator[str]:
     """A load converts nothing."""
     declared = buffers_of(program)
-    for kernel in _kernels(program):
-        for load, statement in _loads(kernel):
+    for kernel in kernels(program):
+        for load, statement in loads(kernel):
             if load.buffer in declared and declared[load.buffer].dtype is not load.dtype:
                 yield _finding(f"{load.buffer} does not hold {load.dtype.value}", kernel, statement)
 
@@ -196,7 +192,7 @@ def loads_have_the_dtype_of_their_buffer(program: Program) -> Iterator[str]:
 def stores_have_the_dtype_of_their_buffer(program: Program) -> Iterator[str]:
     """A store converts nothing."""
     declared = buffers_of(program)
-    for kernel in _kernels(program):
+    for kernel in kernels(program):
         for store in kernel.stores:
             if store.buffer in declared and declared[store.buffer].dtype is not store.value.dtype:
                 yield _finding(f"{store.buffer} does not hold {store.value.dtype.value}", kernel, store)
@@ -205,17 +201,17 @@ def stores_have_the_dtype_of_their_buffer(program: Program) -> Iterator[str]:
 def kernels_do_not_read_what_they_write(program: Program) -> Iterator[str]:
     """A kernel uses what it has just computed through locals; its points are not ordered."""
     sources = {step.target.name: step.source for step in program.steps if isinstance(step, View)}
-    for kernel in _kernels(program):
+    for kernel in kernels(program):
         written = {store.buffer for store in kernel.stores}
-        for load, statement in _loads(kernel):
+        for load, statement in loads(kernel):
             if written & _seen_through(load.buffer, sources):
                 yield _finding(f"{load.buffer} is read where it is written", kernel, statement)
 
 
 def folds_follow_the_table(program: Program) -> Iterator[str]:
     """A fold is a row of the table, has a row to run over, and its truth values are of truth values."""
-    for kernel in _kernels(program):
-        for statement in _statements(kernel):
+    for kernel in kernels(program):
+        for statement in statements(kernel):
             function = statement.function if isinstance(statement, Fold) else getattr(statement, "fold", None)
             if function is None:
                 continue
@@ -229,7 +225,7 @@ def folds_follow_the_table(program: Program) -> Iterator[str]:
 
 def what_is_stored_once_is_one_value(program: Program) -> Iterator[str]:
     """A store without row axes in its indices gets a value that is the same for the whole row."""
-    for kernel in _kernels(program):
+    for kernel in kernels(program):
         axes, varying = {axis.name for axis in row_axes(kernel)}, varying_locals(kernel)
         for store in kernel.stores:
             if (
@@ -239,6 +235,35 @@ def what_is_stored_once_is_one_value(program: Program) -> Iterator[str]:
                 and varies(store.value, axes, varying)
             ):
                 yield _finding("every point of a row would write there", kernel, store)
+
+
+def indices_are_picked_before_use(program: Program) -> Iterator[str]:
+    """An index is picked by one earlier let of its kernel, from integers."""
+    for kernel in kernels(program):
+        picked, waiting = set[str](), {let.name for let in kernel.lets if isinstance(let, Pick)}
+        for statement in statements(kernel):
+            for node in nodes(statement.value):
+                early = sorted(_named_by(node) & (waiting - picked))
+                yield from (_finding(f"{name} is not picked yet", kernel, statement) for name in early)
+            if isinstance(statement, Pick):
+                if statement.name in picked or statement.name in {axis.name for axis in kernel.axes}:
+                    yield _finding(f"{statement.name} names an index and something else", kernel, statement)
+                if statement.value.dtype not in (DType.INT32, DType.INT64):
+                    yield _finding(f"an index is picked from {statement.value.dtype.value}", kernel, statement)
+                picked.add(statement.name)
+
+
+def picks_are_checked(program: Program) -> Iterator[str]:
+    """Before a kernel picks an index, the buffer it is in has been checked for that extent."""
+    checked: set[tuple[str, Integer, Integer]] = set()
+    for step in program.steps:
+        if isinstance(step, Check):
+            checked.add((step.buffer, step.low, step.high))
+        for pick in step.lets if isinstance(step, Kernel) else ():
+            if isinstance(pick, Pick):
+                low = -pick.extent if pick.from_end else ZERO
+                if (pick.value.buffer, low, pick.extent) not in checked:
+                    yield _finding(f"{pick.value.buffer} was not checked", step, pick)
 
 
 def ranges_are_only_counted(program: Program) -> Iterator[str]:
@@ -255,7 +280,7 @@ def ranges_are_only_counted(program: Program) -> Iterator[str]:
     yield from (f"output {name} takes no memory" for name in program.outputs if name in ranges)
 
 
-CHECKS: tuple[Check, ...] = (
+CHECKS: tuple[Rule, ...] = (
     buffers_are_declared_once,
     buffers_are_declared_before_use,
     stores_go_to_kernel_buffers,
@@ -274,94 +299,15 @@ CHECKS: tuple[Check, ...] = (
     kernels_do_not_read_what_they_write,
     folds_follow_the_table,
     what_is_stored_once_is_one_value,
+    indices_are_picked_before_use,
+    picks_are_checked,
     ranges_are_only_counted,
 )
 
 
-def _finding(fact: str, step: Step, statement: Let | Fold | Store | None = None) -> str:
+def _finding(fact: str, step: Step, statement: Binding | Store | None = None) -> str:
     header = print_step(step).partition("\n")[0]
     return "\n  ".join([fact, header] if statement is None else [fact, header, "  " + print_statement(statement)])
-
-
-def _kernels(program: Program) -> list[Kernel]:
-    return [step for step in program.steps if isinstance(step, Kernel)]
-
-
-def _statements(kernel: Kernel) -> tuple[Let | Fold | Store, ...]:
-    return (*kernel.lets, *kernel.stores)
-
-
-def _nodes(expression: Expression) -> Iterator[Expression]:
-    yield expression
-    for child in children(expression):
-        yield from _nodes(child)
-
-
-def _loads(kernel: Kernel) -> Iterator[tuple[Load, Let | Fold | Store]]:
-    for statement in _statements(kernel):
-        for node in _nodes(statement.value):
-            if isinstance(node, Load):
-                yield node, statement
-
-
-def _reads(step: Step) -> Iterator[tuple[str, Let | Fold | Store | None]]:
-    match step:
-        case Kernel():
-            yield from ((load.buffer, statement) for load, statement in _loads(step))
-        case View():
-            yield step.source, None
-        case Number() | Range():
-            return
-        case Call():
-            yield from ((name, None) for operand in step.operands for name in operand_buffers(operand))
-
-
-def _accesses(program: Program) -> Iterator[tuple[Step, Let | Fold | Store | None, str, tuple[Integer, ...]]]:
-    """Everything that is indexed: the step, the statement, the buffer and the indices."""
-    for step in program.steps:
-        if isinstance(step, View):
-            yield step, None, step.source, step.indices
-        if isinstance(step, Kernel):
-            yield from ((step, statement, load.buffer, load.indices) for load, statement in _loads(step))
-            yield from ((step, store, store.buffer, store.indices) for store in step.stores)
-
-
-def _bound_sizes(program: Program) -> set[str]:
-    own = {str(size_symbol(buffer.name, d)) for buffer in program.inputs for d in range(len(buffer.shape))}
-    return own | set(program.sizes)
-
-
-def _axes_of(step: Step) -> set[str]:
-    match step:
-        case Kernel():
-            return {axis.name for axis in step.axes}
-        case View():
-            return set(view_axes(len(step.target.shape)))
-        case Number() | Range() | Call():
-            return set()
-
-
-def _sizes_in(step: Step) -> Iterator[Integer]:
-    for target in targets_of(step):
-        yield from target.shape
-    if isinstance(step, Kernel):
-        yield from (axis.extent for axis in step.axes)
-    if isinstance(step, Number):
-        yield step.value
-    if isinstance(step, Call):
-        for operand in step.operands:
-            yield from _operand_sizes(operand)
-
-
-def _operand_sizes(operand: Operand) -> Iterator[Integer]:
-    match operand:
-        case SizeOperand(value):
-            yield value
-        case ListOperand(items):
-            for item in items:
-                yield from _operand_sizes(item)
-        case OptionalOperand(item) if item is not None:
-            yield from _operand_sizes(item)
 
 
 def _unbound(expressions: Iterable[Integer], bound: set[str]) -> list[str]:
@@ -392,3 +338,7 @@ def _seen_through(name: str, sources: dict[str, str]) -> set[str]:
         seen.add(name)
         name = sources.get(name, name)
     return seen
+
+
+def _named_by(node: Expression) -> set[str]:
+    return {name for index in node.indices for name in symbols_of(index)} if isinstance(node, Load) else set()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from opwright.ir.integer import ONE, ZERO, Integer, substitute
 from opwright.ir.program import Axis, Kernel, Program
 from opwright.ir.rows import outer_axes, row_axes
-from opwright.ir.symbols import map_loads
+from opwright.ir.symbols import map_let, map_loads
 from opwright.passes.rewrite import map_kernels
 
 
@@ -34,7 +34,7 @@ def _without_unit_axes(kernel: Kernel) -> Kernel:
         kernel,
         axes=axes,
         row_axes=len(rows),
-        lets=tuple(replace(let, value=map_loads(let.value, rewrite)) for let in kernel.lets),
+        lets=tuple(map_let(let, rewrite) for let in kernel.lets),
         stores=tuple(
             replace(store, indices=tuple(map(rewrite, store.indices)), value=map_loads(store.value, rewrite))
             for store in kernel.stores

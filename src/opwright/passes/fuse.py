@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from opwright.ir.expression import Cast, Expression, Literal, Load, Local, children, leaves, rewrite_children
-from opwright.ir.integer import ONE, ZERO, Integer, substitute, symbols_of
+from opwright.ir.integer import ONE, ZERO, Integer, substitute, symbol, symbols_of
 from opwright.ir.program import (
     Axis,
+    Binding,
     Buffer,
     Call,
+    Check,
     Fold,
     Kernel,
     Let,
     Number,
+    Pick,
     Program,
     Range,
     Step,
     Store,
     View,
     buffers_of,
-    operand_buffers,
+    targets_of,
 )
+from opwright.ir.symbols import moved
 from opwright.passes.memory import Indices, Producers, axis_values, is_plain, through
 
 
@@ -37,9 +41,10 @@ def fuse(program: Program) -> Program:
     After:   kernel y over i0, row i1:  fold f = maximum of x[i0, i1];  y[i0, i1] = x[i0, i1] - f
 
     Outputs, operands of library calls and buffers stored piece by piece stay in memory. Kernels over the same axes
-    become one, unless a library call lies between what one needs and the other gives. Values that are the same for a
-    whole row join the kernel that folds the row. Where one row is all there is, many threads work on it, and what
-    depends on its fold waits for all of them, in a kernel of its own; so does what depends on a folding store.
+    become one, unless a library call lies between what one needs and the other gives; what is asked of the values of
+    arguments is asked first. Values that are the same for a whole row join the kernel that folds the row. Where one row
+    is all there is, many threads work on it, and what depends on its fold waits for all of them, in a kernel of its
+    own; so does what depends on a folding store.
     """
     return _Fusion(program).run()
 
@@ -51,10 +56,11 @@ class _Group:
     axes: tuple[Axis, ...]
     row_axes: int = 0
     targets: list[Buffer] = field(default_factory=list)
-    lets: list[Let | Fold] = field(default_factory=list)
+    lets: list[Binding] = field(default_factory=list)
     stores: list[Store] = field(default_factory=list)
     values: dict[tuple[str, Indices], Expression] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
+    picks: dict[tuple[Load, Integer, bool], str] = field(default_factory=dict)
     late: set[str] = field(default_factory=set)  # locals that depend on a fold
 
     @property
@@ -79,7 +85,10 @@ class _Fusion:
         self.position: dict[str, int] = {buffer.name: -1 for buffer in program.inputs}
         numbers = [step for step in program.steps if isinstance(step, Number | Range)]
         self.position.update((number.target.name, -1) for number in numbers)
-        self.plan: list[_Group | View | Number | Range | Call] = [*numbers]
+        given = {buffer.name for buffer in program.inputs}
+        checks = [step for step in program.steps if isinstance(step, Check) and step.buffer in given]
+        self.position.update((_passed(check.buffer), -1) for check in checks)
+        self.plan: list[_Group | View | Number | Range | Call | Check] = [*numbers, *checks]
 
     def run(self) -> Program:
         for step in self.program.steps:
@@ -87,9 +96,12 @@ class _Fusion:
                 case Kernel() if self.producers.is_placed(step):
                     self._place_kernel(step)
                 case View(target=target) if target.name in self.in_memory:
-                    self._place(step, [step.source], (target,))
-                case Call(targets=targets, operands=operands):
-                    self._place(step, [name for operand in operands for name in operand_buffers(operand)], targets)
+                    self._place(step)
+                case Check(buffer) if step not in self.plan:
+                    self._place(step)
+                    self.position[_passed(buffer)] = len(self.plan) - 1
+                case Call():
+                    self._place(step)
                 case _:
                     pass
         names: set[str] = set()
@@ -103,9 +115,9 @@ class _Fusion:
                 steps.append(entry)
         return replace(self.program, steps=tuple(steps))
 
-    def _place(self, step: View | Call, sources: Sequence[str], targets: Sequence[Buffer]) -> None:
+    def _place(self, step: View | Call | Check) -> None:
         self.plan.append(step)
-        self.position.update((target.name, len(self.plan) - 1) for target in targets)
+        self.position.update((target.name, len(self.plan) - 1) for target in targets_of(step))
 
     def _place_kernel(self, kernel: Kernel) -> None:
         group = self._group_for(kernel)
@@ -115,8 +127,9 @@ class _Fusion:
         group.targets.extend(kernel.targets)
         locals_: dict[str, Expression] = {}
         for fold in kernel.lets:
-            assert isinstance(fold, Fold)
-            locals_[fold.name] = self._fold(fold, group)
+            if isinstance(fold, Fold):
+                locals_[fold.name] = self._fold(fold, group)
+        at |= self._pick(kernel, group, at)
         for store in kernel.stores:
             value = self._build(_named(store.value, locals_), group, at)
             indices = tuple(substitute(index, at) for index in store.indices)
@@ -134,6 +147,20 @@ class _Fusion:
         group.lets.append(replace(fold, name=name, value=value))
         return Local(name, value.dtype)
 
+    def _pick(self, kernel: Kernel, group: _Group, at: dict[str, Integer]) -> dict[str, Integer]:
+        """Pick in `group` the indices that a kernel picks; what they are called there."""
+        called: dict[str, Integer] = {}
+        for pick in kernel.lets:
+            if isinstance(pick, Pick):
+                value = moved(pick.value, partial(substitute, replacements=at))
+                key = (value, pick.extent, pick.from_end)
+                if key not in group.picks:
+                    group.picks[key] = _fresh(pick.name, group.names)
+                    group.names.add(group.picks[key])
+                    group.lets.append(replace(pick, name=group.picks[key], value=value))
+                called[pick.name] = symbol(group.picks[key])
+        return called
+
     def _group_for(self, kernel: Kernel) -> _Group:
         """The latest fused kernel over the same axes that everything needed from memory comes before, or a new one."""
         for place in range(len(self.plan) - 1, -1, -1):
@@ -148,13 +175,25 @@ class _Fusion:
         declared = all(self.position.get(store.buffer, -1) <= place for store in kernel.stores)
         needed: set[str] = set()
         found: set[str] = set()
-        at = _beside_rows(kernel, group)
-        for statement in (*kernel.lets, *kernel.stores):
-            self._needs(statement.value, group, at, needed, set(), found)
+        self._needs_of(kernel, group, _beside_rows(kernel, group), needed, set(), found)
         if not declared or any(self.position[name] >= place for name in needed):
             return False
         waits = bool(found & group.late) and not _once_for_each_row(kernel, group)
         return not (waits and (group.is_one_row or not _in_order(group)))
+
+    def _needs_of(
+        self,
+        kernel: Kernel,
+        group: _Group,
+        at: dict[str, Integer],
+        needed: set[str],
+        seen: set[tuple[str, Indices]],
+        found: set[str],
+    ) -> None:
+        """The same for all values of an unfused kernel; what it picks must have been checked."""
+        needed.update(_passed(let.value.buffer) for let in kernel.lets if isinstance(let, Pick))
+        for statement in (*kernel.lets, *kernel.stores):
+            self._needs(statement.value, group, at, needed, seen, found)
 
     def _needs(
         self,
@@ -184,7 +223,7 @@ class _Fusion:
             needed.add(value.buffer)
         else:
             producer = self.kernels[value.buffer]
-            self._needs(producer.stores[0].value, group, axis_values(producer, indices), needed, seen, found)
+            self._needs_of(producer, group, axis_values(producer, indices), needed, seen, found)
 
     def _build(self, value: Expression, group: _Group, at: dict[str, Integer], name: str = "") -> Expression:
         """Write a value into `group`, with everything it is computed from; `name` is the view it is seen through."""
@@ -201,7 +240,8 @@ class _Fusion:
             built = replace(value, indices=indices)
         else:
             producer = self.kernels[value.buffer]
-            built = self._build(producer.stores[0].value, group, axis_values(producer, indices))
+            at = axis_values(producer, indices)
+            built = self._build(producer.stores[0].value, group, at | self._pick(producer, group, at))
         group.values[key] = self._bind(name, built, group)
         return group.values[key]
 
@@ -215,6 +255,11 @@ class _Fusion:
             group.late.add(name)
         group.lets.append(Let(name, value, self.buffers[buffer].spoken))
         return Local(name, value.dtype)
+
+
+def _passed(buffer: str) -> str:
+    """What stands for a check of a buffer among positions."""
+    return f"check of {buffer}"
 
 
 def _fresh(name: str, taken: set[str]) -> str:
@@ -249,7 +294,7 @@ def _fits(kernel: Kernel, group: _Group) -> bool:
 def _once_for_each_row(kernel: Kernel, group: _Group) -> bool:
     wide = tuple(axis for axis in kernel.axes if axis.extent != ONE)
     outer = tuple(axis for axis in group.outer if axis.extent != ONE)
-    return group.row_axes > 0 and not kernel.lets and wide == outer and is_plain(kernel) and kernel.axes != group.axes
+    return group.row_axes > 0 and wide == outer and is_plain(kernel) and kernel.axes != group.axes
 
 
 def _beside_rows(kernel: Kernel, group: _Group) -> dict[str, Integer]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from opwright.ir.expression import Expression, Literal, Load, Local, children, rewrite_children
-from opwright.ir.program import Fold, Kernel, Let, Program
+from opwright.ir.program import Binding, Fold, Kernel, Pick, Program
 from opwright.ir.rows import varying_locals
 from opwright.passes.rewrite import map_kernels
 from opwright.passes.share import count_uses
@@ -27,7 +27,7 @@ def inline(program: Program) -> Program:
 def _inline(kernel: Kernel) -> Kernel:
     uses = count_uses(kernel)
     inlined: dict[str, Expression] = {}
-    lets: list[Let | Fold] = []
+    lets: list[Binding] = []
     varying = varying_locals(kernel) if kernel.row_axes else None
 
     def settle(expression: Expression) -> Expression:
@@ -36,6 +36,9 @@ def _inline(kernel: Kernel) -> Kernel:
         return rewrite_children(expression, settle)
 
     for let in kernel.lets:
+        if isinstance(let, Pick):
+            lets.append(let)
+            continue
         value = settle(let.value)
         once = uses.get(let.name, 0) == 1 and (varying is None or let.name in varying)
         if isinstance(let, Fold):

@@ -7,15 +7,29 @@ from dataclasses import dataclass
 
 from opwright.ir.expression import Expression, Load, children
 from opwright.ir.integer import ONE, ZERO, Integer, substitute, symbol, symbols_of
-from opwright.ir.program import Call, Kernel, Number, Program, Range, Step, View, operand_buffers, view_axes
+from opwright.ir.program import (
+    Call,
+    Check,
+    Kernel,
+    Number,
+    Pick,
+    Program,
+    Range,
+    Step,
+    View,
+    operand_buffers,
+    view_axes,
+)
 
 Indices = tuple[Integer, ...]
 Place = tuple[str, Indices]
 
 
 def is_plain(step: Step) -> bool:
-    """Whether a kernel computes one whole buffer, element by element."""
-    if not isinstance(step, Kernel) or step.lets or len(step.stores) != 1 or len(step.targets) != 1:
+    """Whether a kernel computes one whole buffer, element by element; it may pick indices for that."""
+    if not isinstance(step, Kernel) or len(step.stores) != 1 or len(step.targets) != 1:
+        return False
+    if not all(isinstance(let, Pick) for let in step.lets):
         return False
     (store,), (target,) = step.stores, step.targets
     moving = [index for index, size in zip(store.indices, target.shape, strict=True) if (index, size) != (ZERO, ONE)]
@@ -29,7 +43,7 @@ def axis_values(kernel: Kernel, indices: Indices) -> dict[str, Integer]:
 
 
 def find_in_memory(program: Program) -> set[str]:
-    """Buffers that must exist: seen from outside, or by a library call, or stored by several kernels."""
+    """Buffers that must exist: seen from outside, by a library call or a check, or stored by several kernels."""
     found = {buffer.name for buffer in program.inputs} | set(program.outputs)
     for step in program.steps:
         match step:
@@ -38,6 +52,8 @@ def find_in_memory(program: Program) -> set[str]:
                 found.update(name for operand in operands for name in operand_buffers(operand))
             case Number(target=target) | Range(target=target):
                 found.add(target.name)
+            case Check(buffer):
+                found.add(buffer)
             case Kernel(stores=stores) if not is_plain(step):
                 found.update(store.buffer for store in stores)
             case _:
@@ -105,4 +121,5 @@ class Producers:
             self._collect(through(self.views[value.buffer], indices, value), {}, found)
         elif value.buffer not in self.in_memory:
             producer = self.kernels[value.buffer]
-            self._collect(producer.stores[0].value, axis_values(producer, indices), found)
+            for statement in (*producer.lets, *producer.stores):
+                self._collect(statement.value, axis_values(producer, indices), found)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from opwright.ir.call_traits import has_effect
-from opwright.ir.expression import Expression, Local, children
-from opwright.ir.program import Call, Fold, Kernel, Let, Program, Step, targets_of
+from opwright.ir.expression import Expression, Load, Local, children
+from opwright.ir.integer import symbols_of
+from opwright.ir.program import Binding, Call, Check, Kernel, Program, Step, targets_of
 from opwright.passes.reads import reads_of
 
 
@@ -34,23 +35,28 @@ def _prune_stores(kernel: Kernel, needed: set[str]) -> Kernel:
 def _prune_lets(kernel: Kernel) -> Kernel:
     used: set[str] = set()
     for store in kernel.stores:
-        used |= _locals(store.value)
-    kept: list[Let | Fold] = []
+        used |= _named(store.value)
+    kept: list[Binding] = []
     for let in reversed(kernel.lets):
         if let.name in used:
             kept.append(let)
-            used |= _locals(let.value)
+            used |= _named(let.value)
     return replace(kernel, lets=tuple(reversed(kept)))
 
 
-def _locals(expression: Expression) -> set[str]:
-    if isinstance(expression, Local):
-        return {expression.name}
-    return {name for child in children(expression) for name in _locals(child)}
+def _named(expression: Expression) -> set[str]:
+    """The locals that a value is computed from, and the indices that it is loaded at."""
+    match expression:
+        case Local(name):
+            return {name}
+        case Load(indices=indices):
+            return {name for index in indices for name in symbols_of(index)}
+        case _:
+            return {name for child in children(expression) for name in _named(child)}
 
 
 def _has_effect(step: Step) -> bool:
-    return isinstance(step, Call) and has_effect(step.function)
+    return isinstance(step, Check) or (isinstance(step, Call) and has_effect(step.function))
 
 
 def _writes(step: Step) -> set[str]:

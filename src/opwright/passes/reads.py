@@ -6,7 +6,7 @@ from collections import Counter
 from typing import assert_never
 
 from opwright.ir.expression import Load, leaves
-from opwright.ir.program import Call, Kernel, Number, Program, Range, Step, View, operand_buffers
+from opwright.ir.program import Call, Check, Kernel, Number, Program, Range, Step, View, operand_buffers
 
 
 def reads_of(step: Step) -> list[str]:
@@ -21,6 +21,8 @@ def reads_of(step: Step) -> list[str]:
             return []
         case Call(operands=operands):
             return [name for operand in operands for name in operand_buffers(operand)]
+        case Check(buffer):
+            return [buffer]
         case _:
             assert_never(step)
 

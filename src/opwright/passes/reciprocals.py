@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from opwright.ir.dtype import DType
 from opwright.ir.expression import Apply, Cast, Expression, Literal, Local, apply, cast, rewrite_children
-from opwright.ir.program import Fold, Kernel, Let, Program
+from opwright.ir.program import Binding, Kernel, Let, Program
 from opwright.ir.rows import row_axes, varies, varying_locals
-from opwright.passes.rewrite import map_kernels
+from opwright.passes.rewrite import map_kernels, rewrite_let
 
 
 def reciprocals(program: Program) -> Program:
@@ -37,9 +37,9 @@ def _with_reciprocals(kernel: Kernel) -> Kernel:
             case _:
                 return expression
 
-    lets = [replace(let, value=rewrite(let.value)) for let in kernel.lets]
+    lets = [rewrite_let(let, rewrite) for let in kernel.lets]
     stores = tuple(replace(store, value=rewrite(store.value)) for store in kernel.stores)
-    placed: list[Let | Fold] = []
+    placed: list[Binding] = []
     for let in lets:
         placed.append(let)
         if let.name in divisors:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from opwright.ir.expression import Expression
-from opwright.ir.program import Kernel, Program
+from opwright.ir.program import Binding, Kernel, Pick, Program
 
 
 def map_expressions(program: Program, rewrite: Callable[[Expression], Expression]) -> Program:
@@ -20,9 +20,14 @@ def map_kernels(program: Program, rewrite: Callable[[Kernel], Kernel]) -> Progra
     return replace(program, steps=steps)
 
 
+def rewrite_let(let: Binding, rewrite: Callable[[Expression], Expression]) -> Binding:
+    """Rewrite what a name is bound to; an index that is picked stays an element of a buffer."""
+    return let if isinstance(let, Pick) else replace(let, value=rewrite(let.value))
+
+
 def _rewrite_kernel(kernel: Kernel, rewrite: Callable[[Expression], Expression]) -> Kernel:
     return replace(
         kernel,
-        lets=tuple(replace(let, value=rewrite(let.value)) for let in kernel.lets),
+        lets=tuple(rewrite_let(let, rewrite) for let in kernel.lets),
         stores=tuple(replace(store, value=rewrite(store.value)) for store in kernel.stores),
     )

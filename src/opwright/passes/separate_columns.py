@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from opwright.ir.expression import Expression, Load, Local, leaves
 from opwright.ir.integer import symbol
-from opwright.ir.program import Buffer, Fold, Kernel, Let, Program, Step, Store, buffers_of
+from opwright.ir.program import Binding, Buffer, Fold, Kernel, Let, Program, Step, Store, buffers_of
 from opwright.ir.rows import outer_axes, varying_locals
 
 
@@ -61,7 +61,7 @@ class _Separation:
             )
         ]
 
-    def _columns(self, stores: Sequence[Store], lets: Sequence[Let | Fold]) -> Kernel:
+    def _columns(self, stores: Sequence[Store], lets: Sequence[Binding]) -> Kernel:
         written = {store.buffer for store in stores}
         targets = tuple(target for target in self.kernel.targets if target.name in written)
         name = self._fresh(f"{self.kernel.name}_columns")
@@ -91,10 +91,10 @@ class _Separation:
                 late.add(let.name)
         return late
 
-    def _needed(self, values: Sequence[Expression], known: Collection[str]) -> list[Let | Fold]:
+    def _needed(self, values: Sequence[Expression], known: Collection[str]) -> list[Binding]:
         """The lets that values are computed from, in order; what is known ends the search."""
         wanted = {local.name for value in values for local in _locals(value)} - set(known)
-        kept: list[Let | Fold] = []
+        kept: list[Binding] = []
         for let in reversed(self.kernel.lets):
             if let.name in wanted:
                 kept.append(let)

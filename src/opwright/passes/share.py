@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from opwright.ir.expression import Expression, Local, children, rewrite_children
-from opwright.ir.program import Fold, Kernel, Let, Program
+from opwright.ir.program import Binding, Fold, Kernel, Pick, Program
 from opwright.passes.rewrite import map_kernels
 
 
@@ -22,7 +22,7 @@ def _share(kernel: Kernel) -> Kernel:
     known: dict[Expression, Local] = {}
     folds: dict[tuple[str, Expression], Local] = {}
     renamed: dict[str, Local] = {}
-    lets: list[Let | Fold] = []
+    lets: list[Binding] = []
 
     def settle(expression: Expression) -> Expression:
         if isinstance(expression, Local):
@@ -31,6 +31,9 @@ def _share(kernel: Kernel) -> Kernel:
         return known.get(settled, settled)
 
     for let in kernel.lets:
+        if isinstance(let, Pick):
+            lets.append(let)
+            continue
         value = settle(let.value)
         if isinstance(let, Fold):
             local = Local(let.name, value.dtype)

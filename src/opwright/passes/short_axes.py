@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 from opwright.ir.integer import ONE, ZERO, Integer, linear_coefficients, product
-from opwright.ir.program import Axis, Buffer, Kernel, Program, buffers_of
+from opwright.ir.program import Axis, Buffer, Kernel, Pick, Program, buffers_of
 from opwright.passes.memory import Place, Producers
 
 _MOST_COPIES = 9
@@ -64,6 +64,8 @@ def _wide(kernel: Kernel) -> Axes:
 
 def _ends_in_a_short_axis(kernel: Kernel) -> bool:
     innermost = innermost_axis(kernel)
+    if any(isinstance(let, Pick) for let in kernel.lets):
+        return False
     return innermost is not None and _is_short(innermost)
 
 

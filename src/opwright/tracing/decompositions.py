@@ -76,11 +76,26 @@ def _soft_margin_loss_backward(gradient: torch.Tensor, x: torch.Tensor, target: 
     return slope / x.numel() if reduction == 1 else slope
 
 
+def _whole(*_: Any, **__: Any) -> Any:
+    """An operation that the library does best in one."""
+    return NotImplemented
+
+
+def _gather(x: torch.Tensor, dim: int, index: torch.Tensor, *, sparse_grad: bool = False) -> Any:
+    """A library operation; whether it is for all rows is asked here, so that kernels over rows take it in."""
+    for d, (size, whole) in enumerate(zip(index.shape, x.shape, strict=False)):
+        if d != dim % x.dim():
+            bool(size == whole)
+    return NotImplemented
+
+
 OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.add.Tensor: _scaled(aten.add.Tensor),
     aten.sub.Tensor: _scaled(aten.sub.Tensor),
     aten.addmm.default: _add_product(aten.mm.default),
     aten.baddbmm.default: _add_product(aten.bmm.default),
+    aten.embedding_dense_backward.default: _whole,
+    aten.gather.default: _gather,
     aten.slice_backward.default: _slice_backward,
     aten.select_backward.default: _select_backward,
     **LOSSES,

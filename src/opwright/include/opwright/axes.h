@@ -13,8 +13,8 @@ struct OuterAxes {
   char* begin[count] = {};
   int depth = 0;  // axes left after merging those that are contiguous in every operand
 
-  template <int all>
-  void take(const Size (&given)[all], const Operand<all> (&operands)[count]) {
+  template <int all, bool picks>
+  void take(const Size (&given)[all], const Operand<all, picks> (&operands)[count]) {
     for (int k = 0; k < count; ++k) begin[k] = operands[k].data;
     for (int axis = 0; axis < axes; ++axis) {
       if (given[axis] == 1) continue;
@@ -59,10 +59,11 @@ struct OuterAxes {
 };
 
 // The part of an operand that lies along the last axes.
-template <int inner, int all>
-inline Operand<inner> along_row(const Operand<all>& operand) {
-  Operand<inner> part{operand.data,    operand.item_bytes, operand.whole_row,  operand.stored,
-                      operand.counted, {},                 operand.parts,      operand.part_stride};
+template <int inner, int all, bool picks>
+inline Operand<inner, picks> along_row(const Operand<all, picks>& operand) {
+  Operand<inner, picks> part{
+      operand.data,  operand.item_bytes,  operand.whole_row, operand.stored,      operand.counted, {},
+      operand.parts, operand.part_stride, operand.picked_by, operand.pick_stride, operand.extent};
   for (int axis = 0; axis < inner; ++axis) part.strides[axis] = operand.strides[all - inner + axis];
   return part;
 }

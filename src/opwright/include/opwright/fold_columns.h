@@ -23,11 +23,11 @@ struct ColumnFunctions {
 
 // Axes from `lead` on are `sub`; the first of them is folded. `rows` is how many of the last axes the row function gets
 // whole, or zero. `results` have stride zero along the axes that are folded over.
-template <int lead, int rows, int axes, int count, int folds>
+template <int lead, int rows, int axes, int count, int folds, bool picks>
 struct FoldColumns {
   static constexpr int sub = axes - lead, all = count + 2 * folds;  // operands, then accumulators, then results
   Size extents[axes];
-  Operand<axes> operands[all];
+  Operand<axes, picks> operands[all];
   RowFunction function;
   ColumnFunctions of;
   Size planes = 1, tile, tiles, pieces, accumulator_bytes[folds + 1];
@@ -55,7 +55,7 @@ struct FoldColumns {
   // One tile and one piece of the folded axis, with accumulators in row-major order.
   struct Part {
     Size extents[sub];
-    Operand<sub> operands[all];
+    Operand<sub, picks> operands[all];
     Size kept = 1;
   };
 
@@ -94,7 +94,7 @@ struct FoldColumns {
   void accumulate(const Planes& planes_of_part, const Part& part) const {
     using namespace detail;
     if constexpr (rows == 0) {
-      Walk<sub, count + folds> walk;
+      Walk<sub, count + folds, picks> walk;
       for (int axis = 0; axis < sub; ++axis) walk.extents[axis] = part.extents[axis];
       for (int k = 0; k < count + folds; ++k) walk.operands[k] = part.operands[k];
       walk.merge();
@@ -103,9 +103,9 @@ struct FoldColumns {
         walk.visit(first, 0, walk.total(), function);
       });
     } else {
-      Operand<sub> seen[count + folds];
+      Operand<sub, picks> seen[count + folds];
       for (int k = 0; k < count + folds; ++k) seen[k] = part.operands[k];
-      WholeRows<rows, count + folds> whole;
+      WholeRows<rows, count + folds, picks> whole;
       whole.take(part.extents, seen);
       Array<char> buffer(whole.buffer_bytes());
       planes_of_part([&](char* const* first) {
@@ -119,7 +119,7 @@ struct FoldColumns {
   }
 
   void finish(char* const* first, const Part& part) const {
-    detail::Walk<sub, 2 * folds> walk;
+    detail::Walk<sub, 2 * folds, picks> walk;
     for (int axis = 0; axis < sub; ++axis) {
       const bool folded = part.operands[count + folds].strides[axis] == 0;
       walk.extents[axis] = folded ? 1 : part.extents[axis];
@@ -186,11 +186,11 @@ struct FoldColumns {
   }
 };
 
-template <int lead, int rows, int count, int axes, int folds>
-inline void fold_columns_of(const Size (&extents)[axes], const Operand<axes>* operands,
+template <int lead, int rows, int count, int axes, int folds, bool picks>
+inline void fold_columns_of(const Size (&extents)[axes], const Operand<axes, picks>* operands,
                             const Size (&accumulator_bytes)[folds], const Operand<axes> (&results)[folds], Size grain,
                             RowFunction function, const ColumnFunctions& of) {
-  FoldColumns<lead, rows, axes, count, folds> work;
+  FoldColumns<lead, rows, axes, count, folds, picks> work;
   Size total = 1;
   for (int axis = 0; axis < axes; ++axis) {
     if (extents[axis] == 0 && results[0].strides[axis] != 0) return;  // there are no results
@@ -211,8 +211,8 @@ inline void fold_columns_of(const Size (&extents)[axes], const Operand<axes>* op
   detail::in_parallel(parts, parts_of_grain, [&](Size from, Size to) { work.in_one_piece(from, to); });
 }
 
-template <int lead, int rows, int axes, int count, int folds>
-inline void fold_columns(const Size (&extents)[axes], const Operand<axes> (&operands)[count],
+template <int lead, int rows, int axes, int count, int folds, bool picks>
+inline void fold_columns(const Size (&extents)[axes], const Operand<axes, picks> (&operands)[count],
                          const Size (&accumulator_bytes)[folds], const Operand<axes> (&results)[folds], Size grain,
                          RowFunction function, const ColumnFunctions& of) {
   fold_columns_of<lead, rows, count>(extents, operands, accumulator_bytes, results, grain, function, of);
@@ -223,7 +223,7 @@ template <int lead, int rows, int axes, int folds>
 inline void fold_columns(const Size (&extents)[axes], const Size (&accumulator_bytes)[folds],
                          const Operand<axes> (&results)[folds], Size grain, RowFunction function,
                          const ColumnFunctions& of) {
-  fold_columns_of<lead, rows, 0, axes, folds>(extents, nullptr, accumulator_bytes, results, grain, function, of);
+  fold_columns_of<lead, rows, 0, axes, folds, false>(extents, nullptr, accumulator_bytes, results, grain, function, of);
 }
 
 }  // namespace opwright

@@ -15,14 +15,14 @@ constexpr Size least_piece = 32768, most_pieces = 64, longest_run = 8192;
 
 // `fold` adds elements of a row to Folds; `finish` gets them when the row is done. Folds starts with nothing folded, and
 // `add` puts in what another piece of the row has given.
-template <class Folds, int inner, int all, int count>
-inline void fold_rows(const Size (&extents)[all], const Operand<all> (&operands)[count], Size grain,
+template <class Folds, int inner, int all, int count, bool picks>
+inline void fold_rows(const Size (&extents)[all], const Operand<all, picks> (&operands)[count], Size grain,
                       void (*fold)(Size, void* const*, Folds&), void (*finish)(void* const*, const Folds&)) {
   using namespace detail;
   constexpr int outer = all - inner;
   OuterAxes<outer, count> rows;
   rows.take(extents, operands);
-  Walk<inner, count> walk;
+  Walk<inner, count, picks> walk;
   for (int axis = 0; axis < inner; ++axis) walk.extents[axis] = extents[outer + axis];
   for (int k = 0; k < count; ++k) walk.operands[k] = along_row<inner>(operands[k]);
   walk.merge();
@@ -39,6 +39,17 @@ inline void fold_rows(const Size (&extents)[all], const Operand<all> (&operands)
     });
   };
 
+  const auto finish_row = [&](char* const* first, const Folds& folds) {
+    void* row[count];
+    for (int k = 0; k < count; ++k) {
+      row[k] = first[k];
+      if constexpr (picks)
+        if (const int by = operands[k].picked_by; by >= 0 && !operands[k].whole_row)
+          row[k] = first[k] + picks_at(operands, k, first[by], 0).offset();
+    }
+    finish(row, folds);
+  };
+
   if (row_count == 0) return;
   Size pieces = least(most_pieces / least(row_count, most_pieces), length / least_piece);
   if (pieces <= 1) {
@@ -46,7 +57,7 @@ inline void fold_rows(const Size (&extents)[all], const Operand<all> (&operands)
       rows.run(from, to, [&](Size, char* const* first) {
         Folds folds;
         fold_piece(first, 0, length, folds);
-        finish(reinterpret_cast<void* const*>(first), folds);
+        finish_row(first, folds);
       });
       end_stream();
     });
@@ -64,7 +75,7 @@ inline void fold_rows(const Size (&extents)[all], const Operand<all> (&operands)
   rows.run(0, row_count, [&](Size row, char* const* first) {
     Folds folds;
     for (Size piece = 0; piece < pieces; ++piece) folds.add(partial[row * pieces + piece]);
-    finish(reinterpret_cast<void* const*>(first), folds);
+    finish_row(first, folds);
   });
 }
 

@@ -5,13 +5,14 @@
 // gathered into a small buffer. Results larger than any cache go through that buffer too, and from there past the caches.
 #pragma once
 
+#include "opwright/picks.h"
 #include "opwright/stream.h"
-#include "opwright/tensor.h"
 
 namespace opwright {
 
 // One tensor a kernel loads from or stores to: where its first element lies and how far a step along each axis goes.
-template <int axes>
+// `picks`: indices may say where an operand of its kernel begins.
+template <int axes, bool picks = false>
 struct Operand {
   char* data;
   Size item_bytes;
@@ -21,6 +22,16 @@ struct Operand {
   Size strides[axes];  // in bytes
   Size parts = 1;      // an item may be some numbers
   Size part_stride = 0;
+  int picked_by = -1;    // the operand that holds the indices of its elements
+  Size pick_stride = 0;  // how far one step of those goes, in bytes
+  Size extent = 0;       // of an operand that holds indices: where negative ones count from
+
+  template <bool beside_picks>
+  operator Operand<axes, beside_picks>() const {
+    Operand<axes, beside_picks> same{data, item_bytes, whole_row, stored, counted, {}, parts, part_stride};
+    for (int axis = 0; axis < axes; ++axis) same.strides[axis] = strides[axis];
+    return same;
+  }
 
   Size part_bytes() const { return item_bytes / parts; }
   bool is_apart() const { return parts > 1 && part_stride != part_bytes(); }  // its parts are not neighbours
@@ -70,6 +81,29 @@ inline Operand<axes> counted(Size first, const Size (&strides)[axes], bool whole
   return operand;
 }
 
+// Indices, which are read where they lie; and an operand at whose elements they point.
+template <int axes, class T>
+inline Operand<axes, true> indices(T* data, const Size (&strides)[axes], Size extent) {
+  Operand<axes, true> operand = load<axes, T>(data, strides, false);
+  operand.extent = extent;
+  return operand;
+}
+
+template <int axes>
+inline Operand<axes, true> picked(const Operand<axes>& beginning, int by, Size stride) {
+  Operand<axes, true> operand = beginning;
+  operand.picked_by = by;
+  operand.pick_stride = stride * operand.item_bytes;
+  return operand;
+}
+
+// The indices of a picked operand at a place, `stride` apart.
+template <int axes>
+inline Picks picks_at(const Operand<axes, true>* operands, int k, const char* place, Size stride) {
+  const Operand<axes, true>& by = operands[operands[k].picked_by];
+  return {place, stride, by.item_bytes, by.extent, operands[k].pick_stride};
+}
+
 // The integer that a counted operand is at a place; a row function is handed it where one value serves the row.
 inline Size count_at(const void* place) { return Size(reinterpret_cast<uintptr_t>(place)) - count_base; }
 
@@ -84,10 +118,6 @@ constexpr Size least_streamed_bytes = OPWRIGHT_LEAST_STREAMED_BYTES;
 #else
 constexpr Size least_streamed_bytes = Size(32) << 20;
 #endif
-
-struct SixteenBytes {
-  uint64_t low, high;
-};
 
 template <class T>
 inline void gather(const char* from, Size stride, Size count, char* into) {
@@ -140,8 +170,8 @@ inline void copy_parts(Size part_bytes, const char* from, Spacing apart, char* i
 }
 
 // Items of an operand, `stride` apart, into a buffer, and back.
-template <int axes>
-inline void fetch(const Operand<axes>& operand, const char* from, Size stride, Size count, char* into) {
+template <int axes, bool picks>
+inline void fetch(const Operand<axes, picks>& operand, const char* from, Size stride, Size count, char* into) {
   if (operand.parts > 1)
     return copy_parts(operand.part_bytes(), from, {stride, operand.part_stride}, into,
                       {operand.item_bytes, operand.part_bytes()}, count, operand.parts);
@@ -151,19 +181,20 @@ inline void fetch(const Operand<axes>& operand, const char* from, Size stride, S
   for (Size j = 0; j < count; ++j) target[j] = first + j * stride;
 }
 
-template <int axes>
-inline void put_back(const Operand<axes>& operand, const char* from, Size stride, Size count, char* into) {
+template <int axes, bool picks>
+inline void put_back(const Operand<axes, picks>& operand, const char* from, Size stride, Size count, char* into) {
   if (operand.parts > 1)
     return copy_parts(operand.part_bytes(), from, {operand.item_bytes, operand.part_bytes()}, into,
                       {stride, operand.part_stride}, count, operand.parts);
   scatter(operand.item_bytes, from, stride, count, into);
 }
 
-template <int axes, int count>
+template <int axes, int count, bool picks>
 struct Walk {
   Size extents[axes];
-  Operand<axes> operands[count];
-  int depth;  // axes left after merging; the last one is the row
+  Operand<axes, picks> operands[count];
+  Size steps[axes][count];  // strides side by side: to collect them from the operands takes longer than a short row
+  int depth;                // axes left after merging; the last one is the row
   bool packed[count];
   bool streamed[count];
   bool any_packed;
@@ -182,6 +213,8 @@ struct Walk {
       for (auto& operand : operands) operand.strides[depth] = operand.strides[axis];
       ++depth;
     }
+    for (int axis = 0; axis < depth; ++axis)
+      for (int k = 0; k < count; ++k) steps[axis][k] = operands[k].strides[axis];
     any_packed = false;
     packed_most = packed_count;
     const bool stores_much = stored_bytes() >= least_streamed_bytes;
@@ -190,10 +223,16 @@ struct Walk {
       const bool unit_stride = operands[k].strides[depth - 1] == operands[k].item_bytes && !apart;
       streamed[k] = stores_much && operands[k].stored && unit_stride;
       const bool moved = row() > 1 && (streamed[k] || !unit_stride);
-      packed[k] = operands[k].whole_row && (moved || apart || operands[k].counted);
+      packed[k] = operands[k].whole_row && (moved || apart || operands[k].counted || picks_vary(k));
       any_packed |= packed[k];
       if (operands[k].item_bytes * packed_most > packed_bytes) packed_most = packed_bytes / operands[k].item_bytes;
     }
+  }
+
+  // Whether elements of a row are picked by indices of their own.
+  bool picks_vary(int k) const {
+    const int by = picks ? operands[k].picked_by : -1;
+    return by >= 0 && row() > 1 && operands[by].strides[depth - 1] != 0;
   }
 
   Size stored_bytes() const {
@@ -227,7 +266,7 @@ struct Walk {
     for (int axis = depth - 2; axis >= 0; --axis) {
       index[axis] = rest % extents[axis];
       rest /= extents[axis];
-      for (int k = 0; k < count; ++k) first[k] += index[axis] * operands[k].strides[axis];
+      for (int k = 0; k < count; ++k) first[k] += index[axis] * steps[axis][k];
     }
     while (begin < end) {
       const Size some = length - offset < end - begin ? length - offset : end - begin;
@@ -235,9 +274,9 @@ struct Walk {
       begin += some;
       offset = 0;
       for (int axis = depth - 2; axis >= 0; --axis) {
-        for (int k = 0; k < count; ++k) first[k] += operands[k].strides[axis];
+        for (int k = 0; k < count; ++k) first[k] += steps[axis][k];
         if (++index[axis] < extents[axis]) break;
-        for (int k = 0; k < count; ++k) first[k] -= extents[axis] * operands[k].strides[axis];
+        for (int k = 0; k < count; ++k) first[k] -= extents[axis] * steps[axis][k];
         index[axis] = 0;
       }
     }
@@ -247,10 +286,32 @@ struct Walk {
   void visit_row(char* const* first, Size offset, Size some, Visit&& visit) const {
     void* row[count];
     if (!any_packed) {
-      for (int k = 0; k < count; ++k) row[k] = first[k] + offset * operands[k].strides[depth - 1];
+      for (int k = 0; k < count; ++k) row[k] = first[k] + offset * steps[depth - 1][k];
+      if constexpr (picks) follow_picks(first, row);
       return visit(some, row);
     }
     visit_packed(first, offset, some, visit);
+  }
+
+  // A row of an operand that is picked by one index begins where that leads.
+  void follow_picks(char* const* first, void** row) const {
+    for (int k = 0; k < count; ++k)
+      if (const int by = operands[k].picked_by; by >= 0)
+        row[k] = static_cast<char*>(row[k]) + picks_at(operands, k, first[by], 0).offset();
+  }
+
+  // The same for a piece of a row; elements with indices of their own are collected, which it says.
+  bool follow_picks(char* const* first, int k, Size offset, Size piece, char*& element, char* buffer) const {
+    const int by = operands[k].picked_by;
+    if (by < 0) return false;
+    const Size apart = steps[depth - 1][by];
+    const Picks found = picks_at(operands, k, first[by] + offset * apart, apart);
+    if (!picks_vary(k)) {
+      element += found.offset();
+      return false;
+    }
+    gather_picked(operands[k].item_bytes, element, steps[depth - 1][k], found, piece, buffer);
+    return true;
   }
 
   template <class Visit>
@@ -260,15 +321,17 @@ struct Walk {
     for (Size done = 0; done < some; done += packed_most) {
       const Size piece = some - done < packed_most ? some - done : packed_most;
       for (int k = 0; k < count; ++k) {
-        const Operand<axes>& operand = operands[k];
+        const Operand<axes, picks>& operand = operands[k];
         const Size stride = operand.strides[depth - 1];
         char* element = first[k] + (offset + done) * stride;
+        bool collected = false;
+        if constexpr (picks) collected = follow_picks(first, k, offset + done, piece, element, buffers[k]);
         row[k] = packed[k] ? buffers[k] : element;
-        if (packed[k] && !operand.stored) fetch(operand, element, stride, piece, buffers[k]);
+        if (packed[k] && !operand.stored && !collected) fetch(operand, element, stride, piece, buffers[k]);
       }
       visit(piece, row);
       for (int k = 0; k < count; ++k) {
-        const Operand<axes>& operand = operands[k];
+        const Operand<axes, picks>& operand = operands[k];
         if (!packed[k] || !operand.stored) continue;
         const Size stride = operand.strides[depth - 1];
         char* element = first[k] + (offset + done) * stride;
@@ -295,11 +358,11 @@ struct Array {
 }  // namespace detail
 
 // Run a row function over all rows. Fewer than `grain` elements are not worth a second thread.
-template <int axes, int count>
-inline void for_each_row(const Size (&extents)[axes], const Operand<axes> (&operands)[count], Size grain,
+template <int axes, int count, bool picks>
+inline void for_each_row(const Size (&extents)[axes], const Operand<axes, picks> (&operands)[count], Size grain,
                          RowFunction function) {
   struct Task {
-    detail::Walk<axes, count> walk;
+    detail::Walk<axes, count, picks> walk;
     char* first[count];
     RowFunction function;
 

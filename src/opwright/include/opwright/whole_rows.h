@@ -17,16 +17,16 @@ inline Operand<axes> scratch() {
 namespace detail {
 
 // Rows of operands, one after another, in buffers where need be.
-template <int inner, int count>
+template <int inner, int count, bool picks>
 struct WholeRows {
   Size extents[inner];
-  Operand<inner> operands[count];
+  Operand<inner, picks> operands[count];
   Size length = 1;
   bool packed[count];
   Size offsets[count + 1];  // of each operand's buffer, in bytes
 
   template <int all>
-  void take(const Size (&given)[all], const Operand<all> (&whole)[count]) {
+  void take(const Size (&given)[all], const Operand<all, picks> (&whole)[count]) {
     for (int axis = 0; axis < inner; ++axis) {
       extents[axis] = given[all - inner + axis];
       length *= extents[axis];
@@ -34,13 +34,24 @@ struct WholeRows {
     offsets[0] = 0;
     for (int k = 0; k < count; ++k) {
       operands[k] = along_row<inner>(whole[k]);
-      packed[k] = operands[k].whole_row && !(operands[k].data && has_unit_stride(operands[k]));
+    }
+    for (int k = 0; k < count; ++k) {
+      const bool in_place = operands[k].data && has_unit_stride(operands[k]) && !picks_vary(k);
+      packed[k] = operands[k].whole_row && !in_place;
       const Size bytes = packed[k] ? length * operands[k].item_bytes : 0;
       offsets[k + 1] = offsets[k] + (bytes + 63) / 64 * 64;
     }
   }
 
-  bool has_unit_stride(const Operand<inner>& operand) const {
+  // Whether elements of a row are picked by indices of their own.
+  bool picks_vary(int k) const {
+    const int by = picks ? operands[k].picked_by : -1;
+    for (int axis = 0; by >= 0 && axis < inner; ++axis)
+      if (extents[axis] > 1 && operands[by].strides[axis] != 0) return true;
+    return false;
+  }
+
+  bool has_unit_stride(const Operand<inner, picks>& operand) const {
     if (operand.counted || operand.is_apart()) return false;
     Size expected = operand.item_bytes;
     for (int axis = inner - 1; axis >= 0; --axis) {
@@ -55,16 +66,49 @@ struct WholeRows {
   void run(char* const* first, char* buffer, RowFunction function) const {
     void* row[count];
     for (int k = 0; k < count; ++k) {
-      row[k] = packed[k] ? buffer + offsets[k] : first[k];
-      if (packed[k] && operands[k].data && !operands[k].stored) copy(k, first[k], buffer + offsets[k], true);
+      char* element = first[k];
+      bool collected = false;
+      if constexpr (picks) collected = follow_picks(first, k, element, buffer + offsets[k]);
+      row[k] = packed[k] ? buffer + offsets[k] : element;
+      if (packed[k] && operands[k].data && !operands[k].stored && !collected)
+        copy(k, element, buffer + offsets[k], true);
     }
     function(length, row);
     for (int k = 0; k < count; ++k)
       if (packed[k] && operands[k].stored) copy(k, first[k], buffer + offsets[k], false);
   }
 
+  // A row that is picked by one index begins where that leads; elements with indices of their own are collected, which
+  // it says.
+  bool follow_picks(char* const* first, int k, char*& element, char* buffer) const {
+    const int by = operands[k].picked_by;
+    if (by < 0) return false;
+    if (!picks_vary(k)) {
+      element += picks_at(operands, k, first[by], 0).offset();
+      return false;
+    }
+    collect(k, element, first[by], buffer);
+    return true;
+  }
+
+  void collect(int k, const char* element, const char* index_place, char* buffer) const {
+    const Operand<inner, picks>&operand = operands[k], &by = operands[operand.picked_by];
+    const Size run = extents[inner - 1];
+    Size index[inner] = {};
+    for (Size done = 0; done < length; done += run) {
+      gather_picked(operand.item_bytes, element, operand.strides[inner - 1],
+                    picks_at(operands, k, index_place, by.strides[inner - 1]), run, buffer + done * operand.item_bytes);
+      for (int axis = inner - 2; axis >= 0; --axis) {
+        element += operand.strides[axis], index_place += by.strides[axis];
+        if (++index[axis] < extents[axis]) break;
+        element -= extents[axis] * operand.strides[axis], index_place -= extents[axis] * by.strides[axis];
+        index[axis] = 0;
+      }
+    }
+  }
+
   __attribute__((noinline)) void copy(int k, char* element, char* buffer, bool into_buffer) const {
-    const Operand<inner>& operand = operands[k];
+    const Operand<inner, picks>& operand = operands[k];
     const Size run = extents[inner - 1], stride = operand.strides[inner - 1];
     Size index[inner] = {};
     for (Size done = 0; done < length; done += run) {
@@ -86,13 +130,13 @@ struct WholeRows {
 
 }  // namespace detail
 
-template <int inner, int all, int count>
-inline void for_each_whole_row(const Size (&extents)[all], const Operand<all> (&operands)[count], Size grain,
+template <int inner, int all, int count, bool picks>
+inline void for_each_whole_row(const Size (&extents)[all], const Operand<all, picks> (&operands)[count], Size grain,
                                RowFunction function) {
   using namespace detail;
   OuterAxes<all - inner, count> rows;
   rows.take(extents, operands);
-  WholeRows<inner, count> whole;
+  WholeRows<inner, count, picks> whole;
   whole.take(extents, operands);
   in_parallel(rows.total(), at_least_one(grain / at_least_one(whole.length)), [&](Size from, Size to) {
     Array<char> buffer(whole.buffer_bytes());

@@ -1,0 +1,100 @@
+// Elements of a table that indices pick: where a kernel finds them, and whether all indices are in range.
+#pragma once
+
+#include "opwright/tensor.h"
+
+namespace opwright {
+
+// Indices one after another, and how far apart in the table what they pick lies, in bytes.
+struct Picks {
+  const char* first;
+  Size stride, item_bytes;
+  Size extent;  // negative indices count from there; zero where none are negative
+  Size step;
+
+  // Where the first of them leads.
+  Size offset() const {
+    const Size index =
+        item_bytes == 8 ? *reinterpret_cast<const int64_t*>(first) : *reinterpret_cast<const int32_t*>(first);
+    return (index < 0 ? index + extent : index) * step;
+  }
+};
+
+namespace detail {
+
+// Distances are in elements here.
+template <class T, class Index>
+inline void gather_picked(const T* from, Size stride, const Index* index, Size apart, Size extent, Size step,
+                          Size count, T* into) {
+  if (stride == 0 && step == 1 && apart == 1 && extent == 0) {
+    for (Size j = 0; j < count; ++j) into[j] = from[index[j]];
+    return;
+  }
+  for (Size j = 0; j < count; ++j) {
+    const Size picked = index[j * apart];
+    into[j] = from[j * stride + (picked + (picked < 0 ? extent : 0)) * step];
+  }
+}
+
+template <class T>
+inline void gather_picked(const char* from, Size stride, const Picks& picks, Size count, char* into) {
+  const T* const source = reinterpret_cast<const T*>(from);
+  T* const target = reinterpret_cast<T*>(into);
+  const Size bytes = sizeof(T), apart = picks.stride / picks.item_bytes, step = picks.step / bytes;
+  if (picks.item_bytes == 8) {
+    const int64_t* const index = reinterpret_cast<const int64_t*>(picks.first);
+    return gather_picked(source, stride / bytes, index, apart, picks.extent, step, count, target);
+  }
+  const int32_t* const index = reinterpret_cast<const int32_t*>(picks.first);
+  gather_picked(source, stride / bytes, index, apart, picks.extent, step, count, target);
+}
+
+struct SixteenBytes {
+  uint64_t low, high;
+};
+
+// Elements `stride` apart, each from where an index of its own says, into a buffer.
+inline void gather_picked(Size item_bytes, const char* from, Size stride, const Picks& picks, Size count, char* into) {
+  if (item_bytes == 4) return gather_picked<uint32_t>(from, stride, picks, count, into);
+  if (item_bytes == 8) return gather_picked<uint64_t>(from, stride, picks, count, into);
+  if (item_bytes == 2) return gather_picked<uint16_t>(from, stride, picks, count, into);
+  if (item_bytes == 16) return gather_picked<SixteenBytes>(from, stride, picks, count, into);
+  gather_picked<uint8_t>(from, stride, picks, count, into);
+}
+
+template <class Index>
+inline bool is_row_within(const Index* first, Size stride, Size count, Size low, Size high) {
+  Size outside = 0;
+  if (stride == 1) {
+    for (Size j = 0; j < count; ++j) outside |= Size(first[j] < low) | Size(first[j] >= high);
+  } else {
+    for (Size j = 0; j < count; ++j) outside |= Size(first[j * stride] < low) | Size(first[j * stride] >= high);
+  }
+  return outside == 0;
+}
+
+}  // namespace detail
+
+// Whether all indices are at least `low` and below `high`: then a kernel that picks by them reads inside of its table. A
+// dimension that repeats its elements is looked at once.
+template <class Index, int rank>
+inline bool is_within(const Index* first, const Size (&sizes)[rank], const Size (&strides)[rank], Size low, Size high) {
+  Size extents[rank], at[rank] = {};
+  for (int axis = 0; axis < rank; ++axis) {
+    if (sizes[axis] == 0) return true;
+    extents[axis] = strides[axis] == 0 ? 1 : sizes[axis];
+  }
+  while (true) {
+    if (!detail::is_row_within(first, strides[rank - 1], extents[rank - 1], low, high)) return false;
+    int axis = rank - 2;
+    for (; axis >= 0; --axis) {
+      first += strides[axis];
+      if (++at[axis] < extents[axis]) break;
+      first -= extents[axis] * strides[axis];
+      at[axis] = 0;
+    }
+    if (axis < 0) return true;
+  }
+}
+
+}  // namespace opwright
