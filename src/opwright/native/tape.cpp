@@ -49,9 +49,9 @@ static bool run_forward(const Route& route, const Arguments& arguments, torch::j
   return made[0].toTensor().defined();
 }
 
-static void attach(const std::shared_ptr<const Route>& route, const std::shared_ptr<c10::SafePyObject>& differentiate,
+static void attach(const std::shared_ptr<const Route>& route, const Differentiable::Operator& differentiate,
                    const Arguments& arguments, torch::jit::Stack& made) {
-  const auto node = new_node<Derivative>(route, differentiate, arguments);
+  const auto node = new_node<Derivative>(Differentiable(route, differentiate), arguments);
   for (int64_t position = 0; position < route->outputs; ++position) {
     const bool differentiable =
         std::find(route->tangents.begin(), route->tangents.end(), position) != route->tangents.end();
@@ -91,7 +91,7 @@ static PyObject* play(PyObject* self, PyObject* const* given, Py_ssize_t count) 
   if (!at::GradMode::is_enabled()) mask = 0;
   const auto* routes = find_routes(tape, mask);
   if (!routes) Py_RETURN_NONE;
-  std::shared_ptr<c10::SafePyObject> differentiate;
+  Differentiable::Operator differentiate;
   if (mask) {
     PyObject* owned = PyWeakref_GetObject(tape.differentiate.ptr());  // borrowed
     if (owned == Py_None) Py_RETURN_NONE;                             // another thread has wound a new tape
