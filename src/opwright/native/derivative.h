@@ -49,7 +49,7 @@ class Derivative : public KeepingNode {
     const auto describe = [this](size_t k) { return described(input_metadata(route().tangents[k])); };
     const Arguments tangents = with_zeros(route().tangents, incoming, describe);
     if (tangents.empty()) return gradients;
-    if (!is_followed(tangents) && run_kernel(kept, tangents, gradients)) return gradients;
+    if (!is_followed(tangents) && !spares_products() && run_kernel(kept, tangents, gradients)) return gradients;
     differentiate_(kept, described_, tangents, wanted(), gradients);
     return gradients;
   }
@@ -84,6 +84,15 @@ class Derivative : public KeepingNode {
     for (int64_t position : route().gradients)
       if (task_should_compute_output(position)) found.push_back(position);
     return found;
+  }
+
+  // Whether the kernel would compute products for gradients that nobody asks for.
+  bool spares_products() const {
+    const auto is_asked_for = [this](int64_t position) { return task_should_compute_output(position); };
+    const auto is_spared = [&](const Positions& gradients) {
+      return std::none_of(gradients.begin(), gradients.end(), is_asked_for);
+    };
+    return std::any_of(route().spared.begin(), route().spared.end(), is_spared);
   }
 
   // Whether somebody differentiates or maps this pass, which a kernel would hide from him.
