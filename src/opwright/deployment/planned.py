@@ -77,6 +77,8 @@ def plan_operator(operator: Operator, package: str, dtypes: Sequence[torch.dtype
     signature = read_signature(operator.reference)
     if signature.schema is None or not signature.is_flat:
         raise _unsupported(operator, "takes or returns a structure that no schema of torch spells")
+    if operator.autocast is not None:
+        raise _unsupported(operator, "has a policy under autocast, where operators of a wheel run their references")
     variants: dict[Any, PlannedVariant] = {}
     for args in _calls(operator, signature, dtypes):
         for variant in _variants(operator, signature, args):
