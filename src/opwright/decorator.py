@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
+from opwright.binding.autocast import AutocastPolicy
 from opwright.binding.variant import SavePolicy
 from opwright.operator import Operator
 from opwright.samples import SampleFactory
@@ -21,6 +22,7 @@ def operator(
     save: SavePolicy = "auto",
     mutates: Sequence[str] = (),
     inline: bool = False,
+    autocast: AutocastPolicy | None = None,
 ) -> Callable[[Callable[..., Any]], Operator]: ...
 def operator(
     reference: Callable[..., Any] | None = None,
@@ -31,6 +33,7 @@ def operator(
     save: SavePolicy = "auto",
     mutates: Sequence[str] = (),
     inline: bool = False,
+    autocast: AutocastPolicy | None = None,
 ) -> Operator | Callable[[Callable[..., Any]], Operator]:
     """Turn a PyTorch function into an operator.
 
@@ -43,12 +46,18 @@ def operator(
         save: What the backward pass may keep: "auto" chooses, "inputs" recomputes everything, "all" nothing.
         mutates: Names of the tensors that the function changes.
         inline: Let `torch.compile` and `torch.export` see the operations of the function; otherwise they see one.
+        autocast: What floating arguments are cast to under autocast before the kernels run: "low", its own dtype;
+            "fp32", float32; "promote", the widest among them. By default the function runs, operation by operation, in
+            the dtypes that autocast has for each.
 
     Raises:
         UnannotatedParameter: If a parameter has no annotation.
         UnsupportedParameter: If an annotation is none of these.
         UnsupportedReturn: If there is no tensor in the return annotation.
+        AutocastRefused: If `autocast` is none of these, or there is something in `mutates`.
     """
     if reference is not None:
         return Operator(reference)
-    return functools.partial(Operator, name=name, samples=samples, save=save, mutates=mutates, inline=inline)
+    return functools.partial(
+        Operator, name=name, samples=samples, save=save, mutates=mutates, inline=inline, autocast=autocast
+    )

@@ -96,6 +96,10 @@ class UndeclaredMutation(OpwrightError):
     """The reference changes an argument that `mutates=` does not name."""
 
 
+class AutocastRefused(OpwrightError):
+    """What `autocast=` says is no policy, or none that this operator can have."""
+
+
 class ModuleUnsupported(OpwrightError):
     """What is given to `opwright.module` is no module whose forward an operator can run."""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._ops import OpOverload
 
+from opwright.binding.autocast import AutocastPolicy, check_policy, without_autocast
 from opwright.binding.environment import is_compiling
 from opwright.binding.family import Family
 from opwright.binding.function_rung import FunctionRung
@@ -66,6 +67,7 @@ class Operator(Conveniences):
         samples: Makes example arguments for a device and dtype; None if none were given.
         save: What the backward pass may keep.
         inline: Whether compilers and exporters see the operations of the reference, and not the operator as one.
+        autocast: What its arguments are cast to under autocast; None if the reference runs there, as autocast wants it.
     """
 
     def __init__(
@@ -80,12 +82,16 @@ class Operator(Conveniences):
         mutates: Sequence[str] = (),
         identity: Callable[[], str | None] | None = None,
         inline: bool = False,
+        autocast: AutocastPolicy | None = None,
     ) -> None:
+        if autocast is not None:
+            check_policy(autocast, mutates, place_of(reference))
         short = name or reference.__name__
         self.name = short if "::" in short else f"{DEFAULT_NAMESPACE}::{short}"
         self.reference = reference
         self.samples = samples
         self.inline = inline
+        self.autocast = autocast
         self.save = save
         self._signature = signature or read_signature(reference)
         self._settings = settings or Settings.from_environment()
@@ -110,6 +116,7 @@ class Operator(Conveniences):
             self._server,
             self._family.backward,
             lambda: self._variants.plain and self._serving is self._server,
+            autocast=autocast,
             inline=inline,
         )
         functools.update_wrapper(self, reference)
@@ -123,7 +130,8 @@ class Operator(Conveniences):
                 self._positional, self._signature, self._mutated, lambda: self._flattened(())[0].server
             )
         if not self._signature.is_flat:
-            return StructuredServer(self._positional, self._signature, lambda *given: self._family.flat(*given).server)
+            flat = lambda *given: self._family.flat(*given).server  # noqa: E731
+            return StructuredServer(self._positional, self._signature, flat, self._served_cast)
         return Server(
             self._short_name,
             self._positional,
@@ -134,10 +142,16 @@ class Operator(Conveniences):
             lambda args, recording: self._derive(args, recording).plan,
             TransformServer(self, self._family, self._positional, self._settings).serve,
             lambda args: self._registered.serve_compiled(args),
+            self._served_cast,
         )
 
     def _make_relative(self, reference: Callable[..., Any], **options: Any) -> Operator:
-        return Operator(reference, save=self.save, settings=self._settings, inline=self.inline, **options)
+        options |= {"save": self.save, "settings": self._settings, "inline": self.inline, "autocast": self.autocast}
+        return Operator(reference, **options)
+
+    @property
+    def _served_cast(self) -> Callable[[Sequence[Any]], Any] | None:
+        return self.autocast and functools.partial(without_autocast, self.autocast, self)
 
     @property
     def server(self) -> Server:

@@ -17,6 +17,7 @@ from opwright.codegen.python_layout import ConstantParameter, FunctionLayout, Te
 from opwright.derivation.backward import given_to
 from opwright.derivation.joint import Joint, trace_joint
 from opwright.derivation.partition import Partition, inputs_behind, partition
+from opwright.derivation.products import gradients_by_product
 from opwright.errors import NoKernel
 from opwright.ir.integer import Condition
 from opwright.ir.program import Program
@@ -209,6 +210,7 @@ def _derive_with_gradients(
         tangents=tuple(position for position, node in enumerate(joint.tangents) if node is not None),
         gradients=tuple(position for position, _ in gradients),
         saved=_saved(joint, kept, backward, positions),
+        products=() if graph.is_random else gradients_by_product(joint, kept),
         is_random=graph.is_random,
         needs_row_major=graph.needs_row_major,
         needs_whole_memory=graph.needs_whole_memory,

@@ -127,7 +127,9 @@ CAUGHT = {row for *_, rows in FAULTS for row in rows}
 SEEN_BY_VALUE = sorted(JUDGES.keys() - CAUGHT - {row for row, (_, judge) in JUDGES.items() if judge.slow})
 NIGHTLY = sorted(row for row, (_, judge) in JUDGES.items() if judge.slow)
 OF_OTHER_SUBJECTS = {"vmap: integers too", "torch.export: export, decomposed to the reference"}
-COMPILED_OR_EXPORTED = {row for row in JUDGES if row.startswith(("torch.compile", "torch.export"))} - set(NIGHTLY)
+COMPILED_OR_EXPORTED = {
+    row for row in JUDGES if row.startswith(("torch.compile", "torch.export")) or row.endswith("compiled")
+} - set(NIGHTLY)
 ONNX_IS_HERE = all(map(find_spec, ("onnx", "onnxscript", "onnxruntime")))
 SECONDS_EACH = {"torch.export: export, decomposed", "torch.export: export, sizes not fixed"}
 

@@ -6,7 +6,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import forward_ad
 from torch.overrides import TorchFunctionMode
 
-from opwright.binding.environment import are_plain, is_quiet, recording
+from opwright.binding.environment import are_plain, is_asked_for, is_quiet, recording
 
 
 class Function(TorchFunctionMode):
@@ -75,3 +75,23 @@ def test_gradients_are_recorded_where_nothing_else_records_them(state):
         with recording():
             assert (x * 2).requires_grad
         assert not (x * 2).requires_grad
+
+
+@pytest.mark.parametrize("wanted", [(0,), (1,), (0, 1)])
+def test_what_a_backward_pass_goes_on_to(wanted):
+    """A leaf, and what is computed from one."""
+
+    class Asking(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *given):
+            return given[0] * given[1]
+
+        @staticmethod
+        def backward(ctx, gradient):
+            heard.extend(is_asked_for(node) for node, _ in ctx.next_functions)
+            return gradient, gradient
+
+    heard = []
+    given = (torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True).exp())
+    torch.autograd.grad(Asking.apply(*given).sum(), [given[position] for position in wanted])
+    assert heard == [position in wanted for position in (0, 1)]

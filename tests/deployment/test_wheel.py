@@ -139,6 +139,11 @@ def pairs(device, dtype):
         ([operator(), operator(name="other::plain")], {}, "two operators of the wheel are called plain"),
         ([operator(name="other::library")], {}, "an operator of a wheel cannot be called library"),
         ([operator(changing, mutates=("x",))], {}, "opwright::changing changes its arguments"),
+        (
+            [operator(autocast="low")],
+            {},
+            "has a policy under autocast, where operators of a wheel run",
+        ),
         ([operator(listed, pairs)], {}, "opwright::listed takes or returns a structure"),
         ([operator(single)], {}, "opwright::single returns a tuple of one tensor"),
         ([operator(same)], {}, "opwright::same returns something else than tensors that it computes"),

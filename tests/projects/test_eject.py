@@ -147,6 +147,11 @@ def doubling(x: torch.Tensor) -> torch.Tensor:
     return x + 1
 
 
+@opwright.operator(samples=opwright.shapes("B S", B=4, S=8), autocast="low")
+def lowered(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
 @opwright.operator(samples=opwright.shapes("B S", B=4, S=8))
 def calls_another(x: torch.Tensor) -> torch.Tensor:
     return operators.plus_twice(x, x) * 2
@@ -167,6 +172,7 @@ REFUSALS = [
     (with_a_table, NotEjectable, "it uses TABLE, a Tensor, which a project of its own would not have"),
     (noisy, NotEjectable, "noisy draws random numbers, which its second derivative would draw again"),
     (doubling, NotEjectable, "doubling changes its arguments"),
+    (lowered, NotEjectable, "lowered has a policy under autocast, where an ejected operator runs its reference"),
     (calls_another, NotEjectable, "it uses operators, the module tests.projects.operators"),
     (of_a_list, NotEjectable, "of_a_list takes a structure, xs"),
     (named_like_another, ProjectNameUnusable, "'math' is the name of something else"),

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.autograd import Function
 
-from opwright.binding.environment import is_transformed
+from opwright.binding.environment import is_asked_for, is_transformed
 from opwright.binding.redraw import drawn_again
 from opwright.binding.variant import Variant
 
@@ -55,17 +55,20 @@ class OperatorFunction(Function):
             incoming = _tangents(ctx, incoming, variant)
             if not incoming:
                 return (None,) * len(ctx.needs_input_grad)
-        found = None
-        if not (torch.is_grad_enabled() or is_transformed()):
+        found, plan = None, variant.plan
+        if plan.spared:
+            edges = dict(zip(plan.tensors, ctx.next_functions, strict=True))
+            plan = plan.narrowed([position for position in plan.gradients if is_asked_for(edges[position][0])])
+        if plan is variant.plan and not (torch.is_grad_enabled() or is_transformed()):
             found = _run_backward(ctx, incoming, variant)
         if found is None:
             with drawn_again(getattr(ctx, "generator", None)):
-                given = variant.plan.saved.given(_intermediates(ctx, variant))
-                found = variant.differentiate(_arguments(ctx, variant), [*incoming, *given], variant.plan)
-        if variant.wants_all_gradients:
+                given = plan.saved.given(_intermediates(ctx, variant))
+                found = variant.differentiate(_arguments(ctx, variant), [*incoming, *given], plan)
+        if variant.wants_all_gradients and plan is variant.plan:
             return (None, *found)
         gradients: list[torch.Tensor | None] = [None] * len(ctx.needs_input_grad)
-        for position, gradient in zip(variant.plan.gradients, found, strict=True):
+        for position, gradient in zip(plan.gradients, found, strict=True):
             gradients[1 + position] = gradient
         return tuple(gradients)
 

@@ -10,6 +10,8 @@ import torch
 from torch._ops import OpOverload
 from torch.utils._pytree import tree_map_only
 
+from opwright.binding.autocast import KEYS
+
 _libraries: dict[str, tuple[torch.library.Library, Callable[[], None]]] = {}
 _lock = threading.Lock()
 FUNCTION_TRANSFORMS = "FuncTorchDynamicLayerFrontMode"  # the key that every call goes through under `torch.func`
@@ -22,6 +24,7 @@ def register(
     *,
     below_autograd: Callable[..., Any],
     with_autograd: Callable[..., Any],
+    under_autocast: Callable[..., Any],
     reference: Callable[..., Any],
     on_replacement: Callable[[], None],
 ) -> OpOverload:
@@ -33,6 +36,7 @@ def register(
         outputs: How many tensors it returns.
         below_autograd: Serves calls that record no gradients; its results own their memory.
         with_autograd: Serves the rest, transforms included.
+        under_autocast: Serves calls under autocast; its results own their memory.
         reference: Gives the shapes and dtypes of the results, on fake tensors.
         on_replacement: Told when another one of the same name takes its place: what was returned may be called no more.
     """
@@ -48,6 +52,8 @@ def register(
         library.impl(name, _spelled(below_autograd), "CompositeExplicitAutograd")
         library.impl(name, _spelled(with_autograd), "Autograd")
         library.impl(name, _spelled(with_autograd), FUNCTION_TRANSFORMS)
+        for key in KEYS.values():
+            library.impl(name, _spelled(under_autocast), key)
         torch.library.register_fake(qualified_name, _spelled(_fake(reference)), lib=library)
         _libraries[qualified_name] = (library, on_replacement)
         overload = getattr(getattr(torch.ops, namespace), name).default

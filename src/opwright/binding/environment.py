@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
+from torch.autograd.graph import Node
 from torch.nn import Parameter
 
 PLAIN_TYPES = (torch.Tensor, Parameter)
@@ -22,6 +23,7 @@ _default_dtype = torch.get_default_dtype  # another one changes what integers an
 _function_transforms = torch._C._are_functorch_transforms_active
 _autocast = torch._C._is_any_autocast_enabled
 _jit_trace = torch._C._get_tracing_state
+_will_run = torch._C._will_engine_execute_node
 is_compiling = torch.compiler.is_dynamo_compiling
 is_compiling_or_exporting = torch.compiler.is_compiling
 
@@ -51,6 +53,14 @@ def is_recorded() -> bool:
 def is_transformed() -> bool:
     """Whether a function transform or a level of forward-mode AD is under way."""
     return bool(_function_transforms() or forward_ad._current_level >= 0)
+
+
+def is_asked_for(node: Node | None) -> bool:
+    """Whether the backward pass under way goes on to a node; `ctx.needs_input_grad` tells what forward has seen."""
+    try:
+        return node is not None and _will_run(node)
+    except RuntimeError:  # it is a leaf, whose gradient `torch.autograd.grad` gives back; or nobody can tell
+        return True
 
 
 @contextmanager

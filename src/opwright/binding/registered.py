@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from torch._ops import OpOverload
 
+from opwright.binding.autocast import AutocastPolicy, is_autocast, without_autocast
 from opwright.binding.derived_node import GradientsOf
 from opwright.binding.dispatcher import register, row_major
 from opwright.binding.environment import are_abstract, is_recorded, is_transformed
@@ -40,6 +41,7 @@ class Registered:
         reference: The function as written.
         server: What serves its calls.
         gradients_of: The operators of its gradients.
+        autocast: The policy under autocast.
         gives_what_kernels_give: Whether results are what kernels give, and so dense, row by row.
         inline: Whether compilers and exporters see the operations of the reference.
 
@@ -57,6 +59,7 @@ class Registered:
         gradients_of: GradientsOf,
         gives_what_kernels_give: Callable[[], bool],
         *,
+        autocast: AutocastPolicy | None,
         inline: bool,
     ) -> None:
         self.overload: OpOverload | None = None
@@ -67,6 +70,7 @@ class Registered:
         self._server = server
         self._gradients_of = gradients_of
         self._gives_what_kernels_give = gives_what_kernels_give
+        self._autocast = autocast
         self._is_whole = not inline and signature.is_flat
 
     def register(self, outputs: int) -> None:
@@ -78,6 +82,7 @@ class Registered:
                 outputs,
                 below_autograd=self._run_below_autograd,
                 with_autograd=self._run_with_autograd,
+                under_autocast=self._run_under_autocast,
                 reference=self._reference,
                 on_replacement=self._withdraw,
             )
@@ -99,9 +104,14 @@ class Registered:
 
     def serve_compiled(self, args: Sequence[Any]) -> Any:
         """Serve a call that a compiler or exporter looks at: by one operation, or by all those of the reference."""
-        if self.overload is None or not self._is_whole:
-            return self._server.serve_by_reference(tuple(args))
-        return self._call(*args)
+        if self.overload is not None and self._is_whole:
+            return self._call(*args)
+        if self._autocast is not None and is_autocast():
+            return without_autocast(self._autocast, self._run_reference, args)
+        return self._run_reference(*args)
+
+    def _run_reference(self, *args: Any) -> Any:
+        return self._server.serve_by_reference(args)
 
     def _call(self, *args: Any) -> Any:
         assert self.overload is not None
@@ -114,6 +124,12 @@ class Registered:
             return call_whole(self._call, self._gradients_of, given)
         result = self._server.serve(args, kwargs)
         return result if self._gives_what_kernels_give() else row_major(result)
+
+    def _run_under_autocast(self, *args: Any, **kwargs: Any) -> Any:
+        given = self._signature.bind(args, kwargs)
+        if self._autocast is None:
+            return row_major(self._run_reference(*given))
+        return without_autocast(self._autocast, self._call, given)
 
     def _run_below_autograd(self, *args: Any, **kwargs: Any) -> Any:
         result = self._server.serve_below_autograd(args, kwargs)

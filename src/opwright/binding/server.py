@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from opwright.binding.autocast import is_autocast
 from opwright.binding.autograd import Chosen, Declined, apply, run_forward
 from opwright.binding.environment import (
     PLAIN_TYPES,
@@ -47,6 +48,7 @@ class Server:
         derive: `(arguments, whether gradients are recorded) -> plan` for arguments that no variant takes.
         serve_transformed: Serves calls under function transforms and with dual tensors; gives the rung too.
         serve_compiled: Serves calls that a compiler or exporter looks at, and tensors without data.
+        serve_cast: Serves calls under autocast by its policy; None if there is none, and the reference serves them.
 
     Attributes:
         last_rung: The rung that served the last call; None before the first.
@@ -63,6 +65,7 @@ class Server:
         derive: Callable[[Sequence[Any], bool], Plan],
         serve_transformed: Callable[[Sequence[Any]], tuple[Any, RungName | None]],
         serve_compiled: Callable[[Sequence[Any]], Any],
+        serve_cast: Callable[[Sequence[Any]], Any] | None = None,
     ) -> None:
         self.last_rung: RungName | None = None
         self._name = name
@@ -74,6 +77,7 @@ class Server:
         self._derive = derive
         self._serve_transformed = serve_transformed
         self._serve_compiled = serve_compiled
+        self._serve_cast = serve_cast
         self._served = variants.by_call
         self._arity = len(signature.parameters)
         self._only_tensors = all(p.kind is Kind.TENSOR and not p.optional for p in signature.parameters)
@@ -151,6 +155,8 @@ class Server:
         """Find or make the variant for these arguments, or run the reference and say why."""
         if is_compiling_or_exporting():
             return self._serve_compiled(args)
+        if self._serve_cast is not None and is_autocast():
+            return self._serve_cast(args)
         if are_transformed(args):
             if is_overheard():
                 return self.serve_by_reference(args)

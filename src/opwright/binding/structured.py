@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch.utils._pytree import TreeSpec
 
+from opwright.binding.autocast import is_autocast
 from opwright.binding.environment import is_overheard
 from opwright.binding.rungs import RungName
 from opwright.binding.server import Server
@@ -21,22 +22,30 @@ class StructuredServer:
         reference: The function as written, taking every argument by position.
         signature: Its parameters.
         flat: Gives the server of the flat operator for a structure.
+        serve_cast: Serves calls under autocast by its policy; None if there is none, and the reference serves them.
 
     Attributes:
         last_rung: The rung that served the last call; None before the first.
     """
 
     def __init__(
-        self, reference: Callable[..., Any], signature: Signature, flat: Callable[[Leaves, TreeSpec], Server]
+        self,
+        reference: Callable[..., Any],
+        signature: Signature,
+        flat: Callable[[Leaves, TreeSpec], Server],
+        serve_cast: Callable[[Sequence[Any]], Any] | None = None,
     ) -> None:
         self.last_rung: RungName | None = None
         self._reference = reference
         self._signature = signature
         self._flat = flat
+        self._serve_cast = serve_cast
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
         """Serve a call; a pinned one raises where another would run the reference."""
         given = self._signature.bind(args, kwargs)
+        if self._serve_cast is not None and is_autocast():
+            return self._serve_cast(given)
         if is_overheard():
             return self.serve_by_reference(given)
         leaves, layout = flatten(given)

@@ -94,5 +94,6 @@ def _route(native: Any, variant: Variant, name: str, number: int, *, recording: 
         sizes=plan.saved.sizes,
         tangents=plan.tangents,
         gradients=plan.gradients,
+        spared=plan.spared,
         number=number,
     )

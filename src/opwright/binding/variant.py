@@ -7,7 +7,7 @@ variant = the plan with its libraries loaded
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -67,6 +67,7 @@ class Plan:
         tangents: Positions of the outputs that have an incoming gradient.
         gradients: For each result of the backward kernel, the position of the argument it belongs to.
         saved: What crosses to the backward pass.
+        products: For each product or convolution of the backward pass, the gradients that it is computed for.
         is_random: Whether it draws random numbers.
         needs_row_major: Whether it serves only arguments that lie row by row.
         needs_whole_memory: Whether it serves only arguments that are all there is in their memory.
@@ -83,6 +84,7 @@ class Plan:
     tangents: tuple[int, ...]
     gradients: tuple[int, ...]
     saved: Saved
+    products: tuple[tuple[int, ...], ...] = ()
     is_random: bool = False
     needs_row_major: bool = False
     needs_whole_memory: bool = False
@@ -91,6 +93,20 @@ class Plan:
     def sources(self) -> tuple[Source, ...]:
         """What has to be built."""
         return (self.forward,) if self.backward is None else (self.forward, self.backward)
+
+    @property
+    def spared(self) -> tuple[tuple[int, ...], ...]:
+        """Sets of gradients: where none of one is asked for, the operator of the others does with fewer products.
+
+        Empty if that operator would compute again what was kept, for it is given no outputs.
+        """
+        return () if self.saved.outputs or not all(self.saved.digests) else self.products
+
+    def narrowed(self, wanted: Sequence[int]) -> Plan:
+        """The same with only these gradients, if that spares a product; else this one."""
+        if all(not needing.isdisjoint(wanted) for needing in map(set, self.spared)):
+            return self
+        return replace(self, gradients=tuple(wanted))
 
     def to_record(self) -> dict[str, Any] | None:
         """Plain data for the record store; None if there is a class of the user's in the result."""
@@ -107,6 +123,7 @@ class Plan:
             "tangents": self.tangents,
             "gradients": self.gradients,
             "saved": asdict(self.saved),
+            "products": self.products,
             "is_random": self.is_random,
             "needs_row_major": self.needs_row_major,
             "needs_whole_memory": self.needs_whole_memory,
@@ -135,6 +152,7 @@ class Plan:
                 outputs=tuple(saved["outputs"]),
                 digests=tuple(saved["digests"]),
             ),
+            products=tuple(map(tuple, record["products"])),
             is_random=record["is_random"],
             needs_row_major=record["needs_row_major"],
             needs_whole_memory=record["needs_whole_memory"],

@@ -109,6 +109,8 @@ def plan_operator(
     signature = read_signature(operator.reference)
     if signature.schema is None or not signature.is_flat:
         raise _unsupported(operator, "takes or returns a structure that no schema of torch spells")
+    if operator.autocast is not None:
+        raise _unsupported(operator, "has a policy under autocast, where operators of a wheel run their references")
     variants: dict[Any, PlannedVariant] = {}
     left: dict[str, None] = {}
     for args in _calls(operator, signature, dtypes):

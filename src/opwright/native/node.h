@@ -4,8 +4,10 @@
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/saved_variable.h>
 
 #include <memory>
+#include <mutex>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -17,6 +19,7 @@ using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 using Arguments = std::vector<at::Tensor>;
 using Positions = std::vector<int64_t>;
+using Described = torch::autograd::TypeAndSize;
 using NodePointer = std::decay_t<decltype(std::declval<torch::autograd::Edge>().function)>;
 
 // Nodes are held by std::shared_ptr up to PyTorch 2.12 and by c10::intrusive_ptr from 2.13 on.
@@ -28,15 +31,45 @@ inline NodePointer new_node(Given&&... given) {
     return c10::make_intrusive<Kind>(std::forward<Given>(given)...);
 }
 
+// A node that keeps tensors for its backward pass.
+class KeepingNode : public Node {
+ public:
+  using Node::Node;
+
+  void release_variables() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (SavedVariable& saved : kept_) saved.reset_data();
+  }
+
+ protected:
+  Arguments unpack() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Arguments kept;
+    kept.reserve(kept_.size());
+    for (const SavedVariable& saved : kept_) kept.push_back(saved.unpack(getptr()));
+    return kept;
+  }
+
+  std::vector<SavedVariable> kept_;
+};
+
+inline Described described(const torch::autograd::InputMetadata& output) {
+  Described found;
+  found.sym_sizes.assign(output.shape_as_dim_vector().begin(), output.shape_as_dim_vector().end());
+  found.options = output.options();
+  return found;
+}
+
 // Zeros that take one element of memory.
-inline at::Tensor zeros(at::IntArrayRef sizes, const at::TensorOptions& options) {
-  return at::zeros({}, options).expand(sizes);
+inline at::Tensor zeros(const Described& described) {
+  return at::zeros({}, described.options).expand_symint(described.sym_sizes);
 }
 
 inline bool is_differentiable(const at::Tensor& tensor) { return tensor.is_floating_point() || tensor.is_complex(); }
 
-// Incoming gradients of some outputs, zeros for those that got none; empty if none got any.
-inline Arguments with_zeros(const Node& node, const Positions& outputs, const variable_list& incoming) {
+// Incoming gradients of some outputs, zeros for those that got none; empty if none got any. `describe` describes the k-th.
+template <typename Describe>
+inline Arguments with_zeros(const Positions& outputs, const variable_list& incoming, const Describe& describe) {
   Arguments tangents;
   bool any = false;
   for (int64_t position : outputs) {
@@ -44,11 +77,8 @@ inline Arguments with_zeros(const Node& node, const Positions& outputs, const va
     tangents.push_back(incoming[position]);
   }
   if (!any) return {};
-  for (size_t k = 0; k < tangents.size(); ++k) {
-    if (tangents[k].defined()) continue;
-    const auto& output = node.input_metadata(outputs[k]);
-    tangents[k] = zeros(C10_AS_INTARRAYREF_SLOW(output.shape_as_dim_vector()), output.options());
-  }
+  for (size_t k = 0; k < tangents.size(); ++k)
+    if (!tangents[k].defined()) tangents[k] = zeros(describe(k));
   return tangents;
 }
 

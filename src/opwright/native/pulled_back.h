@@ -4,7 +4,6 @@
 #include <c10/core/SafePyObject.h>
 #include <torch/csrc/PyInterpreter.h>
 #include <torch/csrc/autograd/functions/utils.h>
-#include <torch/csrc/autograd/saved_variable.h>
 
 #include <memory>
 #include <string>
@@ -18,13 +17,13 @@
 
 namespace opwright {
 
-class PulledBack : public Node {
+class PulledBack : public KeepingNode {
  public:
   // Of a call: the operator's transforms; the arguments, whose tensors come beside, at the level; where the outputs stand
   // in what was returned; where random numbers were drawn from.
   PulledBack(const py::object& transforms, const Objects& arguments, const Arguments& tensors, Positions places,
              std::unique_ptr<const Place> drawn_from)
-      : Node(torch::autograd::collect_next_edges(tensors)),
+      : KeepingNode(torch::autograd::collect_next_edges(tensors)),
         transforms_(owned(transforms)),
         rest_(owned(without_tensors(arguments))),
         places_(std::move(places)),
@@ -45,14 +44,10 @@ class PulledBack : public Node {
 
   std::string name() const override { return "PulledBack"; }
 
-  void release_variables() override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (SavedVariable& saved : kept_) saved.reset_data();
-  }
-
   variable_list apply(variable_list&& incoming) override {
     variable_list gradients(num_outputs());
-    const Arguments tangents = with_zeros(*this, flowing_, incoming);
+    const auto describe = [this](size_t k) { return described(input_metadata(flowing_[k])); };
+    const Arguments tangents = with_zeros(flowing_, incoming, describe);
     Positions wanted, edges;
     for (size_t edge = 0; edge < positions_.size(); ++edge) {
       if (!task_should_compute_output(edge)) continue;
@@ -89,14 +84,6 @@ class PulledBack : public Node {
     return c10::SafePyObject(object.release().ptr(), getPyInterpreter());
   }
 
-  Arguments unpack() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    Arguments kept;
-    kept.reserve(kept_.size());
-    for (const SavedVariable& saved : kept_) kept.push_back(saved.unpack(getptr()));
-    return kept;
-  }
-
   py::object pull_back(const Positions& wanted, const Arguments& kept, const Arguments& tangents) const {
     Positions places;
     for (int64_t position : flowing_) places.push_back(places_[position]);
@@ -113,9 +100,8 @@ class PulledBack : public Node {
   }
 
   c10::SafePyObject transforms_;
-  c10::SafePyObject rest_;  // the arguments, None in place of tensors
-  Positions positions_;     // where the tensors stand among them
-  std::vector<SavedVariable> kept_;
+  c10::SafePyObject rest_;                   // the arguments, None in place of tensors
+  Positions positions_;                      // where the tensors stand among them
   Positions places_;                         // for each output, where it stands in what was returned
   Positions flowing_;                        // the outputs that have incoming gradients
   std::unique_ptr<const Place> drawn_from_;  // where random numbers were drawn from; null if none were

@@ -24,6 +24,7 @@ struct Route {
   std::vector<std::pair<int64_t, int64_t>> sizes;  // sizes that it is given: (argument, dimension)
   Positions tangents;                              // outputs that have an incoming gradient
   Positions gradients;                             // for each result of the backward kernel, the argument it belongs to
+  std::vector<Positions> spared;                   // if none of one of these is asked for, Python does with less work
   int64_t number;                                  // under which Python knows it
 
   std::optional<c10::OperatorHandle> forward, backward;

@@ -49,9 +49,9 @@ static bool run_forward(const Route& route, const Arguments& arguments, torch::j
   return made[0].toTensor().defined();
 }
 
-static void attach(const std::shared_ptr<const Route>& route, const std::shared_ptr<c10::SafePyObject>& differentiate,
+static void attach(const std::shared_ptr<const Route>& route, const Differentiable::Operator& differentiate,
                    const Arguments& arguments, torch::jit::Stack& made) {
-  const auto node = new_node<Derivative>(route, differentiate, arguments);
+  const auto node = new_node<Derivative>(Differentiable(route, differentiate), arguments);
   for (int64_t position = 0; position < route->outputs; ++position) {
     const bool differentiable =
         std::find(route->tangents.begin(), route->tangents.end(), position) != route->tangents.end();
@@ -91,7 +91,7 @@ static PyObject* play(PyObject* self, PyObject* const* given, Py_ssize_t count) 
   if (!at::GradMode::is_enabled()) mask = 0;
   const auto* routes = find_routes(tape, mask);
   if (!routes) Py_RETURN_NONE;
-  std::shared_ptr<c10::SafePyObject> differentiate;
+  Differentiable::Operator differentiate;
   if (mask) {
     PyObject* owned = PyWeakref_GetObject(tape.differentiate.ptr());  // borrowed
     if (owned == Py_None) Py_RETURN_NONE;                             // another thread has wound a new tape
@@ -137,7 +137,7 @@ static std::shared_ptr<Route> make_route(std::string node_name, std::string forw
                                          int64_t outputs, bool bare, bool row_major, Positions kept_arguments,
                                          Positions kept_results, Positions reads,
                                          std::vector<std::pair<int64_t, int64_t>> sizes, Positions tangents,
-                                         Positions gradients, int64_t number) {
+                                         Positions gradients, std::vector<Positions> spared, int64_t number) {
   auto route = std::make_shared<Route>();
   route->node_name = std::move(node_name);
   route->forward_name = std::move(forward);
@@ -151,6 +151,7 @@ static std::shared_ptr<Route> make_route(std::string node_name, std::string forw
   route->sizes = std::move(sizes);
   route->tangents = std::move(tangents);
   route->gradients = std::move(gradients);
+  route->spared = std::move(spared);
   route->number = number;
   route->find_kernels();
   return route;
@@ -164,7 +165,7 @@ PYBIND11_MODULE(opwright_tape, module) {
       .def(py::init(&make_route), py::kw_only(), py::arg("node_name"), py::arg("forward"), py::arg("backward"),
            py::arg("outputs"), py::arg("bare"), py::arg("row_major"), py::arg("kept_arguments"),
            py::arg("kept_results"), py::arg("reads"), py::arg("sizes"), py::arg("tangents"), py::arg("gradients"),
-           py::arg("number"));
+           py::arg("spared"), py::arg("number"));
   module.def("tape", &make_tape, py::arg("routes"), py::arg("arity"), py::arg("plain_types"), py::arg("differentiate"));
   module.def("step_below", torch::wrap_pybind_function(&step_below_for_python), py::arg("operator"),
              py::arg("transforms"), py::arg("arguments"));

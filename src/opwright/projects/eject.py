@@ -19,7 +19,7 @@ from opwright.projects.cpp import cpp_files
 from opwright.projects.cuda import cuda_files
 from opwright.projects.directory import check_directory, check_name, write_files
 from opwright.projects.functions import function_module
-from opwright.projects.kinds import Form, Kind, LeftOut, forms_of, kinds_of, refuse_mutation, serves
+from opwright.projects.kinds import Form, Kind, LeftOut, forms_of, kinds_of, refuse_options, serves
 from opwright.projects.modules import module_module, module_parts
 from opwright.projects.parameters import class_stem, parameters_of
 from opwright.projects.readme import readme
@@ -89,7 +89,7 @@ def _subject(operator: Operator, dtypes: tuple[torch.dtype, ...], check: Callabl
     name = operator.name.partition("::")[2]
     check_name(name, _HINT)
     check()
-    refuse_mutation(operator)
+    refuse_options(operator)
     parameters = parameters_of(operator.reference)
     carried = carry(operator.reference)
     kinds, left_out = kinds_of(operator, dtypes)

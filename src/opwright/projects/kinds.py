@@ -165,8 +165,8 @@ def serves(kind: Kind, sample: Sample) -> bool:
     return all(holds(guard, sizes) for guard in kind.derivation.forward.guards)
 
 
-def refuse_mutation(operator: Operator) -> None:
-    """Refuse an operator that changes its arguments, which an `autograd.Function` of a project does not.
+def refuse_options(operator: Operator) -> None:
+    """Refuse an operator that changes its arguments or casts them, which an `autograd.Function` of a project does not.
 
     Raises:
         NotEjectable: If it is one.
@@ -176,6 +176,12 @@ def refuse_mutation(operator: Operator) -> None:
             f"{_name(operator)} changes its arguments",
             place=place_of(operator.reference),
             hint="eject an operator that returns what is new",
+        )
+    if operator.autocast is not None:
+        raise NotEjectable(
+            f"{_name(operator)} has a policy under autocast, where an ejected operator runs its reference",
+            place=place_of(operator.reference),
+            hint="eject it without autocast=",
         )
 
 

@@ -152,6 +152,14 @@ def compiled(call):
     return [*results, *torch.autograd.grad(sum((r * r).sum() for r in results), sources)]
 
 
+def compiled_under_autocast(call):
+    torch._dynamo.reset()
+    function = torch.compile(call.without_seed, fullgraph=True, backend="aot_eager")
+    torch.manual_seed(1)
+    with torch.autocast("cpu", torch.bfloat16):
+        return function(*call.sources)
+
+
 EVERYWHERE = (
     forward,
     backward,
@@ -163,7 +171,7 @@ EVERYWHERE = (
     without_data,
 )
 RARELY = (batch_of_gradients, mapped_gradients, under_autocast)
-COMPILING = (compiled,)
+COMPILING = (compiled, compiled_under_autocast)
 # What a kernel rounds differently in its result grows in what is made of derivatives of derivatives.
 TOLERANCES = {twice_backward: {"rtol": 2e-5, "atol": 1e-4}}
 # A random operation in a batch is one of another shape; a backward pass in a batch draws again, which torch refuses.

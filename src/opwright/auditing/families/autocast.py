@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -10,13 +9,13 @@ import torch
 
 from opwright.auditing.case import Case
 from opwright.auditing.families.autograd import gradients
-from opwright.auditing.families.compilation import forward
-from opwright.auditing.judge import Judge
+from opwright.auditing.families.compilation import compiled, forward
+from opwright.auditing.judge import Experiment, Judge
 from opwright.auditing.witness import Seen
 from opwright.checking.finding import Untold
 
 
-def under_autocast(experiment: Callable[[Case], Seen], case: Case, dtype: torch.dtype) -> Seen:
+def under_autocast(experiment: Experiment, case: Case, dtype: torch.dtype = torch.bfloat16) -> Seen:
     """Do something in float32 under autocast."""
     with torch.autocast(case.options.device.partition(":")[0], dtype):
         return experiment(_in_float32(case))
@@ -39,8 +38,14 @@ def _in_float32(case: Case) -> Case:
 
 
 JUDGES = (
-    Judge("bfloat16", partial(under_autocast, forward, dtype=torch.bfloat16), differentiates=False),
+    Judge("bfloat16", partial(under_autocast, forward), differentiates=False),
     Judge("float16", partial(under_autocast, forward, dtype=torch.float16), differentiates=False),
-    Judge("bfloat16, backward within", partial(under_autocast, gradients, dtype=torch.bfloat16)),
+    Judge("bfloat16, backward within", partial(under_autocast, gradients)),
     Judge("bfloat16, backward outside", backward_outside),
+    Judge(
+        "bfloat16, compiled",
+        partial(under_autocast, partial(compiled, forward)),
+        expected=partial(under_autocast, forward),
+        differentiates=False,
+    ),
 )

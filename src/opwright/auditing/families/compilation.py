@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch._dynamo import compiled_autograd
 from torch._dynamo.backends.registry import lookup_backend
 
 from opwright.auditing.case import Case
@@ -50,6 +51,16 @@ def compiled_once_or_twice(case: Case) -> Seen:
     return seen
 
 
+def backward_compiled(case: Case) -> Seen:
+    """Run the function as it is and compile what its backward pass turns out to be, which may take several graphs."""
+    torch._dynamo.reset()
+    try:
+        with compiled_autograd._enable(torch.compile(backend=_backend(case))):
+            return gradients(case)
+    finally:
+        torch._dynamo.reset()
+
+
 @contextmanager
 def _compiler(case: Case, dynamic: bool | None) -> Iterator[tuple[Case, list[Any]]]:
     """Yield the case with its function compiled as one graph, and a list of the graphs that are compiled."""
@@ -82,6 +93,7 @@ def _backend(case: Case) -> str:
 JUDGES = (
     Judge("forward", partial(compiled, forward), expected=forward, differentiates=False),
     Judge("training step", partial(compiled, gradients), expected=gradients),
+    Judge("compiled autograd", backward_compiled, expected=gradients),
     Judge("dynamic sizes", partial(compiled, in_each_size, dynamic=True), expected=in_each_size, differentiates=False),
     Judge("recompilations", compiled_once_or_twice, expected=in_each_size, differentiates=False),
 )

@@ -12,6 +12,7 @@ from opwright.deployment.runtime.packaged import PackagedOperator
 
 # Every kind of dense tensor has its own key, which goes before the catch-all of the library.
 _DEVICES = ("CPU", "CUDA", "XPU", "MPS", "HPU", "PrivateUse1")
+_AUTOCAST = ("AutocastCPU", "AutocastCUDA")
 _registrations: list[torch.library.Library] = []  # what is registered lasts as long as its library does
 _FUNCTION_TRANSFORMS = "FuncTorchDynamicLayerFrontMode"  # the key that every call goes through under `torch.func`
 
@@ -35,6 +36,8 @@ def register(operator: PackagedOperator, schema: str, gradients_schema: str | No
     for device in (*_DEVICES, "Meta", "Other", "NestedTensor"):
         library.impl(name, operator.serve_with_autograd, f"Autograd{device}")
     library.impl(name, operator.serve_with_autograd, _FUNCTION_TRANSFORMS)
+    for key in _AUTOCAST:
+        library.impl(name, operator.serve_under_autocast, key)
     torch.library.register_fake(operator.name, _fake(operator.run_reference, operator.bind), lib=library)
     operator.overload = getattr(getattr(torch.ops, namespace), name).default
     if gradients_schema is not None:

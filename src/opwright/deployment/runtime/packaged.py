@@ -151,6 +151,10 @@ class PackagedOperator:
             return self.call_whole(*arguments)
         return WholeNode.apply(self, *arguments)  # type: ignore[no-untyped-call]
 
+    def serve_under_autocast(self, *args: Any, **kwargs: Any) -> Any:
+        """Serve a call whose operations autocast has to see, in a graph of a compiler too."""
+        return self._owned(self.run_reference(*self.bind(args, kwargs)), "composed")
+
     def serve_below_autograd(self, *args: Any, **kwargs: Any) -> Any:
         """Serve a call that records no gradients."""
         arguments = self.bind(args, kwargs)

@@ -1,0 +1,56 @@
+"""Which gradients the products and convolutions of a backward pass are computed for.
+
+Everything else in it is element-wise, or nearly: leaving it out spares less than a call of another kernel costs.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+
+import torch
+from torch._ops import OpOverload
+from torch.fx import Node
+
+from opwright.derivation.joint import Joint
+from opwright.derivation.partition import Partition
+
+aten = torch.ops.aten
+_PRODUCTS = {aten.mm, aten.bmm, aten.addmm, aten.baddbmm, aten.mv, aten.addmv, aten.convolution}
+_WEIGHT = 1  # the last of what a convolution's backward pass gives that takes a convolution; the other is its input
+
+
+def gradients_by_product(joint: Joint, kept: Partition) -> tuple[tuple[int, ...], ...]:
+    """For each product: the positions of the arguments whose gradients need it; once each, and not if all do."""
+    gradients = {position: node for position, node in enumerate(joint.gradients) if node is not None}
+    stop = {*kept.inputs, *kept.outputs, *kept.intermediates}
+    needing: dict[Node, list[int]] = {}
+    for position, gradient in gradients.items():
+        for product in _products_behind(gradient, stop):
+            needing.setdefault(product, []).append(position)
+    every = tuple(gradients)
+    return tuple(sorted({tuple(positions) for positions in needing.values()} - {every}))
+
+
+def _products_behind(gradient: Node, stop: Iterable[Node]) -> Iterable[Node]:
+    seen, pending = set(stop) - {gradient}, [gradient]
+    while pending:
+        node = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        pending.extend(node.all_input_nodes)
+        if _is_product(node):
+            yield node
+
+
+def _is_product(node: Node) -> bool:
+    if node.target is operator.getitem:
+        several, place = node.args
+        is_of_convolution = isinstance(several, Node) and _packet(several) is aten.convolution_backward
+        return is_of_convolution and isinstance(place, int) and place <= _WEIGHT
+    return _packet(node) in _PRODUCTS
+
+
+def _packet(node: Node) -> object:
+    return node.target.overloadpacket if isinstance(node.target, OpOverload) else None

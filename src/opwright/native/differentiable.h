@@ -1,0 +1,74 @@
+// The backward pass of a call as an operator of its own, in Python: what runs under `create_graph=True`.
+#pragma once
+
+#include <c10/core/SafePyObject.h>
+#include <pybind11/stl.h>
+#include <torch/csrc/PyInterpreter.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "node.h"
+#include "objects.h"
+#include "route.h"
+
+namespace opwright {
+
+class Differentiable {
+ public:
+  // (route, arguments, intermediates, incoming, wanted) -> gradients
+  using Operator = std::shared_ptr<c10::SafePyObject>;
+
+  Differentiable(std::shared_ptr<const Route> route, Operator call)
+      : route_(std::move(route)), call_(std::move(call)) {}
+
+  const Route& route() const { return *route_; }
+
+  // Which operator and which variant it is: not anybody else's for as long as it, or a copy, lives.
+  std::pair<uint64_t, uint64_t> identity() const {
+    return {reinterpret_cast<uint64_t>(route_.get()), reinterpret_cast<uint64_t>(call_->ptr(getPyInterpreter()))};
+  }
+
+  // Put the wanted gradients where they belong. `described` are all arguments, or none if all of them are kept.
+  void operator()(const Arguments& kept, const std::vector<Described>& described, const Arguments& tangents,
+                  const Positions& wanted, variable_list& gradients) const {
+    if (wanted.empty()) return;
+    const pybind11::gil_scoped_acquire gil;
+    const auto found = pybind11::reinterpret_steal<pybind11::object>(PyObject_CallFunctionObjArgs(
+        call_->ptr(getPyInterpreter()), pybind11::cast(route_->number).ptr(),
+        tuple_of(arguments_of(kept, described)).ptr(), tuple_of(intermediates_of(kept)).ptr(), tuple_of(tangents).ptr(),
+        pybind11::cast(wanted).ptr(), nullptr));
+    if (!found) throw_python_error();
+    const pybind11::sequence results(found);
+    for (size_t k = 0; k < wanted.size(); ++k) {
+      const pybind11::object gradient = results[k];
+      if (!gradient.is_none()) gradients[wanted[k]] = THPVariable_Unpack(gradient.ptr());
+    }
+  }
+
+ private:
+  // The arguments of the forward pass; one whose values no gradient depends on comes back as zeros.
+  Arguments arguments_of(const Arguments& kept, const std::vector<Described>& described) const {
+    if (described.empty()) return Arguments(kept.begin(), kept.begin() + route_->kept_arguments.size());
+    Arguments arguments(described.size());
+    for (size_t k = 0; k < route_->kept_arguments.size(); ++k) arguments[route_->kept_arguments[k]] = kept[k];
+    for (size_t position = 0; position < arguments.size(); ++position)
+      if (!arguments[position].defined()) arguments[position] = zeros(described[position]);
+    return arguments;
+  }
+
+  // What was kept besides arguments and results, which comes last.
+  Arguments intermediates_of(const Arguments& kept) const {
+    const auto& results = route_->kept_results;
+    const auto count =
+        std::count_if(results.begin(), results.end(), [&](int64_t position) { return position >= route_->outputs; });
+    return Arguments(kept.end() - count, kept.end());
+  }
+
+  std::shared_ptr<const Route> route_;
+  Operator call_;
+};
+
+}  // namespace opwright
