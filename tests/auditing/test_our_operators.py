@@ -13,6 +13,15 @@ from tests.auditing.three_ways import SAMPLES, WAYS, reference
 EXAMPLES = load_operators(str(Path(__file__).parents[2] / "examples" / "lltm.py"))
 
 
+def layer_norm_in_means(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    centred = x - x.mean(-1, keepdim=True)
+    return centred * torch.rsqrt((centred * centred).mean(-1, keepdim=True) + 1e-5) * weight + bias
+
+
+# What is right where torch's own function is not: its higher derivatives are off by more than their size.
+RIGHT = {layer_norm: layer_norm_in_means}
+
+
 def test_an_operator_in_a_moment():
     rows = (
         "autograd: backward",
@@ -31,7 +40,7 @@ def test_an_operator_in_a_moment():
 @pytest.mark.nightly
 @pytest.mark.parametrize("operator", [*EXAMPLES, *OPERATORS], ids=lambda operator: operator.name)
 def test_an_operator_in_every_row(operator):
-    scorecard = opwright.audit(operator, quick=operator not in EXAMPLES)
+    scorecard = opwright.audit(operator, RIGHT.get(operator), quick=operator not in EXAMPLES)
     assert not scorecard.red, [str(row) for row in scorecard.red]
 
 
