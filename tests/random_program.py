@@ -156,7 +156,9 @@ JOINS = ("torch.cat([{}, {}], dim=0)", "torch.cat([{}, {}], dim=-1)", "torch.sta
 CHOICES = ("torch.where({}, {}, {})", "torch.where({0}, {1}, 0.5)")
 IN_PLACE = ("{0} * 1.5; {2}.mul_({1})", "{0} * 1.5; {2}.add_({1})", "{0}.exp().clamp(max=9); {2}.copy_({1})")
 INDEXED = (
-    *("{}[{}.clamp(-2, 1)]", "{}[..., {}.clamp(-2, 1)]", "{}.index_select(-1, {}.flatten().clamp(0, 1))"),
+    # An index without dimensions is a Python int to torch, which is the reference's.
+    *("{}[torch.atleast_1d({}.clamp(-2, 1))]", "{}[..., torch.atleast_1d({}.clamp(-2, 1))]"),
+    "{}.index_select(-1, {}.flatten().clamp(0, 1))",
     *("functional.embedding({1}.clamp(0, 1), {0})", "{}.gather(-1, {}.clamp(0, 1))", "{}.gather(0, {} * 0 + 1)"),
     "torch.log_softmax({}, -1).gather(-1, {}.clamp(0, 1))",
 )
