@@ -1,27 +1,21 @@
 """Elements that indices pick, in what follows: eager, and operators that pick them inside their kernels.
 
-    python benchmarks/indexed_loads.py [NAME…]
+python benchmarks/indexed_loads.py [--json FILE]
 
-Forward without gradients, at a small size, one in cache and one out of it: microseconds of one thread's processor time,
-as medians of calls that take turns.
+Forward without gradients, at a small size, one in cache and one out of it.
 """
 
 from __future__ import annotations
 
-import statistics
-import sys
-import time
-from collections.abc import Callable, Sequence
-
 import torch
+from scorecard import Options, Row, Scorecard, geometric_mean, medians_us, run_script
 from torch.nn import functional
 
 import opwright
 
 Tensor = torch.Tensor
 # Rows of a table, how many of them are picked, and their length.
-_SIZES = {"small": (100, 8, 16), "in cache": (1000, 256, 64), "large": (50_000, 8192, 256)}
-_LEAST_S, _BUDGET_S, _MOST_ROUNDS = 2e-4, 0.6, 60
+SIZES = {"small": (100, 8, 16), "in cache": (1000, 256, 64), "large": (50_000, 8192, 256)}
 
 
 @opwright.operator
@@ -88,35 +82,24 @@ OPERATORS = {
 }
 
 
-def main(names: Sequence[str]) -> None:
-    """Print a line for each operator and size."""
-    torch.set_num_threads(1)
-    print(f"{'':22}{'size':10}{'eager':>10}{'picked':>10}{'ratio':>8}")
-    for name in names or OPERATORS:
-        for size, (rows, picked, length) in _SIZES.items():
-            given = arguments(name, rows, picked, length)
-            with torch.no_grad():
-                eager, own = _medians_us(OPERATORS[name], given)
-            print(f"{name:22}{size:10}{eager:10.1f}{own:10.1f}{eager / own:8.2f}", flush=True)
+def measure(options: Options) -> Scorecard:
+    """Race operators with the functions they come from."""
+    names = list(OPERATORS)[:1] if options.quick else OPERATORS
+    sizes = {"small": SIZES["small"]} if options.quick else SIZES
+    rows = [_row(name, size, sizes[size], options) for name in names for size in sizes]
+    mean = geometric_mean([ratio for row in rows if (ratio := row.figures["eager / opwright"]) is not None])
+    return Scorecard("indexed loads, forward; µs", [*rows, Row("geometric mean", {"eager / opwright": mean})], [])
 
 
-def _medians_us(operator: opwright.Operator, given: Sequence[Tensor]) -> list[float]:
-    ways: tuple[Callable[..., Tensor], ...] = (operator.reference, operator)
-    for way in ways:
-        way(*given)
-    once = max(_seconds(operator.reference, given, 1), 1e-6)
-    repeats = max(1, int(_LEAST_S / once))
-    rounds = max(7, min(_MOST_ROUNDS, int(_BUDGET_S / (2 * once * repeats))))
-    times = [[_seconds(way, given, repeats) for way in ways] for _ in range(rounds)]
-    return [statistics.median(column) * 1e6 for column in zip(*times, strict=True)]
-
-
-def _seconds(function: Callable[..., object], given: Sequence[Tensor], repeats: int) -> float:
-    begin = time.thread_time()
-    for _ in range(repeats):
-        function(*given)
-    return (time.thread_time() - begin) / repeats
+def _row(name: str, size: str, numbers: tuple[int, int, int], options: Options) -> Row:
+    operator, given = OPERATORS[name], arguments(name, *numbers)
+    with torch.no_grad():
+        medians = medians_us(
+            {"opwright": lambda: operator(*given), "eager": lambda: operator.reference(*given)}, options
+        )
+        assert operator.last_rung == "cpp", f"{name} was served by {operator.last_rung}"
+    return Row(f"{name}, {size}", medians | {"eager / opwright": medians["eager"] / medians["opwright"]})
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run_script(measure, __doc__)
