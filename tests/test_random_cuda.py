@@ -10,7 +10,10 @@ from opwright.settings import Settings
 from tests.cuda_on_host import cuda_kernels, settings_on_host
 from tests.test_random_programs import check
 
-pytestmark = pytest.mark.filterwarnings("ignore:Tensor.mT is deprecated on 0-D tensors")
+pytestmark = [  # what torch says of the functions themselves
+    pytest.mark.filterwarnings("ignore:Tensor.mT is deprecated on 0-D tensors"),
+    pytest.mark.filterwarnings("ignore:var.*degrees of freedom is <= 0"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,10 @@ from tests.random_program import RandomProgram, Sizes, random_program
 
 Tensors = Sequence[torch.Tensor | None]
 
-pytestmark = pytest.mark.filterwarnings("ignore:Tensor.mT is deprecated on 0-D tensors")
+pytestmark = [  # what torch says of the functions themselves
+    pytest.mark.filterwarnings("ignore:Tensor.mT is deprecated on 0-D tensors"),
+    pytest.mark.filterwarnings("ignore:var.*degrees of freedom is <= 0"),
+]
 
 
 @pytest.fixture(scope="module")
