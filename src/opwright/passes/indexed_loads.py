@@ -250,7 +250,7 @@ def _index(program: _Lookups, target: Buffer, operands: Sequence[Operand]) -> _L
     assert isinstance(given, ListOperand)
     items = [item.item if isinstance(item, OptionalOperand) else item for item in given.items]
     named = {d: program.buffers[item.buffer] for d, item in enumerate(items) if isinstance(item, TensorOperand)}
-    if any(program.indices(items[d]) is None for d in named if items[d] is not None):  # type: ignore[arg-type]
+    if any(item is not None and program.indices(item) is None for item in items):
         return None
     ranks = [len(buffer.shape) for buffer in named.values()]
     begin = min(named) if max(named) - min(named) == len(named) - 1 else 0
