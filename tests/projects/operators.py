@@ -112,7 +112,19 @@ def rotate(z: torch.Tensor) -> torch.Tensor:
     return z * z.conj() + 1j * z
 
 
+def tokens(device, dtype):
+    generator = torch.Generator().manual_seed(5)
+    table = torch.randn(12, 8, generator=generator).to(device, dtype)
+    yield Sample((torch.tensor([[0, 11, 3], [3, 3, 7]], device=device), table))
+
+
+@opwright.operator(samples=tokens)
+def embedded(ids: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+    """Loads by index, and what checks the indices before them."""
+    return torch.tanh(F.embedding(ids, table)) * 2
+
+
 ASSORTED = (
     *(row_softmax, affine_norm, linear_gelu, value_and_place, power, project, mean_loss, directions, plus_twice),
-    *(conv_squared, rotate),
+    *(conv_squared, rotate, embedded),
 )
