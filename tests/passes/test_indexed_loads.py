@@ -119,3 +119,19 @@ def test_indices_out_of_range_are_refused() -> None:
     for wrong in (-1, 4):
         with pytest.raises(ValueError, match="y is not from 0 to below x_size_1"):
             run(program, [table, torch.tensor([0, wrong, 1])])
+
+
+@pytest.mark.parametrize(
+    "pick", [lambda x, y: x[:, :3][y.flatten()], lambda x, y: x.gather(1, y[:, :3])], ids=["a row", "of each row"]
+)
+def test_where_a_short_axis_is_written_out(pick: Reference) -> None:
+    def reference(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        picked = pick(x, y)
+        return picked @ x[:3, :3], picked * x[0, :3]
+
+    arguments = TABLE, GRID
+    program = optimize(lowered_from(reference, *arguments), ON_PROCESSORS)
+    verify(program)
+    assert not any(map(is_lookup, program.steps))
+    for made, expected in zip(run(program, arguments), reference(*arguments), strict=True):
+        torch.testing.assert_close(made, expected)

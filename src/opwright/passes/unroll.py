@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 
 from opwright.ir.expression import Expression, Literal, Load, Local, apply, leaves
 from opwright.ir.folds import FOLDS
 from opwright.ir.integer import ONE, ZERO, Integer, integer, substitute, symbols_of
-from opwright.ir.program import Axis, Fold, Kernel, Program, Store
+from opwright.ir.program import Axis, Fold, Kernel, Pick, Program, Store
 from opwright.ir.rows import row_axes
-from opwright.ir.symbols import map_loads
+from opwright.ir.symbols import map_let, map_loads
 from opwright.passes.short_axes import short_axes
 
 
@@ -49,9 +49,8 @@ class _Element:
     @classmethod
     def of(cls, kernel: Kernel) -> _Element:
         (store,) = kernel.stores
-        if kernel.lets:
-            (fold,) = kernel.lets
-            assert isinstance(fold, Fold)
+        if folds := [let for let in kernel.lets if isinstance(let, Fold)]:
+            (fold,) = folds
             folded = frozenset(axis.name for axis in row_axes(kernel))
             return cls(fold.value, store.buffer, store.indices, fold.function, folded)
         kept = {name for index in store.indices for name in symbols_of(index)}
@@ -64,7 +63,11 @@ class _Element:
 
 
 def _unrolled(kernel: Kernel, short: Set[Axis]) -> Kernel:
-    element = _Element.of(kernel).at({axis.name: ZERO for axis in kernel.axes if axis.extent == ONE})
+    unit = {axis.name: ZERO for axis in kernel.axes if axis.extent == ONE}
+    picks = [let for let in kernel.lets if isinstance(let, Pick)]
+    picked_along = {name for pick in picks for index in pick.value.indices for name in symbols_of(index)}
+    short = {axis for axis in short if axis.name not in picked_along}
+    element = _Element.of(kernel).at(unit)
     left = tuple(axis for axis in kernel.axes if axis.extent != ONE and axis not in short)
     if element.function:
         left = _in_memory_order(left, element.value)
@@ -77,14 +80,15 @@ def _unrolled(kernel: Kernel, short: Set[Axis]) -> Kernel:
     if not folded_left or left[-1] not in folded_left:
         function = element.function if folded_left else None
         stores = tuple(Store(each.buffer, each.indices, each.value, function) for each in elements)
-        return replace(kernel, axes=left, lets=(), stores=stores, row_axes=0)
+        lets = tuple(map_let(pick, partial(substitute, replacements=unit)) for pick in picks)
+        return replace(kernel, axes=left, lets=lets, stores=stores, row_axes=0)
     names = [f"{element.buffer}_{element.function}_{number}" for number in range(len(elements))]
-    lets = tuple(Fold(name, element.function or "", e.value) for name, e in zip(names, elements, strict=True))
+    folds = tuple(Fold(name, element.function or "", e.value) for name, e in zip(names, elements, strict=True))
     stores = tuple(
         Store(e.buffer, e.indices, Local(name, e.value.dtype)) for name, e in zip(names, elements, strict=True)
     )
     kept_left = tuple(axis for axis in left if axis not in folded_left)
-    return replace(kernel, axes=(*kept_left, *folded_left), lets=lets, stores=stores, row_axes=len(folded_left))
+    return replace(kernel, axes=(*kept_left, *folded_left), lets=folds, stores=stores, row_axes=len(folded_left))
 
 
 def _points(kernel: Kernel, short: Set[Axis], choose: Callable[[str], bool]) -> Sequence[Mapping[str, Integer]]:
