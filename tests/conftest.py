@@ -1,8 +1,11 @@
-"""One cache directory for the whole run, shared by its workers, so that each kernel is built once."""
+"""One cache directory for the whole run, shared by its workers, so that each kernel is built once, and quickly."""
 
 import os
 import shutil
 import tempfile
+from pathlib import Path
+
+from tests.quick_compiler import use_quick_compiler
 
 _WORKER = "PYTEST_XDIST_WORKER"
 
@@ -17,6 +20,7 @@ def pytest_addoption(parser):
 def pytest_configure():
     if _WORKER not in os.environ:
         os.environ["OPWRIGHT_CACHE"] = tempfile.mkdtemp(prefix="opwright-tests-")
+        use_quick_compiler(Path(os.environ["OPWRIGHT_CACHE"], "compilers"))
         os.environ.setdefault("OPWRIGHT_TAPE", "now")  # tests ask what users get once it is built
 
 

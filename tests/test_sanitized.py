@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from opwright.toolchain.nvrtc import find_nvrtc
-from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
+from tests.quick_compiler import CHOSEN, OPTIMIZING_NOTHING, quick_compiler
 
 ROOT = Path(__file__).parents[1]
 
@@ -39,9 +39,10 @@ class Sanitizer:
         runtime, exceptions = library(self.runtime), library("libstdc++.so.6")
         if not runtime.is_file():
             pytest.skip("the sanitizer's runtime is not installed")
+        compiler = quick_compiler(directory, f"{OPTIMIZING_NOTHING} {self.flags}", "env -u LD_PRELOAD g++")
         return {
             **os.environ,
-            "CXX": quick_compiler(directory, f"{OPTIMIZING_NOTHING} {self.flags}", "env -u LD_PRELOAD g++"),
+            **dict.fromkeys(("CXX", CHOSEN), compiler),
             "LD_PRELOAD": f"{runtime} {exceptions}",  # the runtime looks for what throws when it starts, and only then
             "LD_LIBRARY_PATH": str(find_nvrtc().path.parent),  # where its other half lies: the runtime opens for it
             "OPWRIGHT_CACHE": str(directory / "cache"),

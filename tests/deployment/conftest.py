@@ -17,7 +17,7 @@ def built(targets, folder, *options, **variables):
     """Build a wheel by the command line, with a compiler that is quick; return what the command says of it."""
     command = [sys.executable, "-m", "opwright", "build", *targets, "--wheel", "--to", str(folder)]
     directory = Path(os.environ["OPWRIGHT_CACHE"]) / "compilers"
-    compiler = quick_compiler(directory, compiler=os.environ.get("CXX", "g++"))
+    compiler = quick_compiler(directory)
     environment = {**os.environ, "CXX": compiler, **variables}
     done = subprocess.run(
         [*command, "--name", "shipped-operators", "--json", *options],

@@ -1,24 +1,17 @@
 """Ints that change from call to call: one kernel for all values where they are computed with, else one for each."""
 
-import os
-
 import pytest
 import torch
 from torch import Tensor
 
 import opwright
 from tests.operator.against_eager import assert_as_eager, random, variants
-from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
 
 EXTREMES = (1, 2, -5, 0, 7, 2**53 + 1, -(2**63), 2**63 - 1)
 
 
 @pytest.fixture(autouse=True)
-def unoptimized(tmp_path_factory, monkeypatch):
-    """Many kernels, and none that is looked at for its speed."""
-    directory = tmp_path_factory.getbasetemp() / "compiler"
-    compiler = quick_compiler(directory, OPTIMIZING_NOTHING, os.environ.get("CXX", "g++"))
-    monkeypatch.setenv("CXX", compiler)
+def without_tape(monkeypatch):
     monkeypatch.setenv("OPWRIGHT_TAPE", "off")  # which takes no numbers
 
 

@@ -49,7 +49,7 @@ def start(tmp_path):
     """Start the program in a process of its own, with a compiler that counts the sources that it is given."""
     log, started = tmp_path / "log", []
     compiler = tmp_path / "compiler"
-    compiler.write_text(f'#!/bin/sh\ncase "$*" in *.cpp*) echo "$*" >> {log};; esac\nexec g++ "$@"\n')
+    compiler.write_text(f'#!/bin/sh\ncase "$*" in *.cpp*) echo "$*" >> {log};; esac\nexec {os.environ["CXX"]} "$@"\n')
     compiler.chmod(0o700)
     environment = {
         **os.environ,
