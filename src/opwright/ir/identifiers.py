@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import keyword
 import re
 from collections.abc import Sequence
@@ -38,6 +39,16 @@ def is_free(name: str) -> bool:
     return name not in RESERVED and not _DERIVED.fullmatch(name) and not name.startswith(("_", "M_"))
 
 
+def stem_of(name: str) -> str:
+    """What a name that is not free is followed by, to make one that is."""
+    return re.sub("^M_", "m_", name.strip("_")) or "unnamed"
+
+
 def identifiers(names: Sequence[str]) -> list[str]:
-    """Spell the names of parameters so that kernels can use them: `double` becomes `double_given`."""
-    return [name if is_free(name) and not name.startswith("saved_") else f"{name.strip('_')}_given" for name in names]
+    """Spell the names of parameters so that kernels can use them, each its own way: `double` becomes `double_given`."""
+    spelled = {name: name for name in names if is_free(name) and not name.startswith("saved_")}
+    for name in names:
+        wished = f"{stem_of(name)}_given"
+        numbered = (f"{wished}_{number}" for number in itertools.count(1))
+        spelled.setdefault(name, next(n for n in itertools.chain([wished], numbered) if n not in spelled.values()))
+    return [spelled[name] for name in names]

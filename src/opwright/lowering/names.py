@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from torch._ops import OpOverload
 from torch.fx import Node
 
-from opwright.ir.identifiers import is_free
+from opwright.ir.identifiers import is_free, stem_of
 from opwright.tracing.graph import Graph
 
 
@@ -16,7 +16,8 @@ class Names:
     """Gives every node of a graph a name that no other node has."""
 
     def __init__(self, graph: Graph, inputs: Mapping[Node, str], outputs: Sequence[tuple[str, Node]]) -> None:
-        self._wished = graph.names | {node: name for name, node in outputs if node not in graph.names}
+        spoken = {node: name for node, name in graph.names.items() if name.strip("_")}  # what is called _ has no name
+        self._wished = spoken | {node: name for name, node in outputs if node not in spoken}
         self._given: dict[Node, str] = dict(inputs)
         self._taken = set(inputs.values())
 
@@ -28,7 +29,7 @@ class Names:
 
     def fresh(self, wished: str) -> str:
         """A name nobody has yet, as close to the wish as can be."""
-        name, number, stem = wished, 1, wished.lstrip("_").replace("M_", "m_")
+        name, number, stem = wished, 1, stem_of(wished)
         while name in self._taken or not is_free(name):
             name, number = f"{stem}_{number}", number + 1
         self._taken.add(name)
