@@ -56,6 +56,30 @@ def reshape_in_place(x: Tensor) -> Tensor:
     return y.sum(1)
 
 
+def reshape_what_was_changed(x: Tensor) -> Tensor:
+    y = x[:, :1] + 1
+    z = y + x
+    y.mul_(2)
+    y.squeeze_(1)
+    return z * y.unsqueeze(1)
+
+
+def reshape_what_the_library_made(x: Tensor) -> Tensor:
+    y = x[:, :1].cumsum(0)
+    z = y * 2
+    y.add_(3)
+    y.squeeze_(1)
+    return z.squeeze(1) * y
+
+
+def reshape_one_of_several(x: Tensor) -> Tensor:
+    y, _ = x.sort(1)
+    z = y * 2
+    y.add_(3)
+    y.t_()
+    return z * y.t()
+
+
 def permute_and_fill(x: Tensor) -> Tensor:
     y = (x + 1).reshape(2, 2, -1)
     y.permute(2, 0, 1)[0].fill_(3)
@@ -64,7 +88,13 @@ def permute_and_fill(x: Tensor) -> Tensor:
 
 FUNCTIONS = (
     *(fill_a_slice, change_what_two_views_show, change_a_flat_view, clear_the_diagonal, change_what_is_detached),
-    *(reshape_in_place, permute_and_fill),
+    *(
+        reshape_in_place,
+        reshape_what_was_changed,
+        reshape_what_the_library_made,
+        reshape_one_of_several,
+        permute_and_fill,
+    ),
 )
 
 

@@ -17,7 +17,7 @@ from opwright.settings import Settings
 from tests.opinfo.cases import DTYPES, Unsuitable, case_of, operations, samples_of
 from tests.opinfo.judge import Service, serve
 
-_SECONDS_FOR_ENTRY = 240
+_SECONDS_FOR_SAMPLE = 120
 
 
 def sweep_entry(entry: str, samples: int, settings: Settings | None) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def main(arguments: list[str]) -> None:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     for entry in entries:
-        signal.alarm(_SECONDS_FOR_ENTRY)  # ends this process; the one that started it records the entry as lost
+        signal.alarm(_SECONDS_FOR_SAMPLE * int(samples))  # ends this process; who started it records the entry as lost
         record = sweep_entry(entry, int(samples), settings)
         signal.alarm(0)
         with Path(file).open("a") as lines:

@@ -285,9 +285,8 @@ class Recorder(TorchDispatchMode):
         """Record that a tensor becomes a view of what it was; a copy stands for that from now on."""
         target = args[0]
         before = aten.alias.default(target)
-        node = self._nodes[id(target)]
-        node.meta["val"] = before
-        self._nodes[id(before)] = node
+        self._show_instead(target, before)
+        self._nodes[id(before)] = self._nodes[id(target)]
         self._kept.insert(next(p for p, kept in enumerate(self._kept) if kept is target), before)
         self._views = {key: view.with_source(target, before) for key, view in self._views.items()}
         if id(target) in self._views:
@@ -298,6 +297,15 @@ class Recorder(TorchDispatchMode):
         self._views[id(target)] = SeenThrough(before, functional, tuple(args[1:]), kwargs)
         self._nodes[id(target)] = self._nodes[id(result)]
         return target
+
+    def _show_instead(self, target: torch.Tensor, before: torch.Tensor) -> None:
+        """Have all nodes that show a tensor, also those from before a change of its elements, show another."""
+        for node in self.fx.nodes:
+            value = node.meta.get("val")
+            if value is target:
+                node.meta["val"] = before
+            elif isinstance(value, (tuple, list)) and any(member is target for member in value):
+                node.meta["val"] = tuple(before if member is target else member for member in value)
 
     def _converted(self, result: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         result = result if result.dtype is target.dtype else result.to(target.dtype)
