@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map_only
 
 import opwright
@@ -182,3 +183,27 @@ def test_samples_check_and_explain_reach_inside_of_containers():
     assert "parts_0" in operator.explain()
     assert "parts_0" in operator.source("cpp")
     assert operator.check().passed
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case not in ("results", "arguments returned")])
+def test_tensors_without_data_get_the_strides_that_kernels_give(case):
+    operator, args, kwargs = CASES[case]
+    given = tree_map_only(Tensor, lambda tensor: tensor.t() if tensor.dim() == 2 else tensor, (args, kwargs))
+    wanted = strides_of(operator(*given[0], **given[1]))
+    assert operator.last_rung == "cpp"
+    args, kwargs = tree_map_only(Tensor, lambda tensor: tensor.to("meta"), given)
+    assert strides_of(operator(*args, **kwargs)) == wanted
+    with FakeTensorMode() as mode:
+        args, kwargs = tree_map_only(Tensor, mode.from_tensor, given)
+        assert strides_of(operator(*args, **kwargs)) == wanted
+
+
+def strides_of(result):
+    return [leaf.stride() for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
+
+
+def test_an_argument_without_data_is_given_back():
+    x = torch.empty(4, 3, device="meta").t()
+    result = nested_results(x)
+    assert result["again"][1][0] is x
+    assert result["y"].stride() == (4, 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -64,6 +64,16 @@ def register(
 def row_major(returned: Any) -> Any:
     """The results as every rung gives them to the dispatcher: dense, row by row, in memory of their own."""
     return tree_map_only(torch.Tensor, lambda tensor: tensor.clone(memory_format=torch.contiguous_format), returned)
+
+
+def row_major_if_own(returned: Any, arguments: Iterable[object]) -> Any:
+    """The results as kernels lay them out; arguments and views of them stay what they are."""
+    given = {tensor.untyped_storage()._cdata for tensor in arguments if isinstance(tensor, torch.Tensor)}
+    return tree_map_only(
+        torch.Tensor,
+        lambda tensor: tensor if tensor.untyped_storage()._cdata in given else tensor.contiguous(),
+        returned,
+    )
 
 
 def _spelled(function: Callable[..., Any]) -> Callable[..., Any]:

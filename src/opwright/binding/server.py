@@ -10,6 +10,7 @@ import torch
 
 from opwright.binding.autocast import is_autocast
 from opwright.binding.autograd import Chosen, Declined, apply, run_forward
+from opwright.binding.dispatcher import row_major_if_own
 from opwright.binding.environment import (
     PLAIN_TYPES,
     are_abstract,
@@ -163,7 +164,7 @@ class Server:
             result, self.last_rung = self._serve_transformed(args)
             return result
         if are_abstract(args):
-            return self._serve_compiled(args)
+            return row_major_if_own(self._serve_compiled(args), args)
         if not self.is_ordinary(args):
             return self.serve_by_reference(args)
         needed: dict[int, bool] = {}  # positions of numbers whose values kernels are written for

@@ -8,7 +8,8 @@ from typing import Any
 from torch.utils._pytree import TreeSpec
 
 from opwright.binding.autocast import is_autocast
-from opwright.binding.environment import is_overheard
+from opwright.binding.dispatcher import row_major_if_own
+from opwright.binding.environment import are_abstract, is_overheard
 from opwright.binding.rungs import RungName
 from opwright.binding.server import Server
 from opwright.tracing.flatten import Leaves, flatten
@@ -46,9 +47,10 @@ class StructuredServer:
         given = self._signature.bind(args, kwargs)
         if self._serve_cast is not None and is_autocast():
             return self._serve_cast(given)
-        if is_overheard():
-            return self.serve_by_reference(given)
         leaves, layout = flatten(given)
+        if is_overheard():
+            result = self.serve_by_reference(given)
+            return row_major_if_own(result, leaves) if are_abstract(leaves) else result
         server = self._flat(leaves, layout)
         result = server.serve(leaves, {}, pinned=pinned)
         self.last_rung = server.last_rung
