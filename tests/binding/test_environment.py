@@ -5,8 +5,9 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import forward_ad
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from opwright.binding.environment import are_plain, is_asked_for, is_quiet, recording
+from opwright.binding.environment import are_plain, is_asked_for, is_quiet, is_recorded, recording
 
 
 class Function(TorchFunctionMode):
@@ -23,6 +24,18 @@ def test_a_mode_is_heard_for_as_long_as_it_lasts(listening):
     with listening():
         assert not is_quiet()
     assert is_quiet()
+
+
+class Dispatch(TorchDispatchMode):
+    pass
+
+
+def test_who_records_is_told_from_who_only_leaves_out_the_data():
+    assert not is_recorded()
+    with FakeTensorMode():
+        assert not is_recorded()
+        with Dispatch():
+            assert is_recorded()
 
 
 def test_another_default_dtype_is_heard():

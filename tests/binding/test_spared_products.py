@@ -26,7 +26,7 @@ def squashed(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 
 
 @opwright.operator
-def scaled(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+def stretched(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.sin(x) * y
 
 
@@ -39,7 +39,7 @@ CASES = {
     critic: ((5, 4), (4, 3), (3, 2)),
     scaled_critic: (None, (5, 4), (4, 3), (3, 2)),
     squashed: ((5, 4), (4, 3)),
-    scaled: ((5, 4), (5, 4)),
+    stretched: ((5, 4), (5, 4)),
     filtered: ((2, 3, 5, 5), (4, 3, 3, 3)),
 }
 
@@ -92,7 +92,7 @@ def test_products_that_are_computed(operator, positions, products):
     [
         (critic, ((0,), (0, 1), (1,), (2,))),
         (squashed, ((0,), (1,))),
-        (scaled, ()),
+        (stretched, ()),
         (filtered, ((0,), (1,))),
     ],
 )

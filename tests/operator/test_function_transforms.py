@@ -255,6 +255,19 @@ def test_forward_mode_and_batched_gradients_agree_with_differences():
     assert gradgradcheck(rows, args, check_fwd_over_rev=True, check_batched_grad=True)
 
 
+@opwright.operator
+def half_detached(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.sin(x) * y, x.detach() * 3
+
+
+def test_nothing_flows_through_what_is_detached_from_dual_tensors():
+    x, y = (arg.requires_grad_() for arg in (random(3, 4), random(3, 4, seed=1)))
+    with forward_ad.dual_level():
+        results = half_detached(forward_ad.make_dual(x, torch.cos(x.detach())), y)
+        assert [result.requires_grad for result in results] == [True, False]
+    assert gradgradcheck(half_detached, (x, y), check_fwd_over_rev=True)
+
+
 def test_a_tangent_of_an_incoming_gradient_goes_through():
     x, weight = (arg.requires_grad_() for arg in (random(3, 4), random(4, seed=1)))
     found = []

@@ -185,12 +185,11 @@ def test_samples_check_and_explain_reach_inside_of_containers():
     assert operator.check().passed
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case not in ("results", "arguments returned")])
+@pytest.mark.parametrize("case", CASES)
 def test_tensors_without_data_get_the_strides_that_kernels_give(case):
     operator, args, kwargs = CASES[case]
     given = tree_map_only(Tensor, lambda tensor: tensor.t() if tensor.dim() == 2 else tensor, (args, kwargs))
     wanted = strides_of(operator(*given[0], **given[1]))
-    assert operator.last_rung == "cpp"
     args, kwargs = tree_map_only(Tensor, lambda tensor: tensor.to("meta"), given)
     assert strides_of(operator(*args, **kwargs)) == wanted
     with FakeTensorMode() as mode:

@@ -246,3 +246,26 @@ def test_tensors_without_data_get_the_strides_that_kernels_give():
     assert wave(x).stride() == wave(x.to("meta")).stride() == torch.ops.opwright.wave(x.to("meta")).stride() == (3, 1)
     with FakeTensorMode() as mode:
         assert wave(mode.from_tensor(x)).stride() == (3, 1)
+
+
+@opwright.operator
+def sum_of_positive(x: torch.Tensor) -> torch.Tensor:
+    return torch.sin(x[x > 0]).sum()
+
+
+def test_sizes_that_depend_on_data_on_the_way_stay_inside():
+    x = random(3, 4, gradient=False)
+    compiled = torch.compile(sum_of_positive, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x), sum_of_positive.reference(x))
+
+
+@opwright.operator
+def untraceable(x: torch.Tensor) -> torch.Tensor:
+    return x * 2 if x.is_meta or x.sum() > -1000 else x
+
+
+def test_what_has_no_kernel_lies_as_kernels_lay_it_out():
+    x = random(3, 2, gradient=False).t().requires_grad_()
+    assert untraceable(x).stride() == untraceable(x.detach().to("meta")).stride() == (3, 1)
+    assert untraceable.last_rung == "composed"
+    assert untraceable.reference(x).stride() == (1, 2)

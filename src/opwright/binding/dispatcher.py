@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+from torch._guards import detect_fake_mode
 from torch._ops import OpOverload
 from torch.utils._pytree import tree_map_only
 
@@ -67,13 +68,20 @@ def row_major(returned: Any) -> Any:
 
 
 def row_major_if_own(returned: Any, arguments: Iterable[object]) -> Any:
-    """The results as kernels lay them out; arguments and views of them stay what they are."""
-    given = {tensor.untyped_storage()._cdata for tensor in arguments if isinstance(tensor, torch.Tensor)}
-    return tree_map_only(
-        torch.Tensor,
-        lambda tensor: tensor if tensor.untyped_storage()._cdata in given else tensor.contiguous(),
-        returned,
-    )
+    """The results as kernels lay them out, whoever made them; arguments and views of them stay what they are."""
+
+    def laid_out(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.layout is not torch.strided or tensor.is_nested or tensor.is_contiguous():
+            return tensor
+        return tensor if any(_share_memory(tensor, argument) for argument in arguments) else tensor.contiguous()
+
+    return tree_map_only(torch.Tensor, laid_out, returned)
+
+
+def _share_memory(tensor: torch.Tensor, other: object) -> bool:
+    if not isinstance(other, torch.Tensor) or other.layout is not torch.strided or other.is_nested:
+        return False
+    return bool(tensor.untyped_storage()._cdata == other.untyped_storage()._cdata)
 
 
 def _spelled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -88,7 +96,16 @@ def _spelled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _fake(reference: Callable[..., Any]) -> Callable[..., Any]:
     def fake(*args: Any, **kwargs: Any) -> Any:
-        returned = reference(*args, **kwargs)
+        mode = detect_fake_mode((args, kwargs))
+        if mode is None or mode.shape_env is None:
+            returned = reference(*args, **kwargs)
+        else:
+            from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols  # imports sympy, as the mode has
+
+            with mode.shape_env.ignore_fresh_unbacked_symbols():  # sizes that depend on data, on the way
+                returned = reference(*args, **kwargs)
+            if free_unbacked_symbols(returned):  # and at the end, where whoever asks must hear of them
+                returned = reference(*args, **kwargs)
         if isinstance(returned, torch.Tensor):
             return _empty(returned)
         return tuple(_empty(member) for member in returned)

@@ -41,7 +41,10 @@ def serve_dual(transforms: Transformed, reference: Callable[..., Any], args: Seq
     outputs = returned.tensors
     if torch.is_grad_enabled() and any(isinstance(arg, torch.Tensor) and arg.requires_grad for arg in args):
         detached = tuple([output.detach() for output in outputs])
-        outputs = list(_record(Made(transforms.backward, returned.places, args, detached, drawn_from), *primals))
+        recorded = _record(Made(transforms.backward, returned.places, args, detached, drawn_from), *primals)
+        outputs = [  # nothing flows through what the function detaches
+            node if output.requires_grad else output for node, output in zip(recorded, outputs, strict=True)
+        ]
     duals = [
         functorch.make_dual(output, next(remaining)) if is_differentiable(output) else output for output in outputs
     ]

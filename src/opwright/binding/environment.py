@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.autograd import forward_ad
 from torch.autograd.graph import Node
 from torch.nn import Parameter
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 PLAIN_TYPES = (torch.Tensor, Parameter)
 _dispatch_modes = torch._C._len_torch_dispatch_stack
@@ -47,7 +48,9 @@ def is_overheard() -> bool:
 
 def is_recorded() -> bool:
     """Whether a mode looks at the operations that reach it, such as a compiler's or an exporter's."""
-    return bool(_dispatch_modes())
+    return bool(_dispatch_modes()) and any(
+        not isinstance(mode, FakeTensorMode) for mode in _get_current_dispatch_mode_stack()
+    )
 
 
 def is_transformed() -> bool:

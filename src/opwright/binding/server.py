@@ -19,6 +19,7 @@ from opwright.binding.environment import (
     is_compiling_or_exporting,
     is_overheard,
     is_quiet,
+    is_recorded,
 )
 from opwright.binding.kinds import Key, are_constants
 from opwright.binding.numbers import Numbers, constants_of, needed_in
@@ -123,6 +124,10 @@ class Server:
         self.last_rung = "composed"
         return self._fallback(*args.given) if isinstance(args, Leaves) else self._reference(*args)
 
+    def _serve_as_laid_out(self, args: Sequence[Any]) -> Any:
+        """Run the function as written; what it makes lies as what kernels make."""
+        return row_major_if_own(self.serve_by_reference(args), args)
+
     def _run(self, args: Sequence[Any], constants: Key) -> Any:
         """Run kernels that are at hand; raises Declined if there are none for these arguments."""
         if _is_grad_enabled():
@@ -144,7 +149,7 @@ class Server:
     def _rebuilt(self, variant: Variant, made: Sequence[torch.Tensor], args: Sequence[Any]) -> Any:
         """The structure that the reference returns."""
         result = variant.plan.result
-        return result.rebuild(made, args) if result.takes(args) else self.serve_by_reference(args)
+        return result.rebuild(made, args) if result.takes(args) else self._serve_as_laid_out(args)
 
     def _mask(self, args: Sequence[Any]) -> tuple[bool, ...]:
         """Which arguments require gradients."""
@@ -164,7 +169,7 @@ class Server:
             result, self.last_rung = self._serve_transformed(args)
             return result
         if are_abstract(args):
-            return row_major_if_own(self._serve_compiled(args), args)
+            return self._serve_compiled(args) if is_recorded() else self._serve_as_laid_out(args)
         if not self.is_ordinary(args):
             return self.serve_by_reference(args)
         needed: dict[int, bool] = {}  # positions of numbers whose values kernels are written for
@@ -201,7 +206,7 @@ class Server:
         except (UnsupportedReturn, UndeclaredMutation):
             raise
         except TracingFailed as failure:
-            result = self.serve_by_reference(args)  # for a wrong call it raises, in its own words
+            result = self._serve_as_laid_out(args)  # for a wrong call it raises, in its own words
             self._variants.refuse(way, args, failure)
             if pinned:
                 raise
@@ -213,7 +218,7 @@ class Server:
             self._say(refusal)
         except Declined:
             self._variants.refuse(way, args, NoKernel("its kernel declines these arguments"))
-        return self.serve_by_reference(args)
+        return self._serve_as_laid_out(args)
 
     def _run_added(self, args: Sequence[Any], way: Key, recording: bool) -> Any:
         """Run kernels, found on disk or derived if need be; raises Declined if what was derived declines."""

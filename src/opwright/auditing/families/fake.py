@@ -52,7 +52,7 @@ def symbolic(case: Case) -> Seen:
     given = [_with_symbols(mode, tensor, f"tensor_{index}") for index, tensor in enumerate(case.tensors)]
     with mode:
         found = case.call(given)
-    real = case.call(case.tensors)
+    real = case.call([tensor.clone() for tensor in case.tensors])
     for index, (mine, expected) in enumerate(zip(found, real, strict=True)):
         sizes = [_hint(size) for size in mine.shape]
         if sizes != list(expected.shape):
@@ -63,7 +63,7 @@ def symbolic(case: Case) -> Seen:
 def _arranged(case: Case) -> Iterator[tuple[str, list[torch.Tensor]]]:
     for layout, arrange in _LAYOUTS.items():
         for asking in (False, True):
-            plain = [arrange(tensor).detach() for tensor in case.tensors]
+            plain = [arrange(tensor.clone()).detach() for tensor in case.tensors]  # which the function may change
             tensors = [tensor.requires_grad_(asking and differentiable(tensor)) for tensor in plain]
             if case.changed and asking:
                 continue
