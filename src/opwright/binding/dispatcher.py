@@ -94,18 +94,25 @@ def _spelled(function: Callable[..., Any]) -> Callable[..., Any]:
     return spelled
 
 
-def _fake(reference: Callable[..., Any]) -> Callable[..., Any]:
-    def fake(*args: Any, **kwargs: Any) -> Any:
+def keeping_sizes_inside(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same on fake tensors, where sizes that depend on data are the caller's business only in the results."""
+
+    def called(*args: Any, **kwargs: Any) -> Any:
         mode = detect_fake_mode((args, kwargs))
         if mode is None or mode.shape_env is None:
-            returned = reference(*args, **kwargs)
-        else:
-            from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols  # imports sympy, as the mode has
+            return function(*args, **kwargs)
+        from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols  # imports sympy, as the mode has
 
-            with mode.shape_env.ignore_fresh_unbacked_symbols():  # sizes that depend on data, on the way
-                returned = reference(*args, **kwargs)
-            if free_unbacked_symbols(returned):  # and at the end, where whoever asks must hear of them
-                returned = reference(*args, **kwargs)
+        with mode.shape_env.ignore_fresh_unbacked_symbols():
+            returned = function(*args, **kwargs)
+        return function(*args, **kwargs) if free_unbacked_symbols(returned) else returned
+
+    return called
+
+
+def _fake(reference: Callable[..., Any]) -> Callable[..., Any]:
+    def fake(*args: Any, **kwargs: Any) -> Any:
+        returned = keeping_sizes_inside(reference)(*args, **kwargs)
         if isinstance(returned, torch.Tensor):
             return _empty(returned)
         return tuple(_empty(member) for member in returned)

@@ -9,7 +9,7 @@ from torch._ops import OpOverload
 
 from opwright.binding.autocast import AutocastPolicy, is_autocast, without_autocast
 from opwright.binding.derived_node import GradientsOf
-from opwright.binding.dispatcher import register, row_major
+from opwright.binding.dispatcher import keeping_sizes_inside, register, row_major
 from opwright.binding.environment import are_abstract, is_recorded, is_transformed
 from opwright.binding.recorded_whole import call_whole
 from opwright.binding.rungs import RungName
@@ -127,8 +127,9 @@ class Registered:
 
     def _run_under_autocast(self, *args: Any, **kwargs: Any) -> Any:
         given = self._signature.bind(args, kwargs)
-        if self._autocast is None:
-            return row_major(self._run_reference(*given))
+        if self._autocast is None:  # who records sees the operations of the reference, and their sizes
+            run = self._run_reference if is_recorded() else keeping_sizes_inside(self._run_reference)
+            return row_major(run(*given))
         return without_autocast(self._autocast, self._call, given)
 
     def _run_below_autograd(self, *args: Any, **kwargs: Any) -> Any:

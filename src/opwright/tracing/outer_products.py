@@ -12,9 +12,11 @@ aten = torch.ops.aten
 
 
 def _outer(left: torch.Tensor, right: torch.Tensor) -> Any:
-    """left[…, M, 1] @ right[…, 1, N]; a size that is a symbol is asked nothing, so that nothing is assumed of it."""
+    """left[…, M, 1] @ right[…, 1, N], row by row; a size that is a symbol is asked nothing, and stays one."""
     inner = left.shape[-1]
-    return left * right if isinstance(inner, int) and inner == 1 else NotImplemented
+    if not isinstance(inner, int) or inner != 1:
+        return NotImplemented
+    return (left * right).clone(memory_format=torch.contiguous_format)
 
 
 OUTER_PRODUCTS: Mapping[OpOverload, Callable[..., Any]] = {aten.mm.default: _outer, aten.bmm.default: _outer}
