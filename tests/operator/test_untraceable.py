@@ -149,3 +149,15 @@ def test_what_a_trace_raises_is_told_with_its_place(capsys):
     assert f"{__file__}:{first + 2}: tracing it failed with TypeError: not a plain tensor" in said
     with pytest.raises(NoKernel, match="not a plain tensor"):
         operator.on("cpp")(torch.ones(3))
+
+
+def test_what_is_assigned_to_data_counts(capsys):
+    @opwright.operator
+    def other_memory(x: Tensor) -> Tensor:
+        y = torch.sin(x)
+        y.data = torch.cos(x).data
+        return y * 2
+
+    x = torch.randn(3, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(other_memory(x), torch.cos(x) * 2)
+    assert "gives a tensor other memory, which a trace does not see" in capsys.readouterr().err

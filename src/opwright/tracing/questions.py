@@ -1,7 +1,8 @@
 """Questions a reference may not ask while it is traced, because the answer would be that of the trace, not of a call.
 
-A fake tensor has no values, and its strides, history and address are its own. What torch itself asks inside of its
-functions is its own business: only code outside of torch and of this package is listened to.
+A fake tensor has no values, and its strides, history and address are its own; what is assigned to `.data` passes a
+trace by. What torch itself asks inside of its functions is its own business: only code outside of torch and of this
+package is listened to.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ _QUESTIONS: Mapping[str, Iterable[Callable[..., Any]]] = {
     "asks how a tensor lies in memory, which differs from call to call": _asked(
         "is_contiguous stride storage_offset data_ptr untyped_storage storage is_set_to"
     ),
+    "gives a tensor other memory, which a trace does not see": [torch.Tensor.data.__set__],  # type: ignore[attr-defined]
     "asks what autograd knows of a tensor, which differs from call to call": _asked(
         "requires_grad grad grad_fn is_leaf _version"
     ),
