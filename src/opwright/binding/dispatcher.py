@@ -68,12 +68,20 @@ def row_major(returned: Any) -> Any:
 
 
 def row_major_if_own(returned: Any, arguments: Iterable[object]) -> Any:
-    """The results as kernels lay them out, whoever made them; arguments and views of them stay what they are."""
+    """The results as kernels lay them out, whoever made them; arguments and views of them stay what they are.
+
+    A tensor that is returned twice is one tensor afterwards too.
+    """
+    copies: dict[int, torch.Tensor] = {}
 
     def laid_out(tensor: torch.Tensor) -> torch.Tensor:
         if tensor.layout is not torch.strided or tensor.is_nested or tensor.is_contiguous():
             return tensor
-        return tensor if any(_share_memory(tensor, argument) for argument in arguments) else tensor.contiguous()
+        if any(_share_memory(tensor, argument) for argument in arguments):
+            return tensor
+        if id(tensor) not in copies:
+            copies[id(tensor)] = tensor.contiguous()
+        return copies[id(tensor)]
 
     return tree_map_only(torch.Tensor, laid_out, returned)
 
