@@ -2,17 +2,12 @@
 
 import gc
 import weakref
-from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor
 
 import opwright
-from opwright.binding.native import native
-from opwright.operator import Operator
-from opwright.settings import Settings
-from tests.quick_compiler import quick_compiler
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -20,10 +15,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def signed(x: Tensor, weight: Tensor, scale: float = 2.0, bias: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
     shifted = x * weight if bias is None else x * weight + bias
     return torch.tanh(shifted) * scale, x > 0, x * x
-
-
-def noisy(x: Tensor) -> Tensor:
-    return torch.rand_like(x) * x * x
 
 
 def refusing(x: Tensor) -> Tensor:
@@ -37,20 +28,6 @@ def _no_derivative(incoming: Tensor, x: Tensor) -> Tensor:
 @opwright.opaque(like=torch.empty_like, backward=_no_derivative)
 def _without_a_derivative(x: Tensor) -> Tensor:
     return torch.from_numpy(__import__("numpy").sin(x.numpy()))
-
-
-class Anybody:
-    def equip(self, native):
-        """Nothing is done with it."""
-
-
-@pytest.fixture(scope="module", params=["now", "off"], ids=["in C++", "in Python"])
-def make(request, tmp_path_factory):
-    native.equip(Anybody(), Settings.from_environment())  # the module that every test has, by the usual compiler
-    compiler = quick_compiler(tmp_path_factory.mktemp("compiler"))
-    settings = replace(Settings.from_environment(), compiler=compiler, tape=request.param, notify=False)
-    made = {}
-    return lambda function: made.setdefault(function, Operator(function, settings=settings))
 
 
 X = torch.linspace(-1, 1, 12, dtype=torch.float64).reshape(3, 4)
@@ -127,31 +104,6 @@ def test_it_gives_what_eager_gives_and_runs_on_kernels(make, transform):
     operator = make(signed)
     torch.testing.assert_close(transform(operator), transform(signed))
     assert operator.last_rung == "cpp"
-
-
-def test_a_backward_pass_draws_the_numbers_of_its_forward_pass_and_goes_on_where_the_generator_was(make):
-    def scenario(f):
-        torch.manual_seed(0)
-        _, pull = torch.func.vjp(f, X)
-        between = torch.rand(3)
-        return pull(X), between, torch.rand(3)
-
-    torch.testing.assert_close(scenario(make(noisy)), scenario(noisy))
-
-
-def test_normal_numbers_are_noticed_of_which_the_generator_holds_one_back(make):
-    """After an odd count of them the next one is ready, and is drawn without a step of the generator."""
-    noise = make(_with_one_normal_number)
-    torch.manual_seed(0)
-    torch.randn(1, dtype=torch.float64)
-    state = torch.get_rng_state()
-    found = torch.func.grad(lambda x: noise(x).sum())(X[0, :1])
-    torch.set_rng_state(state)
-    torch.testing.assert_close(found, 2 * X[0, :1] * torch.randn(1, dtype=torch.float64))
-
-
-def _with_one_normal_number(x: Tensor) -> Tensor:
-    return torch.randn_like(x) * x * x
 
 
 def test_an_error_of_the_backward_pass_arrives_as_it_is(make):

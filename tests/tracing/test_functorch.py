@@ -158,3 +158,34 @@ def test_an_old_batch_may_have_tangents():
     torch.autograd.grad(doubled, x, torch.ones(2, 2, 3), is_grads_batched=True)
     assert seen == [True]
     assert not functorch.is_in_old_batch(X)
+
+
+def test_how_many_levels_there_are():
+    assert functorch.depth() == 0
+    assert seen_under(vmap, lambda _: seen_under(grad, lambda _: functorch.depth())) == 2
+
+
+def test_beyond_some_levels_a_batch_draws_once():
+    def drawing(first):
+        with functorch.drawing_alike_above(first):
+            return torch.rand(2), functorch.depth()
+
+    def under_two(x):
+        return torch.vmap(lambda y: (drawing(2)[0] + 0 * y, drawing(1)[0] + 0 * y), randomness="different")(x)
+
+    inner, outer = torch.vmap(under_two, randomness="different")(torch.zeros(2, 3, 1))
+    assert len(inner.reshape(6, 2).unique(dim=0)) == 6
+    assert len(outer[:, 0].unique(dim=0)) == 2
+    assert (outer == outer[:, :1]).all()
+    assert seen_under(grad, lambda _: seen_under(vmap, lambda _: drawing(0)[1])) == 2
+    with pytest.raises(RuntimeError, match="randomness"):
+        vmap(lambda x: torch.rand(2) + drawing(0)[0] + x.sum())
+
+
+def test_levels_are_as_before_once_drawing_has_failed():
+    def function(x):
+        with pytest.raises(ArithmeticError), functorch.drawing_alike_above(0):
+            raise ArithmeticError
+        return x.sin().sum()
+
+    torch.testing.assert_close(torch.func.grad(function)(X), X.cos())

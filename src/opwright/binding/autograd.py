@@ -9,7 +9,7 @@ import torch
 from torch.autograd import Function
 
 from opwright.binding.environment import is_asked_for, is_transformed
-from opwright.binding.redraw import drawn_again
+from opwright.binding.redraw import Draw, drawn_again
 from opwright.binding.variant import Variant
 
 
@@ -24,14 +24,14 @@ class OperatorFunction(Function):
     def forward(ctx: Any, variants: Iterable[Variant], *arguments: Any) -> Any:
         """Run the forward kernel and keep what the backward pass reads."""
         for variant in variants:
-            state = torch.get_rng_state() if variant.is_random else None
+            draw = Draw.here() if variant.is_random else None
             made = _run_variant(variant, arguments)
             if made is not None:
                 break
         else:
             raise Declined
-        if state is not None:
-            ctx.generator = state
+        if draw is not None:
+            ctx.draw = draw
         plan = variant.plan
         ctx.variant = variant
         ctx.set_materialize_grads(False)
@@ -62,7 +62,7 @@ class OperatorFunction(Function):
         if plan is variant.plan and not (torch.is_grad_enabled() or is_transformed()):
             found = _run_backward(ctx, incoming, variant)
         if found is None:
-            with drawn_again(getattr(ctx, "generator", None)):
+            with drawn_again(getattr(ctx, "draw", None)):
                 given = plan.saved.given(_intermediates(ctx, variant))
                 found = variant.differentiate(_arguments(ctx, variant), [*incoming, *given], plan)
         if variant.wants_all_gradients and plan is variant.plan:

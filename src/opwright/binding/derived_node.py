@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from opwright.binding.autograd import some_missing, zeros
-from opwright.binding.redraw import drawn_again
+from opwright.binding.redraw import Draw, drawn_again
 from opwright.derivation.forward import differentiable
 
 GradientsOf = Callable[[tuple[int, ...], tuple[int, ...], tuple[int, ...], int], Any]
@@ -27,7 +27,7 @@ class Made:
         places: Where each of its tensors stands in what it returned.
         args: The arguments, as the backward pass is to see them.
         outputs: The tensors that it returned, as the node gives them out.
-        generator: Where the generator of random numbers was before; None if none were drawn.
+        draw: Where it drew random numbers; None if it drew none.
         more: Tensors that are kept besides the arguments.
     """
 
@@ -35,7 +35,7 @@ class Made:
     places: Sequence[int]
     args: Sequence[Any]
     outputs: tuple[torch.Tensor, ...]
-    generator: torch.Tensor | None = None
+    draw: Draw | None = None
     more: Sequence[torch.Tensor] = ()
 
 
@@ -48,7 +48,7 @@ class _Kept:
     flowing: tuple[int, ...]
     described: list[tuple[tuple[int, ...], torch.dtype]]
     rest: list[Any] | None
-    generator: torch.Tensor | None
+    draw: Draw | None
     more: int
     devices: list[torch.device]
 
@@ -67,7 +67,7 @@ def keep(ctx: Any, made: Made) -> tuple[torch.Tensor, ...]:
         flowing,
         [(tuple(output.shape), output.dtype) for output in outputs],
         None if len(tensors) == len(made.args) else _rest(made.args),
-        made.generator,
+        made.draw,
         len(made.more),
         [output.device for output in outputs],
     )
@@ -110,7 +110,7 @@ def gradients(
     if not wanted:
         return tuple(found)
     operator = kept.gradients_of(wanted, kept.places, kept.flowing, len(kept.described))
-    result = _drawing(kept.generator, call, operator, *_arguments(kept, ctx.saved_tensors), *tangents)
+    result = _drawing(kept.draw, call, operator, *_arguments(kept, ctx.saved_tensors), *tangents)
     for position, gradient in zip(wanted, (result,) if isinstance(result, torch.Tensor) else result, strict=True):
         found[1 + position] = gradient
     return tuple(found)
@@ -139,8 +139,8 @@ def _nothing(kept: _Kept, position: int) -> torch.Tensor:
     return zeros(*kept.described[position], kept.devices[position])
 
 
-def _drawing(generator: torch.Tensor | None, call: Callable[..., Any], *args: Any) -> Any:
-    if generator is None:
+def _drawing(draw: Draw | None, call: Callable[..., Any], *args: Any) -> Any:
+    if draw is None:
         return call(*args)
-    with drawn_again(generator):
+    with drawn_again(draw):
         return call(*args)

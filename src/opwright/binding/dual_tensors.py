@@ -35,13 +35,13 @@ def serve_dual(transforms: Transformed, reference: Callable[..., Any], args: Seq
     if any(map(functorch.is_in_old_batch, tangents.values())):
         return reference(*args), "composed"
     forward = transforms.jvp(tuple(tangents))
-    found, drawn_from = noting_draws(forward, *primals, *tangents.values())
+    found, draw = noting_draws(forward, *primals, *tangents.values())
     result, moved = split(found)
     returned, remaining = Returned(result), iter(moved)
     outputs = returned.tensors
     if torch.is_grad_enabled() and any(isinstance(arg, torch.Tensor) and arg.requires_grad for arg in args):
         detached = tuple([output.detach() for output in outputs])
-        recorded = _record(Made(transforms.backward, returned.places, args, detached, drawn_from), *primals)
+        recorded = _record(Made(transforms.backward, returned.places, args, detached, draw), *primals)
         outputs = [  # nothing flows through what the function detaches
             node if output.requires_grad else output for node, output in zip(recorded, outputs, strict=True)
         ]

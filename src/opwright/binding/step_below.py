@@ -91,10 +91,10 @@ def _recorded(level: Level, operator: Transformable, transforms: Transformed, ar
     with level.below():
         if not is_recorded:
             return operator(*args), operator.last_rung
-        result, drawn_from = noting_draws(operator, *args)
+        result, draw = noting_draws(operator, *args)
     returned = Returned(result)
     outputs = tuple([level.wrap(tensor) for tensor in returned.tensors])
-    made = Made(transforms.backward, returned.places, lifted, outputs, drawn_from)
+    made = Made(transforms.backward, returned.places, lifted, outputs, draw)
     return returned.rebuilt(functorch.record_at_one_level(_record, made, *lifted)), operator.last_rung
 
 

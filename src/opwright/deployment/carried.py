@@ -10,6 +10,7 @@ from pathlib import Path
 _MODULES = (
     "opwright.binding.environment",
     "opwright.binding.redraw",
+    "opwright.tracing.functorch",
     "opwright.tracing.number_guards",
     *(
         f"opwright.deployment.runtime.{name}"

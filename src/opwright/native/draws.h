@@ -6,18 +6,22 @@
 #include <mutex>
 #include <optional>
 
+#include "levels.h"
+
 namespace opwright {
 
-// Where the generator of random numbers is.
+// Where random numbers are drawn: where the generator is, and how many transforms are under way.
 struct Place {
   at::mt19937 engine;
   std::optional<float> next_float;  // normal numbers come in pairs: the second one of a pair
   std::optional<double> next_double;
+  size_t levels;
 
   static Place now() {
     auto& generator = the_generator();
     const std::lock_guard<std::mutex> lock(generator.mutex_);
-    return {generator.engine(), generator.next_float_normal_sample(), generator.next_double_normal_sample()};
+    return {generator.engine(), generator.next_float_normal_sample(), generator.next_double_normal_sample(),
+            functorch::getDynamicLayerStack().size()};
   }
 
   void go_there() const {
@@ -28,6 +32,7 @@ struct Place {
     generator.set_next_double_normal_sample(next_double);
   }
 
+  // Whether the generator is at the same place.
   bool operator==(const Place& other) const {
     const auto here = engine.data(), there = other.engine.data();
     return here.seed_ == there.seed_ && here.left_ == there.left_ && here.next_ == there.next_ &&
@@ -40,12 +45,14 @@ struct Place {
   }
 };
 
-// Draws from a place for as long as it lives; then goes on where the generator was. None changes nothing.
+// Draws the same numbers for as long as it lives; then goes on where the generator was. None changes nothing. Transforms
+// that have begun since map gradients of what has been drawn, and draw nothing of their own.
 class DrawnAgain {
  public:
   explicit DrawnAgain(const Place* from) {
     if (!from) return;
     after_ = Place::now();
+    alike_.emplace(from->levels);
     from->go_there();
   }
   ~DrawnAgain() {
@@ -56,6 +63,7 @@ class DrawnAgain {
 
  private:
   std::optional<Place> after_;
+  std::optional<DrawingAlikeAbove> alike_;
 };
 
 }  // namespace opwright

@@ -13,6 +13,7 @@
 #include <optional>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace opwright {
 
@@ -90,6 +91,33 @@ class Below {
   functorch::DynamicLayer layer_;
   std::optional<at::AutoGradMode> gradients_;
   std::optional<c10::AutoFwGradMode> tangents_;
+};
+
+// For as long as it lives, random numbers are drawn once for a whole batch at the levels beyond the first ones.
+class DrawingAlikeAbove {
+ public:
+  explicit DrawingAlikeAbove(size_t first) : first_(first), before_(functorch::getDynamicLayerStack()) {
+    replace([](const functorch::DynamicLayer& layer) {
+      if (layer.key() != functorch::TransformType::Vmap) return layer;
+      return functorch::DynamicLayer(functorch::TransformType::Vmap, layer.layerId(), layer.batchSize(),
+                                     functorch::RandomnessType::Same);
+    });
+  }
+  ~DrawingAlikeAbove() {
+    replace([](const functorch::DynamicLayer& layer) { return layer; });
+  }
+  DrawingAlikeAbove(const DrawingAlikeAbove&) = delete;
+  DrawingAlikeAbove& operator=(const DrawingAlikeAbove&) = delete;
+
+ private:
+  template <typename Choose>
+  void replace(Choose choose) const {
+    while (functorch::getDynamicLayerStack().size() > first_) functorch::popDynamicLayer();
+    for (size_t k = first_; k < before_.size(); ++k) functorch::pushDynamicLayer(choose(before_[k]));
+  }
+
+  size_t first_;
+  std::vector<functorch::DynamicLayer> before_;
 };
 
 }  // namespace opwright

@@ -7,7 +7,8 @@ each.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import Enum
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ from torch._functorch.pyfunctorch import retrieve_all_functorch_interpreters
 from torch.autograd import forward_ad
 
 are_active = torch._C._are_functorch_transforms_active
+depth: Callable[[], int] = hooks.get_dynamic_layer_stack_depth
 unwrap_dead = hooks.unwrap_if_dead
 is_in_old_batch = hooks.is_legacy_batchedtensor  # of the `vmap` before `torch.func`, which gradcheck still uses
 
@@ -98,6 +100,12 @@ class Level:
         return _RANDOMNESS[self._interpreter.randomness().value]
 
     @property
+    def batch_size(self) -> int:
+        """How many entries the batch of a `vmap` has."""
+        size: int = self._interpreter.batchSize()
+        return size
+
+    @property
     def began_without_gradients(self) -> bool:
         """Whether gradients were switched off around this level of `torch.func.grad`."""
         return not self._interpreter.prevGradMode()
@@ -177,3 +185,23 @@ def record_at_one_level(apply: Callable[..., Any], *args: Any) -> Any:
         return apply(*args)
     finally:
         hooks.set_single_level_autograd_function_allowed(before)
+
+
+@contextmanager
+def drawing_alike_above(first: int) -> Iterator[None]:
+    """Until the end of the block, draw random numbers once for a whole batch at the levels beyond the first ones."""
+    layers = []
+    while depth() > first:
+        layers.append((innermost(), hooks.pop_dynamic_layer_stack()))
+    for level, layer in reversed(layers):
+        if level.transform is Transform.VMAP:
+            hooks._vmap_increment_nesting(level.batch_size, "same")
+        else:
+            hooks.push_dynamic_layer_stack(layer)
+    try:
+        yield
+    finally:
+        for _ in layers:
+            hooks.pop_dynamic_layer_stack()
+        for _, layer in reversed(layers):
+            hooks.push_dynamic_layer_stack(layer)

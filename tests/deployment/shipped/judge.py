@@ -113,6 +113,13 @@ def batch_of_gradients(call):
     return torch.autograd.grad(result, sources, batch, is_grads_batched=True)
 
 
+def map_of_backward(call):
+    sources = leaves(call)
+    result = call.smooth(*sources)[0]
+    batch = torch.stack([result.detach(), 2 * result.detach()])
+    return torch.vmap(lambda incoming: torch.autograd.grad(result, sources, incoming))(batch)
+
+
 def forward_mode(call):
     return torch.func.jvp(call.smooth, tuple(call.sources), tuple(torch.cos(s) for s in call.sources))
 
@@ -171,12 +178,12 @@ EVERYWHERE = (
     in_inference_mode,
     without_data,
 )
-RARELY = (batch_of_gradients, mapped_gradients, under_autocast)
+RARELY = (batch_of_gradients, map_of_backward, mapped_gradients, under_autocast)
 COMPILING = (compiled, compiled_under_autocast)
 # What a kernel rounds differently in its result grows in what is made of derivatives of derivatives.
 TOLERANCES = {twice_backward: {"rtol": 2e-5, "atol": 1e-4}}
-# A random operation in a batch is one of another shape; a backward pass in a batch draws again, which torch refuses.
-NOT_FOR_RANDOM = {mapped, mapped_gradients, batch_of_gradients}
+# A random operation in a batch is one of another shape.
+NOT_FOR_RANDOM = {mapped, mapped_gradients}
 
 
 def judge(package, case, checks, kernels):

@@ -9,7 +9,7 @@ import torch
 from torch.autograd import Function
 
 from opwright.binding.environment import are_plain, is_overheard, is_transformed
-from opwright.binding.redraw import drawn_again
+from opwright.binding.redraw import Draw, drawn_again
 from opwright.deployment.runtime.gradients import gradients_by_reference
 from opwright.deployment.runtime.variant import Variant
 
@@ -46,13 +46,13 @@ class KernelNode(Function):
     def forward(ctx: Any, operator: Differentiated, variants: Sequence[Variant], *arguments: Any) -> Any:
         """Run the forward kernel and keep what the backward pass reads."""
         for variant in variants:
-            state = torch.get_rng_state() if variant.is_random else None
+            draw = Draw.here() if variant.is_random else None
             made = variant.run(arguments)
             if made is not None:
                 break
         else:
             raise Declined
-        ctx.operator, ctx.variant, ctx.generator = operator, variant, state
+        ctx.operator, ctx.variant, ctx.draw = operator, variant, draw
         ctx.described = [_describe(argument) for argument in arguments]
         ctx.save_for_backward(*[arguments[p] for p in variant.contributing], *[made[p] for p in variant.kept])
         fixed = [made[position] for position in range(variant.outputs) if position not in variant.tangents]
@@ -72,7 +72,7 @@ class KernelNode(Function):
             shapes = [shape for _, shape, _ in ctx.described]
             found = variant.run_backward(arguments, kept, flowing, shapes)
         if found is None:
-            with drawn_again(ctx.generator):
+            with drawn_again(ctx.draw):
                 found = gradients_by_reference(
                     ctx.operator.run_reference, arguments, variant.tangents, flowing, variant.gradients
                 )

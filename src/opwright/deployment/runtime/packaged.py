@@ -181,8 +181,8 @@ class PackagedOperator:
         by_reference = functools.partial(
             gradients_by_reference, self.run_reference, arguments, self.tangents, incoming, self.differentiable
         )
-        gradients, drawn = noting_draws(by_reference)
-        if drawn is not None:
+        gradients, draw = noting_draws(by_reference)
+        if draw is not None:
             raise RuntimeError(f"{self.name} draws random numbers here, and its gradients would draw others")
         return tuple(map(_row_major, gradients))
 

@@ -1,0 +1,24 @@
+"""Operators that step from level to level of torch's transforms both ways: in C++ and in Python."""
+
+from dataclasses import replace
+
+import pytest
+
+from opwright.binding.native import native
+from opwright.operator import Operator
+from opwright.settings import Settings
+from tests.quick_compiler import quick_compiler
+
+
+class Anybody:
+    def equip(self, native):
+        """Nothing is done with it."""
+
+
+@pytest.fixture(scope="module", params=["now", "off"], ids=["in C++", "in Python"])
+def make(request, tmp_path_factory):
+    native.equip(Anybody(), Settings.from_environment())  # the module that every test has, by the usual compiler
+    compiler = quick_compiler(tmp_path_factory.mktemp("compiler"))
+    settings = replace(Settings.from_environment(), compiler=compiler, tape=request.param, notify=False)
+    made = {}
+    return lambda function: made.setdefault(function, Operator(function, settings=settings))
