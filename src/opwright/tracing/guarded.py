@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
-from opwright.errors import OpwrightError, TracingFailed
+from opwright.errors import InternalError, OpwrightError, TracingFailed
 
 Derived = TypeVar("Derived")
+
+_PACKAGE = Path(__file__).parents[1]
+_MISTAKES = (InternalError, AssertionError, AttributeError, KeyError, NameError)
 
 
 def guarded(reference: Callable[..., Any], derive: Callable[[], Derived]) -> Derived:
@@ -23,5 +28,16 @@ def guarded(reference: Callable[..., Any], derive: Callable[[], Derived]) -> Der
     except Exception as error:
         from opwright.tracing.trace import place_in  # imports sympy, as whatever derives has done
 
-        fact = f"tracing it failed with {type(error).__name__}: {str(error).partition(chr(10))[0]}"
-        raise TracingFailed(fact, place=place_in(reference, error)) from error
+        said = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}".removesuffix(": ")
+        place = place_in(reference, error)
+        if line := _of_ours(error):
+            fact = f"deriving it failed with {said} at {line}, which is a fault of opwright, not of this function"
+            raise TracingFailed(fact, place=place, hint="report it, with this function") from error
+        raise TracingFailed(f"tracing it failed with {said}", place=place) from error
+
+
+def _of_ours(error: Exception) -> str | None:
+    """The line of opwright that raised what only a mistake in it can raise; None for what else is raised."""
+    raised = traceback.extract_tb(error.__traceback__)[-1]
+    is_ours = isinstance(error, _MISTAKES) and Path(raised.filename).is_relative_to(_PACKAGE)
+    return f"opwright/{Path(raised.filename).relative_to(_PACKAGE)}:{raised.lineno}" if is_ours else None
