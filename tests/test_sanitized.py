@@ -74,6 +74,7 @@ SUITES = {
         ADDRESSES,
         tuple(f"tests/lowering/test_{name}.py" for name in ("complex", "half", "integers", "pointwise", "views")),
     ),
+    "indexed loads": (ADDRESSES, ("tests/operator/test_indexed_loads.py",)),
     "random programs": (ADDRESSES, ("tests/test_random_programs.py",)),
     "CUDA": (ADDRESSES, CUDA),
     "threads of CUDA": (THREADS, CUDA),

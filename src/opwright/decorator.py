@@ -45,7 +45,8 @@ def operator(
             `bench`, `source` and `explain`.
         save: What the backward pass may keep: "auto" chooses, "inputs" recomputes everything, "all" nothing.
         mutates: Names of the tensors that the function changes.
-        inline: Let `torch.compile` and `torch.export` see the operations of the function; otherwise they see one.
+        inline: Let `torch.compile` and `torch.export` see the operations of the function; otherwise they see one,
+            unless it draws random numbers.
         autocast: What floating arguments are cast to under autocast before the kernels run: "low", its own dtype;
             "fp32", float32; "promote", the widest among them. By default the function runs, operation by operation, in
             the dtypes that autocast has for each.

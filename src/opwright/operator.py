@@ -66,7 +66,8 @@ class Operator(Conveniences):
         reference: The function as written: the rung "composed".
         samples: Makes example arguments for a device and dtype; None if none were given.
         save: What the backward pass may keep.
-        inline: Whether compilers and exporters see the operations of the reference, and not the operator as one.
+        inline: Whether compilers and exporters see the operations of the reference, and not the operator as one; they
+            do anyway where it draws random numbers.
         autocast: What its arguments are cast to under autocast; None if the reference runs there, as autocast wants it.
     """
 

@@ -1,0 +1,74 @@
+"""Whether a function draws random numbers, before anybody records it.
+
+What compilers must know of one that draws, that no two calls of it are the same and that its backward pass needs the
+numbers of its forward pass, they know of torch's random operations, so they are shown these instead of one operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from opwright.tracing.isolation import in_fresh_thread
+
+_SIZE_THAT_NOBODY_KNOWS = 8
+
+
+def draws(function: Callable[..., Any], arguments: Sequence[Any]) -> bool:
+    """Whether a function draws random numbers when it is given these arguments; they are asked for their kind alone.
+
+    Yes, if it cannot be told: who sees what a function does is never wrong about it.
+    """
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv  # imports sympy, as whoever records has done
+
+    if any(isinstance(a, torch.Tensor) and (a.layout is not torch.strided or a.is_nested) for a in arguments):
+        return True
+    described = [_described(argument) for argument in arguments]
+
+    def work() -> bool:
+        watch = _Watch()
+        with torch.random.fork_rng(devices=()), torch.no_grad(), FakeTensorMode(shape_env=ShapeEnv()):
+            like = [make() for make in described]
+            try:
+                with watch:
+                    function(*like)
+            except Exception:  # of whatever kind: what is wrong is told where it is recorded
+                return True
+        return watch.has_seen_a_draw
+
+    return in_fresh_thread(work)
+
+
+class _Watch(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.has_seen_a_draw = False
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:  # the compiler never sees this mode; wrapping it would import the compiler
+        return False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.has_seen_a_draw |= torch.Tag.nondeterministic_seeded in func.tags
+        return func(*args, **kwargs or {})
+
+
+def _described(argument: Any) -> Callable[[], Any]:
+    """What makes an argument of the same kind."""
+    if isinstance(argument, torch.Tensor):
+        shape, dtype, device = [_known(size) for size in argument.shape], argument.dtype, argument.device
+        strides = [_known(stride) for stride in argument.stride()]
+        return lambda: torch.empty_strided(shape, strides, dtype=dtype, device=device)
+    value = _known(argument)
+    return lambda: value
+
+
+def _known(value: Any) -> Any:
+    """A number in place of a symbol."""
+    if not isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
+        return value
+    return value.node.hint if value.node.has_hint() else value.node.pytype(_SIZE_THAT_NOBODY_KNOWS)
