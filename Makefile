@@ -7,7 +7,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test nightly lint format clean
+.PHONY: help setup demo test nightly newest lint format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +24,11 @@ test: $(INSTALLED) ## run the tests
 nightly: $(INSTALLED) ## run the long sweeps
 	$(BIN)/pytest -m nightly
 
+newest: ## run the tests on the newest PyTorch, in .venv-newest (gigabytes)
+	$(PYTHON) -m venv .venv-newest
+	.venv-newest/bin/python -m pip install --quiet --no-input --upgrade torch -e '.[test]'
+	.venv-newest/bin/pytest -n $(WORKERS) --dist worksteal
+
 lint: $(INSTALLED) ## check style, types and the floors
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -35,7 +40,7 @@ format: $(INSTALLED) ## format the code and apply the safe fixes
 	$(BIN)/ruff format .
 
 clean: ## remove .venv, caches and build products
-	rm -rf .venv build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-newest build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(INSTALLED): pyproject.toml constraints.txt

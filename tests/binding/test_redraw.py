@@ -16,6 +16,10 @@ def dropped(x: Tensor) -> Tensor:
     return functional.dropout(x.sin() * x, 0.3)
 
 
+def square(x: Tensor) -> Tensor:
+    return x * x
+
+
 def with_one_normal_number(x: Tensor) -> Tensor:
     return torch.randn_like(x) * x * x
 
@@ -91,6 +95,18 @@ def test_the_numbers_are_those_that_eager_has_drawn(make, function, transform):
         torch.manual_seed(0)
         found.append((transform(candidate), torch.rand(3)))
     torch.testing.assert_close(*found)
+
+
+@pytest.mark.parametrize("transform", [jacobian, gradients_over_a_batch])
+def test_what_a_gpu_draws_is_left_to_the_reference(make, transform, monkeypatch):
+    monkeypatch.setattr("opwright.binding.transforms._DEVICES", ("meta",))  # as if the processor were a GPU
+    for function, rung in ((noisy, "composed"), (square, "cpp")):
+        operator, found = make(function), []
+        for candidate in (operator, function):
+            torch.manual_seed(0)
+            found.append((transform(candidate), torch.rand(3)))
+        torch.testing.assert_close(*found)
+        assert operator.last_rung == rung
 
 
 def test_what_draws_for_a_batch_says_how(make):

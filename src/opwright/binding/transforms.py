@@ -14,12 +14,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
+
 from opwright.binding.dual_tensors import serve_dual
+from opwright.binding.kinds import Key, kind_of
 from opwright.binding.native import native
 from opwright.binding.step_below import step_below
 from opwright.binding.transformed import Served, Transformable, Transformed
 from opwright.settings import Settings
 from opwright.tracing import functorch
+from opwright.tracing.randomness import draws
+
+_DEVICES = ("cpu", "meta")  # whose random numbers a backward pass draws again
 
 
 def are_transformed(args: Sequence[Any]) -> bool:
@@ -44,6 +50,7 @@ class TransformServer:
         self._transforms = transforms
         self._reference = reference
         self._settings = settings
+        self._draws: dict[Key, bool] = {}
         self._has_asked = False
         self._step_below: Callable[[Transformable, Transformed, Sequence[Any]], Served | None] = step_below
 
@@ -53,9 +60,20 @@ class TransformServer:
 
     def serve(self, args: Sequence[Any]) -> Served:
         """Serve a call."""
+        if self._draws_elsewhere(args):
+            return self._reference(*args), "composed"
         if not functorch.are_active():
             return serve_dual(self._transforms, self._reference, args)
         if not self._has_asked:
             self._has_asked = True
             native.equip(self, self._settings)
         return self._step_below(self._operator, self._transforms, args) or (self._reference(*args), "composed")
+
+    def _draws_elsewhere(self, args: Sequence[Any]) -> bool:
+        """Whether a call draws from a GPU's generator."""
+        if not any(isinstance(arg, torch.Tensor) and arg.device.type not in _DEVICES for arg in args):
+            return False
+        kind = kind_of(args, gradients=False)
+        if kind not in self._draws:
+            self._draws[kind] = draws(self._reference, args)
+        return self._draws[kind]
