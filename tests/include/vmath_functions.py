@@ -5,12 +5,15 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 import opwright
+from opwright.settings import Settings
+from opwright.toolchain.compiler import find_compiler
 
 INCLUDE = Path(opwright.__file__).parent / "include"
 FLAGS = [
@@ -68,4 +71,6 @@ EXACT = {"abs", "ceil", "copysign", "floor", "fmod", "max", "min", "round", "sig
 def compile_with_gcc(target: str, *arguments: str) -> None:
     """Compile as emitted kernels are, warnings being errors."""
     compiler = shutil.which("g++") or pytest.skip("no g++ on this machine")
-    subprocess.run([compiler, *FLAGS, *TARGETS[target], "-I", str(INCLUDE), *arguments], check=True)
+    known = find_compiler(replace(Settings.from_environment(), compiler=compiler)).flags
+    gathers = [flag for flag in known if flag.startswith("-mtune-ctrl=")]
+    subprocess.run([compiler, *FLAGS, *gathers, *TARGETS[target], "-I", str(INCLUDE), *arguments], check=True)
