@@ -81,7 +81,7 @@ POINTWISE_SAMPLES: dict[Any, Call] = {
     aten.erfc: torch.erfc,
     aten.relu: torch.relu,
     aten.hardtanh: lambda x: torch.nn.functional.hardtanh(x, -2, 3),
-    aten.clamp: lambda x: torch.clamp(x, -1, 2),
+    aten.clamp: lambda x: torch.clamp(x, -1 if x.dtype.is_signed else 1, 2),
     aten.elu: lambda x: torch.nn.functional.elu(x, alpha=1.5),
     aten.leaky_relu: lambda x: torch.nn.functional.leaky_relu(x, 0.1),
     aten.gelu: torch.nn.functional.gelu,

@@ -40,7 +40,7 @@ from opwright.lowering.nodes import (
     promotable,
     row_of,
 )
-from opwright.lowering.pointwise_row import Pointwise
+from opwright.lowering.pointwise_row import Pointwise, holds
 from opwright.lowering.promotion import program_dtype, promoted
 from opwright.lowering.reductions import REDUCTIONS, fold_kernel, reduced_dimensions
 from opwright.lowering.views import VIEWS, Indices, split_indices
@@ -203,6 +203,9 @@ class _Lowering:
         if not row.computes_in(common) or not rest.keys() <= _PARAMETERS:
             return False
         packet, (axes, _) = packet_of(node), over(self._shape(node))
+        numbers = [value for value in values if not isinstance(value, Node)]
+        if (row.selects or packet in _FILLS) and not all(holds(dtype, number) for number in numbers):
+            return False
         if packet in _COPIES and (moved := self._operand(values[0], axes)).dtype is dtype:
             self._compute(node, moved)
             return True
@@ -382,7 +385,8 @@ class _Lowering:
 
 # What rounds to a half type because the user asks for it. Torch's decompositions convert with `aten.to`, and computing
 # on in float32 is what they do it for.
-_CONVERSIONS = {aten._to_copy, aten.copy, aten.fill, aten.full, aten.full_like, aten.scalar_tensor}
+_FILLS = {aten.fill, aten.full, aten.full_like, aten.scalar_tensor}
+_CONVERSIONS = {aten._to_copy, aten.copy} | _FILLS
 _COPIES = {aten.clone, aten.to, aten._to_copy, aten.positive, aten.copy}
 _RESHAPES = {aten.view, aten._unsafe_view, aten.reshape}
 _PARAMETERS = {

@@ -6,8 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from opwright.ir.dtype import DType
 from opwright.ir.expression import Expression, Literal, apply, cast
+from opwright.ir.integer import Integer
 
 Rule = Callable[..., Expression | None]
 
@@ -49,6 +52,20 @@ def like(operand: Expression, value: Any) -> Expression:
     if isinstance(value, Expression):
         return cast(value, operand.dtype)
     return cast(Literal(value, DType.INT64 if isinstance(value, int) else DType.FLOAT64), operand.dtype)
+
+
+def holds(dtype: DType, value: Any) -> bool:
+    """Whether numbers of a dtype can have a value; where not, torch raises, or its version decides what becomes of it.
+
+    Of what is known at run time only, all that is certain is that 64 bits hold an integer. None is no value.
+    """
+    if value is None or dtype.is_floating or dtype.is_complex or dtype is DType.BOOL:
+        return True
+    known = value.value if isinstance(value, Literal) else value.constant if isinstance(value, Integer) else value
+    if not isinstance(known, int | float):
+        return dtype is DType.INT64 and not isinstance(known, complex)
+    bounds = torch.iinfo(getattr(torch, dtype.value))
+    return bounds.min <= known <= bounds.max
 
 
 def is_number(expression: Expression, value: float) -> bool:
