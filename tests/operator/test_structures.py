@@ -163,6 +163,7 @@ def test_a_container_that_is_changed_is_the_callers(reference, capsys):
         (named, None, None),
     ],
 )
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # which opcheck itself reads
 def test_what_a_schema_can_spell_is_at_the_dispatcher(operator, args, schema):
     if schema is None:
         assert operator._signature.schema is None

@@ -113,8 +113,11 @@ def _code_parts(code: types.CodeType, seen: set[int]) -> Iterator[str]:
 
 
 def _holds_an_object(function: types.BuiltinFunctionType) -> bool:
-    """Whether a built-in is a method bound to a value, such as `scales.get`."""
-    return not isinstance(function.__self__, (types.ModuleType, type, type(None)))
+    """Whether a built-in is a method bound to a value, such as `scales.get`, or to a class of the user's own."""
+    owner = function.__self__
+    if isinstance(owner, type):
+        return not is_installed(owner.__module__)
+    return not isinstance(owner, (types.ModuleType, type(None)))
 
 
 def names_in(code: types.CodeType) -> set[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import torch
 
 from opwright.checking.calls import fresh, tracked
@@ -16,7 +18,9 @@ def opcheck(trial: Trial, sample: Sample) -> Finding:
         raise Untold("it is not an operator of torch.ops")
     call = tracked(fresh(sample))
     try:
-        torch.library.opcheck(trial.overload, call.args, dict(call.kwargs))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what opcheck itself does is warned of
+            torch.library.opcheck(trial.overload, call.args, dict(call.kwargs))
     except Exception as error:
         raise Fault(one_line(error)) from error
     return Finding()
