@@ -226,6 +226,22 @@ def test_the_compiler_sees_one_operation_or_those_of_the_reference(inline):
     torch.testing.assert_close(x.grad, 2 * torch.cos(2 * x.detach()))
 
 
+@opwright.operator
+def force(x: torch.Tensor) -> torch.Tensor:
+    with torch.enable_grad():
+        place = x.detach().requires_grad_()
+        return torch.autograd.grad((place.sin() * place).sum(), place)[0] * x
+
+
+@pytest.mark.filterwarnings("ignore")  # the compiler's own
+def test_the_compiler_takes_a_function_whole_that_differentiates():
+    x = random(4)
+    result = torch.compile(lambda x: force(x) * 3, fullgraph=True, backend="aot_eager")(x)
+    expected = force.reference(x) * 3
+    torch.testing.assert_close(result, expected)
+    torch.testing.assert_close(*(torch.autograd.grad(each.sum(), x) for each in (result, expected)))
+
+
 @pytest.mark.filterwarnings("ignore")  # the exporter's own
 def test_an_exported_program_holds_the_operator_and_can_be_taken_apart():
     class Module(torch.nn.Module):

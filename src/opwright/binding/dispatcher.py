@@ -12,6 +12,7 @@ from torch._ops import OpOverload
 from torch.utils._pytree import tree_map_only
 
 from opwright.binding.autocast import KEYS
+from opwright.binding.environment import recording
 
 _libraries: dict[str, tuple[torch.library.Library, Callable[[], None]]] = {}
 _lock = threading.Lock()
@@ -120,7 +121,8 @@ def keeping_sizes_inside(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _fake(reference: Callable[..., Any]) -> Callable[..., Any]:
     def fake(*args: Any, **kwargs: Any) -> Any:
-        returned = keeping_sizes_inside(reference)(*args, **kwargs)
+        with recording():  # which a reference needs that differentiates what it computes
+            returned = keeping_sizes_inside(reference)(*args, **kwargs)
         if isinstance(returned, torch.Tensor):
             return _empty(returned)
         return tuple(_empty(member) for member in returned)

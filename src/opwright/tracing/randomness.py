@@ -6,6 +6,7 @@ numbers of its forward pass, they know of torch's random operations, so they are
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,7 +32,7 @@ def draws(function: Callable[..., Any], arguments: Sequence[Any]) -> bool:
 
     def work() -> bool:
         watch = _Watch()
-        with torch.random.fork_rng(devices=()), torch.no_grad(), FakeTensorMode(shape_env=ShapeEnv()):
+        with torch.random.fork_rng(devices=()), FakeTensorMode(shape_env=ShapeEnv()):
             like = [make() for make in described]
             try:
                 with watch:
@@ -60,9 +61,13 @@ class _Watch(TorchDispatchMode):
 def _described(argument: Any) -> Callable[[], Any]:
     """What makes an argument of the same kind."""
     if isinstance(argument, torch.Tensor):
-        shape, dtype, device = [_known(size) for size in argument.shape], argument.dtype, argument.device
-        strides = [_known(stride) for stride in argument.stride()]
-        return lambda: torch.empty_strided(shape, strides, dtype=dtype, device=device)
+        shape, strides = map(_known, argument.shape), map(_known, argument.stride())
+        options: dict[str, Any] = {
+            "dtype": argument.dtype,
+            "device": argument.device,
+            "requires_grad": argument.requires_grad,
+        }
+        return functools.partial(torch.empty_strided, tuple(shape), tuple(strides), **options)
     value = _known(argument)
     return lambda: value
 
