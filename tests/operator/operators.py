@@ -28,7 +28,7 @@ def shift(x: Tensor) -> Tensor:
 
 
 @opwright.operator
-def scaled(x: Tensor, scale: float = 2.0, power: int = 2, negate: bool = False) -> Tensor:
+def scaled_to_power(x: Tensor, scale: float = 2.0, power: int = 2, negate: bool = False) -> Tensor:
     y = scale * x**power
     return -y if negate else y
 

@@ -8,7 +8,7 @@ import torch
 import opwright
 from opwright.ir.dtype import DType
 from tests.operator.against_eager import assert_as_eager, random, variants
-from tests.operator.operators import activated, biased, divided, mix, ranked, scaled, wave
+from tests.operator.operators import activated, biased, divided, mix, ranked, scaled_to_power, wave
 
 X = random(3, 4)
 
@@ -16,12 +16,12 @@ X = random(3, 4)
 @pytest.mark.parametrize(
     ("operator", "args", "kwargs"),
     [
-        (scaled, (X,), {}),
-        (scaled, (X, 3.0), {}),
-        (scaled, (X,), {"scale": 3.0}),
-        (scaled, (X,), {"power": 3, "scale": -1.5}),
-        (scaled, (), {"negate": True, "x": X}),
-        (scaled, (X, 2), {}),
+        (scaled_to_power, (X,), {}),
+        (scaled_to_power, (X, 3.0), {}),
+        (scaled_to_power, (X,), {"scale": 3.0}),
+        (scaled_to_power, (X,), {"power": 3, "scale": -1.5}),
+        (scaled_to_power, (), {"negate": True, "x": X}),
+        (scaled_to_power, (X, 2), {}),
         (activated, (X,), {}),
         (activated, (X, "sigmoid"), {}),
         (biased, (X, None), {}),
@@ -216,7 +216,7 @@ def test_integers_and_truth_values_come_and_go(dtype):
         (mix, (X.detach(), {}), {}),
         (mix, (X, random(5)), {}),
         (wave, ([1.0],), {}),
-        (scaled, (X, None), {}),
+        (scaled_to_power, (X, None), {}),
     ],
 )
 def test_a_wrong_call_raises_what_the_reference_raises(operator, args, kwargs):
@@ -239,7 +239,7 @@ def times(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def test_an_operator_is_called_and_read_like_its_function():
-    assert scaled.__name__ == "scaled"
-    assert scaled.__wrapped__ is scaled.reference
-    assert scaled.__module__ == scaled.reference.__module__
-    assert repr(scaled) == "<opwright operator opwright::scaled>"
+    assert scaled_to_power.__name__ == "scaled_to_power"
+    assert scaled_to_power.__wrapped__ is scaled_to_power.reference
+    assert scaled_to_power.__module__ == scaled_to_power.reference.__module__
+    assert repr(scaled_to_power) == "<opwright operator opwright::scaled_to_power>"

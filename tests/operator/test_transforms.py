@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import opwright
 from tests.operator.against_eager import random
-from tests.operator.operators import cube, linear_tanh, lltm, polar, ranked, scaled, wave
+from tests.operator.operators import cube, linear_tanh, lltm, polar, ranked, scaled_to_power, wave
 
 X = random(4, gradient=False)
 
@@ -165,8 +165,8 @@ def test_torch_library_finds_nothing_wrong(operator, args):
 
 
 def test_the_schema_is_that_of_the_annotations():
-    assert str(scaled.overload._schema) == (
-        "opwright::scaled(Tensor x, float scale=2., int power=2, bool negate=False) -> Tensor"
+    assert str(scaled_to_power.overload._schema) == (
+        "opwright::scaled_to_power(Tensor x, float scale=2., int power=2, bool negate=False) -> Tensor"
     )
     assert str(polar.overload._schema) == "opwright::polar(Tensor x, Tensor y) -> (Tensor, Tensor)"
 

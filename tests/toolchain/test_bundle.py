@@ -46,7 +46,8 @@ def test_there_is_a_library_for_each_level_and_one_that_registers(
     libraries = build_bundle(BUNDLE, tmp_path, settings)
 
     assert [library.name for library in libraries] == ["fast.so", "plain.so", "mine.so"]
-    assert [script.calls(flag) for flag in ("-DFAST", "-DPLAIN", "-march=native")] == [2, 3, script.calls("fsyntax")]
+    assert [script.calls(flag) for flag in ("-DFAST", "-DPLAIN")] == [2, 3]
+    assert script.calls("-march=native") <= script.calls("fsyntax")
     assert text_of(libraries[0], "opwright_cpu_level") == b"my_kernels"
     assert text_of(libraries[2], "opwright_load_failure") == b"my_kernels"
     names = subprocess.run(["nm", "-D", "--defined-only", *libraries], capture_output=True, text=True, check=True)

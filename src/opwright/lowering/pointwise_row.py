@@ -57,13 +57,13 @@ def like(operand: Expression, value: Any) -> Expression:
 def holds(dtype: DType, value: Any) -> bool:
     """Whether numbers of a dtype can have a value; where not, torch raises, or its version decides what becomes of it.
 
-    Of what is known at run time only, all that is certain is that 64 bits hold an integer. None is no value.
+    What is known at run time only counts as held by 32 bits and more. None is no value.
     """
     if value is None or dtype.is_floating or dtype.is_complex or dtype is DType.BOOL:
         return True
     known = value.value if isinstance(value, Literal) else value.constant if isinstance(value, Integer) else value
     if not isinstance(known, int | float):
-        return dtype is DType.INT64 and not isinstance(known, complex)
+        return dtype in (DType.INT32, DType.INT64) and not isinstance(known, complex)
     bounds = torch.iinfo(getattr(torch, dtype.value))
     return bounds.min <= known <= bounds.max
 
