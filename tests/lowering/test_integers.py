@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
 from opwright.operator import Operator
-from opwright.tracing.signature import Kind, Parameter, Signature
 from tests.quiet_settings import quiet_settings
 
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
@@ -66,45 +64,3 @@ def test_a_view_as_another_dtype_keeps_the_bits(dtype: torch.dtype, compiled: Ca
     for actual, expected in zip(operator(x), seen_as_bits(x), strict=True):
         assert torch.equal(actual, expected)
     assert operator.last_rung == "cpp"
-
-
-OUT_OF_RANGE = {
-    "clamp, above": lambda x: torch.clamp(x, max=300) + x,
-    "clamp, below": lambda x: torch.clamp(x, min=-300) + x,
-    "clamp, in range": lambda x: torch.clamp(x, 1, 50) + x,
-    "masked_fill": lambda x: x.masked_fill(x > 2, 300) + x,
-    "where": lambda x: torch.where(x > 2, x, 300) + x,
-    "full_like": lambda x: torch.full_like(x, 300) + x,
-    "fill": lambda x: torch.fill(x, 300) + x,
-    "pad": lambda x: torch.constant_pad_nd(x, (1, 1), 300) * 2,
-    "threshold": lambda x: torch.threshold(x, 2, 300) + x,
-    "index_fill": lambda x: x.index_fill(0, torch.tensor([1]), 300) + x,
-    "alpha": lambda x: torch.add(x, x, alpha=300),
-    "sum": lambda x: x + 300,
-    "comparison": lambda x: x > 300,
-    "a truncated number": lambda x: torch.full_like(x, 2.7) + x,
-    "truth": lambda x: torch.full((3,), 300, dtype=torch.bool)[:1] & (x > 2),
-}
-
-
-def outcome(function: Any, x: torch.Tensor) -> Any:
-    try:
-        return function(x)
-    except RuntimeError as error:
-        return str(error)
-
-
-@pytest.mark.parametrize(
-    "dtype", [torch.uint8, *(pytest.param(dtype, marks=pytest.mark.nightly) for dtype in (torch.int8, torch.int32))]
-)
-@pytest.mark.parametrize("name", OUT_OF_RANGE)
-def test_numbers_that_a_dtype_does_not_hold_do_as_in_torch(name: str, dtype: torch.dtype) -> None:
-    function = OUT_OF_RANGE[name]
-    signature = Signature((Parameter("x", Kind.TENSOR, False),), 1)
-    operator = Operator(function, name="tests::out_of_range", signature=signature)
-    x = torch.tensor([0, 1, 2, 3, 100, 127], dtype=dtype)
-    expected, found = outcome(function, x), outcome(operator, x)
-    if isinstance(expected, str):
-        assert found == expected
-    else:
-        torch.testing.assert_close(found, expected)

@@ -69,6 +69,28 @@ def test_an_integer_stays_where_the_dtypes_beside_it_hold_it():
         assert range_of(traced(lambda x, k: x + k, 5, dtype)) == expected
 
 
+FLOATS = {
+    "a fill": (lambda x, k: torch.full_like(x, k), 65504),
+    "its negative": (lambda x, k: x.masked_fill(x > 0, -k), 2**15),
+    "half of it": (lambda x, k: torch.full_like(x, k / 2), 65504),
+    "a square": (lambda x, k: torch.full_like(x, k * k), 2**7),
+    "a factor": (lambda x, k: x * k, None),
+    "another dtype": (lambda x, k: torch.full_like(x, k, dtype=torch.float32), None),
+}
+
+
+@pytest.mark.parametrize(("reference", "most"), FLOATS.values(), ids=FLOATS.keys())
+def test_a_float_stays_where_the_dtype_that_it_is_converted_to_holds_it(reference, most):
+    bounds = {guard.relation: guard.bound for guard in traced(reference, 5.0, torch.float16).number_guards}
+    assert bounds == ({} if most is None else {">=": -most, "<=": most})
+
+
+def test_a_float_that_cannot_be_bounded_around_zero_needs_its_value():
+    with pytest.raises(NumberNeeded) as refusal:
+        traced(lambda x, k: torch.full_like(x, k), 5.0, torch.uint8)
+    assert refusal.value.names == ("k",)
+
+
 def test_two_integers_share_what_room_there_is():
     specs = [TensorSpec("x", torch.float32, (4,)), NumberSpec("j", 3), NumberSpec("k", 5)]
     graph, _ = trace(lambda x, j, k: x * (j * k), specs)

@@ -203,8 +203,8 @@ class _Lowering:
         if not row.computes_in(common) or not rest.keys() <= _PARAMETERS:
             return False
         packet, (axes, _) = packet_of(node), over(self._shape(node))
-        numbers = [value for value in values if not isinstance(value, Node)]
-        if (row.selects or packet in _FILLS) and not all(holds(dtype, number) for number in numbers):
+        numbers = [*(values if row.selects or packet in _FILLS else ()), *rest.values()]
+        if not all(holds(dtype, number) for number in numbers):
             return False
         if packet in _COPIES and (moved := self._operand(values[0], axes)).dtype is dtype:
             self._compute(node, moved)

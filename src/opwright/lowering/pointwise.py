@@ -27,7 +27,6 @@ from opwright.lowering.pointwise_row import (
     Pointwise,
     comparison,
     function_rule,
-    holds,
     is_number,
     like,
     scaled,
@@ -38,21 +37,19 @@ from opwright.lowering.pointwise_row import (
 aten = torch.ops.aten
 
 
-def _add(x: Expression, y: Expression, alpha: Any = 1) -> Expression | None:
-    if not holds(x.dtype, alpha):
-        return None
+def _add(x: Expression, y: Expression, alpha: Any = 1) -> Expression:
     return apply("logical_or" if x.dtype is DType.BOOL else "add", x, scaled(y, alpha))
 
 
-def _subtract(x: Expression, y: Expression, alpha: Any = 1) -> Expression | None:
-    return apply("subtract", x, scaled(y, alpha)) if holds(x.dtype, alpha) else None
+def _subtract(x: Expression, y: Expression, alpha: Any = 1) -> Expression:
+    return apply("subtract", x, scaled(y, alpha))
 
 
 def _multiply(x: Expression, y: Expression) -> Expression:
     return apply("logical_and" if x.dtype is DType.BOOL else "multiply", x, y)
 
 
-def _reversed_subtract(x: Expression, y: Expression, alpha: Any = 1) -> Expression | None:
+def _reversed_subtract(x: Expression, y: Expression, alpha: Any = 1) -> Expression:
     return apply("subtract", y, scaled(x, alpha))
 
 
@@ -114,13 +111,11 @@ def _round(x: Expression, decimals: int = 0) -> Expression:
     return apply(back, apply("round", apply(scale, x, ten)), ten)
 
 
-def _relu(x: Expression) -> Expression | None:
+def _relu(x: Expression) -> Expression:
     return _clamp(x, min=0)
 
 
-def _clamp(x: Expression, min: Any = None, max: Any = None) -> Expression | None:
-    if not (holds(x.dtype, min) and holds(x.dtype, max)):
-        return None
+def _clamp(x: Expression, min: Any = None, max: Any = None) -> Expression:
     if min is not None:
         x = apply("maximum", x, like(x, min))
     return x if max is None else apply("minimum", x, like(x, max))

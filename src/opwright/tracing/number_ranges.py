@@ -12,6 +12,8 @@ from opwright.tracing.number_functions import FIRST_INTEGER, LAST_INTEGER, NUMBE
 
 Ranges = Mapping[sympy.Symbol, Bounds]
 
+_MAGNITUDES = (65504.0, *(2.0**exponent for exponent in range(63, -1, -1)))  # float16 holds the first
+
 
 def bounds_of(expression: Any, ranges: Ranges) -> Bounds:
     """The bounds of an expression, and a promise that a kernel computes what Python does.
@@ -33,22 +35,38 @@ def bounds_of(expression: Any, ranges: Ranges) -> Bounds:
     return reduce(lambda left, right: function.bound(left, right).checked(), rest, first)
 
 
-def widest(values: Mapping[sympy.Symbol, int], holds: Callable[[Ranges], bool]) -> Ranges | None:
-    """Ranges around the integers of a call in which something holds: all as far as each other, then each further.
+def magnitudes(values: Mapping[sympy.Symbol, float], most: float, holds: Callable[[Ranges], bool]) -> Ranges | None:
+    """Ranges around zero that have the floats of a call and in which something holds: all alike, then each wider.
 
     Args:
-        values: The integers of the call.
+        values: The floats of the call.
+        most: The largest magnitude that may be asked for.
         holds: Whether it holds everywhere in given ranges; where it does, it does in narrower ones.
 
     Returns:
-        None if it does not even hold for the integers of the call.
+        None if it does not hold up to the floats of the call.
     """
-    ranges = {symbol: Bounds(value, value) for symbol, value in values.items()}
+    ranges: Ranges = {symbol: Bounds.around(value, -value) for symbol, value in values.items()}
     if not holds(ranges):
         return None
-    if not values:
-        return ranges
     for symbols in (list(values), *([symbol] for symbol in values)):
+        for magnitude in (most, *_MAGNITUDES):
+            wider = {s: Bounds(-magnitude, magnitude) for s in symbols if magnitude >= ranges[s].high}
+            if len(wider) == len(symbols) and holds({**ranges, **wider}):
+                ranges = {**ranges, **wider}
+                break
+    return ranges
+
+
+def widest(given: Ranges, holds: Callable[[Ranges], bool]) -> Ranges:
+    """Ranges around the integers of a call in which something holds: all as far as each other, then each further.
+
+    Args:
+        given: The integers of the call, in which it holds.
+        holds: Whether it holds everywhere in given ranges; where it does, it does in narrower ones.
+    """
+    ranges = dict(given)
+    for symbols in (list(given), *([symbol] for symbol in given)) if given else ():
         for direction in (1, -1):
             ranges = _extended(ranges, symbols, direction, holds)
     return ranges

@@ -1,7 +1,8 @@
-"""Where a Python integer that changes from call to call may stand in an operation, and how large it may be there."""
+"""Where a Python number that changes from call to call may stand in an operation, and how large it may be there."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,15 +13,28 @@ from torch.utils._pytree import tree_leaves
 from opwright.tracing.number_functions import Bounds
 
 _LARGEST_HALF = 65504
+_LAST_FLOAT = float(2**63 - 2**10)  # the last float64 that is an integer of 64 bits
 
 
 def sizes_in(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[torch.SymInt]:
     """Symbolic integers where an operation wants a size, a dimension or an index, and not a value to compute with."""
-    parameters = func._schema.arguments
-    given = [*zip(parameters, args, strict=False), *((p, kwargs[p.name]) for p in parameters if p.name in kwargs)]
-    for parameter, value in given:
-        if "Tensor" not in str(parameter.type) and "number" not in str(parameter.type):
+    for kind, value in _given(func, args, kwargs):
+        if "Tensor" not in kind and "number" not in kind:
             yield from (leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.SymInt))
+
+
+def converted_in(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:
+    """Numbers that an operation converts to the dtype of its result before it computes, or may convert."""
+    for kind, value in _given(func, args, kwargs):
+        if "number" in kind:
+            yield from tree_leaves(value)
+
+
+def _given(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Arguments, each with the type of its parameter."""
+    parameters = func._schema.arguments
+    yield from ((str(parameter.type), value) for parameter, value in zip(parameters, args, strict=False))
+    yield from ((str(parameter.type), kwargs[parameter.name]) for parameter in parameters if parameter.name in kwargs)
 
 
 def integers_held_by(*values: Any) -> Bounds | None:
@@ -28,9 +42,31 @@ def integers_held_by(*values: Any) -> Bounds | None:
 
     Beyond them torch raises in places, and wraps around in others.
     """
-    dtypes = {leaf.dtype for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)}
-    held = [bounds for dtype in dtypes if (bounds := _held(dtype)) is not None]
+    held = [bounds for dtype in _dtypes(values) if (bounds := _held(dtype)) is not None]
     return Bounds(max(each.low for each in held), min(each.high for each in held)) if held else None
+
+
+def floats_held_by(result: Any) -> Bounds | None:
+    """The floats that become numbers of the dtype of a result; None if all that change from call to call do.
+
+    Beyond them torch raises, except for an infinity or a NaN, which never change from call to call.
+    """
+    held = integers_held_by(result)
+    if held is not None:
+        return Bounds(float(held.low), float(held.high))
+    return Bounds(-_LAST_FLOAT, _LAST_FLOAT) if torch.int64 in _dtypes(result) else None
+
+
+def not_held_by(result: Any, value: Any) -> torch.dtype | None:
+    """A floating dtype of a result that a finite constant is too large for; integers wrap around in places."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isinf(value):
+        return None
+    floating = (dtype for dtype in _dtypes(result) if dtype.is_floating_point)
+    return next((dtype for dtype in floating if abs(value) > torch.finfo(dtype).max), None)
+
+
+def _dtypes(values: Any) -> set[torch.dtype]:
+    return {leaf.dtype for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)}
 
 
 def _held(dtype: torch.dtype) -> Bounds | None:

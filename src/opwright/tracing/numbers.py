@@ -12,11 +12,11 @@ import torch
 from torch._ops import OpOverload
 from torch.fx.experimental.symbolic_shapes import DimDynamic
 
-from opwright.errors import NumberNeeded
+from opwright.errors import NoKernel, NumberNeeded
 from opwright.tracing.number_functions import FIRST_INTEGER, LAST_INTEGER, NUMBER_FUNCTIONS, Bounds, OutOfBounds
 from opwright.tracing.number_guards import NumberGuard
-from opwright.tracing.number_ranges import Ranges, bounds_of, widest
-from opwright.tracing.number_uses import sizes_in
+from opwright.tracing.number_ranges import Ranges, bounds_of, magnitudes, widest
+from opwright.tracing.number_uses import converted_in, floats_held_by, not_held_by, sizes_in
 from opwright.tracing.sizes import NamedSource, SizeTable
 
 NUMBER = "number"  # in the `meta` of a node that stands for a Python number: one that promotes as it does
@@ -42,6 +42,7 @@ class NumberTable:
         self._environment = sizes.environment
         self._tensors: dict[sympy.Symbol, torch.Tensor] = {}
         self._integers: dict[sympy.Symbol, int] = {}
+        self._floats: dict[sympy.Symbol, float] = {}
         self._demands: dict[tuple[Any, Bounds | None], None] = {}  # expressions, and where they have to lie
 
     def symbol(self, name: str, value: float | int, tensor: torch.Tensor) -> torch.SymFloat | torch.SymInt:
@@ -55,6 +56,7 @@ class NumberTable:
             integer = self._environment.create_symintnode(symbol, hint=value, source=source)
             assert isinstance(integer, torch.SymInt)
             return integer
+        self._floats[symbol] = value
         number = self._environment.create_symfloatnode(symbol, hint=value, source=source)
         assert isinstance(number, torch.SymFloat)
         return number
@@ -88,6 +90,19 @@ class NumberTable:
         for size in sizes_in(func, args, kwargs) if self._integers else ():
             if not self.is_size(size):
                 raise self.refuse(f"{func.name()} needs the value of an integer that changes", size.node.expr)
+
+    def bound_in(self, func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
+        """Keep the floats that an operation converts to the dtype of its result to those that this dtype holds.
+
+        Raises:
+            NoKernel: If a constant is none of them, which makes torch raise.
+        """
+        held = floats_held_by(result)
+        for number in converted_in(func, args, kwargs):
+            if (dtype := not_held_by(result, number)) is not None:
+                raise NoKernel(f"{func.name()} converts {number} to {dtype}, which does not hold it")
+            if held is not None and isinstance(number, torch.SymFloat) and not self.is_size(number):
+                self._demands[number.node.expr, held] = None
 
     def _refuse_apart(self, exponent: torch.SymInt | torch.SymFloat) -> None:
         names = self._names_in(exponent.node.expr)
@@ -136,21 +151,25 @@ class NumberTable:
         return NumberGuard(self._name(symbol), sign, relation, bound)
 
     def _ranges(self, assumed: list[Any]) -> Iterator[NumberGuard]:
-        """Ranges of the integers in which kernels compute what Python does, and what else was assumed holds too."""
-        floats = {symbol: Bounds(-_MOST, _MOST) for symbol in self._tensors if symbol not in self._integers}
+        """Ranges of numbers in which kernels compute what Python does, and what else was assumed holds too."""
 
         def fails(ranges: Ranges) -> Any:
-            known = {**floats, **ranges}
-            outside = (expression for expression, within in self._demands if not _lies(expression, within, known))
-            untrue = (assumption for assumption in assumed if not _is_true(assumption, known))
+            outside = (expression for expression, within in self._demands if not _lies(expression, within, ranges))
+            untrue = (assumption for assumption in assumed if not _is_true(assumption, ranges))
             return next(chain(outside, untrue), None)
 
-        ranges = widest(self._integers, lambda ranges: fails(ranges) is None)
-        if ranges is None:
-            expression = fails({symbol: Bounds(value, value) for symbol, value in self._integers.items()})
+        given = {symbol: Bounds(value, value) for symbol, value in self._integers.items()}
+        floats = magnitudes(self._floats, _MOST, lambda floats: fails({**floats, **given}) is None)
+        if floats is None:
+            near = {symbol: Bounds.around(value, -value) for symbol, value in self._floats.items()}
+            expression = fails({**near, **given})
             done = "assumed" if expression in assumed else "computed"
             raise self.refuse(f"tracing {done} {self._spelled(expression)}, where a number changes", expression)
-        for symbol, bounds in ranges.items():
+        for symbol, bounds in floats.items():
+            if bounds.high < _MOST:
+                yield NumberGuard(self._name(symbol), 1, ">=", bounds.low)
+                yield NumberGuard(self._name(symbol), 1, "<=", bounds.high)
+        for symbol, bounds in widest(given, lambda ranges: fails({**floats, **ranges}) is None).items():
             if bounds.low > FIRST_INTEGER:
                 yield NumberGuard(self._name(symbol), 1, ">=", bounds.low)
             if bounds.high < LAST_INTEGER:

@@ -138,6 +138,7 @@ class Recorder(TorchDispatchMode):
             if func is aten.detach.default and self._watching:
                 self._detached.add(id(result))
             if result is not NotImplemented:
+                self.numbers.bound_in(func, args, kwargs, result)
                 return result
         if func in _LIFTS and isinstance(args[0], torch.Tensor) and not isinstance(args[0], FakeTensor):
             return self._constant(args[0])
@@ -202,6 +203,7 @@ class Recorder(TorchDispatchMode):
             raise UntraceableReference(f"the sizes of what {func.name()} gives depend on the values of a tensor")
         self._see(func, args, kwargs, result)
         self.numbers.refuse_in(func, args, kwargs)
+        self.numbers.bound_in(func, args, kwargs, result)
         held = integers_held_by(args, kwargs, result)
         node = self.fx.call_function(func, tuple(self._replace(args, held)), self._replace(kwargs, held))
         node.meta["val"] = result

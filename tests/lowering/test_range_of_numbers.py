@@ -1,0 +1,93 @@
+"""Numbers that a dtype does not hold: torch raises where it converts them, and so does an operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from opwright.operator import Operator
+from opwright.tracing.signature import Kind, Parameter, Signature
+from tests.operator.against_eager import variants
+
+X = Parameter("x", Kind.TENSOR, False)
+BEYOND = {torch.uint8: 300, torch.int8: 300, torch.int32: 2**31, torch.float16: 65520.0, torch.float32: 1e39}
+AT_NIGHT = (torch.int8, torch.int32, torch.float32)
+
+CONVERTED = {
+    "clamp, above": lambda x, n: torch.clamp(x, max=n) + x,
+    "clamp, below": lambda x, n: torch.clamp(x, min=-n) + x,
+    "clamp, in range": lambda x, n: torch.clamp(x, 1, 50) + x,
+    "masked_fill": lambda x, n: x.masked_fill(x > 2, n) + x,
+    "where": lambda x, n: torch.where(x > 2, x, n) + x,
+    "full_like": lambda x, n: torch.full_like(x, n) + x,
+    "fill": lambda x, n: torch.fill(x, n) + x,
+    "pad": lambda x, n: torch.constant_pad_nd(x, (1, 1), n) * 2,
+    "threshold": lambda x, n: torch.threshold(x, 2, n) + x,
+    "index_fill": lambda x, n: x.index_fill(0, torch.tensor([1]), n) + x,
+    "alpha": lambda x, n: torch.add(x, x, alpha=n),
+    "sum": lambda x, n: x + n,
+    "product": lambda x, n: x * n,
+    "a weight": lambda x, n: torch.lerp(x, x + 1, n) if x.is_floating_point() else x * 2,
+    "comparison": lambda x, n: x > n,
+    "a truncated number": lambda x, n: torch.full_like(x, 2.7) + x,
+    "truth": lambda x, n: torch.full((3,), n, dtype=torch.bool)[:1] & (x > 2),
+}
+
+
+def outcome(function: Any, *arguments: Any) -> Any:
+    try:
+        return function(*arguments)
+    except RuntimeError as error:
+        return str(error)
+
+
+def assert_same_outcome(found: Any, expected: Any) -> None:
+    if isinstance(expected, str):
+        assert found == expected
+    else:
+        torch.testing.assert_close(found, expected, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "dtype", [pytest.param(d, marks=[pytest.mark.nightly] * (d in AT_NIGHT)) for d in BEYOND], ids=str
+)
+@pytest.mark.parametrize("name", CONVERTED)
+def test_a_constant_that_a_dtype_does_not_hold_does_as_in_torch(name: str, dtype: torch.dtype) -> None:
+    function, number = CONVERTED[name], BEYOND[dtype]
+    operator = Operator(lambda x: function(x, number), name="tests::beyond", signature=Signature((X,), 1))
+    x = torch.tensor([0, 1, 2, 3, 100, 127]).to(dtype)
+    assert_same_outcome(outcome(operator, x), outcome(function, x, number))
+
+
+CHANGING = {
+    "a fill": lambda x, n: torch.full_like(x, n) + x,
+    "where it is computed": lambda x, n: torch.full_like(x, n / 2) + x,
+    "masked_fill": lambda x, n: x.masked_fill(x > 2, -n) + x,
+    "product": lambda x, n: x * n,
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int32, torch.float16], ids=str)
+@pytest.mark.parametrize("name", CHANGING)
+@pytest.mark.parametrize("kind", [int, float])
+def test_a_number_that_changes_is_never_converted_to_what_does_not_hold_it(
+    name: str, dtype: torch.dtype, kind: type
+) -> None:
+    signature = Signature((X, Parameter("n", Kind.CONSTANT, False)), 1)
+    operator = Operator(CHANGING[name], name="tests::changing", signature=signature)
+    x = torch.tensor([0, 1, 2, 3, 100, 127]).to(dtype)
+    for number in map(kind, (5, 7, 9, 300, -4, 2**20, 2**40)):
+        assert_same_outcome(outcome(operator, x, number), outcome(CHANGING[name], x, number))
+
+
+def test_numbers_in_range_do_not_compile_again() -> None:
+    signature = Signature((X, Parameter("n", Kind.CONSTANT, False)), 1)
+    operator = Operator(CHANGING["masked_fill"], name="tests::changing", signature=signature)
+    seen = []
+    for number in (1.5, 2.5, -3.0, 30000.0):
+        operator(torch.ones(3, dtype=torch.float16), number)
+        assert operator.last_rung == "cpp"
+        seen.append(variants(operator))
+    assert seen[1:] == [seen[1]] * 3  # the first number was a constant
