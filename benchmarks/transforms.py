@@ -73,6 +73,7 @@ def measure(options: Options) -> Scorecard:
         for size, (batch, width) in SIZES.items():
             found = []
             for operator, args in cases(batch, width):
+                torch.compiler.reset()  # or it stops compiling what it has compiled for eight others
                 with_compile = not (options.quick or options.without_compile)
                 name = f"{transform} {operator.name.split('::')[1]} {batch}x{width}"
                 found.append(Row(name, medians_us(ways(operator, args, with_compile), options)))

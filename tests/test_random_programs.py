@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -14,7 +12,6 @@ import torch
 from opwright.checking.accuracy import Comparison
 from opwright.operator import Operator
 from opwright.settings import Settings
-from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
 from tests.quiet_settings import quiet_settings
 from tests.random_program import RandomProgram, Sizes, random_program
 
@@ -24,11 +21,6 @@ pytestmark = [  # what torch says of the functions themselves
     pytest.mark.filterwarnings("ignore:Tensor.mT is deprecated on 0-D tensors"),
     pytest.mark.filterwarnings("ignore:var.*degrees of freedom is <= 0"),
 ]
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
 
 
 def outputs_and_gradients(
@@ -120,21 +112,20 @@ def check(seed: int, settings: Settings, *, resized: bool) -> None:
 
 
 @pytest.mark.parametrize("seed", range(1000, 1200))
-def test_random_program(seed: int, cache: Path) -> None:
-    check(seed, mostly_unoptimized(seed, cache, every=10), resized=seed % 4 == 0)
+def test_random_program(seed: int) -> None:
+    check(seed, mostly_unoptimized(seed, every=10), resized=seed % 4 == 0)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("block", range(250))
-def test_many_random_programs(block: int, tmp_path: Path) -> None:
+def test_many_random_programs(block: int) -> None:
     for seed in range(block * 20 + 2000, block * 20 + 2020):
-        check(seed, mostly_unoptimized(seed, tmp_path / "cache", every=3), resized=True)
+        check(seed, mostly_unoptimized(seed, every=3), resized=True)
 
 
-def mostly_unoptimized(seed: int, cache: Path, *, every: int) -> Settings:
+def mostly_unoptimized(seed: int, *, every: int) -> Settings:
     """Some programs are built as users build them; the others without optimization, in a third of the time."""
-    settings = quiet_settings(cache)
-    return settings if seed % every == 0 else replace(settings, compiler=quick_compiler(cache, OPTIMIZING_NOTHING))
+    return quiet_settings(optimized=seed % every == 0)
 
 
 def test_comparison_notices_a_wrong_kernel() -> None:

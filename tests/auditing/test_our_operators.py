@@ -26,7 +26,7 @@ def test_an_operator_in_a_moment():
     rows = (
         "autograd: backward",
         "hooks",
-        "torch.func: j",
+        "torch.func: jvp",
         "vmap: in_dims",
         "forward mode: ",
         "fake and meta",

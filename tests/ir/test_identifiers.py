@@ -6,7 +6,6 @@ from torch import Tensor
 
 from opwright.ir.identifiers import identifiers, is_free
 from opwright.operator import Operator
-from tests.quiet_settings import quiet_settings
 
 NAMES = ["x", "_", "__", "_a", "__a", "a_given", "double", "double_given", "saved_1", "sizes", "M_PI", "x_size_0"]
 
@@ -30,8 +29,8 @@ def of_no_name(_: Tensor, __: Tensor, _x: Tensor, __x: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize(("function", "count"), [(without_a_name, 1), (of_no_name, 4)])
-def test_what_is_called_by_an_underscore(function, count, tmp_path):
-    operator = Operator(function, settings=quiet_settings(tmp_path))
+def test_what_is_called_by_an_underscore(function, count):
+    operator = Operator(function)
     given = [torch.arange(6.0) + argument for argument in range(count)]
     torch.testing.assert_close(operator(*given), function(*given))
     assert operator.last_rung == "cpp"

@@ -11,9 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from opwright.operator import Operator
-from opwright.settings import Settings
 from opwright.tracing.signature import Kind, Parameter, Signature
-from tests.quiet_settings import quiet_settings
 
 INDEX = [0, 2, 1, 2]
 
@@ -42,14 +40,9 @@ FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
 }
 
 
-def operator_of(function: Callable[[Tensor], Any], name: str, settings: Settings) -> Operator:
+def operator_of(function: Callable[[Tensor], Any], name: str) -> Operator:
     signature = Signature((Parameter("x", Kind.TENSOR, False),), 1)
-    return Operator(function, name=name, signature=signature, settings=settings)
-
-
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return quiet_settings(tmp_path_factory.mktemp("cache"))
+    return Operator(function, name=name, signature=signature)
 
 
 def output_and_gradient(function: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
@@ -59,27 +52,27 @@ def output_and_gradient(function: Callable[[Tensor], Tensor], x: Tensor) -> tupl
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_as_in_eager(name: str, settings: Settings) -> None:
-    operator = operator_of(FUNCTIONS[name], f"call_{[*FUNCTIONS].index(name)}", settings)
+def test_as_in_eager(name: str) -> None:
+    operator = operator_of(FUNCTIONS[name], f"call_{[*FUNCTIONS].index(name)}")
     x = torch.rand(4, 4, generator=torch.Generator().manual_seed(0)) + 0.1
     for layout in (x, x.t().contiguous().t(), torch.cat([x, x], 1)[:, ::2]):
         torch.testing.assert_close(output_and_gradient(operator, layout), output_and_gradient(FUNCTIONS[name], layout))
         assert operator.last_rung == "cpp" or (layout is not x and name == "a view by strides")
 
 
-def test_a_gradient_that_counts_is_as_exact_as_the_argument(settings: Settings) -> None:
+def test_a_gradient_that_counts_is_as_exact_as_the_argument() -> None:
     """Where a slope is one or zero, it is so in the argument's dtype."""
 
     def loss(x: Tensor) -> Tensor:
         return functional.multi_margin_loss(x, torch.tensor([2, 0, 1]))
 
     x = torch.linspace(-1, 1, 9, dtype=torch.float64).reshape(3, 3)
-    found = output_and_gradient(operator_of(loss, "counted", settings), x)
+    found = output_and_gradient(operator_of(loss, "counted"), x)
     torch.testing.assert_close(found, output_and_gradient(loss, x), rtol=1e-14, atol=0)
 
 
-def test_a_check_that_fails_raises_as_in_eager(settings: Settings) -> None:
-    operator = operator_of(lambda x: torch.linalg.cholesky(x) * 2, "checked", settings)
+def test_a_check_that_fails_raises_as_in_eager() -> None:
+    operator = operator_of(lambda x: torch.linalg.cholesky(x) * 2, "checked")
     good = torch.eye(3) * 4
     torch.testing.assert_close(operator(good), torch.eye(3) * 4)
     assert operator.last_rung == "cpp"
@@ -87,7 +80,7 @@ def test_a_check_that_fails_raises_as_in_eager(settings: Settings) -> None:
         operator(-good)
 
 
-def test_what_is_written_by_out(settings: Settings) -> None:
+def test_what_is_written_by_out() -> None:
     def into(x: Tensor) -> Tensor:
         whole, largest, where = torch.zeros(4, 8), torch.empty(4), torch.empty(4, dtype=torch.int64)
         torch.mm(x, x, out=whole[:, :4])
@@ -95,6 +88,6 @@ def test_what_is_written_by_out(settings: Settings) -> None:
         torch.max(whole, 1, out=(largest, where))
         return whole + largest.unsqueeze(1) * where.unsqueeze(1)
 
-    operator, x = operator_of(into, "written_by_out", settings), torch.rand(4, 4)
+    operator, x = operator_of(into, "written_by_out"), torch.rand(4, 4)
     torch.testing.assert_close(operator(x), into(x))
     assert operator.last_rung == "cpp"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +11,6 @@ import torch
 
 from opwright.lowering.complex import COMPLEX
 from opwright.operator import Operator
-from opwright.settings import Settings
 from tests.lowering.batch import Function, Results, arity, compiled, run_compiled, run_eager
 from tests.quiet_settings import quiet_settings
 
@@ -79,6 +78,7 @@ OTHERS: dict[Any, Function] = {
 }
 ALL = {**COMPLEX_SAMPLES, **OTHERS}
 DTYPES = (torch.complex64, torch.complex128)
+OPTIMIZED_BY_DAY = (torch.complex64,)
 _TOLERANCE = {torch.float32: 3e-6, torch.float64: 1e-13}
 
 
@@ -117,8 +117,8 @@ def largest_part(x: torch.Tensor) -> torch.Tensor | float:
 class Compiled:
     """The results of all rows, a few operators at a time, made when they are first asked for."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, *, optimized: Container[torch.dtype]) -> None:
+        self._optimized = optimized
         self._results: dict[Any, Results] = {}
 
     def result(self, key: Any, dtype: torch.dtype, parts: tuple[float, ...]) -> Results:
@@ -126,16 +126,18 @@ class Compiled:
             keys = list(ALL)
             begin = keys.index(key) // _IN_ONE_OPERATOR * _IN_ONE_OPERATOR
             chosen = {other: ALL[other] for other in keys[begin : begin + _IN_ONE_OPERATOR]}
-            operator = compiled(f"complex_{begin}", chosen, self._settings)
+            operator = compiled(f"complex_{begin}", chosen, quiet_settings(optimized=dtype in self._optimized))
             made = run_compiled(operator, chosen, operands(parts, dtype))
             assert operator.last_rung == "cpp"
             self._results.update({(other, dtype, parts): result for other, result in made.items()})
         return self._results[key, dtype, parts]
 
 
-@pytest.fixture(scope="module")
-def compiled_rows(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
-    return Compiled(quiet_settings(tmp_path_factory.mktemp("cache")))
+@pytest.fixture(
+    scope="module", params=[OPTIMIZED_BY_DAY, pytest.param(DTYPES, marks=pytest.mark.nightly)], ids=["", "all"]
+)
+def compiled_rows(request: pytest.FixtureRequest) -> Compiled:
+    return Compiled(optimized=request.param)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -187,8 +189,8 @@ CONJUGATES: dict[str, Function] = {
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("which", CONJUGATES)
-def test_what_has_the_conjugate_bit(which: str, dtype: torch.dtype, tmp_path: Path) -> None:
-    operator = Operator(through_the_bits, settings=quiet_settings(tmp_path))
+def test_what_has_the_conjugate_bit(which: str, dtype: torch.dtype) -> None:
+    operator = Operator(through_the_bits, settings=quiet_settings())
     given = [torch.randn(6, 7, dtype=dtype, generator=torch.Generator().manual_seed(k)) for k in range(2)]
     mine, eager = ([operand.detach().requires_grad_() for operand in CONJUGATES[which](*given)] for _ in range(2))
     for _ in range(2):
@@ -201,8 +203,8 @@ def test_what_has_the_conjugate_bit(which: str, dtype: torch.dtype, tmp_path: Pa
         )
 
 
-def test_what_has_the_negative_bit(tmp_path: Path) -> None:
-    operator = Operator(of_reals, settings=quiet_settings(tmp_path))
+def test_what_has_the_negative_bit() -> None:
+    operator = Operator(of_reals, settings=quiet_settings())
     numbers = torch.randn(6, 7, dtype=torch.complex64)
     x, y = numbers.conj().imag, torch.ones(6, 7)
     assert x.is_neg()

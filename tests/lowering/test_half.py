@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
@@ -75,8 +74,8 @@ def narrower_integers(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.fixture
-def compiled(tmp_path: Path) -> Callable[[Function], Operator]:
-    return lambda function: Operator(function, settings=quiet_settings(tmp_path))
+def compiled() -> Callable[[Function], Operator]:
+    return lambda function: Operator(function, settings=quiet_settings())
 
 
 def every_value(dtype: torch.dtype) -> torch.Tensor:

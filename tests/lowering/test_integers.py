@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
@@ -33,8 +32,8 @@ def seen_as_bits(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.fixture
-def compiled(tmp_path: Path) -> Callable[..., Operator]:
-    return lambda function: Operator(function, settings=quiet_settings(tmp_path))
+def compiled() -> Callable[..., Operator]:
+    return lambda function: Operator(function, settings=quiet_settings())
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 import pytest
@@ -9,7 +10,6 @@ import torch
 
 from opwright.lowering.pointwise import POINTWISE
 from opwright.lowering.promotion import program_dtype
-from opwright.settings import Settings
 from tests.lowering.batch import Function, Results, arity, compiled, run_compiled, run_eager
 from tests.lowering.samples import INTEGER_SAMPLES, POINTWISE_SAMPLES
 from tests.quiet_settings import quiet_settings
@@ -37,6 +37,7 @@ VALUES = {
 # Where torch's own decomposition of the derivative chooses the other branch for NaN than eager does.
 DECOMPOSED_OTHERWISE_AT_NAN = {aten.hardtanh, aten.elu}
 LAYOUTS = ("row-major", "transposed")
+OPTIMIZED_BY_DAY = (torch.bfloat16, torch.float32, torch.int8, torch.int32)
 _IN_ONE_OPERATOR = 18  # torch takes 64 arguments: two operands and an incoming gradient for each
 
 _ULPS = {torch.bfloat16: 1, torch.float16: 1, torch.float32: 6, torch.float64: 6}
@@ -75,8 +76,8 @@ CASES = [(packet, dtype) for dtype in VALUES for packet in rows(dtype)]
 class Compiled:
     """The results of all rows, a few operators at a time, made when they are first asked for."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, *, optimized: Container[torch.dtype]) -> None:
+        self._optimized = optimized
         self._results: dict[Any, dict[Any, Results]] = {}
 
     def results(self, packet: Any, dtype: torch.dtype) -> dict[str, Results]:
@@ -88,7 +89,11 @@ class Compiled:
         everything = list(rows(dtype))
         begin = everything.index(packet) // _IN_ONE_OPERATOR * _IN_ONE_OPERATOR
         chosen = {key: rows(dtype)[key] for key in everything[begin : begin + _IN_ONE_OPERATOR]}
-        operator = compiled(f"rows_{begin}_{str(dtype).removeprefix('torch.')}", chosen, self._settings)
+        operator = compiled(
+            f"rows_{begin}_{str(dtype).removeprefix('torch.')}",
+            chosen,
+            quiet_settings(optimized=dtype in self._optimized),
+        )
         for layout in LAYOUTS:
             made = run_compiled(operator, chosen, operands(dtype, layout))
             assert operator.last_rung == "cpp"
@@ -96,9 +101,11 @@ class Compiled:
                 self._results.setdefault((key, dtype), {})[layout] = made[key]
 
 
-@pytest.fixture(scope="module")
-def compiled_rows(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
-    return Compiled(quiet_settings(tmp_path_factory.mktemp("cache")))
+@pytest.fixture(
+    scope="module", params=[OPTIMIZED_BY_DAY, pytest.param(tuple(VALUES), marks=pytest.mark.nightly)], ids=["", "all"]
+)
+def compiled_rows(request: pytest.FixtureRequest) -> Compiled:
+    return Compiled(optimized=request.param)
 
 
 def wrong_places(actual: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor, scale: torch.Tensor) -> list[int]:

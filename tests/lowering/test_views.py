@@ -31,8 +31,8 @@ IN_MEMORY: dict[str, Function] = {
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return quiet_settings(tmp_path_factory.mktemp("cache"))
+def settings() -> Settings:
+    return quiet_settings()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool])

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from opwright.operator import Operator
 from opwright.tracing.signature import Kind, Parameter, Signature
-from tests.quiet_settings import quiet_settings
 
 SIGNATURE = Signature((Parameter("x", Kind.TENSOR, False),), 1)
 
@@ -106,9 +105,8 @@ def output_and_gradient(function: Callable[[Tensor], Tensor], x: Tensor) -> tupl
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
-def test_as_in_eager(function: Callable[[Tensor], Tensor], tmp_path_factory: pytest.TempPathFactory) -> None:
-    settings = quiet_settings(tmp_path_factory.mktemp("cache"))
-    operator = Operator(function, signature=SIGNATURE, settings=settings)
+def test_as_in_eager(function: Callable[[Tensor], Tensor]) -> None:
+    operator = Operator(function, signature=SIGNATURE)
     x = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(output_and_gradient(operator, x), output_and_gradient(function, x))
     assert operator.last_rung == "cpp"
@@ -127,10 +125,8 @@ def change_what_may_be_another(x: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("function", [change_what_may_be_a_copy, change_what_may_be_another])
-def test_what_shares_memory_may_depend_on_the_layout(
-    function: Callable[[Tensor], Tensor], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    operator = Operator(function, signature=SIGNATURE, settings=quiet_settings(tmp_path_factory.mktemp("cache")))
+def test_what_shares_memory_may_depend_on_the_layout(function: Callable[[Tensor], Tensor]) -> None:
+    operator = Operator(function, signature=SIGNATURE)
     x = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))
     for layout, rung in ((x, "cpp"), (x.t().contiguous().t(), "composed"), (x, "cpp")):
         torch.testing.assert_close(output_and_gradient(operator, layout), output_and_gradient(function, layout))

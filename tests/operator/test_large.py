@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 from torch import Tensor
@@ -15,11 +13,11 @@ MANY = 2**31 + 4096
 
 
 @pytest.mark.nightly
-def test_more_elements_than_an_int_counts(tmp_path: Path) -> None:
+def test_more_elements_than_an_int_counts() -> None:
     def reference(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return x + 1, x.sum(), x.view(-1, 4096).amax(0)
 
-    operator = Operator(reference, name="large", settings=quiet_settings(tmp_path))
+    operator = Operator(reference, name="large", settings=quiet_settings())
     x = torch.zeros(MANY, dtype=torch.uint8)
     x[-3:] = torch.tensor([5, 6, 7], dtype=torch.uint8)
     x[2**31] = 9
@@ -34,11 +32,11 @@ def test_more_elements_than_an_int_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_a_stride_beyond_an_int(tmp_path: Path) -> None:
+def test_a_stride_beyond_an_int() -> None:
     def reference(x: Tensor) -> tuple[Tensor, Tensor]:
         return x * 2, x.sum(-1)
 
-    operator = Operator(reference, name="strided", settings=quiet_settings(tmp_path))
+    operator = Operator(reference, name="strided", settings=quiet_settings())
     x = torch.zeros(3, 2**30 + 1, dtype=torch.uint8)
     x[:, -1] = torch.tensor([1, 2, 3], dtype=torch.uint8)
     doubled, total = operator(x[:, -5:])

@@ -11,9 +11,7 @@ from torch.nn import functional
 
 from opwright.ir.call_traits import RANDOM
 from opwright.operator import Operator
-from opwright.settings import Settings
 from opwright.tracing.signature import Kind, Parameter, Signature
-from tests.quiet_settings import quiet_settings
 
 SIGNATURE = Signature((Parameter("x", Kind.TENSOR, False),), 1)
 
@@ -36,13 +34,8 @@ def seeded(x: Tensor) -> Tensor:
     return x * x * torch.rand_like(x)
 
 
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return quiet_settings(tmp_path_factory.mktemp("cache"))
-
-
-def operator_of(function: Callable[[Tensor], Tensor], settings: Settings) -> Operator:
-    return Operator(function, signature=SIGNATURE, settings=settings)
+def operator_of(function: Callable[[Tensor], Tensor]) -> Operator:
+    return Operator(function, signature=SIGNATURE)
 
 
 def everything(function: Callable[[Tensor], Tensor], x: Tensor) -> list[Tensor]:
@@ -58,16 +51,16 @@ def everything(function: Callable[[Tensor], Tensor], x: Tensor) -> list[Tensor]:
 
 
 @pytest.mark.parametrize("function", [several_draws, unused_draw, drawn_in_place, seeded])
-def test_the_stream_is_that_of_eager(function: Callable[[Tensor], Tensor], settings: Settings) -> None:
-    operator = operator_of(function, settings)
+def test_the_stream_is_that_of_eager(function: Callable[[Tensor], Tensor]) -> None:
+    operator = operator_of(function)
     x = torch.randn(4, 5, generator=torch.Generator().manual_seed(0))
     for _ in range(2):  # derived, then found
         torch.testing.assert_close(everything(operator, x), everything(function, x))
         assert operator.last_rung == ("composed" if function is seeded else "cpp")
 
 
-def test_another_layout_is_the_references(settings: Settings) -> None:
-    operator = operator_of(unused_draw, settings)
+def test_another_layout_is_the_references() -> None:
+    operator = operator_of(unused_draw)
     x = torch.randn(5, 4, generator=torch.Generator().manual_seed(0)).t()
     torch.testing.assert_close(everything(operator, x), everything(unused_draw, x))
     assert operator.last_rung == "composed"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
@@ -60,8 +59,8 @@ LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return quiet_settings(tmp_path_factory.mktemp("cache"))
+def settings() -> Settings:
+    return quiet_settings()
 
 
 def results(call: Function, x: Tensor, order: int) -> list[Tensor]:
@@ -100,13 +99,13 @@ def test_other_sizes_and_strides(name: str, settings: Settings) -> None:
 
 
 @pytest.mark.parametrize(("name", "shapes"), TRACED_AND_CALLED.values(), ids=TRACED_AND_CALLED)
-def test_sizes_of_the_first_call(name: str, shapes: list[tuple[int, ...]], tmp_path: Path) -> None:
+def test_sizes_of_the_first_call(name: str, shapes: list[tuple[int, ...]]) -> None:
     function = FUNCTIONS[name]
 
     def reference(x: Tensor) -> Tensor:
         return function(x)
 
-    operator = Operator(reference, name="short", settings=quiet_settings(tmp_path))
+    operator = Operator(reference, name="short", settings=quiet_settings())
     generator = torch.Generator().manual_seed(len(name))
     for shape in shapes:
         assert_right(operator, reference, torch.randn(shape, generator=generator))
