@@ -11,6 +11,7 @@ from torch.autograd import Function
 from opwright.binding.environment import is_asked_for, is_transformed
 from opwright.binding.redraw import Draw, drawn_again
 from opwright.binding.variant import Variant
+from opwright.tracing.memory import lie_row_by_row
 
 
 class Declined(Exception):
@@ -107,7 +108,7 @@ def run_forward(variants: Iterable[Variant], arguments: Sequence[Any]) -> tuple[
 
 def _run_variant(variant: Variant, arguments: Sequence[Any]) -> Sequence[torch.Tensor] | None:
     """Outputs, then intermediates; None if the variant does not take the arguments."""
-    if variant.needs_row_major and not _lie_as_needed(variant, arguments):
+    if variant.needs_row_major and not lie_row_by_row(arguments, whole_memory=variant.plan.needs_whole_memory):
         return None
     if variant.only_tensors:
         made = variant.forward(*arguments)
@@ -118,17 +119,6 @@ def _run_variant(variant: Variant, arguments: Sequence[Any]) -> Sequence[torch.T
     if variant.forward_single:
         return None if made is None else (made,)
     return None if made[0] is None else made
-
-
-def _lie_as_needed(variant: Variant, arguments: Sequence[Any]) -> bool:
-    tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
-    if not all(tensor.is_contiguous() for tensor in tensors):
-        return False
-    return not variant.plan.needs_whole_memory or all(map(_is_whole_memory, tensors))
-
-
-def _is_whole_memory(tensor: torch.Tensor) -> bool:
-    return tensor.storage_offset() == 0 and tensor.untyped_storage().nbytes() == tensor.nbytes
 
 
 def some_missing(incoming: Sequence[torch.Tensor | None]) -> bool:

@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_map_only
 
 from opwright.binding.autocast import KEYS
 from opwright.binding.environment import recording
+from opwright.tracing.memory import memory_of
 
 _libraries: dict[str, tuple[torch.library.Library, Callable[[], None]]] = {}
 _lock = threading.Lock()
@@ -90,7 +91,7 @@ def row_major_if_own(returned: Any, arguments: Iterable[object]) -> Any:
 def _share_memory(tensor: torch.Tensor, other: object) -> bool:
     if not isinstance(other, torch.Tensor) or other.layout is not torch.strided or other.is_nested:
         return False
-    return bool(tensor.untyped_storage()._cdata == other.untyped_storage()._cdata)
+    return memory_of(tensor) == memory_of(other)
 
 
 def _spelled(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -16,6 +16,7 @@ from opwright.binding.environment import is_quiet
 from opwright.binding.rungs import RungName
 from opwright.binding.server import Server
 from opwright.tracing.flatten import Leaves
+from opwright.tracing.memory import memory_of
 from opwright.tracing.signature import Signature
 
 _DEVICES = ("cpu", "cuda")
@@ -115,7 +116,7 @@ class MutatingServer:
                 return False
             if (recording and target.requires_grad and target.is_leaf) or 0 in target.stride():
                 return False
-            memory = target.untyped_storage()._cdata
-            if sum(other.layout == torch.strided and other.untyped_storage()._cdata == memory for other in tensors) > 1:
+            memory = memory_of(target)
+            if sum(other.layout == torch.strided and memory_of(other) == memory for other in tensors) > 1:
                 return False
         return True

@@ -11,6 +11,7 @@ _MODULES = (
     "opwright.binding.environment",
     "opwright.binding.redraw",
     "opwright.tracing.functorch",
+    "opwright.tracing.memory",
     "opwright.tracing.number_guards",
     *(
         f"opwright.deployment.runtime.{name}"

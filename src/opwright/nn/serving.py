@@ -21,6 +21,7 @@ from opwright.nn.reference import Forward, ModuleReference, Ran
 from opwright.operator import Operator
 from opwright.settings import Settings
 from opwright.tracing.flatten import Leaves
+from opwright.tracing.memory import memory_of
 from opwright.tracing.signature import Kind, Parameter, Signature
 
 MOST_OPERATORS = 32
@@ -154,10 +155,10 @@ def refuse_shared(leaves: Sequence[Any], mutated: Sequence[int]) -> None:
         NoKernel: If so, or if torch would not let it change.
     """
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided]
-    memories = [tensor.untyped_storage()._cdata for tensor in tensors]
+    memories = [memory_of(tensor) for tensor in tensors]
     for position in mutated:
         target = leaves[position]
-        if target.layout != torch.strided or memories.count(target.untyped_storage()._cdata) > 1:
+        if target.layout != torch.strided or memories.count(memory_of(target)) > 1:
             raise NoKernel("a buffer that it changes shares memory with another tensor")
         if torch.is_grad_enabled() and target.requires_grad:
             raise NoKernel("a buffer that it changes requires a gradient")

@@ -10,6 +10,7 @@ import torch
 from torch.fx import Node
 
 from opwright.errors import NoKernel
+from opwright.tracing.memory import memory_of
 
 MAY_COPY = "opwright_may_copy"  # set on a function whose results may be copies where eager gives aliases: gradients
 
@@ -22,19 +23,15 @@ def refuse_views(
     Raises:
         NoKernel: If there are such.
     """
-    behind = {_memory(argument) for argument in arguments if isinstance(argument, torch.Tensor)}
+    behind = {memory_of(argument) for argument in arguments if isinstance(argument, torch.Tensor)}
     seen: dict[int, Node] = {}
     for output in outputs:
-        memory, origin = _memory(output), _split_behind(node_of(output))
+        memory, origin = memory_of(output), _split_behind(node_of(output))
         if memory in behind:
             raise NoKernel("the function returns a view of one of its arguments")
         if memory in seen and seen[memory] is not origin:
             raise NoKernel("the function returns two views of the same memory")
         seen[memory] = origin
-
-
-def _memory(tensor: torch.Tensor) -> int:
-    return int(tensor.untyped_storage()._cdata)
 
 
 def _split_behind(node: Node) -> Node:

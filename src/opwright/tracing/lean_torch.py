@@ -29,6 +29,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from opwright.errors import OpwrightError
+from opwright.tracing.unseen import Unseen
 
 _COMPILER = "torch._dynamo"
 _CONFIGURATION = "torch._dynamo.config"
@@ -50,12 +51,8 @@ class LeanShapeEnv(ShapeEnv):
 _dispatch = FakeTensorMode.__torch_dispatch__
 
 
-class LeanFakeTensorMode(FakeTensorMode):
+class LeanFakeTensorMode(Unseen, FakeTensorMode):
     """A fake-tensor mode whose dispatch is not wrapped for the compiler: the wrapper would import it."""
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False
 
     __torch_dispatch__ = getattr(_dispatch, "__wrapped__", _dispatch)
 

@@ -15,6 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from opwright.tracing.isolation import in_fresh_thread
+from opwright.tracing.unseen import Unseen
 
 _SIZE_THAT_NOBODY_KNOWS = 8
 
@@ -44,14 +45,10 @@ def draws(function: Callable[..., Any], arguments: Sequence[Any]) -> bool:
     return in_fresh_thread(work)
 
 
-class _Watch(TorchDispatchMode):
+class _Watch(Unseen, TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.has_seen_a_draw = False
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:  # the compiler never sees this mode; wrapping it would import the compiler
-        return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.has_seen_a_draw |= torch.Tag.nondeterministic_seeded in func.tags

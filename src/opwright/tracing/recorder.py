@@ -25,10 +25,12 @@ from opwright.ir.call_traits import CHECKS, RANDOM
 from opwright.tracing.decompositions import OWN_DECOMPOSITIONS
 from opwright.tracing.in_place import SeenThrough, functional_of, is_called_by_torch, views_of, without_out, written_by
 from opwright.tracing.lean_torch import core_decompositions
+from opwright.tracing.memory import memory_of
 from opwright.tracing.number_functions import FIRST_INTEGER, LAST_INTEGER, Bounds
 from opwright.tracing.number_uses import integers_held_by
 from opwright.tracing.numbers import NUMBER, NumberTable
 from opwright.tracing.sizes import SizeTable
+from opwright.tracing.unseen import Unseen
 from opwright.tracing.values import STANDS_FOR
 
 aten = torch.ops.aten
@@ -41,7 +43,7 @@ _MOST_CONSTANTS = 64
 _FORWARDING = {aten.detach.default, aten.alias.default, aten.lift_fresh.default}
 
 
-class Recorder(TorchDispatchMode):
+class Recorder(Unseen, TorchDispatchMode):
     """Writes a `torch.fx` graph of the operations executed under it."""
 
     def __init__(self, sizes: SizeTable) -> None:
@@ -115,10 +117,6 @@ class Recorder(TorchDispatchMode):
     def has(self, tensor: object) -> bool:
         """Whether an object is a tensor that was recorded."""
         return id(tensor) in self._nodes
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:  # the compiler never sees this mode; wrapping it would import the compiler
-        return False
 
     def __torch_dispatch__(
         self, func: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -272,9 +270,8 @@ class Recorder(TorchDispatchMode):
         return written[0] if len(written) == 1 else tuple(written)
 
     def _refuse_input(self, target: Any) -> None:
-        memory = _memory(target)
-        for tensor in self._inputs if memory is not None else ():
-            if _memory(tensor) == memory:
+        for tensor in self._inputs if isinstance(target, torch.Tensor) else ():
+            if memory_of(tensor) == memory_of(target):
                 name = self._nodes[id(tensor)].name
                 raise UndeclaredMutation(
                     f"the function changes its argument '{name}', which mutates= does not name",
@@ -341,8 +338,8 @@ class Recorder(TorchDispatchMode):
         """All recorded tensors in the memory of a temporary; none if one of them is an input."""
         if not isinstance(tensor, torch.Tensor) or not self.has(tensor):
             return []
-        storage = tensor.untyped_storage()._cdata
-        aliases = [kept for kept in self._kept if kept.untyped_storage()._cdata == storage]
+        memory = memory_of(tensor)
+        aliases = [kept for kept in self._kept if memory_of(kept) == memory]
         return [] if any(self._nodes[id(alias)].op == "placeholder" for alias in aliases) else aliases
 
     def _replace(self, value: Any, held: Bounds | None = None) -> Any:
@@ -374,7 +371,3 @@ class Recorder(TorchDispatchMode):
         self._nodes[id(tensor)] = node
         self._kept.append(tensor)
         node.meta.setdefault("val", tensor)
-
-
-def _memory(tensor: Any) -> int | None:
-    return int(tensor.untyped_storage()._cdata) if isinstance(tensor, torch.Tensor) else None

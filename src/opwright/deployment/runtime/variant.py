@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import torch
 
+from opwright.tracing.memory import lie_row_by_row
 from opwright.tracing.number_guards import NumberGuard
 
 Kernel = Callable[..., Any]
@@ -123,14 +124,8 @@ class Variant:
             all(_is_written(arguments[position], *value) for position, value in self.constants.items())
             and all((_is_integer if p in self.integers else _is_float)(arguments[p]) for p in self.numbers)
             and all(guard.holds(arguments[p]) for p, guard in self.number_guards)
-            and (not self.needs_row_major or self._lie_as_needed(arguments))
+            and (not self.needs_row_major or lie_row_by_row(arguments, whole_memory=self.needs_whole_memory))
         )
-
-    def _lie_as_needed(self, arguments: Sequence[Any]) -> bool:
-        tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
-        if not all(tensor.is_contiguous() for tensor in tensors):
-            return False
-        return not self.needs_whole_memory or all(map(_is_whole_memory, tensors))
 
 
 def _is_written(argument: Any, kind: str, text: str) -> bool:
@@ -150,7 +145,3 @@ def _as_tensor(argument: Any) -> Any:
     if isinstance(argument, float):
         return torch.scalar_tensor(argument, dtype=torch.float64)
     return torch.scalar_tensor(argument, dtype=torch.int64) if isinstance(argument, int) else argument
-
-
-def _is_whole_memory(tensor: torch.Tensor) -> bool:
-    return tensor.storage_offset() == 0 and tensor.untyped_storage().nbytes() == tensor.nbytes

@@ -1,0 +1,25 @@
+"""In whose memory a tensor lies, and whether all of it is the tensor's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+
+def memory_of(tensor: torch.Tensor) -> int:
+    """A number that all tensors in the same memory share, and no others that are alive."""
+    return int(tensor.untyped_storage()._cdata)
+
+
+def lie_row_by_row(arguments: Iterable[Any], *, whole_memory: bool) -> bool:
+    """Whether every tensor is contiguous and, if asked for, begins and ends with its memory."""
+    tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
+    if not all(tensor.is_contiguous() for tensor in tensors):
+        return False
+    return not whole_memory or all(map(_is_whole_memory, tensors))
+
+
+def _is_whole_memory(tensor: torch.Tensor) -> bool:
+    return tensor.storage_offset() == 0 and tensor.untyped_storage().nbytes() == tensor.nbytes
