@@ -122,6 +122,11 @@ constexpr Size least_streamed_bytes = Size(32) << 20;
 template <class T>
 inline void gather(const char* from, Size stride, Size count, char* into) {
   T* target = reinterpret_cast<T*>(into);
+  if (stride == 0) {  // a loop that the compiler vectorises
+    const T repeated = *reinterpret_cast<const T*>(from);
+    for (Size j = 0; j < count; ++j) target[j] = repeated;
+    return;
+  }
   for (Size j = 0; j < count; ++j) target[j] = *reinterpret_cast<const T*>(from + j * stride);
 }
 
@@ -327,7 +332,8 @@ struct Walk {
         bool collected = false;
         if constexpr (picks) collected = follow_picks(first, k, offset + done, piece, element, buffers[k]);
         row[k] = packed[k] ? buffers[k] : element;
-        if (packed[k] && !operand.stored && !collected) fetch(operand, element, stride, piece, buffers[k]);
+        const bool is_there = done > 0 && stride == 0 && !picks;  // one value repeated, from the piece before
+        if (packed[k] && !operand.stored && !collected && !is_there) fetch(operand, element, stride, piece, buffers[k]);
       }
       visit(piece, row);
       for (int k = 0; k < count; ++k) {
