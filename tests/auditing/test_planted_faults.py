@@ -131,7 +131,11 @@ COMPILED_OR_EXPORTED = {
     row for row in JUDGES if row.startswith(("torch.compile", "torch.export")) or row.endswith("compiled")
 } - set(NIGHTLY)
 ONNX_IS_HERE = all(map(find_spec, ("onnx", "onnxscript", "onnxruntime")))
-SECONDS_EACH = {"torch.export: export, decomposed", "torch.export: export, sizes not fixed"}
+SECONDS_EACH = {
+    "torch.compile: compiled autograd",
+    "torch.export: export, decomposed",
+    "torch.export: export, sizes not fixed",
+}
 
 
 def nightly_if(condition, row):
