@@ -99,3 +99,26 @@ def test_numbers_in_range_do_not_compile_again() -> None:
         assert operator.last_rung == "cpp"
         seen.append(variants(operator))
     assert seen[1:] == [seen[1]] * 3  # the first number was a constant
+
+
+SIZED = {
+    "a size": (lambda x: torch.full_like(x, x.shape[0]) + x, torch.uint8),
+    "a product of sizes": (lambda x: x.masked_fill(x > 2, x.shape[0] * x.shape[0]) + x, torch.float16),
+    "what is small for all sizes": (lambda x: torch.full_like(x, 0.1 / (x.shape[0] - 1)) + x, torch.float16),
+    "what is not": (lambda x: torch.full_like(x, x.shape[0] ** 1.5) + x, torch.float16),
+}
+
+
+@pytest.mark.parametrize(("function", "dtype"), SIZED.values(), ids=SIZED)
+def test_a_number_made_from_sizes_is_held_or_torch_raises(function: Any, dtype: torch.dtype) -> None:
+    operator = Operator(function, name="tests::sized", signature=Signature((X,), 1))
+    for size in (3, 200, 300, 2000):
+        x = torch.arange(size).to(dtype)
+        assert_same_outcome(outcome(operator, x), outcome(function, x))
+
+
+def test_a_fill_by_a_fraction_of_sizes_has_a_kernel() -> None:
+    function, dtype = SIZED["what is small for all sizes"]
+    operator = Operator(function, name="tests::sized", signature=Signature((X,), 1))
+    operator(torch.arange(9).to(dtype))
+    assert operator.last_rung == "cpp"

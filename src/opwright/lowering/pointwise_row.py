@@ -11,11 +11,8 @@ import torch
 from opwright.ir.dtype import DType
 from opwright.ir.expression import Expression, Literal, apply, cast
 from opwright.ir.integer import Integer
-from opwright.tracing.reals import Real
 
 Rule = Callable[..., Expression | None]
-
-_NARROW = (DType.UINT8, DType.INT8, DType.INT16, DType.FLOAT16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +57,9 @@ def like(operand: Expression, value: Any) -> Expression:
 def holds(dtype: DType, value: Any) -> bool:
     """Whether numbers of a dtype can have a value; where not, torch raises, or its version decides what becomes of it.
 
-    What sizes alone decide counts as held by 32 bits and more. What is no number is held; the trace has seen to other
-    constants in floating dtypes, and to numbers that change from call to call.
+    The trace has seen to floating dtypes, and to numbers that change from call to call. What is no number is held.
     """
-    value = value.constant if isinstance(value, Integer) and value.constant is not None else value
-    if isinstance(value, Integer | Real):
-        return dtype not in _NARROW
+    value = value.constant if isinstance(value, Integer) else value
     if dtype.is_floating or dtype.is_complex or dtype is DType.BOOL or not isinstance(value, int | float):
         return True
     limits = torch.iinfo(getattr(torch, dtype.value))

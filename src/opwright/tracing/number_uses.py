@@ -57,12 +57,11 @@ def floats_held_by(result: Any) -> Bounds | None:
     return Bounds(-_LAST_FLOAT, _LAST_FLOAT) if torch.int64 in _dtypes(result) else None
 
 
-def not_held_by(result: Any, value: Any) -> torch.dtype | None:
-    """A floating dtype of a result that a finite constant is too large for; integers wrap around in places."""
+def not_held_by(result: Any, value: Any) -> bool:
+    """Whether a result has a floating dtype that a finite constant is too large for; integers wrap around in places."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isinf(value):
-        return None
-    floating = (dtype for dtype in _dtypes(result) if dtype.is_floating_point)
-    return next((dtype for dtype in floating if abs(value) > torch.finfo(dtype).max), None)
+        return False
+    return any(dtype.is_floating_point and abs(value) > torch.finfo(dtype).max for dtype in _dtypes(result))
 
 
 def _dtypes(values: Any) -> set[torch.dtype]:

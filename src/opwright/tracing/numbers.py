@@ -21,6 +21,7 @@ from opwright.tracing.sizes import NamedSource, SizeTable
 
 NUMBER = "number"  # in the `meta` of a node that stands for a Python number: one that promotes as it does
 EXPONENTS_APART = (2, 3, 0.5, -1, -2, -0.5, 1, 0)  # with other ways than a general power, see lowering/pointwise.py
+_LARGEST_SIZE = 2**40
 _MOST = 3e38  # a float that is larger is a constant, see binding/numbers.py
 
 
@@ -92,17 +93,27 @@ class NumberTable:
                 raise self.refuse(f"{func.name()} needs the value of an integer that changes", size.node.expr)
 
     def bound_in(self, func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
-        """Keep the floats that an operation converts to the dtype of its result to those that this dtype holds.
+        """Keep what an operation converts to the dtype of its result to the numbers that this dtype holds.
 
         Raises:
-            NoKernel: If a constant is none of them, which makes torch raise.
+            NoKernel: If a constant is none of them, which makes torch raise, or a number made from sizes may be none.
         """
         held = floats_held_by(result)
         for number in converted_in(func, args, kwargs):
-            if (dtype := not_held_by(result, number)) is not None:
-                raise NoKernel(f"{func.name()} converts {number} to {dtype}, which does not hold it")
-            if held is not None and isinstance(number, torch.SymFloat) and not self.is_size(number):
+            if not_held_by(result, number) or (held and self._is_sized(number) and not self._always_lies(number, held)):
+                raise NoKernel(f"{func.name()} converts {number} to a dtype that does not hold it")
+            if held and isinstance(number, torch.SymFloat) and not self.is_size(number):
                 self._demands[number.node.expr, held] = None
+
+    def _is_sized(self, number: Any) -> bool:
+        return isinstance(number, (torch.SymFloat, torch.SymInt)) and self.is_size(number)
+
+    def _always_lies(self, number: torch.SymFloat | torch.SymInt, held: Bounds) -> bool:
+        """Whether a number made from sizes lies between bounds; of an integer it becomes a guard that it does."""
+        if isinstance(number, torch.SymInt):
+            return bool(int(held.low) <= number) and bool(number <= int(held.high))
+        sizes = dict.fromkeys(number.node.expr.free_symbols, Bounds(2, _LARGEST_SIZE))
+        return _lies(number.node.expr, held, sizes)
 
     def _refuse_apart(self, exponent: torch.SymInt | torch.SymFloat) -> None:
         names = self._names_in(exponent.node.expr)
