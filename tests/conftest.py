@@ -5,7 +5,10 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
+
 from tests.quick_compiler import use_quick_compiler
+from tests.quiet_settings import quiet_settings
 
 _WORKER = "PYTEST_XDIST_WORKER"
 
@@ -22,6 +25,12 @@ def pytest_configure():
         os.environ["OPWRIGHT_CACHE"] = tempfile.mkdtemp(prefix="opwright-tests-")
         use_quick_compiler(Path(os.environ["OPWRIGHT_CACHE"], "compilers"))
         os.environ.setdefault("OPWRIGHT_TAPE", "now")  # tests ask what users get once it is built
+
+
+@pytest.fixture(params=["quick", pytest.param("optimized", marks=pytest.mark.nightly)])
+def settings_quick_by_day(request):
+    """Kernels built without optimization by day, and at night as users build them too."""
+    return quiet_settings(optimized=request.param == "optimized")
 
 
 def pytest_unconfigure():

@@ -113,7 +113,7 @@ def check(seed: int, settings: Settings, *, resized: bool) -> None:
 
 @pytest.mark.parametrize("seed", range(1000, 1200))
 def test_random_program(seed: int) -> None:
-    check(seed, mostly_unoptimized(seed, every=10), resized=seed % 4 == 0)
+    check(seed, mostly_unoptimized(seed, every=20), resized=seed % 4 == 0)
 
 
 @pytest.mark.nightly

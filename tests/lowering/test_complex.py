@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
 from itertools import product
 from typing import Any
 
@@ -77,8 +76,7 @@ OTHERS: dict[Any, Function] = {
     "squared, cubed, halved": lambda x: x**2 + x**3 + x**0.5 + x**-1 + x**1.5,
 }
 ALL = {**COMPLEX_SAMPLES, **OTHERS}
-DTYPES = (torch.complex64, torch.complex128)
-OPTIMIZED_BY_DAY = (torch.complex64,)
+DTYPES = (torch.complex64, pytest.param(torch.complex128, marks=pytest.mark.nightly))
 _TOLERANCE = {torch.float32: 3e-6, torch.float64: 1e-13}
 
 
@@ -117,8 +115,7 @@ def largest_part(x: torch.Tensor) -> torch.Tensor | float:
 class Compiled:
     """The results of all rows, a few operators at a time, made when they are first asked for."""
 
-    def __init__(self, *, optimized: Container[torch.dtype]) -> None:
-        self._optimized = optimized
+    def __init__(self) -> None:
         self._results: dict[Any, Results] = {}
 
     def result(self, key: Any, dtype: torch.dtype, parts: tuple[float, ...]) -> Results:
@@ -126,18 +123,16 @@ class Compiled:
             keys = list(ALL)
             begin = keys.index(key) // _IN_ONE_OPERATOR * _IN_ONE_OPERATOR
             chosen = {other: ALL[other] for other in keys[begin : begin + _IN_ONE_OPERATOR]}
-            operator = compiled(f"complex_{begin}", chosen, quiet_settings(optimized=dtype in self._optimized))
+            operator = compiled(f"complex_{begin}", chosen, quiet_settings())
             made = run_compiled(operator, chosen, operands(parts, dtype))
             assert operator.last_rung == "cpp"
             self._results.update({(other, dtype, parts): result for other, result in made.items()})
         return self._results[key, dtype, parts]
 
 
-@pytest.fixture(
-    scope="module", params=[OPTIMIZED_BY_DAY, pytest.param(DTYPES, marks=pytest.mark.nightly)], ids=["", "all"]
-)
-def compiled_rows(request: pytest.FixtureRequest) -> Compiled:
-    return Compiled(optimized=request.param)
+@pytest.fixture(scope="module")
+def compiled_rows() -> Compiled:
+    return Compiled()
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

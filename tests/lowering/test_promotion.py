@@ -10,8 +10,8 @@ import torch
 
 from opwright.ir.dtype import DType
 from opwright.operator import Operator
+from opwright.settings import Settings
 from opwright.tracing.signature import Kind, Parameter, Signature
-from tests.quiet_settings import quiet_settings
 
 DTYPES = tuple(getattr(torch, dtype.value) for dtype in DType)
 OPERATIONS: dict[str, Callable[..., torch.Tensor]] = {
@@ -46,7 +46,7 @@ def every_pair_with(numbers: tuple[complex, ...]) -> Callable[..., tuple[torch.T
 
 @pytest.mark.parametrize("shape", [(), (8,)], ids=["without dimensions", "with dimensions"])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_pairs(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+def test_pairs(dtype: torch.dtype, shape: tuple[int, ...], settings_quick_by_day: Settings) -> None:
     """The first of a pair always has dimensions; where the second has none, its dtype counts less."""
     others = [other for other in tensors(shape) if _is_held(torch.result_type(VALUES.to(dtype), other))]
     given = [VALUES.to(dtype), *others]
@@ -55,7 +55,7 @@ def test_pairs(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
     expected = function(*given)
     names = [f"x{position}" for position in range(len(given))]
     signature = Signature(tuple(Parameter(name, Kind.TENSOR, False) for name in names), len(expected))
-    operator = Operator(function, name="every_pair", signature=signature, settings=quiet_settings(optimized=False))
+    operator = Operator(function, name="every_pair", signature=signature, settings=settings_quick_by_day)
     actual = operator(*given)
     assert operator.last_rung == "cpp"
     labels = [(name, other) for name in OPERATIONS for other in (*(other.dtype for other in others), *numbers)]

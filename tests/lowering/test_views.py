@@ -10,7 +10,6 @@ from opwright.operator import Operator
 from opwright.settings import Settings
 from tests.lowering.batch import Function, compiled, run_compiled, run_eager
 from tests.lowering.samples import VIEW_SAMPLES
-from tests.quiet_settings import quiet_settings
 
 LAYOUTS = {
     "row-major": lambda t: t,
@@ -30,26 +29,21 @@ IN_MEMORY: dict[str, Function] = {
 }
 
 
-@pytest.fixture(scope="module")
-def settings() -> Settings:
-    return quiet_settings()
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool])
-def test_rows(dtype: torch.dtype, settings: Settings) -> None:
+def test_rows(dtype: torch.dtype, settings_quick_by_day: Settings) -> None:
     name = f"views_{str(dtype).removeprefix('torch.')}"
-    check(compiled(name, SAMPLES, settings), SAMPLES, dtype, (4, 6))
+    check(compiled(name, SAMPLES, settings_quick_by_day), SAMPLES, dtype, (4, 6))
 
 
-def test_rows_at_other_sizes(settings: Settings) -> None:
-    operator = compiled("views_at_other_sizes", SAMPLES, settings)
+def test_rows_at_other_sizes(settings_quick_by_day: Settings) -> None:
+    operator = compiled("views_at_other_sizes", SAMPLES, settings_quick_by_day)
     for sizes in ((4, 6), (5, 8), (12, 6)):
         check(operator, SAMPLES, torch.float64, sizes)
 
 
-def test_rows_into_library_calls(settings: Settings) -> None:
+def test_rows_into_library_calls(settings_quick_by_day: Settings) -> None:
     functions = {key: value for key, value in IN_MEMORY.items() if _takes(value, torch.zeros(4, 6).mT.contiguous().mT)}
-    check(compiled("views_in_memory", functions, settings), functions, torch.float64, (4, 6))
+    check(compiled("views_in_memory", functions, settings_quick_by_day), functions, torch.float64, (4, 6))
 
 
 def check(operator: Operator, functions: dict[str, Function], dtype: torch.dtype, sizes: tuple[int, int]) -> None:

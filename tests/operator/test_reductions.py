@@ -44,6 +44,7 @@ FOLDS: dict[str, Function] = {
     "two results": lambda x: torch.stack([x.sum(-1), x.amax(-1)]),
     "softmax of columns": lambda x: torch.softmax(x, 0),
 }
+ALL_KINDS_OF_FOLDS = ("sum of all", "sum of rows", "sum of columns", "mean of the middle", "variance", "two results")
 SHAPES = ((4, 3, 5), (2, 7, 130), (33, 2, 64), (3, 300, 17))
 LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
     "row-major": lambda x: x,
@@ -85,7 +86,9 @@ def test_values_and_gradients(name: str, settings: Settings) -> None:
             assert operator.last_rung == "cpp"
 
 
-@pytest.mark.parametrize("name", FOLDS)
+@pytest.mark.parametrize(
+    "name", [name if name in ALL_KINDS_OF_FOLDS else pytest.param(name, marks=pytest.mark.nightly) for name in FOLDS]
+)
 def test_pieces_and_tiles(name: str, settings: Settings) -> None:
     """Sizes at which rows are cut into pieces, columns into tiles, and both are left whole."""
     function = FOLDS[name]
@@ -121,14 +124,14 @@ NOTHING: dict[str, Callable[[Tensor], Tensor]] = {
     [(1, 3, 4), (3, 4, 1), *(pytest.param(s, marks=pytest.mark.nightly) for s in ((3, 1, 4), (1, 1, 1), (2, 2, 2)))],
 )
 @pytest.mark.parametrize("name", NOTHING)
-def test_folds_over_nothing(name: str, shape: tuple[int, ...]) -> None:
+def test_folds_over_nothing(name: str, shape: tuple[int, ...], settings_quick_by_day: Settings) -> None:
     """A slice of a tensor that has elements may have none."""
     function = NOTHING[name]
 
     def reference(x: Tensor) -> Tensor:
         return function(x)
 
-    operator = Operator(reference, name="folded", settings=quiet_settings(optimized=False))
+    operator = Operator(reference, name="folded", settings=settings_quick_by_day)
     found = []
     for call in (operator, reference):
         x = torch.linspace(-1, 1, math.prod(shape)).reshape(shape).requires_grad_()

@@ -175,6 +175,7 @@ def test_what_a_schema_can_spell_is_at_the_dispatcher(operator, args, schema):
         torch.library.opcheck(operator.overload, ([X.clone().requires_grad_(), Y],))
 
 
+@pytest.mark.nightly
 def test_samples_check_and_explain_reach_inside_of_containers():
     def samples(device, dtype):
         parts = [torch.arange(6.0).reshape(2, 3).to(device, dtype), torch.ones(2, 3, device=device, dtype=dtype)]
