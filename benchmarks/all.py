@@ -10,6 +10,7 @@ import call_cost
 import first_call
 import lltm_cell
 import lltm_step
+import repeated_gradients
 import rows
 import saved_bytes
 import second_order
@@ -17,7 +18,10 @@ import transforms
 import written_by_hand
 from scorecard import Options, Row, Scorecard, run_script
 
-BENCHMARKS = (lltm_cell, lltm_step, rows, blocks, call_cost, second_order, transforms, saved_bytes, first_call)
+BENCHMARKS = (
+    *(lltm_cell, lltm_step, rows, blocks, call_cost, second_order, transforms),
+    *(repeated_gradients, saved_bytes, first_call),
+)
 
 
 def measure(options: Options) -> list[Scorecard]:
