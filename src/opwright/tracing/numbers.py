@@ -111,7 +111,7 @@ class NumberTable:
     def _always_lies(self, number: torch.SymFloat | torch.SymInt, held: Bounds) -> bool:
         """Whether a number made from sizes lies between bounds; of an integer it becomes a guard that it does."""
         if isinstance(number, torch.SymInt):
-            return bool(int(held.low) <= number) and bool(number <= int(held.high))
+            return held.high >= _LARGEST_SIZE or (bool(number <= int(held.high)) and bool(int(held.low) <= number))
         sizes = dict.fromkeys(number.node.expr.free_symbols, Bounds(2, _LARGEST_SIZE))
         return _lies(number.node.expr, held, sizes)
 
