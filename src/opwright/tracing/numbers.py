@@ -16,7 +16,7 @@ from opwright.errors import NoKernel, NumberNeeded
 from opwright.tracing.number_functions import FIRST_INTEGER, LAST_INTEGER, NUMBER_FUNCTIONS, Bounds, OutOfBounds
 from opwright.tracing.number_guards import NumberGuard
 from opwright.tracing.number_ranges import Ranges, bounds_of, magnitudes, widest
-from opwright.tracing.number_uses import converted_in, floats_held_by, not_held_by, sizes_in
+from opwright.tracing.number_uses import converted_in, floats_held_by, integers_held_by, not_held_by, sizes_in
 from opwright.tracing.sizes import NamedSource, SizeTable
 
 NUMBER = "number"  # in the `meta` of a node that stands for a Python number: one that promotes as it does
@@ -98,11 +98,11 @@ class NumberTable:
         Raises:
             NoKernel: If a constant is none of them, which makes torch raise, or a number made from sizes may be none.
         """
-        held = floats_held_by(result)
         for number in converted_in(func, args, kwargs):
+            held = (integers_held_by if isinstance(number, torch.SymInt) else floats_held_by)(result)
             if not_held_by(result, number) or (held and self._is_sized(number) and not self._always_lies(number, held)):
                 raise NoKernel(f"{func.name()} converts {number} to a dtype that does not hold it")
-            if held and isinstance(number, torch.SymFloat) and not self.is_size(number):
+            if held and isinstance(number, (torch.SymFloat, torch.SymInt)) and not self.is_size(number):
                 self._demands[number.node.expr, held] = None
 
     def _is_sized(self, number: Any) -> bool:
@@ -111,7 +111,7 @@ class NumberTable:
     def _always_lies(self, number: torch.SymFloat | torch.SymInt, held: Bounds) -> bool:
         """Whether a number made from sizes lies between bounds; of an integer it becomes a guard that it does."""
         if isinstance(number, torch.SymInt):
-            return held.high >= _LARGEST_SIZE or (bool(number <= int(held.high)) and bool(int(held.low) <= number))
+            return bool(number <= int(held.high)) and bool(int(held.low) <= number)
         sizes = dict.fromkeys(number.node.expr.free_symbols, Bounds(2, _LARGEST_SIZE))
         return _lies(number.node.expr, held, sizes)
 
