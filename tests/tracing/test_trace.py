@@ -49,14 +49,16 @@ def test_members_of_a_local_tuple_are_numbered() -> None:
     assert result.is_bare
 
 
-def test_a_profiler_of_the_caller_is_put_back() -> None:
-    events: list[str] = []
-    sys.setprofile(lambda frame, event, _: events.append(event))
-    try:
-        trace(lambda x: x.sin(), [spec("x", 4)])
-        assert sys.getprofile() is not None
-    finally:
-        sys.setprofile(None)
+def test_a_trace_runs_without_a_profiler() -> None:
+    """Under one it takes 1.6 times as long."""
+    found: list[object] = []
+
+    def reference(x: Tensor) -> Tensor:
+        found.append(sys.getprofile())
+        return x.sin()
+
+    trace(reference, [spec("x", 4)])
+    assert found == [None]
 
 
 Sizes = dict[str, int]

@@ -16,6 +16,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from opwright.errors import UntraceableReference
+from opwright.tracing.local_variables import LocalVariables
 
 _OWN = (str(Path(torch.__file__).parent), str(Path(__file__).parent.parent))
 
@@ -41,11 +42,17 @@ _FACTS = {question: fact for fact, questions in _QUESTIONS.items() for question 
 
 
 class Listener(TorchFunctionMode):
-    """Refuses the questions of a reference that a trace cannot answer."""
+    """Refuses the questions of a reference that a trace cannot answer.
 
-    def __init__(self, name: str) -> None:
+    Args:
+        name: What the reference is called.
+        variables: Those of the reference, which is looked for among what calls torch's functions.
+    """
+
+    def __init__(self, name: str, variables: LocalVariables) -> None:
         super().__init__()
         self._name = name
+        self._variables = variables
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -55,8 +62,10 @@ class Listener(TorchFunctionMode):
         Raises:
             UntraceableReference: If it is.
         """
+        caller = sys._getframe(1)
+        self._variables.look_for(caller)
         fact = _FACTS.get(func)
-        if fact is not None and is_outside(sys._getframe(1)):
+        if fact is not None and is_outside(caller):
             raise UntraceableReference(f"{self._name} {fact}")
         return func(*args, **(kwargs or {}))
 

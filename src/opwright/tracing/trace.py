@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -19,9 +17,10 @@ from opwright.tracing.aliases import MAY_COPY, refuse_views
 from opwright.tracing.graph import Graph, GraphInput
 from opwright.tracing.isolation import in_fresh_thread
 from opwright.tracing.lean_torch import fake_mode, without_compiler
-from opwright.tracing.numbers import NumberTable
+from opwright.tracing.local_variables import LocalVariables
+from opwright.tracing.number_text import refusing_text
 from opwright.tracing.on_gpu import on_gpu
-from opwright.tracing.questions import Listener, is_outside
+from opwright.tracing.questions import Listener
 from opwright.tracing.recorder import Recorder
 from opwright.tracing.results import Result, read_result
 from opwright.tracing.signature import place_of
@@ -29,7 +28,6 @@ from opwright.tracing.sizes import SizeTable
 from opwright.tracing.specs import ArgumentSpec, ConstantSpec, NumberSpec, TensorSpec
 from opwright.tracing.values import Digests
 
-_WRITERS = (torch.SymInt.__repr__.__code__, torch.SymFloat.__repr__.__code__)
 _DATA_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
 
 
@@ -89,10 +87,11 @@ class Session:
             NoKernel: If it returns something other than tensors and constants, or what shares memory.
         """
         try:
-            listening = Listener(reference.__name__)
+            variables = LocalVariables(reference)
+            listening = Listener(reference.__name__, variables)
             pretence = on_gpu(reference.__name__) if self._on_gpu else nullcontext()
-            watched = _watched(reference, self._recorder.numbers)
-            with self.recording(), self._recorder.watching(), watched as variables, listening, pretence:
+            texts = refusing_text(self._recorder.numbers)
+            with self.recording(), self._recorder.watching(), texts, listening, pretence:
                 returned = reference(*arguments)
             may_copy = hasattr(reference, MAY_COPY)
             result, outputs = read_result(reference.__name__, returned, () if may_copy else arguments)
@@ -115,7 +114,7 @@ class Session:
                 hint="name it in mutates= of the decorator, or change a copy",
             ) from error
         self._use_given(outputs)
-        for name, value in variables.items():
+        for name, value in variables.values().items():
             if isinstance(value, (tuple, list)):
                 for position, member in enumerate(value):
                     self._name(f"{name}_{position}", member)
@@ -161,34 +160,6 @@ class Session:
             needs_row_major=self._recorder.needs_row_major,
             needs_whole_memory=self._recorder.needs_whole_memory,
         )
-
-
-@contextmanager
-def _watched(reference: Callable[..., Any], numbers: NumberTable) -> Iterator[dict[str, Any]]:
-    """Catch the local variables of `reference` when it returns: their names make generated code readable.
-
-    Raises:
-        NumberNeeded: From within, if it writes a number that changes from call to call as text.
-    """
-    code = getattr(inspect.unwrap(reference), "__code__", None)
-    caught: dict[str, Any] = {}
-
-    def watch(frame: Any, event: str, _: Any) -> None:
-        if event == "return" and frame.f_code is code:
-            caught.update(frame.f_locals)
-        elif event == "call" and _writes_number(frame) and is_outside(frame.f_back):
-            numbers.refuse_text(frame.f_locals["self"])
-
-    previous = sys.getprofile()
-    sys.setprofile(watch)
-    try:
-        yield caught
-    finally:
-        sys.setprofile(previous)
-
-
-def _writes_number(frame: Any) -> bool:
-    return frame.f_code.co_name == "__repr__" and frame.f_code in _WRITERS
 
 
 def place_in(reference: Callable[..., Any], error: BaseException) -> Place:
