@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
 import torch
 
 from opwright.operator import Operator
-from opwright.settings import Settings
+from tests.quiet_settings import quiet_settings
 
 Tensors = tuple[torch.Tensor, ...]
 LARGE, SMALL = math.inf, -math.inf
@@ -29,9 +28,16 @@ def largest(x: torch.Tensor) -> torch.Tensor:
     return x.max(1).values
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64], ids=str)
-def test_positions(dtype: torch.dtype, tmp_path: Path) -> None:
-    operator = Operator(extremes, settings=Settings(tmp_path, notify=False))
+AT_NIGHT = [pytest.param(dtype, True, marks=pytest.mark.nightly) for dtype in (torch.bfloat16, torch.int64)]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "optimized"),
+    [(torch.float32, True), (torch.bfloat16, False), (torch.int64, False), *AT_NIGHT],
+    ids=str,
+)
+def test_positions(dtype: torch.dtype, optimized: bool) -> None:
+    operator = Operator(extremes, settings=quiet_settings(optimized=optimized))
     x = torch.tensor(ROWS, dtype=torch.float64)
     x = (x if dtype.is_floating_point else x.nan_to_num(posinf=7, neginf=0)).to(dtype)
     for given in (x, x.flip(1), x[:1], x[4:]):
@@ -41,8 +47,8 @@ def test_positions(dtype: torch.dtype, tmp_path: Path) -> None:
     assert operator.last_rung == "cpp"
 
 
-def test_only_the_first_of_equals_gets_the_gradient(tmp_path: Path) -> None:
-    operator = Operator(largest, settings=Settings(tmp_path, notify=False))
+def test_only_the_first_of_equals_gets_the_gradient() -> None:
+    operator = Operator(largest, settings=quiet_settings())
     mine, theirs = (torch.tensor([[1.0, 3.0, 3.0], [2.0, 2.0, 2.0]], requires_grad=True) for _ in range(2))
     operator(mine).sum().backward()
     largest(theirs).sum().backward()
