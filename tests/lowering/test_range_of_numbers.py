@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn import functional
 
 from opwright.operator import Operator
 from opwright.tracing.signature import Kind, Parameter, Signature
@@ -51,14 +52,51 @@ def assert_same_outcome(found: Any, expected: Any) -> None:
         torch.testing.assert_close(found, expected, equal_nan=True)
 
 
+COMPUTED = {
+    "addcmul": lambda x, n: torch.addcmul(x, x, x, value=n),
+    "addcdiv": lambda x, n: torch.addcdiv(x, x, x + 1, value=n),
+    "addr": lambda x, n: torch.addr(x, x, x, alpha=n),
+    "addmv": lambda x, n: torch.addmv(x, x[:, None] * x, x, beta=n),
+    "celu": lambda x, n: functional.celu(x, n) + x,
+    "elu": lambda x, n: functional.elu(x, n) + x,
+    "leaky_relu": lambda x, n: functional.leaky_relu(x, n) + x,
+    "lerp": lambda x, n: torch.lerp(x, x + 1, n),
+    "linspace": lambda x, n: torch.linspace(0, n, 6, dtype=x.dtype) + x,
+    "logit": lambda x, n: torch.logit(x, n) + x,
+    "power": lambda x, n: x**n,
+    "softplus": lambda x, n: functional.softplus(x, n) + x,
+    "softplus, a threshold": lambda x, n: functional.softplus(x, 1.0, n) + x,
+    "threshold": lambda x, n: torch.threshold(x, n, 2.0) + x,
+}
+
+
+@pytest.mark.parametrize("number", [1e5, 1e39])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        *(torch.float16, torch.float32),
+        *(pytest.param(dtype, marks=pytest.mark.nightly) for dtype in (torch.bfloat16, torch.float64)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("name", COMPUTED)
+def test_a_constant_that_is_computed_with_does_as_in_torch(name: str, dtype: torch.dtype, number: float) -> None:
+    function = COMPUTED[name]
+    x = torch.tensor([0.0, 0.25, 0.5, 1.0, 2.0, 3.0]).to(dtype)
+    operator = Operator(lambda x: function(x, number), name="tests::computed", signature=Signature((X,), 1))
+    expected = outcome(function, x, number)
+    assert_same_outcome(outcome(operator, x), expected)
+    if dtype is torch.float64 or (number == 1e5 and dtype is torch.float32):
+        assert not isinstance(expected, str)
+        assert operator.last_rung == "cpp"
+
+
 @pytest.mark.parametrize(
     "dtype", [pytest.param(d, marks=[pytest.mark.nightly] * (d in AT_NIGHT)) for d in BEYOND], ids=str
 )
 @pytest.mark.parametrize("name", CONVERTED)
 def test_a_constant_that_a_dtype_does_not_hold_does_as_in_torch(name: str, dtype: torch.dtype) -> None:
     function, number = CONVERTED[name], BEYOND[dtype]
-    if name == "where" and dtype is torch.float32:
-        number = math.inf  # torch makes a float32 of any number first, where kernels make an infinity
     operator = Operator(lambda x: function(x, number), name="tests::beyond", signature=Signature((X,), 1))
     x = torch.tensor([0, 1, 2, 3, 100, 127]).to(dtype)
     assert_same_outcome(outcome(operator, x), outcome(function, x, number))

@@ -15,6 +15,7 @@ from opwright.tracing.number_functions import Bounds
 aten = torch.ops.aten
 
 _LARGEST_HALF = 65504
+_LARGEST_FLOAT32 = torch.finfo(torch.float32).max
 _LAST_FLOAT = float(2**63 - 2**10)  # the last float64 that is an integer of 64 bits
 
 # Where torch raises if the dtype of the result does not hold a number, and the names of such arguments.
@@ -35,6 +36,23 @@ _CONVERTED: Mapping[Any, tuple[str, ...]] = {
     aten.hardshrink: ("lambd",),
     aten.add: ("alpha",),
     aten.sub: ("alpha",),
+    **dict.fromkeys((aten.addmm, aten.addmv, aten.addbmm, aten.baddbmm, aten.addr), ("beta", "alpha")),
+    **dict.fromkeys((aten.linspace, aten.logspace), ("start", "end")),
+    aten.logit: ("eps",),
+    aten.pow: ("exponent",),
+}
+
+# Where torch raises if the dtype that it computes in does not hold a number: float32 for narrower ones.
+_COMPUTED: Mapping[Any, tuple[str, ...]] = {
+    **dict.fromkeys((aten.addcmul, aten.addcdiv), ("value",)),
+    aten.celu: ("alpha",),
+    aten.elu: ("alpha", "scale", "input_scale"),
+    aten.leaky_relu: ("negative_slope",),
+    aten.lerp: ("weight",),
+    aten.rrelu: ("lower", "upper"),
+    aten.scalar_tensor: ("s",),
+    aten.softplus: ("beta", "threshold"),
+    aten.threshold: ("threshold",),
 }
 
 
@@ -47,7 +65,15 @@ def sizes_in(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -
 
 def converted_in(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:
     """Numbers that an operation converts to the dtype of its result before it computes; most compute in a wider one."""
-    names = _CONVERTED.get(func.overloadpacket, ())
+    return _named(_CONVERTED.get(func.overloadpacket, ()), func, args, kwargs)
+
+
+def computed_in(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:
+    """Numbers that an operation converts to the dtype that it computes in, often a wider one than that of results."""
+    return _named(_COMPUTED.get(func.overloadpacket, ()), func, args, kwargs)
+
+
+def _named(names: Sequence[str], func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:
     return (value for parameter, value in _given(func, args, kwargs) if names and parameter.name in names)
 
 
@@ -78,12 +104,19 @@ def floats_held_by(result: Any) -> Bounds | None:
     return Bounds(-_LAST_FLOAT, _LAST_FLOAT) if torch.int64 in _dtypes(result) else None
 
 
-def not_held_by(result: Any, value: Any) -> bool:
-    """Whether a result has a floating dtype that a finite constant is too large for; integers wrap around in places."""
+def not_held_by(result: Any, value: Any, *, computed: bool = False) -> bool:
+    """Whether a floating dtype is too narrow for a finite constant; integers wrap around in places.
+
+    Args:
+        result: What has the dtype.
+        value: The constant; anything else is held.
+        computed: Whether it is the dtype that computes the result: float32 for narrower ones.
+    """
     if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isinf(value):
         return False
-    dtypes = (dtype for dtype in _dtypes(result) if dtype.is_floating_point or dtype.is_complex)
-    return any(abs(value) > torch.finfo(dtype).max for dtype in dtypes)
+    dtypes = [dtype for dtype in _dtypes(result) if dtype.is_floating_point or dtype.is_complex]
+    least = _LARGEST_FLOAT32 if computed else 0.0
+    return any(abs(value) > max(torch.finfo(dtype).max, least) for dtype in dtypes)
 
 
 def _dtypes(values: Any) -> set[torch.dtype]:

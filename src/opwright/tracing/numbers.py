@@ -16,7 +16,14 @@ from opwright.errors import NoKernel, NumberNeeded
 from opwright.tracing.number_functions import FIRST_INTEGER, LAST_INTEGER, NUMBER_FUNCTIONS, Bounds, OutOfBounds
 from opwright.tracing.number_guards import NumberGuard
 from opwright.tracing.number_ranges import Ranges, bounds_of, magnitudes, widest
-from opwright.tracing.number_uses import converted_in, floats_held_by, integers_held_by, not_held_by, sizes_in
+from opwright.tracing.number_uses import (
+    computed_in,
+    converted_in,
+    floats_held_by,
+    integers_held_by,
+    not_held_by,
+    sizes_in,
+)
 from opwright.tracing.sizes import NamedSource, SizeTable
 
 NUMBER = "number"  # in the `meta` of a node that stands for a Python number: one that promotes as it does
@@ -93,7 +100,7 @@ class NumberTable:
                 raise self.refuse(f"{func.name()} needs the value of an integer that changes", size.node.expr)
 
     def bound_in(self, func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
-        """Keep what an operation converts to the dtype of its result to the numbers that this dtype holds.
+        """Keep what an operation converts to a dtype, mostly that of its result, to the numbers that this dtype holds.
 
         Raises:
             NoKernel: If a constant is none of them, which makes torch raise, or a number made from sizes may be none.
@@ -104,6 +111,8 @@ class NumberTable:
                 raise NoKernel(f"{func.name()} converts {number} to a dtype that does not hold it")
             if held and isinstance(number, (torch.SymFloat, torch.SymInt)) and not self.is_size(number):
                 self._demands[number.node.expr, held] = None
+        if any(not_held_by(result, number, computed=True) for number in computed_in(func, args, kwargs)):
+            raise NoKernel(f"{func.name()} computes in a dtype that does not hold one of its numbers")
 
     def _is_sized(self, number: Any) -> bool:
         return isinstance(number, (torch.SymFloat, torch.SymInt)) and self.is_size(number)
