@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import assert_never
 
 from opwright.ir.expression import Expression, Load, rewrite_children
@@ -33,7 +34,7 @@ Rewrite = Callable[[Integer], Integer]
 
 def rename_symbols(program: Program, replacements: Mapping[str, Integer]) -> Program:
     """Replace size symbols everywhere."""
-    return map_integers(program, lambda expression: substitute(expression, replacements))
+    return map_integers(program, cache(lambda expression: substitute(expression, replacements)))
 
 
 def program_symbols(program: Program) -> set[str]:
