@@ -87,3 +87,31 @@ def test_half_types_are_summed_in_float32():
 )
 def test_the_reduction_length_is_estimated_from_shapes(inputs, output, length):
     assert reduction_length([torch.empty(shape) for shape in inputs], torch.empty(output)) == length
+
+
+@pytest.mark.parametrize("place", [(0, 0), (2, 40_000), (2, 69_999)])
+@pytest.mark.parametrize("special", [True, False])
+def test_one_wrong_element_is_found_wherever_it_is(place, special):
+    exact = torch.linspace(-1, 1, 210_000, dtype=torch.float64).reshape(70_000, 3).mT
+    eager = exact.float()
+    actual = eager.clone()
+    actual[place] = NAN if special else 0.5
+    words = rf"output 0 is nan at \[{place[0]}, {place[1]}\]" if special else "output 0 is wrong"
+    with pytest.raises(Fault, match=words):
+        Comparison("output", [actual], [eager], [exact], []).judge()
+
+
+def test_errors_are_relative_to_the_largest_of_all_elements():
+    exact = torch.ones(100_000, dtype=torch.float64)
+    exact[-1] = 1000.0
+    eager = exact.float()
+    actual = eager.clone()
+    actual[0] += 8 * EPS
+    accuracy = Comparison("output", [actual], [eager], [exact], []).judge()
+    assert accuracy.error == pytest.approx(8 * EPS / 1000)
+    assert accuracy.eager_error == 0.0
+
+
+def test_nothing_is_right():
+    empty = torch.ones(0, 3)
+    assert Comparison("output", [empty], [empty], [empty.double()], []).judge().error == 0.0
