@@ -53,6 +53,8 @@ def assert_same_outcome(found: Any, expected: Any) -> None:
 
 
 COMPUTED = {
+    "addmm": lambda x, n: torch.addmm(x, x[:, None], x[None], alpha=n),
+    "index_add": lambda x, n: x.index_add(0, torch.tensor([0, 1]), x[:2], alpha=n),
     "addcmul": lambda x, n: torch.addcmul(x, x, x, value=n),
     "addcdiv": lambda x, n: torch.addcdiv(x, x, x + 1, value=n),
     "addr": lambda x, n: torch.addr(x, x, x, alpha=n),
@@ -89,6 +91,24 @@ def test_a_constant_that_is_computed_with_does_as_in_torch(name: str, dtype: tor
     if dtype is torch.float64 or (number == 1e5 and dtype is torch.float32):
         assert not isinstance(expected, str)
         assert operator.last_rung == "cpp"
+
+
+TRUNCATED = {
+    "addmm": lambda x, n: torch.addmm(x, x[:, None], x[None], alpha=n),
+    "addmv": lambda x, n: torch.addmv(x, x[:, None] * x, x, beta=n),
+    "addr": lambda x, n: torch.addr(x, x, x, alpha=n),
+    "linspace": lambda x, n: torch.linspace(0, n, 6, dtype=x.dtype) + x,
+    "threshold": lambda x, n: torch.threshold(x, n, 9) + x,
+}
+
+
+@pytest.mark.parametrize("number", [2.5, math.inf])
+@pytest.mark.parametrize("name", TRUNCATED)
+def test_a_float_among_integers_does_as_in_torch(name: str, number: float) -> None:
+    function = TRUNCATED[name]
+    operator = Operator(lambda x: function(x, number), name="tests::truncated", signature=Signature((X,), 1))
+    x = torch.tensor([0, 1, 2, 3, 4, 5])
+    assert_same_outcome(outcome(operator, x), outcome(function, x, number))
 
 
 @pytest.mark.parametrize(

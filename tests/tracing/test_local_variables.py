@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import functools
+import gc
 import sys
+import weakref
 from collections.abc import Callable
 
+import torch
+from torch import Tensor
+
 from opwright.tracing.local_variables import LocalVariables
+from opwright.tracing.specs import TensorSpec
+from opwright.tracing.trace import trace
 
 
 def helper(look: Callable[[], None]) -> int:
@@ -25,7 +32,8 @@ def test_they_are_as_they_were_when_the_function_returned() -> None:
 
     variables = LocalVariables(function)
     function(2)
-    assert {name: value for name, value in variables.values().items() if name != "variables"} == {"x": 2, "late": 3}
+    assert {name: value for name, value in variables.taken().items() if name != "variables"} == {"x": 2, "late": 3}
+    assert not variables.taken()
 
 
 def test_a_wrapped_function_is_found() -> None:
@@ -42,12 +50,32 @@ def test_a_wrapped_function_is_found() -> None:
 
     variables = LocalVariables(wrapper)
     wrapper()
-    assert "variables" in variables.values()
-    assert "outside" not in variables.values()
+    found = variables.taken()
+    assert "variables" in found
+    assert "outside" not in found
 
 
 def test_there_are_none_of_what_does_not_run_or_has_no_code() -> None:
     for function in (test_a_wrapped_function_is_found, functools.partial(helper), len):
         variables = LocalVariables(function)
         variables.look_for(sys._getframe(0))
-        assert not variables.values()
+        assert not variables.taken()
+
+
+def test_nothing_of_a_trace_stays_alive_after_it() -> None:
+    class Witness:
+        pass
+
+    alive: list[weakref.ref[Witness]] = []
+
+    def reference(x: Tensor) -> Tensor:
+        witness = Witness()
+        alive.append(weakref.ref(witness))
+        return x.sin()
+
+    gc.disable()
+    try:
+        trace(reference, [TensorSpec("x", torch.float32, (4,))])
+        assert [witness() for witness in alive] == [None]
+    finally:
+        gc.enable()

@@ -83,8 +83,8 @@ def without_compiler(work: Callable[[], Result]) -> Result:
             raise
         except Exception:
             importlib.import_module(_COMPILER)
-        with enable_python_dispatcher(), _in_silence():
-            return work()
+    with enable_python_dispatcher(), _in_silence():
+        return work()
 
 
 @contextmanager

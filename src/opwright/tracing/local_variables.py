@@ -30,6 +30,10 @@ class LocalVariables:
             frame = frame.f_back
         self._frame = frame
 
-    def values(self) -> Mapping[str, Any]:
-        """What they are bound to; nothing if the function was not found."""
-        return self._frame.f_locals if self._frame is not None else {}
+    def taken(self) -> Mapping[str, Any]:
+        """What they are bound to; nothing if the function was not found.
+
+        They are told once. The frame knows who called it, and so holds whoever holds it: it must be let go.
+        """
+        frame, self._frame, self._code = self._frame, None, None
+        return dict(frame.f_locals) if frame is not None else {}

@@ -1,4 +1,4 @@
-"""Numbers that change from call to call, written as text by a reference: the text would be the name of a symbol."""
+"""Numbers and sizes that a reference writes as text while it is traced: the text would be the name of a symbol."""
 
 from __future__ import annotations
 
@@ -13,31 +13,40 @@ import torch
 from opwright.tracing.numbers import NumberTable
 from opwright.tracing.questions import is_outside
 
-_KINDS: tuple[Any, ...] = (torch.SymInt, torch.SymFloat)
+_PLAIN: dict[Any, Callable[[Any], Any]] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+_WRITTEN = {kind: kind.__repr__ for kind in _PLAIN}
+_lock = threading.Lock()
+_tables: dict[int, NumberTable] = {}  # of the traces that are under way, by their threads
 
 
 @contextmanager
-def refusing_text(numbers: NumberTable) -> Iterator[None]:
-    """Ask a table of numbers, on this thread, before one is written as text outside of torch and of this package.
+def telling_text(numbers: NumberTable) -> Iterator[None]:
+    """On this thread, write sizes as they are in this trace, which makes them a guard, and no numbers that change.
+
+    What torch and this package write is their own business.
 
     Raises:
-        NumberNeeded: From within, if it is one that changes.
+        NumberNeeded: From within, if a number that changes is written.
     """
     tracing = threading.get_ident()
-
-    def asking(write: Callable[[Any], str]) -> Callable[[Any], str]:
-        def ask(number: Any) -> str:
-            if threading.get_ident() == tracing and is_outside(sys._getframe(1)):
-                numbers.refuse_text(number)
-            return write(number)
-
-        return ask
-
-    before = [kind.__repr__ for kind in _KINDS]
-    for kind, write in zip(_KINDS, before, strict=True):
-        kind.__repr__ = asking(write)
+    with _lock:
+        _tables[tracing] = numbers
+        for kind in _PLAIN:
+            kind.__repr__ = _tell
     try:
         yield
     finally:
-        for kind, write in zip(_KINDS, before, strict=True):
-            kind.__repr__ = write
+        with _lock:
+            del _tables[tracing]
+            if not _tables:
+                for kind, written in _WRITTEN.items():
+                    kind.__repr__ = written
+
+
+def _tell(number: Any) -> str:
+    numbers, kind = _tables.get(threading.get_ident()), type(number)
+    if numbers is None or not is_outside(sys._getframe(1)):
+        written: str = _WRITTEN[kind](number)
+        return written
+    numbers.refuse_text(number)
+    return repr(_PLAIN[kind](number))

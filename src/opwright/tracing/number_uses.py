@@ -36,7 +36,8 @@ _CONVERTED: Mapping[Any, tuple[str, ...]] = {
     aten.hardshrink: ("lambd",),
     aten.add: ("alpha",),
     aten.sub: ("alpha",),
-    **dict.fromkeys((aten.addmm, aten.addmv, aten.addbmm, aten.baddbmm, aten.addr), ("beta", "alpha")),
+    aten.index_add: ("alpha",),
+    **dict.fromkeys((aten.addmv, aten.addr), ("beta", "alpha")),
     **dict.fromkeys((aten.linspace, aten.logspace), ("start", "end")),
     aten.logit: ("eps",),
     aten.pow: ("exponent",),
@@ -44,14 +45,23 @@ _CONVERTED: Mapping[Any, tuple[str, ...]] = {
 
 # Where torch raises if the dtype that it computes in does not hold a number: float32 for narrower ones.
 _COMPUTED: Mapping[Any, tuple[str, ...]] = {
+    **dict.fromkeys((aten.addmm, aten.addbmm, aten.baddbmm), ("beta", "alpha")),
     **dict.fromkeys((aten.addcmul, aten.addcdiv), ("value",)),
     aten.celu: ("alpha",),
     aten.elu: ("alpha", "scale", "input_scale"),
     aten.leaky_relu: ("negative_slope",),
     aten.lerp: ("weight",),
+    aten.multi_margin_loss: ("margin",),
     aten.rrelu: ("lower", "upper"),
     aten.scalar_tensor: ("s",),
     aten.softplus: ("beta", "threshold"),
+    aten.threshold: ("threshold",),
+}
+
+# Where torch makes integers of floats if its tensors are integers, and formulas would compute with the floats.
+_TRUNCATED: Mapping[Any, tuple[str, ...]] = {
+    **dict.fromkeys((aten.addmm, aten.addmv, aten.addbmm, aten.baddbmm, aten.addr), ("beta", "alpha")),
+    **dict.fromkeys((aten.linspace, aten.logspace), ("start", "end")),
     aten.threshold: ("threshold",),
 }
 
@@ -71,6 +81,15 @@ def converted_in(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any
 def computed_in(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:
     """Numbers that an operation converts to the dtype that it computes in, often a wider one than that of results."""
     return _named(_COMPUTED.get(func.overloadpacket, ()), func, args, kwargs)
+
+
+def truncates_in(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> bool:
+    """Whether an operation of integers is given a float that it makes an integer of before it computes."""
+    names = _TRUNCATED.get(func.overloadpacket, ())
+    if not any(isinstance(number, (float, torch.SymFloat)) for number in _named(names, func, args, kwargs)):
+        return False
+    dtypes = _dtypes([*args, *kwargs.values()]) or _dtypes(result)
+    return not any(dtype.is_floating_point or dtype.is_complex for dtype in dtypes)
 
 
 def _named(names: Sequence[str], func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:

@@ -23,6 +23,7 @@ from opwright.tracing.number_uses import (
     integers_held_by,
     not_held_by,
     sizes_in,
+    truncates_in,
 )
 from opwright.tracing.sizes import NamedSource, SizeTable
 
@@ -83,7 +84,7 @@ class NumberTable:
         self._demands[expression, within] = None
         return self._value(expression)
 
-    def is_size(self, number: torch.SymFloat | torch.SymInt) -> bool:
+    def is_size(self, number: torch.SymBool | torch.SymFloat | torch.SymInt) -> bool:
         """Whether sizes alone decide what a traced number is."""
         return bool(number.node.expr.free_symbols.isdisjoint(self._tensors))
 
@@ -105,6 +106,8 @@ class NumberTable:
         Raises:
             NoKernel: If a constant is none of them, which makes torch raise, or a number made from sizes may be none.
         """
+        if truncates_in(func, args, kwargs, result):
+            raise NoKernel(f"{func.name()} makes an integer of a float first")
         for number in converted_in(func, args, kwargs):
             held = (integers_held_by if isinstance(number, torch.SymInt) else floats_held_by)(result)
             if not_held_by(result, number) or (held and self._is_sized(number) and not self._always_lies(number, held)):
@@ -130,7 +133,7 @@ class NumberTable:
         if names and any(exponent == apart for apart in possible):  # a question makes a guard
             raise NumberNeeded("a power with this exponent has a kernel of its own", names=names, only_here=True)
 
-    def refuse_text(self, number: torch.SymFloat | torch.SymInt) -> None:
+    def refuse_text(self, number: torch.SymBool | torch.SymFloat | torch.SymInt) -> None:
         """Refuse to write a number as text, which would be the name of a symbol.
 
         Raises:

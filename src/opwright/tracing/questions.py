@@ -7,6 +7,7 @@ package is listened to.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -18,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 from opwright.errors import UntraceableReference
 from opwright.tracing.local_variables import LocalVariables
 
-_OWN = (str(Path(torch.__file__).parent), str(Path(__file__).parent.parent))
+_OWN = tuple(f"{folder}{os.sep}" for folder in (Path(torch.__file__).parent, Path(__file__).parent.parent))
 
 
 def _asked(names: str) -> list[Callable[..., Any]]:

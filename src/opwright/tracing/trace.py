@@ -18,7 +18,7 @@ from opwright.tracing.graph import Graph, GraphInput
 from opwright.tracing.isolation import in_fresh_thread
 from opwright.tracing.lean_torch import fake_mode, without_compiler
 from opwright.tracing.local_variables import LocalVariables
-from opwright.tracing.number_text import refusing_text
+from opwright.tracing.number_text import telling_text
 from opwright.tracing.on_gpu import on_gpu
 from opwright.tracing.questions import Listener
 from opwright.tracing.recorder import Recorder
@@ -86,11 +86,11 @@ class Session:
             UntraceableReference: If its control flow, a shape or a number depends on data.
             NoKernel: If it returns something other than tensors and constants, or what shares memory.
         """
+        variables = LocalVariables(reference)
         try:
-            variables = LocalVariables(reference)
             listening = Listener(reference.__name__, variables)
             pretence = on_gpu(reference.__name__) if self._on_gpu else nullcontext()
-            texts = refusing_text(self._recorder.numbers)
+            texts = telling_text(self._recorder.numbers)
             with self.recording(), self._recorder.watching(), texts, listening, pretence:
                 returned = reference(*arguments)
             may_copy = hasattr(reference, MAY_COPY)
@@ -113,8 +113,10 @@ class Session:
                 place=place_in(reference, error),
                 hint="name it in mutates= of the decorator, or change a copy",
             ) from error
+        finally:
+            found = variables.taken()
         self._use_given(outputs)
-        for name, value in variables.values().items():
+        for name, value in found.items():
             if isinstance(value, (tuple, list)):
                 for position, member in enumerate(value):
                     self._name(f"{name}_{position}", member)
