@@ -18,6 +18,11 @@ _LARGEST_HALF = 65504
 _LARGEST_FLOAT32 = torch.finfo(torch.float32).max
 _LAST_FLOAT = float(2**63 - 2**10)  # the last float64 that is an integer of 64 bits
 
+_RANGES = (aten.linspace, aten.logspace)
+_ROUNDED_PRODUCTS = (aten.addmv, aten.addr)  # whose factors torch converts to the dtype of the result
+_COMPUTED_PRODUCTS = (aten.addmm, aten.addbmm, aten.baddbmm)  # whose factors it converts to the dtype it computes in
+_FACTORS = ("beta", "alpha")
+
 # Where torch raises if the dtype of the result does not hold a number, and the names of such arguments.
 _CONVERTED: Mapping[Any, tuple[str, ...]] = {
     aten.full: ("fill_value",),
@@ -37,15 +42,15 @@ _CONVERTED: Mapping[Any, tuple[str, ...]] = {
     aten.add: ("alpha",),
     aten.sub: ("alpha",),
     aten.index_add: ("alpha",),
-    **dict.fromkeys((aten.addmv, aten.addr), ("beta", "alpha")),
-    **dict.fromkeys((aten.linspace, aten.logspace), ("start", "end")),
+    **dict.fromkeys(_ROUNDED_PRODUCTS, _FACTORS),
+    **dict.fromkeys(_RANGES, ("start", "end")),
     aten.logit: ("eps",),
     aten.pow: ("exponent",),
 }
 
 # Where torch raises if the dtype that it computes in does not hold a number: float32 for narrower ones.
 _COMPUTED: Mapping[Any, tuple[str, ...]] = {
-    **dict.fromkeys((aten.addmm, aten.addbmm, aten.baddbmm), ("beta", "alpha")),
+    **dict.fromkeys(_COMPUTED_PRODUCTS, _FACTORS),
     **dict.fromkeys((aten.addcmul, aten.addcdiv), ("value",)),
     aten.celu: ("alpha",),
     aten.elu: ("alpha", "scale", "input_scale"),
@@ -60,8 +65,8 @@ _COMPUTED: Mapping[Any, tuple[str, ...]] = {
 
 # Where torch makes integers of floats if its tensors are integers, and formulas would compute with the floats.
 _TRUNCATED: Mapping[Any, tuple[str, ...]] = {
-    **dict.fromkeys((aten.addmm, aten.addmv, aten.addbmm, aten.baddbmm, aten.addr), ("beta", "alpha")),
-    **dict.fromkeys((aten.linspace, aten.logspace), ("start", "end")),
+    **dict.fromkeys((*_ROUNDED_PRODUCTS, *_COMPUTED_PRODUCTS), _FACTORS),
+    **dict.fromkeys(_RANGES, ("start", "end")),
     aten.threshold: ("threshold",),
 }
 
@@ -93,7 +98,8 @@ def truncates_in(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any
 
 
 def _named(names: Sequence[str], func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:
-    return (value for parameter, value in _given(func, args, kwargs) if names and parameter.name in names)
+    if names:  # the schema of most operations need not be read
+        yield from (value for parameter, value in _given(func, args, kwargs) if parameter.name in names)
 
 
 def _given(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
