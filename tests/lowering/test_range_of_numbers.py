@@ -98,6 +98,7 @@ TRUNCATED = {
     "addmv": lambda x, n: torch.addmv(x, x[:, None] * x, x, beta=n),
     "addr": lambda x, n: torch.addr(x, x, x, alpha=n),
     "linspace": lambda x, n: torch.linspace(0, n, 6, dtype=x.dtype) + x,
+    "linspace to a tensor": lambda x, n: torch.linspace(0, x[2] * n, 6, dtype=x.dtype) + x,
     "threshold": lambda x, n: torch.threshold(x, n, 9) + x,
 }
 

@@ -91,10 +91,18 @@ def computed_in(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
 def truncates_in(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> bool:
     """Whether an operation of integers is given a float that it makes an integer of before it computes."""
     names = _TRUNCATED.get(func.overloadpacket, ())
-    if not any(isinstance(number, (float, torch.SymFloat)) for number in _named(names, func, args, kwargs)):
+    if not any(map(_is_float, _named(names, func, args, kwargs))):
         return False
-    dtypes = _dtypes([*args, *kwargs.values()]) or _dtypes(result)
+    operands = [value for parameter, value in _given(func, args, kwargs) if parameter.name not in names]
+    dtypes = _dtypes(operands) or _dtypes(result)  # a formula may have computed the result as floats
     return not any(dtype.is_floating_point or dtype.is_complex for dtype in dtypes)
+
+
+def _is_float(number: Any) -> bool:
+    """Whether a number, or a tensor that stands for one, is no integer."""
+    if isinstance(number, torch.Tensor):
+        return number.is_floating_point()
+    return isinstance(number, (float, torch.SymFloat))
 
 
 def _named(names: Sequence[str], func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:
