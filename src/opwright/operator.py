@@ -14,18 +14,19 @@ from torch._ops import OpOverload
 
 from opwright.binding.autocast import AutocastPolicy, check_policy, without_autocast
 from opwright.binding.environment import is_compiling
-from opwright.binding.family import Family
+from opwright.binding.family import Family, FamilyInState, Identity
 from opwright.binding.function_rung import FunctionRung
 from opwright.binding.mutating import MutatingServer
 from opwright.binding.numbers import numbers_in
 from opwright.binding.registered import Registered, Serving
 from opwright.binding.rungs import Ladder, Rung, RungName, Way
 from opwright.binding.server import Server
+from opwright.binding.states import Outside, State
 from opwright.binding.structured import StructuredServer
 from opwright.binding.targets import TARGETS, Target, devices_of, examine, refuse_another, target_for
 from opwright.binding.transforms import TransformServer
 from opwright.binding.variant import Plan, SavePolicy
-from opwright.binding.variants import Variants
+from opwright.binding.variants import Variants, VariantsByState
 from opwright.conveniences import Conveniences
 from opwright.derivation.batched import Randomness
 from opwright.errors import NoKernel
@@ -33,7 +34,6 @@ from opwright.handwritten.server import WrittenServer
 from opwright.ir.identifiers import identifiers
 from opwright.samples import Sample, SampleFactory, first_sample
 from opwright.settings import Settings
-from opwright.tracing.fingerprint import fingerprint
 from opwright.tracing.flatten import flatten
 from opwright.tracing.guarded import guarded
 from opwright.tracing.signature import (
@@ -81,9 +81,11 @@ class Operator(Conveniences):
         signature: Signature | None = None,
         settings: Settings | None = None,
         mutates: Sequence[str] = (),
-        identity: Callable[[], str | None] | None = None,
+        identity: Identity | None = None,
         inline: bool = False,
         autocast: AutocastPolicy | None = None,
+        freeze: Sequence[str] = (),
+        outside: Outside | None = None,
     ) -> None:
         if autocast is not None:
             check_policy(autocast, mutates, place_of(reference))
@@ -100,9 +102,10 @@ class Operator(Conveniences):
         self._mutated = mutated_positions(reference, self._signature, mutates)
         self._functional: Operator | None = None
         self._identity = identity or self._fingerprint
+        self._outside = outside or Outside(getattr(reference, "reads_from", reference), freeze)
         self._arity = len(self._signature.parameters)
         self._names = identifiers([parameter.name for parameter in self._signature.parameters])
-        self._variants = Variants(self._identity, self._arity, self._differentiate, self._short_name)
+        self._variants = VariantsByState(self._outside, self._make_variants)
         self._family = Family(
             self._positional, self.name, self._signature, self._names, self._identity, self._make_relative
         )
@@ -115,7 +118,7 @@ class Operator(Conveniences):
             self._signature,
             reference,
             self._server,
-            self._family.backward,
+            lambda: self.transforms.backward,
             lambda: self._variants.plain and self._serving is self._server,
             autocast=autocast,
             inline=inline,
@@ -140,14 +143,15 @@ class Operator(Conveniences):
             self._signature,
             self._settings,
             self._variants,
-            lambda args, recording: self._derive(args, recording).plan,
-            TransformServer(self, self._family, self._positional, self._settings).serve,
+            lambda args, recording, state: self._derive(args, recording, state).plan,
+            TransformServer(self, self._positional, self._settings).serve,
             lambda args: self._registered.serve_compiled(args),
             self._served_cast,
         )
 
     def _make_relative(self, reference: Callable[..., Any], **options: Any) -> Operator:
         options |= {"save": self.save, "settings": self._settings, "inline": self.inline, "autocast": self.autocast}
+        options |= {"outside": self._outside}
         return Operator(reference, **options)
 
     @property
@@ -173,22 +177,28 @@ class Operator(Conveniences):
         """The rung that served the last call; None before the first."""
         return self._server.last_rung
 
-    def _fingerprint(self) -> str | None:
-        """What variants are recorded under; asked late, when what the reference calls has been defined too."""
-        digest = fingerprint(self.reference)
-        return digest and f"{digest} {self.name} {self.save}"
+    def _fingerprint(self, state: State) -> str | None:
+        """What variants for a state of the world outside are recorded under."""
+        return state.identity and f"{state.identity} {self.name} {self.save}"
 
-    def _derive(self, args: Sequence[Any], recording: bool) -> Derivation:
+    def _make_variants(self, state: State) -> Variants:
+        differentiate = functools.partial(self._differentiate, state)
+        return Variants(lambda: self._identity(state), self._arity, differentiate, self._short_name, state)
+
+    def _derive(self, args: Sequence[Any], recording: bool, state: State | None = None) -> Derivation:
         specs = describe(self._names, args, gradients=recording, numbers=numbers_in(args))
-        derivation = self._derive_for(specs, target_for(args, self._settings))
+        derivation = self._derive_for(specs, target_for(args, self._settings), state)
         self._check_outputs(derivation.plan)
         return derivation
 
-    def _derive_for(self, specs: Sequence[ArgumentSpec], target: Target) -> Derivation:
+    def _derive_for(self, specs: Sequence[ArgumentSpec], target: Target, state: State | None = None) -> Derivation:
         from opwright.stages import derive  # imports sympy (0.3 s), which a process that only finds kernels never needs
 
         how = (self._short_name, self.save, target)
-        return guarded(self._positional, lambda: derive(self._positional, specs, *how))
+        derived: Derivation = (state or self._outside.now()).tracing(
+            self._positional, lambda reference: guarded(reference, lambda: derive(reference, specs, *how))
+        )
+        return derived
 
     def _check_outputs(self, plan: Plan) -> None:
         outputs = len(plan.result.members)
@@ -198,8 +208,11 @@ class Operator(Conveniences):
 
     # -- differentiating again -------------------------------------------------------------------------------------
 
-    def _differentiate(self, arguments: Sequence[Any], incoming: Sequence[Any], plan: Plan) -> Sequence[Any]:
+    def _differentiate(
+        self, state: State, arguments: Sequence[Any], incoming: Sequence[Any], plan: Plan
+    ) -> Sequence[Any]:
         """The backward pass as an operator of its own: what runs under `create_graph=True`."""
+        state.ensure_same()
         given = [value.item() if p in plan.numbers else value for p, value in enumerate(arguments)]
         found = self.backward_operator(plan)(*given, *incoming)
         return (found,) if isinstance(found, torch.Tensor) else found
@@ -211,9 +224,9 @@ class Operator(Conveniences):
     # -- transforms ------------------------------------------------------------------------------------------------
 
     @property
-    def transforms(self) -> Family[Operator]:
-        """The operators that function transforms make of this one, by position of the arguments."""
-        return self._family
+    def transforms(self) -> FamilyInState[Operator]:
+        """The operators that function transforms make of a call of this one now, by position of the arguments."""
+        return FamilyInState(self._family, self._outside)
 
     def vjp(self, *names: str) -> Operator:
         """The operator (arguments…, incoming gradients…) → gradients of the named arguments, by default of all tensors.
@@ -376,7 +389,10 @@ class Operator(Conveniences):
 
         specs = describe(self._names, requiring_gradients(args), gradients=True)
         place = str(place_of(self.reference))
-        module = guarded(self._positional, lambda: derive_function(self._positional, specs, self._short_name, place))
+        how = (self._short_name, place)
+        module = self._outside.now().tracing(
+            self._positional, lambda reference: guarded(reference, lambda: derive_function(reference, specs, *how))
+        )
         return module.text, module.guards, module.result
 
     def function_source(self) -> str:

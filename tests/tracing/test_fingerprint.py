@@ -5,7 +5,6 @@ import types
 
 import pytest
 import torch
-
 from opwright.tracing.fingerprint import fingerprint
 
 HELPER = "def helper(x):\n    return x * {factor}\n"

@@ -11,6 +11,7 @@ import torch
 from torch.utils._pytree import TreeSpec
 
 from opwright.binding.mutating import FunctionalReference
+from opwright.binding.states import Outside, State
 from opwright.binding.variant import Plan
 from opwright.derivation.backward import backward_reference, backward_signature, value_names
 from opwright.derivation.batched import Randomness, batched_reference, batched_signature
@@ -19,6 +20,7 @@ from opwright.tracing.flatten import FlatReference, Leaves, flat_signature
 from opwright.tracing.signature import Signature
 
 Member = TypeVar("Member")
+Identity = Callable[[State], str | None]
 _LONGEST_NAME = 120
 
 
@@ -30,7 +32,7 @@ class Family(Generic[Member]):
         name: The operator's name, "namespace::name".
         signature: Its parameters.
         names: Their names in generated code.
-        identity: What its variants are recorded under.
+        identity: What its variants for a state are recorded under.
         make: Makes an operator: `(reference, name=, signature=, identity=)`.
     """
 
@@ -40,7 +42,7 @@ class Family(Generic[Member]):
         name: str,
         signature: Signature,
         names: Sequence[str],
-        identity: Callable[[], str | None],
+        identity: Identity,
         make: Callable[..., Member],
     ) -> None:
         self._reference = reference
@@ -135,7 +137,7 @@ class Family(Generic[Member]):
             ),
             name=name,
             signature=backward_signature(self._signature, tangents, outputs, len(wanted), values),
-            identity=lambda: self._identity_of(f"{name} {places} {known}"),
+            identity=lambda state: self._identity_of(state, f"{name} {places} {known}"),
         )
 
     def _make_jvp(self, moving: tuple[int, ...]) -> Member:
@@ -144,7 +146,7 @@ class Family(Generic[Member]):
             jvp_reference(self._reference, len(self._names), moving),
             name=name,
             signature=jvp_signature(self._signature, moving),
-            identity=lambda: self._identity_of(name),
+            identity=lambda state: self._identity_of(state, name),
         )
 
     def _make_batched(self, positions: tuple[int, ...], randomness: Randomness) -> Member:
@@ -153,7 +155,7 @@ class Family(Generic[Member]):
             batched_reference(self._reference, len(self._names), positions, randomness),
             name=name,
             signature=batched_signature(self._signature),
-            identity=lambda: self._identity_of(f"{name} {randomness}"),
+            identity=lambda state: self._identity_of(state, f"{name} {randomness}"),
         )
 
     def _make_flat(self, leaves: Leaves, layout: TreeSpec) -> Member:
@@ -163,7 +165,7 @@ class Family(Generic[Member]):
             FlatReference(self._reference, layout),
             name=self._name,
             signature=signature,
-            identity=lambda: self._identity_of(f"{layout} {names}"),
+            identity=lambda state: self._identity_of(state, f"{layout} {names}"),
         )
 
     def functional(self, mutated: Sequence[int]) -> Member:
@@ -172,12 +174,38 @@ class Family(Generic[Member]):
             FunctionalReference(self._reference, mutated),
             name=self._name,
             signature=Signature(self._signature.parameters, None, structured=True),
-            identity=lambda: self._identity_of(f"changes {mutated}"),
+            identity=lambda state: self._identity_of(state, f"changes {mutated}"),
         )
 
-    def _identity_of(self, member: str) -> str | None:
-        mine = self._identity()
+    def _identity_of(self, state: State, member: str) -> str | None:
+        mine = self._identity(state)
         return mine and f"{mine} {member}"
+
+
+class FamilyInState(Generic[Member]):
+    """The transforms of an operator for a call that is made now; its gradients are asked for later.
+
+    Args:
+        family: The transforms.
+        outside: What the function reads outside of its arguments.
+    """
+
+    def __init__(self, family: Family[Member], outside: Outside) -> None:
+        self._family = family
+        self._state = outside.now()
+        self.jvp = family.jvp
+        self.batched = family.batched
+
+    def backward(
+        self, wanted: tuple[int, ...], places: tuple[int, ...], tangents: tuple[int, ...], outputs: int
+    ) -> Member:
+        """As `Family.backward`.
+
+        Raises:
+            OutsideChanged: If the function reads another value by now.
+        """
+        self._state.ensure_same()
+        return self._family.backward(wanted, places, tangents, outputs)
 
 
 def _bounded(name: str) -> str:

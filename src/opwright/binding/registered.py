@@ -41,7 +41,7 @@ class Registered:
         signature: Its parameters.
         reference: The function as written.
         server: What serves its calls.
-        gradients_of: The operators of its gradients.
+        gradients_of: Gives the operators of the gradients of a call that is made now.
         autocast: The policy under autocast.
         gives_what_kernels_give: Whether results are what kernels give, and so dense, row by row.
         inline: Whether compilers and exporters see the operations of the reference.
@@ -57,7 +57,7 @@ class Registered:
         signature: Signature,
         reference: Callable[..., Any],
         server: Serving,
-        gradients_of: GradientsOf,
+        gradients_of: Callable[[], GradientsOf],
         gives_what_kernels_give: Callable[[], bool],
         *,
         autocast: AutocastPolicy | None,
@@ -124,7 +124,7 @@ class Registered:
         if self._is_whole and (is_recorded() or are_abstract(given)) and not is_transformed():
             if is_recorded() and draws(self._reference, given):
                 return row_major(self._run_reference(*given))
-            return call_whole(self._call, self._gradients_of, given)
+            return call_whole(self._call, self._gradients_of(), given)
         result = self._server.serve(args, kwargs)
         return result if self._gives_what_kernels_give() else row_major(result)
 

@@ -24,17 +24,20 @@ from opwright.binding.environment import (
 from opwright.binding.kinds import Key, are_constants
 from opwright.binding.numbers import Numbers, constants_of, needed_in
 from opwright.binding.rungs import RungName
+from opwright.binding.states import OutsideMoved, State
 from opwright.binding.targets import examine, target_for
 from opwright.binding.transforms import are_transformed
 from opwright.binding.variant import Plan, Variant
-from opwright.binding.variants import Variants
+from opwright.binding.variants import Variants, VariantsByState
 from opwright.errors import NoKernel, OpwrightError, TracingFailed, UndeclaredMutation, UnsupportedReturn
 from opwright.ir.identifiers import identifiers
 from opwright.settings import Settings
 from opwright.tracing.flatten import Leaves
+from opwright.tracing.outside.hazards import OutsideUnknown
 from opwright.tracing.signature import Kind, Signature
 
 _is_grad_enabled = torch.is_grad_enabled
+_MOST_TRACES = 3  # of a function that changes, while it is traced, what it reads
 
 
 class Server:
@@ -47,7 +50,7 @@ class Server:
         signature: Its parameters.
         settings: Where to build, and whether to say anything.
         variants: The kernels at hand.
-        derive: `(arguments, whether gradients are recorded) -> plan` for arguments that no variant takes.
+        derive: `(arguments, whether gradients are recorded, state) -> plan` for arguments that no variant takes.
         serve_transformed: Serves calls under function transforms and with dual tensors; gives the rung too.
         serve_compiled: Serves calls that a compiler or exporter looks at, and tensors without data.
         serve_cast: Serves calls under autocast by its policy; None if there is none, and the reference serves them.
@@ -63,8 +66,8 @@ class Server:
         fallback: Callable[..., Any],
         signature: Signature,
         settings: Settings,
-        variants: Variants,
-        derive: Callable[[Sequence[Any], bool], Plan],
+        variants: VariantsByState,
+        derive: Callable[[Sequence[Any], bool, State], Plan],
         serve_transformed: Callable[[Sequence[Any]], tuple[Any, RungName | None]],
         serve_compiled: Callable[[Sequence[Any]], Any],
         serve_cast: Callable[[Sequence[Any]], Any] | None = None,
@@ -76,11 +79,11 @@ class Server:
         self._signature = signature
         self._settings = settings
         self._variants = variants
+        self._latest: Variants | None = None
         self._derive = derive
         self._serve_transformed = serve_transformed
         self._serve_compiled = serve_compiled
         self._serve_cast = serve_cast
-        self._served = variants.by_call
         self._arity = len(signature.parameters)
         self._only_tensors = all(p.kind is Kind.TENSOR and not p.optional for p in signature.parameters)
         self._numbers = Numbers(reference)
@@ -92,13 +95,15 @@ class Server:
         if kwargs or len(args) != self._arity:
             args = self._signature.bind(args, kwargs)
         try:
-            if (play := self._variants.play) is not None and not is_compiling():
+            if (latest := self._latest) is None:
+                pass
+            elif (play := latest.play) is not None and not is_compiling():
                 result = play(*args)
                 if result is not None:
-                    self.last_rung = self._variants.rung or _rung_on(args[0].device)
+                    self.last_rung = latest.rung or _rung_on(args[0].device)
                     return result
-            elif self._only_tensors and self._variants.plain and is_quiet() and are_plain(args):
-                return self._run(args, ())
+            elif self._only_tensors and latest.plain and is_quiet() and are_plain(args) and latest.state.holds():
+                return self._run(latest, args, ())
         except (Declined, NotImplementedError):  # torch finds no kernel for a nested tensor
             pass
         return self._serve_slowly(args, pinned=pinned)
@@ -128,19 +133,19 @@ class Server:
         """Run the function as written; what it makes lies as what kernels make."""
         return row_major_if_own(self.serve_by_reference(args), args)
 
-    def _run(self, args: Sequence[Any], constants: Key) -> Any:
+    def _run(self, variants: Variants, args: Sequence[Any], constants: Key) -> Any:
         """Run kernels that are at hand; raises Declined if there are none for these arguments."""
         if _is_grad_enabled():
             mask = self._mask(args)
             if True in mask:
-                chosen = Chosen(self._served.get((mask, constants), ()))
+                chosen = Chosen(variants.by_call.get((mask, constants), ()))
                 result = apply(chosen, *args)
                 self.last_rung = chosen.variant.rung
                 return result if chosen.variant.plain else self._rebuilt(chosen.variant, result, args)
-        return self._run_forward(args, constants)
+        return self._run_forward(variants, args, constants)
 
-    def _run_forward(self, args: Sequence[Any], constants: Key) -> Any:
-        variant, made = run_forward(self._served.get(((), constants), ()), args)
+    def _run_forward(self, variants: Variants, args: Sequence[Any], constants: Key) -> Any:
+        variant, made = run_forward(variants.by_call.get(((), constants), ()), args)
         self.last_rung = variant.rung
         if variant.bare:
             return made[0]
@@ -166,29 +171,57 @@ class Server:
         if are_transformed(args):
             if is_overheard():
                 return self.serve_by_reference(args)
-            result, self.last_rung = self._serve_transformed(args)
+            try:
+                result, self.last_rung = self._serve_transformed(args)
+            except OutsideUnknown as unknown:
+                self._say(unknown)
+                return self.serve_by_reference(args)
             return result
         if are_abstract(args):
             return self._serve_compiled(args) if is_recorded() else self._serve_as_laid_out(args)
         if not self.is_ordinary(args):
             return self.serve_by_reference(args)
+        return self._serve_plainly(args, pinned=pinned, gradients=gradients)
+
+    def _serve_plainly(self, args: Sequence[Any], *, pinned: bool, gradients: bool) -> Any:
+        """Serve a call that nobody listens in to, in the state that the world outside is in."""
+        refusal: NoKernel = OutsideMoved("what it reads outside changes all the time")
+        for _ in range(_MOST_TRACES):
+            try:
+                variants = self._latest = self._variants.now()
+                return self._serve_in_state(variants, args, pinned=pinned, gradients=gradients)
+            except OutsideUnknown as unknown:
+                refusal = unknown
+                break
+            except OutsideMoved as moved:
+                self._variants.forget(variants)
+                refusal = moved
+        if pinned:
+            raise refusal
+        self._say(refusal)
+        return self._serve_as_laid_out(args)
+
+    def _serve_in_state(self, variants: Variants, args: Sequence[Any], *, pinned: bool, gradients: bool) -> Any:
+        """Serve a call by variants for what the function reads outside, or by the reference."""
         needed: dict[int, bool] = {}  # positions of numbers whose values kernels are written for
         while (prepared := self._numbers.prepare(args, needed))[0] is not args:
             arguments, constants = prepared
             way, recording = self._way(arguments, constants, gradients)
             try:
-                result = self._run_added(arguments, way, recording)
+                result = self._run_added(variants, arguments, way, recording)
                 self._numbers.settle(args, needed)
                 return result
+            except OutsideMoved:
+                raise
             except (OpwrightError, Declined) as refusal:
                 if isinstance(refusal, TracingFailed):
-                    self._variants.refuse(way, arguments, refusal)
+                    variants.refuse(way, arguments, refusal)
                 needed |= needed_in(arguments, refusal, self._names)
-                if way in self._served:  # but not for these values
+                if way in variants.by_call:  # but not for these values
                     needed = {position: True for position, only_here in needed.items() if only_here}
                     prepared = args, constants_of(args)
                     break
-        result = self._serve_as_given(args, prepared[1], pinned=pinned, gradients=gradients)
+        result = self._serve_as_given(variants, args, prepared[1], pinned=pinned, gradients=gradients)
         if self.last_rung != "composed":
             self._numbers.settle(args, needed)
         return result
@@ -199,15 +232,17 @@ class Server:
         recording = gradients and torch.is_grad_enabled() and True in mask
         return (mask if recording else (), constants), recording
 
-    def _serve_as_given(self, args: Sequence[Any], constants: Key, *, pinned: bool, gradients: bool) -> Any:
+    def _serve_as_given(
+        self, variants: Variants, args: Sequence[Any], constants: Key, *, pinned: bool, gradients: bool
+    ) -> Any:
         way, recording = self._way(args, constants, gradients)
         try:
-            return self._run_added(args, way, recording)
-        except (UnsupportedReturn, UndeclaredMutation):
+            return self._run_added(variants, args, way, recording)
+        except (UnsupportedReturn, UndeclaredMutation, OutsideMoved):
             raise
         except TracingFailed as failure:
             result = self._serve_as_laid_out(args)  # for a wrong call it raises, in its own words
-            self._variants.refuse(way, args, failure)
+            variants.refuse(way, args, failure)
             if pinned:
                 raise
             self._say(failure)
@@ -217,30 +252,32 @@ class Server:
                 raise
             self._say(refusal)
         except Declined:
-            self._variants.refuse(way, args, NoKernel("its kernel declines these arguments"))
+            variants.refuse(way, args, NoKernel("its kernel declines these arguments"))
         return self._serve_as_laid_out(args)
 
-    def _run_added(self, args: Sequence[Any], way: Key, recording: bool) -> Any:
+    def _run_added(self, variants: Variants, args: Sequence[Any], way: Key, recording: bool) -> Any:
         """Run kernels, found on disk or derived if need be; raises Declined if what was derived declines."""
         run = self._run if recording else self._run_forward
         derived = False
         while True:
-            tried = self._served.get(way, ())
+            tried = variants.by_call.get(way, ())
             try:
-                return run(args, way[1])
+                return run(variants, args, way[1])
             except Declined:
                 if derived:
                     raise
-            derived = self._add_variant(args, way, tried, recording)
+            derived = self._add_variant(variants, args, way, tried, recording)
 
-    def _add_variant(self, args: Sequence[Any], way: Key, tried: Sequence[Variant], recording: bool) -> bool:
+    def _add_variant(
+        self, variants: Variants, args: Sequence[Any], way: Key, tried: Sequence[Variant], recording: bool
+    ) -> bool:
         target = target_for(args, self._settings)
 
         def derive() -> Plan:
             examine(target, self._settings)  # before the work of tracing
-            return self._derive(args, recording)
+            return self._derive(args, recording, variants.state)
 
-        return self._variants.add(way, args, tried, self._settings, derive)
+        return variants.add(way, args, tried, self._settings, derive)
 
     def is_ordinary(self, args: Sequence[Any]) -> bool:
         """Whether kernels may be asked: nobody listens in, tensors are plain and not empty, the rest are constants."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from opwright.binding.environment import PLAIN_TYPES
 from opwright.binding.kinds import Key
+from opwright.binding.states import State
 from opwright.binding.variant import Plan, Variant
 from opwright.codegen.cpp_program import NAMESPACE
 
@@ -22,13 +23,16 @@ class Tape:
         by_call: The variants for each way of calling.
         name: What the operator is called; its nodes are called after it.
         arity: How many arguments it takes.
+        state: What its function read outside when they were traced.
 
     Attributes:
         play: `(*tensors) -> results`, or None if it has no kernel for these arguments or somebody listens in; None if
             there is no variant that it can run.
     """
 
-    def __init__(self, native: Any, by_call: Mapping[Key, Sequence[Variant]], name: str, arity: int) -> None:
+    def __init__(
+        self, native: Any, by_call: Mapping[Key, Sequence[Variant]], name: str, arity: int, state: State
+    ) -> None:
         ways = [
             (mask, variants)
             for (mask, constants), variants in by_call.items()
@@ -43,7 +47,9 @@ class Tape:
         ]
         # The module must not own what owns it: nobody could see that nothing else does.
         self.play: Callable[..., Any] | None = (
-            native.tape(routes, arity, PLAIN_TYPES, weakref.ref(self)) if routes else None
+            native.tape(routes, arity, PLAIN_TYPES, weakref.ref(self), state.guards, weakref.ref(state))
+            if routes
+            else None
         )
 
     def __call__(

@@ -38,16 +38,12 @@ class TransformServer:
 
     Args:
         operator: The operator.
-        transforms: Its transforms.
         reference: The function as written, for transforms that are none of the three.
         settings: Whether there is an extension module.
     """
 
-    def __init__(
-        self, operator: Transformable, transforms: Transformed, reference: Callable[..., Any], settings: Settings
-    ) -> None:
+    def __init__(self, operator: Transformable, reference: Callable[..., Any], settings: Settings) -> None:
         self._operator = operator
-        self._transforms = transforms
         self._reference = reference
         self._settings = settings
         self._draws: dict[Key, bool] = {}
@@ -62,12 +58,13 @@ class TransformServer:
         """Serve a call."""
         if self._draws_elsewhere(args):
             return self._reference(*args), "composed"
+        transforms = self._operator.transforms
         if not functorch.are_active():
-            return serve_dual(self._transforms, self._reference, args)
+            return serve_dual(transforms, self._reference, args)
         if not self._has_asked:
             self._has_asked = True
             native.equip(self, self._settings)
-        return self._step_below(self._operator, self._transforms, args) or (self._reference(*args), "composed")
+        return self._step_below(self._operator, transforms, args) or (self._reference(*args), "composed")
 
     def _draws_elsewhere(self, args: Sequence[Any]) -> bool:
         """Whether a call draws from a GPU's generator."""

@@ -15,6 +15,7 @@ import torch
 from opwright.binding.kinds import Key, kind_of
 from opwright.binding.native import native
 from opwright.binding.rungs import RungName
+from opwright.binding.states import Outside, OutsideMoved, State
 from opwright.binding.tape import Tape
 from opwright.binding.variant import Differentiate, Plan, Variant, load_variant
 from opwright.errors import NoKernel, NumberNeeded, OpwrightError, TracingFailed
@@ -30,17 +31,28 @@ class Variants:
 
     A way of calling is which arguments require gradients, and the values of those that are not tensors.
 
+    Args:
+        identity: What they are recorded under; it gives None if they are not.
+        arity: How many arguments the operator takes.
+        differentiate: Differentiates what they give.
+        name: What the operator is called.
+        state: What the function read outside when they were traced.
+
     Attributes:
+        state: The same.
         plain: Whether every variant returns what its kernel gives, as it is.
         by_call: The variants for each way of calling.
         rung: What all of them are written in; None if they differ.
         play: Runs calls in C++, or says None; None as long as there is no way to.
     """
 
-    def __init__(self, identity: Callable[[], str | None], arity: int, differentiate: Differentiate, name: str) -> None:
+    def __init__(
+        self, identity: Callable[[], str | None], arity: int, differentiate: Differentiate, name: str, state: State
+    ) -> None:
+        self.state = state
         self._identity = identity
         self._load = functools.partial(load_variant, arity=arity, differentiate=differentiate)
-        self._make_tape = functools.partial(Tape, name=name, arity=arity)
+        self._make_tape = functools.partial(Tape, name=name, arity=arity, state=state)
         self._tape: Tape | None = None
         self._native: Any = None
         self._lock = threading.RLock()
@@ -54,6 +66,7 @@ class Variants:
         """Run calls in C++ from now on, where the extension module can."""
         with self._lock:
             self._native = native
+            self.state.equip(native)
             self._wind()
 
     def _wind(self) -> None:
@@ -97,7 +110,7 @@ class Variants:
             try:
                 recorded = self._recorded(kind, known, settings)
                 variant = recorded or self._derived(kind, settings, derive)
-            except TracingFailed:
+            except (TracingFailed, OutsideMoved):
                 raise  # a wrong call, perhaps, and a right one may be of the same kind
             except OpwrightError as refusal:
                 if isinstance(refusal, NumberNeeded) and refusal.only_here:
@@ -160,6 +173,56 @@ class Variants:
             if store.read("plans", key) is None:
                 store.write("plans", key, record)
                 return
+
+
+class VariantsByState:
+    """The variants of an operator, apart for each state of what its function reads outside.
+
+    Args:
+        outside: Tells the states apart.
+        make: Makes the variants for a state.
+
+    Attributes:
+        latest: Those that served last; they are asked first.
+    """
+
+    def __init__(self, outside: Outside, make: Callable[[State], Variants]) -> None:
+        self._outside = outside
+        self._make = make
+        self._lock = threading.Lock()
+        self._sets: dict[State, Variants] = {}
+        self.latest: Variants | None = None
+
+    def now(self) -> Variants:
+        """Those for what the function reads at this moment.
+
+        Raises:
+            OutsideUnknown: If there are too many states.
+        """
+        state = self._outside.now()
+        found = self._sets.get(state)
+        if found is None:
+            with self._lock:
+                found = self._sets.setdefault(state, self._sets.get(state) or self._make(state))
+        self.latest = found
+        return found
+
+    def forget(self, variants: Variants) -> None:
+        """Let variants go that there are none of: their state did not last for a trace."""
+        if variants.count():
+            return
+        self._outside.forget(variants.state)
+        with self._lock:
+            self._sets.pop(variants.state, None)
+
+    @property
+    def plain(self) -> bool:
+        """Whether every variant returns what its kernel gives, as it is."""
+        return all(variants.plain for variants in self._sets.values())
+
+    def count(self, rung: RungName | None = None) -> int:
+        """How many variants are loaded, of a rung or in all."""
+        return sum(variants.count(rung) for variants in self._sets.values())
 
 
 def _record_key(identity: str, kind: Key, position: int) -> str:

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "derivative.h"
+#include "guards.h"
 #include "quiet.h"
 #include "step_below.h"
 
@@ -19,6 +20,8 @@ struct Tape {
   size_t arity;
   std::vector<py::object> plain_types;
   py::object differentiate;  // a weak reference: Python owns it, and the tape; nodes hold it for as long as they live
+  std::shared_ptr<const Guards> guards;
+  py::object state;  // a weak reference to what owns all that the guards look at
 };
 
 constexpr const char* capsule_name = "opwright.tape";
@@ -28,6 +31,13 @@ static bool is_plain(const Tape& tape, PyObject* argument) {
   for (const py::object& type : tape.plain_types)
     if (reinterpret_cast<PyObject*>(Py_TYPE(argument)) == type.ptr()) return true;
   return false;
+}
+
+// Whether what the function reads outside of its arguments is as it was when it was traced.
+static bool is_as_traced(const Tape& tape) {
+  if (!tape.guards) return true;
+  const auto state = py::reinterpret_borrow<py::object>(PyWeakref_GetObject(tape.state.ptr()));
+  return !state.is_none() && tape.guards->hold();
 }
 
 static const std::vector<std::shared_ptr<const Route>>* find_routes(const Tape& tape, uint64_t mask) {
@@ -78,7 +88,7 @@ static PyObject* wrap(const Route& route, torch::jit::Stack& made) {
 static PyObject* play(PyObject* self, PyObject* const* given, Py_ssize_t count) {
   HANDLE_TH_ERRORS
   const Tape& tape = *static_cast<const Tape*>(PyCapsule_GetPointer(self, capsule_name));
-  if (static_cast<size_t>(count) != tape.arity || !is_quiet()) Py_RETURN_NONE;
+  if (static_cast<size_t>(count) != tape.arity || !is_quiet() || !is_as_traced(tape)) Py_RETURN_NONE;
   Arguments arguments;
   arguments.reserve(tape.arity);
   uint64_t mask = 0;
@@ -118,12 +128,15 @@ static PyMethodDef play_method = {"tape", reinterpret_cast<PyCFunction>(reinterp
                                   METH_FASTCALL, "Run the operator; None if nothing at hand takes the arguments."};
 
 static py::object make_tape(std::vector<std::pair<uint64_t, std::vector<std::shared_ptr<Route>>>> routes, size_t arity,
-                            std::vector<py::object> plain_types, py::object differentiate) {
+                            std::vector<py::object> plain_types, py::object differentiate,
+                            std::shared_ptr<Guards> guards, py::object state) {
   if (arity == 0 || arity > most_arguments) return py::none();
   auto tape = std::make_unique<Tape>();
   tape->arity = arity;
   tape->plain_types = std::move(plain_types);
   tape->differentiate = std::move(differentiate);
+  tape->guards = std::move(guards);
+  tape->state = std::move(state);
   for (auto& [mask, ways] : routes)
     tape->routes.emplace_back(mask, std::vector<std::shared_ptr<const Route>>(ways.begin(), ways.end()));
   const py::capsule capsule(tape.get(), capsule_name, [](PyObject* self) {
@@ -166,7 +179,12 @@ PYBIND11_MODULE(opwright_tape, module) {
            py::arg("outputs"), py::arg("bare"), py::arg("row_major"), py::arg("kept_arguments"),
            py::arg("kept_results"), py::arg("reads"), py::arg("sizes"), py::arg("tangents"), py::arg("gradients"),
            py::arg("spared"), py::arg("number"));
-  module.def("tape", &make_tape, py::arg("routes"), py::arg("arity"), py::arg("plain_types"), py::arg("differentiate"));
+  py::class_<Guards, std::shared_ptr<Guards>>(module, "Guards")
+      .def(py::init<py::tuple, py::handle, py::handle, py::handle>(), py::arg("spec"), py::arg("function"),
+           py::arg("absent"), py::arg("are_same"))
+      .def("hold", &Guards::hold);
+  module.def("tape", &make_tape, py::arg("routes"), py::arg("arity"), py::arg("plain_types"), py::arg("differentiate"),
+             py::arg("guards"), py::arg("state"));
   module.def("step_below", torch::wrap_pybind_function(&step_below_for_python), py::arg("operator"),
              py::arg("transforms"), py::arg("arguments"));
 }

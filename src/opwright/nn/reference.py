@@ -50,6 +50,7 @@ class ModuleReference:
         self._key = described.key
         self._count = len(described.tensors)
         self._template = _copied(module, described.position, {})
+        self.reads_from = tuple({type(inner): None for inner in module.modules()})  # classes: values are described
 
     def __call__(self, *leaves: Any) -> tuple[Any, list[torch.Tensor]]:
         """Run the forward.

@@ -116,7 +116,7 @@ class Serving:
             parameters.append(Parameter(f"argument_{place}", kind, False))
         reference = ModuleReference(module, described, layout, mutated, self._forward)
         signature = Signature(tuple(parameters), None, structured=True)
-        return Operator(reference, signature=signature, identity=lambda: None), tuple(mutated)
+        return Operator(reference, signature=signature, identity=lambda _: None), tuple(mutated)
 
     def _say(self, module: nn.Module, fact: str, hint: str | None) -> None:
         """Tell once why the module runs as it was written."""

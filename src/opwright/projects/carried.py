@@ -25,7 +25,7 @@ import torch
 
 from opwright.errors import NotEjectable, Place
 from opwright.operator import Operator
-from opwright.tracing.fingerprint import is_installed
+from opwright.tracing.outside.purity import is_installed
 from opwright.tracing.signature import place_of
 
 _CONSTANTS = (int, float, complex, str, bytes, bool, type(None), type(...), torch.dtype, torch.device)

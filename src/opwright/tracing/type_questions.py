@@ -7,7 +7,8 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from opwright.tracing.fingerprint import is_installed, names_in
+from opwright.tracing.outside.instructions import named_by
+from opwright.tracing.outside.purity import is_installed
 
 _QUESTIONS = frozenset(
     {"isinstance", "issubclass", "type", "__class__", "str", "repr", "format", "hash", "is_integer", "hex"}
@@ -16,7 +17,12 @@ _QUESTIONS = frozenset(
 
 def asks_for_types(function: Callable[..., Any]) -> bool:
     """Whether a function, or one of the user's that it reaches by name, asks such a question."""
-    return any(_QUESTIONS & names_in(code) or _matches_types(code) for code in _reached(function, set()))
+    return any(_QUESTIONS & _names_in(code) or _matches_types(code) for code in _reached(function, set()))
+
+
+def _names_in(code: types.CodeType) -> set[str]:
+    named = named_by(code)
+    return {*named.globals, *named.attributes}
 
 
 def _matches_types(code: types.CodeType) -> bool:
@@ -31,7 +37,7 @@ def _reached(function: Any, seen: set[int]) -> Iterator[types.CodeType]:
         return
     seen.add(id(function))
     yield function.__code__
-    for name in names_in(function.__code__):
+    for name in named_by(function.__code__).globals:
         yield from _reached(function.__globals__.get(name), seen)
     for cell in function.__closure__ or ():
         try:

@@ -1,0 +1,97 @@
+"""Lines that read what no guard can compare, and whether a trace runs them."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from opwright.errors import NoKernel, Place
+from opwright.tracing.outside.instructions import codes_in
+
+
+class OutsideUnknown(NoKernel):
+    """A function reads something outside of its arguments whose changes could not be seen."""
+
+
+class ImportedMeanwhile(Exception):
+    """A trace has imported a module whose values could not be looked at before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard:
+    """Lines that read what cannot be compared.
+
+    Attributes:
+        code: The code they are in.
+        lines: All of them.
+        fact: What they read, as in "global 'log', a Logger".
+        imports: Whether what they read is known once a module was imported.
+    """
+
+    code: types.CodeType
+    lines: frozenset[int]
+    fact: str
+    imports: bool = False
+
+    @property
+    def place(self) -> Place:
+        """The first of them."""
+        return Place(self.code.co_filename, min(self.lines, default=self.code.co_firstlineno))
+
+
+def refusing(function: Callable[..., Any], hazards: Sequence[Hazard]) -> Callable[..., Any]:
+    """The function; calls of it that run the line of a hazard end in an error.
+
+    Raises:
+        OutsideUnknown: At such a call.
+        ImportedMeanwhile: At a call that imports a module, if nothing else is in the way.
+    """
+    if not hazards:
+        return function
+
+    @functools.wraps(function)
+    def watched(*arguments: Any) -> Any:
+        with _lines_run([code for hazard in hazards for code in codes_in(hazard.code)]) as run:
+            result = function(*arguments)
+        met = [hazard for hazard in hazards if any((hazard.place.file, line) in run for line in hazard.lines)]
+        for hazard in met:
+            if not hazard.imports:
+                raise OutsideUnknown(
+                    f"{_name_of(function)} reads {hazard.fact}, which may be another at each call",
+                    place=hazard.place,
+                    hint="make it a parameter, or name it in freeze= of the decorator",
+                )
+        if met:
+            raise ImportedMeanwhile
+        return result
+
+    return watched
+
+
+@contextmanager
+def _lines_run(codes: Sequence[types.CodeType]) -> Iterator[set[tuple[str, int]]]:
+    """The lines of some code, with their files, that this thread runs until the end of the block."""
+    wanted, run = set(map(id, codes)), set[tuple[str, int]]()
+
+    def enter(frame: types.FrameType, event: str, _: Any) -> Any:
+        return step if id(frame.f_code) in wanted else None
+
+    def step(frame: types.FrameType, event: str, _: Any) -> Any:
+        run.add((frame.f_code.co_filename, frame.f_lineno))
+        return step
+
+    before = sys.gettrace()
+    sys.settrace(enter)
+    try:
+        yield run
+    finally:
+        sys.settrace(before)
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    return getattr(function, "__name__", type(function).__name__)

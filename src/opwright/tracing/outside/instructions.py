@@ -1,0 +1,146 @@
+"""What code names, with its lines: globals, variables of enclosing functions, attributes, imports, the environment."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+Lines = frozenset[int]
+
+_ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM", "STORE_ATTR", "LOAD_SUPER_ATTR"})
+_GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
+_CELLS = frozenset({"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
+_NOTHING = frozenset({"CACHE", "PRECALL", "PUSH_NULL", "NOP", "EXTENDED_ARG", "NOT_TAKEN"})
+# Whoever names one of these may read an attribute whose name is in no instruction.
+_DYNAMIC = frozenset({"getattr", "hasattr", "vars", "__dict__", "attrgetter", "__getattribute__", "fields", "asdict"})
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What code names, with the lines that do.
+
+    Attributes:
+        globals: Global names.
+        cells: Variables of enclosing functions.
+        attributes: Attributes, of whatever object.
+        strings: Constants that are strings, which `getattr` may be given.
+        imports: Modules that are imported inside.
+        imported_at_once: Of these, those that any call imports.
+        environment: Environment variables, by name.
+        environment_unknown: Lines that read environment variables whose names are computed.
+        is_dynamic: Whether attributes may be read that are not named.
+    """
+
+    globals: Mapping[str, Lines]
+    cells: Mapping[str, Lines]
+    attributes: frozenset[str]
+    strings: frozenset[str]
+    imports: Mapping[str, Lines]
+    imported_at_once: frozenset[str]
+    environment: Mapping[str, Lines]
+    environment_unknown: Lines
+    is_dynamic: bool
+
+
+@functools.lru_cache(maxsize=4096)
+def named_by(code: types.CodeType) -> Named:
+    """What a code object names, functions inside of it included."""
+    found = _Found(code.co_freevars)
+    steps = [step for step in dis.get_instructions(code) if step.opname not in _NOTHING]
+    line, has_jumped = code.co_firstlineno, False
+    for position, step in enumerate(steps):
+        line = (step.positions and step.positions.lineno) or line
+        has_jumped = has_jumped or "JUMP" in step.opname or step.opname == "FOR_ITER"
+        found.note(step, steps[position + 1 : position + 3], line, is_certain=not has_jumped)
+    for inner in _inner(code):
+        found.add(named_by(inner))
+    return found.named()
+
+
+class _Found:
+    def __init__(self, free: Sequence[str]) -> None:
+        self._free = frozenset(free)
+        self._globals: dict[str, Lines] = {}
+        self._cells: dict[str, Lines] = {}
+        self._attributes: set[str] = set()
+        self._strings: set[str] = set()
+        self._imports: dict[str, Lines] = {}
+        self._at_once: set[str] = set()
+        self._environment: dict[str, Lines] = {}
+        self._unknown: Lines = frozenset()
+        self._is_dynamic = False
+
+    def note(self, step: dis.Instruction, following: Sequence[dis.Instruction], line: int, *, is_certain: bool) -> None:
+        kind, name = step.opname, step.argval
+        if kind in _GLOBALS:
+            _add(self._globals, name, line)
+        elif kind in _CELLS and name in self._free:
+            _add(self._cells, name, line)
+        elif kind in _ATTRIBUTES:
+            self._attributes.add(name)
+        elif kind == "LOAD_CONST" and isinstance(name, str):
+            self._strings.add(name)
+        elif kind == "IMPORT_NAME":
+            _add(self._imports, name, line)
+            self._at_once |= {name} if is_certain else set()
+        if name in ("environ", "getenv") and kind in _ATTRIBUTES | _GLOBALS | _CELLS and kind != "IMPORT_FROM":
+            key = _environment_key(following)
+            if key is None:
+                self._unknown |= {line}
+            else:
+                _add(self._environment, key, line)
+
+    def add(self, inner: Named) -> None:
+        for mine, theirs in (
+            (self._globals, inner.globals),
+            (self._cells, {name: lines for name, lines in inner.cells.items() if name in self._free}),
+            (self._imports, inner.imports),
+            (self._environment, inner.environment),
+        ):
+            for name, lines in theirs.items():
+                mine[name] = mine.get(name, frozenset()) | lines
+        self._attributes |= inner.attributes
+        self._strings |= inner.strings
+        self._unknown |= inner.environment_unknown
+        self._is_dynamic |= inner.is_dynamic
+
+    def named(self) -> Named:
+        is_dynamic = self._is_dynamic or not _DYNAMIC.isdisjoint(self._attributes | self._globals.keys())
+        return Named(
+            self._globals,
+            self._cells,
+            frozenset(self._attributes),
+            frozenset(self._strings),
+            self._imports,
+            frozenset(self._at_once),
+            self._environment,
+            self._unknown,
+            is_dynamic,
+        )
+
+
+def _add(lines: dict[str, Lines], name: str, line: int) -> None:
+    lines[name] = lines.get(name, frozenset()) | {line}
+
+
+def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
+    """A code object and those of the functions inside of it."""
+    yield code
+    for inner in _inner(code):
+        yield from codes_in(inner)
+
+
+def _inner(code: types.CodeType) -> Iterator[types.CodeType]:
+    return (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+
+
+def _environment_key(following: Sequence[dis.Instruction]) -> str | None:
+    """The name that `os.environ["NAME"]`, `os.environ.get("NAME")` or `os.getenv("NAME")` is followed by."""
+    if following and following[0].argval == "get" and following[0].opname in _ATTRIBUTES:
+        following = following[1:]
+    if following and following[0].opname == "LOAD_CONST" and isinstance(following[0].argval, str):
+        return following[0].argval
+    return None

@@ -1,0 +1,62 @@
+"""Plain values: those that never change themselves, and how two of them are told apart."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import enum
+import fractions
+import pathlib
+import re
+import types
+import uuid
+from typing import Any
+
+import numpy
+import torch
+
+_PLAIN: tuple[type, ...] = (
+    *(int, float, complex, str, bytes, bool, type(None), type(...), type(NotImplemented), range),
+    *(torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, types.CodeType),
+    *(fractions.Fraction, decimal.Decimal, datetime.date, datetime.time, datetime.timedelta, datetime.timezone),
+    *(uuid.UUID, pathlib.PurePath, re.Pattern, numpy.generic, numpy.dtype),
+)
+_TOLD_BY_TEXT = (float, complex)  # as text -0.0 is not 0.0, and a NaN is itself
+_BY_NAME = {int, float, complex, str, bytes, bool, type(None), type(...), torch.dtype, torch.device, torch.layout}
+
+
+def is_plain(value: object) -> bool:
+    """Whether a value never changes, and neither does what is in it."""
+    if isinstance(value, (tuple, frozenset)) and type(value) in (tuple, frozenset):
+        return all(map(is_plain, value))
+    if isinstance(value, slice):
+        return is_plain(value.start) and is_plain(value.stop) and is_plain(value.step)
+    return isinstance(value, _PLAIN) and not isinstance(value, enum.Enum)
+
+
+def are_same(left: Any, right: Any) -> bool:
+    """Whether two plain values are the same: of one type, equal, and 0.0 is not -0.0."""
+    if left is right:
+        return True
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, _TOLD_BY_TEXT):
+        return repr(left) == repr(right)
+    if isinstance(left, tuple):
+        return len(left) == len(right) and all(map(are_same, left, right))
+    if isinstance(left, frozenset):
+        return len(left) == len(right) and sorted(map(spelled, left)) == sorted(map(spelled, right))
+    if isinstance(left, numpy.generic):
+        return bool(left.dtype == right.dtype and left.tobytes() == right.tobytes())
+    return bool(left == right)
+
+
+def spelled(value: Any) -> str:
+    """A plain value as text: another text for every other value."""
+    if isinstance(value, tuple):
+        return f"{type(value).__name__}({', '.join(map(spelled, value))})"
+    if isinstance(value, frozenset):
+        return f"frozenset({', '.join(sorted(map(spelled, value)))})"
+    if isinstance(value, numpy.generic):
+        return f"{value.dtype} {value.tobytes().hex()}"
+    return f"{type(value).__name__} {value!r}"

@@ -1,0 +1,80 @@
+"""Which functions of Python, torch and NumPy answer the same at every call, and which tell how the world is now."""
+
+from __future__ import annotations
+
+import builtins
+import re
+import sys
+import types
+from typing import Any
+
+from opwright.tracing.outside.plain import is_plain
+
+# Modules of Python whose functions give the same for the same arguments, or whose state no result depends on.
+_PURE = frozenset({
+    "abc", "array", "bisect", "builtins", "cmath", "collections", "contextlib", "copy", "copyreg", "dataclasses",
+    "decimal", "enum", "fractions", "functools", "heapq", "inspect", "itertools", "keyword", "math", "numbers",
+    "operator", "posixpath", "re", "reprlib", "statistics", "string", "struct", "textwrap", "types", "typing",
+    "typing_extensions", "warnings", "weakref", "__future__", "genericpath", "traceback", "annotationlib",
+})  # fmt: skip
+_IMPURE_BUILTINS = frozenset({"open", "input", "eval", "exec", "globals", "locals", "__import__", "breakpoint", "dir"})
+# Libraries that change only with their version. What they have in them is taken for constant, but for their settings.
+_LIBRARIES = frozenset({"torch", "numpy", "sympy", "opwright"})
+_GETTER = re.compile(r"(is|are|has|get)_\w+|current_\w+|\w+_count|(is|was)\w*")
+_STATEFUL = frozenset({"initial_seed", "seed", "get_rng_state", "get_rng_state_all", "default_generator"})
+_CONSTANTS = frozenset({"torch", "numpy", "math", "cmath", "string", "torch.nn.functional"})
+
+
+def is_installed(module: str | None) -> bool:
+    """Whether a module belongs to Python, torch or NumPy, which change only with their version."""
+    root = (module or "").partition(".")[0]
+    return root in _LIBRARIES or root == builtins.__name__ or root in sys.stdlib_module_names
+
+
+def is_third_party(module: str | None, own: str | None) -> bool:
+    """Whether a module was installed beside the user's own, which `own` names one of."""
+    root = (module or "").partition(".")[0]
+    if is_installed(root) or root == (own or "").partition(".")[0]:
+        return False
+    file = getattr(sys.modules.get(module or ""), "__file__", None) or ""
+    return "site-packages" in file or "dist-packages" in file
+
+
+def holds_constants(module: str) -> bool:
+    """Whether the plain values in a module are numbers and names that nobody changes, such as `math.pi`."""
+    return module in _CONSTANTS
+
+
+def answers_otherwise(value: Any) -> bool:
+    """Whether a function of Python, torch or NumPy may answer otherwise at the next call."""
+    module, name = _home(value), getattr(value, "__name__", "")
+    root = module.partition(".")[0]
+    if root == builtins.__name__:
+        return name in _IMPURE_BUILTINS
+    if root == "torch":
+        return name in _STATEFUL
+    if root == "numpy":
+        return ".random" in module or module == "numpy.random" or name in {"load", "fromfile", "loadtxt", "memmap"}
+    return root in sys.stdlib_module_names and root.removeprefix("_") not in _PURE and root not in _PURE
+
+
+def asks_torch(value: Any) -> bool:
+    """Whether a function of torch tells one of its modes or defaults, such as `torch.is_grad_enabled`."""
+    if not callable(value) or isinstance(value, type) or not _home(value).startswith("torch"):
+        return False
+    if not _GETTER.fullmatch(getattr(value, "__name__", "")):
+        return False
+    try:
+        return is_plain(value())
+    except Exception:  # it wants arguments, or a device that is not here
+        return False
+
+
+def _home(value: Any) -> str:
+    """The module of a function; a built-in method's is that of the object it belongs to."""
+    owner = getattr(value, "__self__", None)
+    if isinstance(owner, types.ModuleType):
+        return owner.__name__
+    if owner is not None and not isinstance(value, types.MethodType):
+        return type(owner).__module__ if not isinstance(owner, type) else owner.__module__
+    return getattr(value, "__module__", None) or ""

@@ -1,0 +1,32 @@
+"""Random functions that read from outside what changes between calls, and between processes that share a cache."""
+
+import subprocess
+import sys
+
+import pytest
+
+_BLOCK, _BLOCKS = 25, 40
+
+
+def run(first, count, salt):
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.run_outside", *map(str, (first, count, salt))],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert ran.stdout.endswith(f"{count} programs, 0 wrong\n"), ran.stdout + ran.stderr[-4000:]
+
+
+@pytest.mark.parametrize("first", [0, 6])
+def test_no_value_is_stale(first):
+    for salt in (0, 1):
+        run(first, 6, salt)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("block", range(_BLOCKS))
+def test_no_value_of_a_thousand_programs_is_stale(block):
+    for salt in (0, 1):
+        run(block * _BLOCK, _BLOCK, salt)

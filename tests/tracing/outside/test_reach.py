@@ -1,0 +1,204 @@
+"""What a function reads from outside: every change is seen, in Python and in C++, and what stays the same stays."""
+
+import functools
+import logging
+import types
+
+import pytest
+import torch
+
+from opwright.binding.native import native
+from opwright.binding.states import Outside, State
+from opwright.settings import Settings
+from opwright.tracing.outside.guard import ABSENT, count, first_failing
+from opwright.tracing.outside.plain import are_same
+from opwright.tracing.outside.reach import reads_of
+from tests.outside_program import READS, VALUES
+
+PREAMBLE = (
+    "import collections, contextvars, dataclasses, enum, functools, os, sys, types, time, random, numpy, torch\n"
+    "import torch.nn.functional as F\n"
+)
+
+
+def made(text, **names):
+    """The function `f` of a text, in a module of the user's own."""
+    namespace = vars(types.ModuleType("a_file")) | names
+    exec(PREAMBLE + text, namespace)
+    return namespace["f"]
+
+
+def identity(function):
+    return State(function, reads_of(function)).identity
+
+
+@pytest.fixture(scope="module")
+def extension():
+    class Taker:
+        def equip(self, module):
+            self.module = module
+
+    taker = Taker()
+    native.equip(taker, Settings.from_environment())
+    native.wait(300)
+    return taker.module
+
+
+@pytest.mark.parametrize("kind", READS)
+def test_a_change_is_seen_in_python_and_in_cpp(kind, extension):
+    read, fill = READS[kind], {"i": 0, "v": "1.5"}
+    before = f"    {read.before.format(**fill)}\n" if read.before else ""
+    text = (
+        f"{read.setup.format(**fill)}\ndef f(x):\n{before}    return x * ({read.read.format(**fill)})\n"
+        f"def change(value):\n    {read.change.format(**fill)}\n"
+    )
+    namespace = vars(types.ModuleType(f"a_file_{list(READS).index(kind)}"))
+    if kind == "data class":
+        pytest.skip("needs its module in sys.modules; tests/run_outside.py has it")
+    exec(PREAMBLE + text, namespace)
+    function = namespace["f"]
+    reads = reads_of(function)
+    assert not reads.hazards
+    guards = extension.Guards(reads.guard.spec, function, ABSENT, are_same)
+    assert first_failing(reads.guard, function) is None
+    assert guards.hold()
+    try:
+        namespace["change"](0.25)
+        assert first_failing(reads.guard, function) is not None
+        assert not guards.hold()
+        again = reads_of(function)
+        assert extension.Guards(again.guard.spec, function, ABSENT, are_same).hold()
+    finally:
+        torch.set_grad_enabled(True)
+
+
+HELPER = "def helper(x):\n    return x * {factor}\n"
+PAIRS = {
+    "body": ("def f(x): return x * 2", "def f(x): return x * 3"),
+    "operation": ("def f(x): return x.sin()", "def f(x): return x.cos()"),
+    "default": ("def f(x, k=2): return x * k", "def f(x, k=3): return x * k"),
+    "sign of zero": ("K = 0.0\ndef f(x): return x * K", "K = -0.0\ndef f(x): return x * K"),
+    "int or float": ("K = 1\ndef f(x): return x * K", "K = 1.0\ndef f(x): return x * K"),
+    "literal": ("def f(x): return x / 0.0", "def f(x): return x / -0.0"),
+    "list": ("K = [1, 2]\ndef f(x): return x * K[0]", "K = [2, 2]\ndef f(x): return x * K[0]"),
+    "dict": ("K = {'a': 1}\ndef f(x): return x * K['a']", "K = {'a': 2}\ndef f(x): return x * K['a']"),
+    "dtype": ("K = torch.half\ndef f(x): return x.to(K)", "K = torch.float\ndef f(x): return x.to(K)"),
+    "helper": (
+        HELPER.format(factor=2) + "def f(x): return helper(x)",
+        HELPER.format(factor=3) + "def f(x): return helper(x)",
+    ),
+    "inner function": (
+        "def f(x):\n    def g(y): return y * 2\n    return g(x)",
+        "def f(x):\n    def g(y): return y * 3\n    return g(x)",
+    ),
+    "method": (
+        "class A:\n    def m(self, x): return x * 2\na = A()\ndef f(x): return a.m(x)",
+        "class A:\n    def m(self, x): return x * 3\na = A()\ndef f(x): return a.m(x)",
+    ),
+    "under vmap": (
+        "def g(x): return x * 2\nv = torch.vmap(g)\ndef f(x): return v(x)",
+        "def g(x): return x * 3\nv = torch.vmap(g)\ndef f(x): return v(x)",
+    ),
+    "own derivative": (
+        "class D(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x): return x * 2\n"
+        "def f(x): return D.apply(x)",
+        "class D(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x): return x * 3\n"
+        "def f(x): return D.apply(x)",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", PAIRS)
+def test_records_are_told_apart(what):
+    left, right = map(identity, map(made, PAIRS[what]))
+    assert None not in (left, right)
+    assert left != right
+
+
+@pytest.mark.parametrize("what", PAIRS)
+def test_the_same_text_elsewhere_is_the_same(what):
+    assert identity(made(PAIRS[what][0])) == identity(made("\n\n# moved\n" + PAIRS[what][0]))
+
+
+HAZARDS = {
+    "clock": ("def f(x): return x * time.time()", "time.time"),
+    "random": ("def f(x): return x * random.random()", "random.random"),
+    "random of NumPy": ("def f(x): return x * float(numpy.random.rand())", "numpy.random.rand"),
+    "file": ("def f(x): return x * float(open('a').read())", "open()"),
+    "computed name": ("def f(x, n='A'): return x * float(os.environ[n])", "an environment variable"),
+    "seed": ("def f(x): return x * torch.initial_seed()", "torch.initial_seed"),
+    "logger": ("def f(x):\n    LOG.info('x')\n    return x", "'LOG', a Logger"),
+    "many": ("K = list(range(100))\ndef f(x): return x * K[0]", "'K', a list of 100 members"),
+    "counter": ("import itertools\nK = itertools.count()\ndef f(x): return x * next(K)", "'K', a count"),
+}
+
+
+@pytest.mark.parametrize("what", HAZARDS)
+def test_what_cannot_be_compared_is_told(what):
+    text, named = HAZARDS[what]
+    hazards = reads_of(made(text, LOG=logging.getLogger("a"))).hazards
+    assert any(named in hazard.fact for hazard in hazards), hazards
+
+
+def test_a_frozen_name_is_not_compared():
+    function = made("K = list(range(100))\ndef f(x): return x * K[0]")
+    reads = reads_of(function, frozenset({"K"}))
+    assert not reads.hazards
+    function.__globals__["K"] = None
+    assert first_failing(reads.guard, function) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(x): return torch.tanh(x) * F.silu(x)",
+        "import math\ndef f(x): return x * math.pi",
+        "def f(x): return x.to(torch.float64)",
+    ],
+)
+def test_libraries_are_compared_by_name_alone(text):
+    assert count(reads_of(made(text)).guard) <= 8
+
+
+def test_shared_objects_do_not_multiply_the_work():
+    text = "def g0(x): return x\n" + "".join(f"def g{k}(x): return g{k - 1}(x) + g{k - 1}(x)\n" for k in range(1, 40))
+    assert count(reads_of(made(text + "def f(x): return g39(x) + g38(x)")).guard) < 400
+
+
+def test_cycles_end():
+    text = "class A: pass\na = A(); a.self = a; a.k = 2.0\ndef f(x, again=True): return f(x * a.self.k, False)"
+    assert count(reads_of(made(text)).guard) < 40
+
+
+def test_states_are_found_again_and_end():
+    function = made("K = 0\ndef f(x): return x * K")
+    outside = Outside(function)
+    first = outside.now()
+    function.__globals__["K"] = 1
+    assert outside.now() is not first
+    function.__globals__["K"] = 0
+    assert outside.now() is first
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_equal_values_that_are_other_objects_are_the_same(value):
+    function = made(f"K = [({value}, 'a')]\ndef f(x): return x * K[0][0]")
+    reads = reads_of(function)
+    function.__globals__["K"] = [(float(value), "".join(["a"]))]
+    assert first_failing(reads.guard, function) is None
+
+
+def test_partials_and_bound_methods_are_followed():
+    class Holder:
+        scale = 2.0
+
+        def run(self, x, k):
+            return x * self.scale * k
+
+    holder = Holder()
+    function = functools.partial(holder.run, k=2.0)
+    reads = reads_of(function)
+    holder.scale = 3.0
+    failing = first_failing(reads.guard, function)
+    assert failing is not None
+    assert "scale" in failing.label
