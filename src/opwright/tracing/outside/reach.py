@@ -307,6 +307,9 @@ class _Walk:
     def module(self, value: Any, fetch: Fetch, key: Any, label: str, site: _Site) -> Guard:
         self.seen.add(id(value))
         name = value.__name__
+        if "__getattr__" in vars(value):  # NumPy loads `numpy.random` when it is asked for
+            for each in self.names.intersection(getattr(value, "__all__", ())):
+                getattr(value, each, None)
         members = vars(value)
         candidates = sorted(self.names & members.keys())
         follow = self._installed_member if is_installed(name) else self._member
