@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -170,7 +170,9 @@ def derive_function(
             parameters.append(TensorParameter(spec.name, results.get(position)))
         else:
             parameters.append(ConstantParameter(spec.name, spec.value))
-    layout = FunctionLayout(tuple(parameters), joint.result.is_bare, name, place, VERSION)
+    names = {node: given for given, node in _named_inputs(graph)}
+    incoming = tuple(None if node is None else names[node] for node in joint.tangents)
+    layout = FunctionLayout(tuple(parameters), joint.result.is_bare, name, place, VERSION, incoming)
     return FunctionModule(emit_function(name, forward, backward, layout), forward.guards, joint.result)
 
 
@@ -182,15 +184,16 @@ def _derive_with_gradients(
     kept = partition(joint, "auto" if graph.is_random and save == "inputs" else save)
     tangents = [node for node in joint.tangents if node is not None]
     arguments = [(given, node) for given, node in _named_inputs(graph) if node not in tangents]
-    intermediates = [(f"saved_{position}", node) for position, node in enumerate(kept.intermediates)]
-    lowered = _program(graph, f"{name}_forward", arguments, [*_outputs(graph), *intermediates], graph.guards)
     names = {node: given for given, node in _named_inputs(graph)}
+    saved = _stem_apart("saved", names.values())
+    intermediates = [(f"{saved}_{position}", node) for position, node in enumerate(kept.intermediates)]
+    lowered = _program(graph, f"{name}_forward", arguments, [*_outputs(graph), *intermediates], graph.guards)
     gradients = [(position, node) for position, node in enumerate(joint.gradients) if node is not None]
     lowered_backward = _program(
         graph,
         f"{name}_backward",
         [(names[node], node) for node in kept.inputs]
-        + [(f"saved_output_{graph.outputs.index(node)}", node) for node in kept.outputs]
+        + [(f"{saved}_output_{graph.outputs.index(node)}", node) for node in kept.outputs]
         + intermediates
         + [(names[node], node) for node in tangents],
         [(f"grad_{specs[position].name}", node) for position, node in gradients],
@@ -263,6 +266,14 @@ def _named_inputs(graph: Graph) -> list[tuple[str, Node]]:
 def _outputs(graph: Graph) -> list[tuple[str, Node]]:
     count = len(graph.outputs)
     return [(f"output_{p}" if count > 1 else "output", node) for p, node in enumerate(graph.outputs)]
+
+
+def _stem_apart(stem: str, names: Iterable[str]) -> str:
+    """What names may begin with that none of these begins with: `saved`, or `saved_saved`, and so on."""
+    taken, found = tuple(names), stem
+    while any(name.startswith(f"{found}_") for name in taken):
+        found = f"{stem}_{found}"
+    return found
 
 
 def _positions(specs: Sequence[ArgumentSpec], kind: Any) -> tuple[int, ...]:

@@ -39,11 +39,10 @@ def programs_of(
     backward = optimize(lower(graph, "backward", inputs, wanted, graph.guards))
     gradient_of = dict(zip([wish.removeprefix("grad_") for wish, _ in wanted], backward.outputs, strict=True))
     parameters = tuple(TensorParameter(name, gradient_of.get(name)) for name in names)
-    return (
-        forward,
-        backward,
-        FunctionLayout(parameters, joint.result.is_bare, reference.__name__, "cases.py:1", "0.1.0"),
-    )
+    given = {node: name for name, node in inputs}
+    incoming = tuple(None if node is None else given[node] for node in joint.tangents)
+    layout = FunctionLayout(parameters, joint.result.is_bare, reference.__name__, "cases.py:1", "0.1.0", incoming)
+    return forward, backward, layout
 
 
 def load(text: str, name: str) -> Callable[..., Any]:

@@ -1,21 +1,27 @@
-"""Names of parameters and variables become names that kernels can use, each its own."""
+"""Names of parameters and variables become names that Programs can have, each its own."""
 
 import pytest
 import torch
 from torch import Tensor
 
-from opwright.ir.identifiers import identifiers, is_free
+from opwright.ir.identifiers import ascii_spelling, identifiers
 from opwright.operator import Operator
 
-NAMES = ["x", "_", "__", "_a", "__a", "a_given", "double", "double_given", "saved_1", "sizes", "M_PI", "x_size_0"]
+NAMES = ["x", "_", "__", "_a", "__a", "a_given", "double", "saved_1", "sizes", "x_size_0", "β", "beta", "Σ", "é", "変"]
 
 
-def test_each_is_free_and_its_own():
+def test_each_is_an_identifier_and_its_own():
     spelled = identifiers(NAMES)
-    assert all(map(is_free, spelled))
+    assert all(name.isascii() and name.isidentifier() for name in spelled)
     assert len({*spelled}) == len(NAMES)
-    kept = ("x", "a_given", "double_given")
-    assert [spelled[NAMES.index(name)] for name in kept] == [*kept]
+    kept = [name for name in NAMES if name.isascii() and not name.startswith("_")]
+    assert [spelled[NAMES.index(name)] for name in kept] == kept
+    assert spelled[NAMES.index("β")] == "beta_1"
+
+
+@pytest.mark.parametrize(("name", "spelled"), [("β", "beta"), ("Δx", "Deltax"), ("é", "e"), ("変", "u5909")])
+def test_other_letters(name, spelled):
+    assert ascii_spelling(name) == spelled
 
 
 def without_a_name(x: Tensor) -> Tensor:
@@ -28,8 +34,13 @@ def of_no_name(_: Tensor, __: Tensor, _x: Tensor, __x: Tensor) -> Tensor:
     return _ * 2 + __ * 3 + _x * 5 - __x
 
 
-@pytest.mark.parametrize(("function", "count"), [(without_a_name, 1), (of_no_name, 4)])
-def test_what_is_called_by_an_underscore(function, count):
+def of_greek_names(α: Tensor, β: Tensor, beta: Tensor) -> Tensor:
+    Σ = α + β  # noqa: N806
+    return Σ * beta
+
+
+@pytest.mark.parametrize(("function", "count"), [(without_a_name, 1), (of_no_name, 4), (of_greek_names, 3)])
+def test_what_has_no_name_in_a_source(function, count):
     operator = Operator(function)
     given = [torch.arange(6.0) + argument for argument in range(count)]
     torch.testing.assert_close(operator(*given), function(*given))

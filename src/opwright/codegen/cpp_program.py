@@ -12,11 +12,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Protocol, assert_never
 
+from opwright.codegen.allocator import allocate
 from opwright.codegen.cpp_access import times
 from opwright.codegen.cpp_expression import CPP_TYPES, TORCH_TYPES
 from opwright.codegen.cpp_kernel import emit_functions, emit_launch
+from opwright.codegen.cpp_names import CPP
+from opwright.codegen.cpp_part import Formulas, part_of
 from opwright.codegen.cpp_size import spell_condition, spell_size
 from opwright.codegen.cpp_used import used
+from opwright.codegen.placeholders import columns, plain_refusals, with_placeholders
 from opwright.errors import NoKernel
 from opwright.ir.call_traits import TAKES_ANY_STRIDES
 from opwright.ir.dtype import DType
@@ -45,7 +49,6 @@ from opwright.passes.reciprocals import reciprocals
 
 NAMESPACE = "opwright_kernels"
 _LINE = 118
-Formulas = Callable[[Kernel], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +87,21 @@ def emit_program(program: Program, formulas: Formulas = lambda _: ()) -> CppSour
     Raises:
         NoKernel: If a kernel reads or writes at places that are not affine in its axes.
     """
-    body, registration = emit_launcher(
-        program, "opwright/kernel.h", [(reciprocals(part), _CppKernels(formulas)) for part in programs_of(program)]
-    )
+    parts = [part_of(reciprocals(part), formulas) for part in programs_of(program)]
+    with plain_refusals():
+        draft, registration = emit_launcher(
+            program, "opwright/kernel.h", [(part.program, _CppKernels(part.remarks)) for part in parts]
+        )
+    names = allocate([draft, registration("")], CPP)
+    body = names.spell(draft)
     name = f"{program.name}_{digest(body)}"
-    return CppSource(name, f"{body}\n{registration(name)}")
+    return CppSource(name, f"{body}\n{names.spell(registration(name))}")
 
 
 def emit_launcher(
     program: Program, header: str, parts: Sequence[tuple[Program, Kernels]]
 ) -> tuple[str, Callable[[str], str]]:
-    """Write the launcher of a Program.
+    """Write a draft of the launcher of a Program.
 
     Args:
         program: The Program, with its cases.
@@ -102,13 +109,17 @@ def emit_launcher(
         parts: The Program without its cases, and each of them, as their kernels are written, and how.
 
     Returns:
-        The source, and the lines that register it under a name.
+        The source, and the lines that register it under a name; both have placeholders.
     """
     plain, *cases = (_Emitter(part, kernels) for part, kernels in parts)
     texts = [f'#include "{header}"\n\nnamespace opwright::emitted {{']
     for emitter in cases:
         texts += emitter.definitions(emitter.unchecked())
-    choices = [line for case, emitter in zip(program.cases, cases, strict=True) for line in _choice(case, emitter)]
+    choices = [
+        line
+        for case, emitter in zip(with_placeholders(program).cases, cases, strict=True)
+        for line in _choice(case, emitter)
+    ]
     texts += plain.definitions([*plain.checked(), *choices])
     return "\n\n".join(texts) + "\n", plain.registration
 
@@ -121,8 +132,8 @@ def digest(text: str) -> str:
 class _CppKernels:
     """Row functions, and loops that hand them every row."""
 
-    def __init__(self, formulas: Formulas) -> None:
-        self.formulas = formulas
+    def __init__(self, remarks: Sequence[Sequence[str]]) -> None:
+        self.remarks = remarks
         self.names: Mapping[int, str] = {}
         self.numbers: Set[str] = set()
         self.ranges: Set[str] = set()
@@ -130,8 +141,11 @@ class _CppKernels:
     def definitions(self, program: Program) -> Sequence[str]:
         self.names = {key: f"{name}_row" for key, name in kernel_names(program).items()}
         self.numbers, self.ranges = numbers_of(program), ranges_of(program)
-        kernels = (step for step in program.steps if isinstance(step, Kernel))
-        return [emit_functions(k, self.names[id(k)], self.formulas(k), self.ranges) for k in kernels]
+        kernels = [step for step in program.steps if isinstance(step, Kernel)]
+        return [
+            emit_functions(kernel, self.names[id(kernel)], remark, self.ranges)
+            for kernel, remark in zip(kernels, self.remarks, strict=True)
+        ]
 
     def launch(self, kernel: Kernel) -> Sequence[str]:
         return emit_launch(kernel, self.names[id(kernel)], self.numbers, self.ranges)
@@ -264,7 +278,7 @@ def _decline_unless(conditions: Sequence[str]) -> Iterable[str]:
     name = line.split()[2]
     for position, condition in enumerate(conditions):
         text = condition + (" &&" if position < len(conditions) - 1 else ";")
-        if len(line) + len(text) > _LINE and line.strip():
+        if columns(line + text) > _LINE and line.strip():
             yield line.rstrip()
             line = "    "
         line += text + " "

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from opwright.codegen.allocator import allocate
 from opwright.codegen.cpp_launcher import functions_of
-from opwright.codegen.cpp_program import Formulas, emit_launcher
+from opwright.codegen.cpp_names import CPP
+from opwright.codegen.cpp_part import Formulas, Part
+from opwright.codegen.cpp_program import emit_launcher
 from opwright.codegen.cuda_kernel import CudaKernel
 from opwright.codegen.cuda_program import HOST_HEADER, CudaKernels, parts_for_gpus
 from opwright.codegen.cuda_versions import kernel_table
+from opwright.codegen.placeholders import plain_refusals
 from opwright.ir.program import Program
 
 
@@ -41,22 +45,26 @@ def emit_pieces(program: Program, formulas: Formulas, found: str) -> CudaPieces:
     Raises:
         NoKernel: As `emit_cuda`.
     """
-    parts = [(part, _Linked(part, formulas, found)) for part in parts_for_gpus(program)]
-    body, _ = emit_launcher(program, HOST_HEADER, parts)
+    with plain_refusals():
+        parts = [(part.program, _Linked(part, found)) for part in parts_for_gpus(program, formulas)]
+        draft, _ = emit_launcher(program, HOST_HEADER, parts)
     every: list[CudaKernel] = [kernel for _, part in (*parts[1:], parts[0]) for kernel in part.emitted.values()]
+    names = allocate([draft, *(text for kernel in every for text in (kernel.arguments, kernel.functions))], CPP)
     return CudaPieces(
-        arguments=tuple(kernel.arguments for kernel in every),
-        kernels=tuple(kernel.functions for kernel in every),
-        entries=tuple((version, kernel.type) for kernel in every for version in kernel.versions),
-        launcher=functions_of(body, program.name),
+        arguments=tuple(names.spell(kernel.arguments) for kernel in every),
+        kernels=tuple(names.spell(kernel.functions) for kernel in every),
+        entries=tuple(
+            (names.spell(version), names.spell(kernel.type)) for kernel in every for version in kernel.versions
+        ),
+        launcher=functions_of(names.spell(draft), program.name),
     )
 
 
 class _Linked(CudaKernels):
     """Kernels that the linker finds; their types are declared elsewhere."""
 
-    def __init__(self, program: Program, formulas: Formulas, found: str) -> None:
-        super().__init__(program, formulas)
+    def __init__(self, part: Part, found: str) -> None:
+        super().__init__(part)
         self.found = found
 
     def definitions(self, _: Program) -> Sequence[str]:

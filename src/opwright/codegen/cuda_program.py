@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from opwright.codegen.cpp_program import Formulas, digest, emit_launcher, kernel_names, numbers_of, ranges_of
+from opwright.codegen.allocator import allocate
+from opwright.codegen.cpp_names import CPP
+from opwright.codegen.cpp_part import Formulas, Part, part_of
+from opwright.codegen.cpp_program import digest, emit_launcher, kernel_names, numbers_of, ranges_of
 from opwright.codegen.cuda_kernel import CudaKernel, emit_kernel
+from opwright.codegen.placeholders import plain_refusals
 from opwright.ir.program import Kernel, Program, programs_of
 from opwright.passes.drop_unit_axes import drop_unit_axes
 from opwright.passes.separate_columns import separate_columns
@@ -39,31 +43,35 @@ def emit_cuda(program: Program, formulas: Formulas = lambda _: ()) -> CudaSource
     Raises:
         NoKernel: If a kernel reads or writes at places that are not affine in its axes, or has too many operands.
     """
-    parts = [(part, CudaKernels(part, formulas)) for part in parts_for_gpus(program)]
-    body, registration = emit_launcher(program, HOST_HEADER, parts)
+    with plain_refusals():
+        parts = [(part.program, CudaKernels(part)) for part in parts_for_gpus(program, formulas)]
+        draft, registration = emit_launcher(program, HOST_HEADER, parts)
     written = [text for _, kernels in (*parts[1:], parts[0]) for text in kernels.device_texts]
+    names = allocate([*written, draft, registration("")], CPP)  # the launcher knows kernels and arguments by name
     device = ""
     if written:
         opening = f'#include "{DEVICE_HEADER}"\n\nnamespace opwright::emitted {{'
-        device = "\n\n".join([opening, *written, "}  // namespace opwright::emitted\n"])
+        device = names.spell("\n\n".join([opening, *written, "}  // namespace opwright::emitted\n"]))
+    body = names.spell(draft)
     name = f"{program.name}_{digest(device + body)}"
-    return CudaSource(name, device, f"{body}\n{registration(name)}")
+    return CudaSource(name, device, f"{body}\n{names.spell(registration(name))}")
 
 
-def parts_for_gpus(program: Program) -> list[Program]:
+def parts_for_gpus(program: Program, formulas: Formulas) -> list[Part]:
     """A Program without its cases, and each of them, as kernels for GPUs are written of them."""
-    return [drop_unit_axes(separate_columns(part)) for part in programs_of(program)]
+    return [part_of(drop_unit_axes(separate_columns(part)), formulas) for part in programs_of(program)]
 
 
 class CudaKernels:
     """Kernels for the device, and what launches them."""
 
-    def __init__(self, program: Program, formulas: Formulas) -> None:
+    def __init__(self, part: Part) -> None:
+        program = part.program
         names, ranges, sizes = kernel_names(program), ranges_of(program), numbers_of(program)
+        kernels = [step for step in program.steps if isinstance(step, Kernel)]
         self.emitted: dict[int, CudaKernel] = {
-            id(step): emit_kernel(step, names[id(step)], formulas(step), ranges, sizes)
-            for step in program.steps
-            if isinstance(step, Kernel)
+            id(kernel): emit_kernel(kernel, names[id(kernel)], remark, ranges, sizes)
+            for kernel, remark in zip(kernels, part.remarks, strict=True)
         }
 
     @property

@@ -165,6 +165,9 @@ class _Writer:
         else:
             axes = [replace(axis, extent=ONE) if axis.name not in kept else axis for axis in kernel.axes]
             value = self._whole(value, axes)
+            if self.store_counts[store.buffer] > 1:
+                self._add_piece(store, value, axes)
+                return
         shape = self.declared[store.buffer].shape
         aligned = len(shape) == len(kernel.axes) and all(
             index in (ZERO, symbol(axis.name)) for index, axis in zip(store.indices, kernel.axes, strict=True)
@@ -179,7 +182,12 @@ class _Writer:
         self.buffers[store.buffer] = self._settled(store.buffer, value)
 
     def _add_piece(self, store: Store, value: Value, axes: Sequence[Axis]) -> None:
-        offsets = tuple(index - symbol(axis.name) for index, axis in zip(store.indices, axes, strict=True))
+        if len(store.indices) != len(axes):
+            raise NoKernel(f"a piece of {store.buffer} does not have the dimensions of its kernel")
+        offsets = tuple(
+            index - symbol(axis.name) if axis.name in symbols_of(index) else index
+            for index, axis in zip(store.indices, axes, strict=True)
+        )
         piece = Piece(value.spelled.text, offsets, tuple(axis.extent for axis in axes))
         self.pieces.setdefault(store.buffer, []).append(piece)
 

@@ -42,7 +42,7 @@ def _constant_check(parameter: ConstantParameter, layout: FunctionLayout) -> lis
     """Refuse another value than the one that the Programs were made for."""
     value = spell_constant(parameter.value)
     differs = "is not" if parameter.value is None or isinstance(parameter.value, bool) else "!="
-    fact = json.dumps(f"{layout.operator} is written here for {parameter.name}={value}, not ")[:-1]
+    fact = json.dumps(f"{layout.operator} is written here for {parameter.name}={value}, not ", ensure_ascii=False)[:-1]
     fact = fact.replace("{", "{{").replace("}", "}}")
     return [
         f"{_INDENT}if {parameter.name} {differs} {value}:",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from itertools import accumulate
 
+from opwright.codegen.placeholders import columns
+
 MOST_COLUMNS = 120
 _INDENT = "    "
 # Loosest first; an operator outside of brackets has a space on both sides.
@@ -13,17 +15,17 @@ _OPERATORS = (r"(?:<|<=|>|>=|==|!=)", r"\|", r"\^", "&", r"[+-]", r"[*/]")
 
 def fold_assignment(names: str, value: str, indent: str) -> list[str]:
     """Write `names = value`, on several lines if it is long."""
-    if len(f"{indent}{names} = {value}") <= MOST_COLUMNS:
+    if columns(f"{indent}{names} = {value}") <= MOST_COLUMNS:
         return [f"{indent}{names} = {value}"]
     if len(_operator_pieces(value)) > 1:
         return [f"{indent}{names} = (", *_fold(value, indent + _INDENT), f"{indent})"]
-    first, *rest = _fold(value, indent, taken=len(names) + 3)
+    first, *rest = _fold(value, indent, taken=columns(names) + 3)
     return [f"{indent}{names} = {first.strip()}", *rest]
 
 
 def _fold(text: str, indent: str, taken: int = 0) -> list[str]:
     """Break text that stands inside brackets, or that ends with a bracket of its own."""
-    if len(indent) + len(text) + taken < MOST_COLUMNS:  # one column is left for a comma
+    if len(indent) + columns(text) + taken < MOST_COLUMNS:  # one column is left for a comma
         return [indent + text]
     pieces = _operator_pieces(text)
     if len(pieces) > 1:

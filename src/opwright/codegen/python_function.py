@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from opwright.codegen.allocator import allocate
+from opwright.codegen.placeholders import placeholder, plain_refusals, with_placeholders
 from opwright.codegen.python_body import Body, spell_body
 from opwright.codegen.python_entry import entry_lines
 from opwright.codegen.python_fold import fold_assignment
-from opwright.codegen.python_layout import FunctionLayout
-from opwright.codegen.python_names import parameter_name
+from opwright.codegen.python_layout import ConstantParameter, FunctionLayout, TensorParameter
+from opwright.codegen.python_names import PYTHON
 from opwright.codegen.python_statement import Statement, needed_for
 from opwright.ir.program import Program
+from opwright.ir.verifier import verify
 
 _INDENT = "    "
 
@@ -27,8 +30,8 @@ def emit_function(name: str, forward: Program, backward: Program | None, layout:
     Args:
         name: What the function is called.
         forward: Takes the operator's tensors and gives its outputs.
-        backward: Takes the operator's tensors, then `grad_output` (for one output) or `grad_output_0 …` (for each
-            differentiable output of several), and gives gradients; None if there are none.
+        backward: Takes the operator's tensors and the incoming gradients that the layout names, and gives gradients;
+            None if there are none.
         layout: What the operator looks like from outside.
 
     Returns:
@@ -37,8 +40,29 @@ def emit_function(name: str, forward: Program, backward: Program | None, layout:
     Raises:
         NoKernel: If one of the Programs does something that torch operations on whole tensors do not spell.
     """
+    with plain_refusals():
+        draft = _draft(name, _drafted(forward), backward and _drafted(backward), _with_placeholders(layout))
+    return allocate([draft], PYTHON).spell(draft)
+
+
+def _drafted(program: Program) -> Program:
+    verify(program)
+    return with_placeholders(program)
+
+
+def _with_placeholders(layout: FunctionLayout) -> FunctionLayout:
+    def parameter(given: TensorParameter | ConstantParameter) -> TensorParameter | ConstantParameter:
+        if isinstance(given, ConstantParameter):
+            return replace(given, name=placeholder(given.name))
+        return TensorParameter(placeholder(given.name), given.gradient and placeholder(given.gradient))
+
+    incoming = tuple(name and placeholder(name) for name in layout.incoming)
+    return replace(layout, parameters=tuple(map(parameter, layout.parameters)), incoming=incoming)
+
+
+def _draft(name: str, forward: Program, backward: Program | None, layout: FunctionLayout) -> str:
     class_name = "".join(part[:1].upper() + part[1:] for part in name.split("_")) + "Function"
-    derivative = None if backward is None else _derivative(forward, backward, layout)
+    derivative = None if backward is None else _derivative(backward, layout)
     lines = [
         *_header(layout),
         "",
@@ -82,24 +106,20 @@ class _Derivative:
     gradients: tuple[str | None, ...]
 
 
-def _derivative(forward: Program, backward: Program, layout: FunctionLayout) -> _Derivative:
-    parameters = {tensor.name: parameter_name(tensor.name) for tensor in layout.tensors}
-    names = {buffer.name: parameters.get(buffer.name, buffer.name) for buffer in backward.inputs}
-    body = spell_body(backward, names, own_outputs=False)
+def _derivative(backward: Program, layout: FunctionLayout) -> _Derivative:
+    body = spell_body(backward, {buffer.name: buffer.name for buffer in backward.inputs}, own_outputs=False)
     read = {name for statement in (*body.sizes, *body.statements) for name in statement.reads} | set(body.outputs)
-    count = len(forward.outputs)
-    tangents = [f"grad_output_{position}" for position in range(count)] if count > 1 else ["grad_output"]
     gradient_of = dict(zip(backward.outputs, body.outputs, strict=True))
     return _Derivative(
         body,
-        saved=tuple(name for name in parameters.values() if name in read),
-        incoming=tuple(tangent if tangent in names else None for tangent in tangents),
+        saved=tuple(tensor.name for tensor in layout.tensors if tensor.name in read),
+        incoming=layout.incoming,
         gradients=tuple(gradient_of[t.gradient] if t.gradient is not None else None for t in layout.tensors),
     )
 
 
 def _forward(forward: Program, derivative: _Derivative | None, layout: FunctionLayout) -> Iterator[str]:
-    names = {tensor.name: parameter_name(tensor.name) for tensor in layout.tensors}
+    names = {tensor.name: tensor.name for tensor in layout.tensors}
     body = spell_body(forward, names, own_outputs=True)
     incoming = derivative.incoming if derivative else (None,) * len(body.outputs)
     constant = [output for output, tangent in zip(body.outputs, incoming, strict=True) if tangent is None]

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import builtins
 import keyword
+import re
 from collections.abc import Iterable
 
+from opwright.codegen.allocator import Language
+from opwright.codegen.placeholders import plain
+
+_KEYWORDS = frozenset({*keyword.kwlist, *keyword.softkwlist} - {"_"})
 RESERVED = frozenset({*keyword.kwlist, *dir(builtins), "ctx", "torch"})
+
+# Comments and strings, but not what f-strings compute.
+_IGNORED = re.compile(r'"""[^"]*"""|(?<!f)"(?:\\.|[^"\\\n])*"|#[^\n]*')
+
+PYTHON = Language(reserved=lambda: _KEYWORDS, ignored=_IGNORED, spelling=lambda name: name)
 
 
 class PythonNames:
-    """Gives names inside one function; the parameters keep theirs as far as they can."""
+    """Names values inside one function, as its names are placeholders or final; what hides a builtin ends in `_`."""
 
     def __init__(self, parameters: Iterable[str] = ()) -> None:
         self._taken = set(parameters)
 
     def fresh(self, wished: str) -> str:
         """A name nobody has yet, as close to the wish as can be."""
-        name = wished = f"{wished}_" if wished in RESERVED else wished
+        name = wished = f"{wished}_" if plain(wished) in RESERVED else wished
         number = 1
         while name in self._taken:
             name, number = f"{wished}_{number}", number + 1
         self._taken.add(name)
         return name
-
-
-def parameter_name(name: str) -> str:
-    """What a parameter is called inside: its own name, unless the body needs that for something else."""
-    return f"{name}_" if name in ("ctx", "torch") else name

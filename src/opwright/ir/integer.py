@@ -311,8 +311,11 @@ def _collect(terms: Iterable[tuple[Monomial, int]]) -> Integer:
     return Integer(tuple(kept))
 
 
+_LAST = "\U0010ffff"  # sorts behind every name
+
+
 def _atom_key(atom: Atom) -> str:
-    return atom.name if isinstance(atom, Symbol) else "~" + spell(_atom(atom))
+    return atom.name if isinstance(atom, Symbol) else _LAST + spell(_atom(atom))
 
 
 def _parts(atom: Quotient | Remainder | Greatest) -> tuple[Integer, Integer]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from torch._ops import OpOverload
 from torch.fx import Node
 
-from opwright.ir.identifiers import is_free, stem_of
+from opwright.ir.functions import FUNCTIONS
 from opwright.tracing.graph import Graph
 
 
@@ -28,10 +28,10 @@ class Names:
         return self._given[node]
 
     def fresh(self, wished: str) -> str:
-        """A name nobody has yet, as close to the wish as can be."""
-        name, number, stem = wished, 1, stem_of(wished)
-        while name in self._taken or not is_free(name):
-            name, number = f"{stem}_{number}", number + 1
+        """A name nobody has yet, as close to the wish as can be; no value is called like a function."""
+        name, number = wished, 1
+        while name in self._taken or name in FUNCTIONS:
+            name, number = f"{wished}_{number}", number + 1
         self._taken.add(name)
         return name
 

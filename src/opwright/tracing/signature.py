@@ -51,8 +51,8 @@ class Parameter:
 
     @property
     def schema(self) -> str | None:
-        """The parameter as a torch schema spells it; None if none can."""
-        if self.type is None:
+        """The parameter as a torch schema spells it; None if none can: names in it are ASCII, and no constants."""
+        if self.type is None or not self.name.isascii() or self.name == "Ellipsis":
             return None
         text = f"{self.type} {self.name}"
         match self.default:

@@ -1,0 +1,36 @@
+"""A Program as it is written: verified, with placeholders for its names, and with remarks above its kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from opwright.codegen.placeholders import with_placeholders
+from opwright.ir.program import Kernel, Program
+from opwright.ir.verifier import verify
+
+Formulas = Callable[[Kernel], Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A Program without cases, or one of its cases, ready to be written.
+
+    Attributes:
+        program: It, verified, with placeholders for names.
+        remarks: The comment lines for each of its kernels.
+    """
+
+    program: Program
+    remarks: tuple[Sequence[str], ...]
+
+
+def part_of(program: Program, formulas: Formulas) -> Part:
+    """Verify a Program without cases as the last pass left it, and make it ready.
+
+    Raises:
+        InternalError: If it is malformed.
+    """
+    verify(program)
+    remarks = tuple(formulas(step) for step in program.steps if isinstance(step, Kernel))
+    return Part(with_placeholders(program), remarks)
