@@ -29,6 +29,7 @@ from opwright.binding.variants import Variants
 from opwright.conveniences import Conveniences
 from opwright.derivation.batched import Randomness
 from opwright.errors import NoKernel
+from opwright.forks import hold_off_forks
 from opwright.handwritten.server import WrittenServer
 from opwright.ir.identifiers import identifiers
 from opwright.samples import Sample, SampleFactory, first_sample
@@ -185,10 +186,11 @@ class Operator(Conveniences):
         return derivation
 
     def _derive_for(self, specs: Sequence[ArgumentSpec], target: Target) -> Derivation:
-        from opwright.stages import derive  # imports sympy (0.3 s), which a process that only finds kernels never needs
+        with hold_off_forks():
+            from opwright.stages import derive  # imports sympy (0.3 s): not for a process that only finds kernels
 
-        how = (self._short_name, self.save, target)
-        return guarded(self._positional, lambda: derive(self._positional, specs, *how))
+            how = (self._short_name, self.save, target)
+            return guarded(self._positional, lambda: derive(self._positional, specs, *how))
 
     def _check_outputs(self, plan: Plan) -> None:
         outputs = len(plan.result.members)
@@ -372,11 +374,12 @@ class Operator(Conveniences):
         return flat._derive(requiring_gradients(args), recording=True)
 
     def _derive_function(self, args: Sequence[Any]) -> tuple[str, tuple[Condition, ...], Result]:
-        from opwright.stages import derive_function
+        with hold_off_forks():
+            from opwright.stages import derive_function
 
-        specs = describe(self._names, requiring_gradients(args), gradients=True)
-        place = str(place_of(self.reference))
-        module = guarded(self._positional, lambda: derive_function(self._positional, specs, self._short_name, place))
+            specs = describe(self._names, requiring_gradients(args), gradients=True)
+            how = (self._short_name, str(place_of(self.reference)))
+            module = guarded(self._positional, lambda: derive_function(self._positional, specs, *how))
         return module.text, module.guards, module.result
 
     def function_source(self) -> str:

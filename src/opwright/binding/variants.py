@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from opwright.binding.rungs import RungName
 from opwright.binding.tape import Tape
 from opwright.binding.variant import Differentiate, Plan, Variant, load_variant
 from opwright.errors import NoKernel, NumberNeeded, OpwrightError, TracingFailed
+from opwright.forks import Lock
 from opwright.settings import Settings
 from opwright.toolchain.build import build
 from opwright.toolchain.records import RecordStore
@@ -43,7 +43,7 @@ class Variants:
         self._make_tape = functools.partial(Tape, name=name, arity=arity)
         self._tape: Tape | None = None
         self._native: Any = None
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self._refusals: dict[Key, OpwrightError] = {}
         self.plain = True
         self.rung: RungName | None = None
