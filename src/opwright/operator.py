@@ -29,11 +29,11 @@ from opwright.binding.variants import Variants
 from opwright.conveniences import Conveniences
 from opwright.derivation.batched import Randomness
 from opwright.errors import NoKernel
-from opwright.forks import hold_off_forks
 from opwright.handwritten.server import WrittenServer
 from opwright.ir.identifiers import identifiers
 from opwright.samples import Sample, SampleFactory, first_sample
 from opwright.settings import Settings
+from opwright.toolchain.forks import hold_off_forks
 from opwright.tracing.fingerprint import fingerprint
 from opwright.tracing.flatten import flatten
 from opwright.tracing.guarded import guarded

@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_map_only
 
 from opwright.binding.autocast import KEYS
 from opwright.binding.environment import recording
-from opwright.forks import Lock, hold_off_forks
+from opwright.toolchain.forks import Lock, hold_off_forks
 from opwright.tracing.memory import memory_of
 
 _libraries: dict[str, tuple[torch.library.Library, Callable[[], None]]] = {}

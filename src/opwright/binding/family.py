@@ -14,7 +14,7 @@ from opwright.binding.variant import Plan
 from opwright.derivation.backward import backward_reference, backward_signature, value_names
 from opwright.derivation.batched import Randomness, batched_reference, batched_signature
 from opwright.derivation.forward import jvp_reference, jvp_signature
-from opwright.forks import Lock
+from opwright.toolchain.forks import Lock
 from opwright.tracing.flatten import FlatReference, Leaves, flat_signature
 from opwright.tracing.signature import Signature
 

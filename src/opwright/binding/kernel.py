@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from opwright.codegen.cpp_program import NAMESPACE
-from opwright.forks import hold_off_forks
+from opwright.toolchain.forks import hold_off_forks
 
 Kernel = Callable[..., Any]
 _loaded: dict[str, tuple[Kernel, ctypes.CDLL]] = {}

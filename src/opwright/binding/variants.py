@@ -17,9 +17,9 @@ from opwright.binding.rungs import RungName
 from opwright.binding.tape import Tape
 from opwright.binding.variant import Differentiate, Plan, Variant, load_variant
 from opwright.errors import NoKernel, NumberNeeded, OpwrightError, TracingFailed
-from opwright.forks import Lock
 from opwright.settings import Settings
 from opwright.toolchain.build import build
+from opwright.toolchain.forks import Lock
 from opwright.toolchain.records import RecordStore
 
 _MOST_VARIANTS = 32

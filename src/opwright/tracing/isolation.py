@@ -10,7 +10,7 @@ from typing import TypeVar
 import torch
 
 from opwright.errors import NoKernel
-from opwright.forks import hold_off_forks, is_torn
+from opwright.toolchain.forks import hold_off_forks, is_torn
 
 Result = TypeVar("Result")
 

@@ -28,7 +28,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from opwright.errors import OpwrightError
-from opwright.forks import Lock
+from opwright.toolchain.forks import Lock
 from opwright.tracing.unseen import Unseen
 
 _COMPILER = "torch._dynamo"

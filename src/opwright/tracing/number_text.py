@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from opwright.forks import Lock
+from opwright.toolchain.forks import Lock
 from opwright.tracing.numbers import NumberTable
 from opwright.tracing.questions import is_outside
 
