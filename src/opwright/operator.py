@@ -33,7 +33,7 @@ from opwright.handwritten.server import WrittenServer
 from opwright.ir.identifiers import identifiers
 from opwright.samples import Sample, SampleFactory, first_sample
 from opwright.settings import Settings
-from opwright.toolchain.forks import hold_off_forks
+from opwright.toolchain.forks import hold_off_forks, refuse_torn
 from opwright.tracing.fingerprint import fingerprint
 from opwright.tracing.flatten import flatten
 from opwright.tracing.guarded import guarded
@@ -186,6 +186,7 @@ class Operator(Conveniences):
         return derivation
 
     def _derive_for(self, specs: Sequence[ArgumentSpec], target: Target) -> Derivation:
+        refuse_torn()
         with hold_off_forks():
             from opwright.stages import derive  # imports sympy (0.3 s): not for a process that only finds kernels
 
@@ -374,6 +375,7 @@ class Operator(Conveniences):
         return flat._derive(requiring_gradients(args), recording=True)
 
     def _derive_function(self, args: Sequence[Any]) -> tuple[str, tuple[Condition, ...], Result]:
+        refuse_torn()
         with hold_off_forks():
             from opwright.stages import derive_function
 

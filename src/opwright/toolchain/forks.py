@@ -13,7 +13,9 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-PATIENCE_S = 10.0
+from opwright.errors import NoKernel
+
+PATIENCE_S = 60.0
 """How long a fork waits; what goes on for longer would be half done in the child, which then derives nothing."""
 
 
@@ -131,9 +133,17 @@ def hold_off_forks(employer: int | None = None) -> Iterator[None]:
         _gate.leave()
 
 
-def is_torn() -> bool:
-    """Whether this process was forked while another thread of its parent exchanged parts of torch."""
-    return _gate.is_torn
+def refuse_torn() -> None:
+    """Refuse to derive in a process that was forked in the middle of such work all the same.
+
+    Raises:
+        NoKernel: If it was.
+    """
+    if _gate.is_torn:
+        raise NoKernel(
+            f"this process was forked while another thread traced a function for more than {PATIENCE_S:g} s",
+            hint="fork before other threads call operators for the first time, or start processes by spawn",
+        )
 
 
 def _in_child() -> None:

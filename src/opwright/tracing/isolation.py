@@ -9,8 +9,7 @@ from typing import TypeVar
 
 import torch
 
-from opwright.errors import NoKernel
-from opwright.toolchain.forks import hold_off_forks, is_torn
+from opwright.toolchain.forks import hold_off_forks
 
 Result = TypeVar("Result")
 
@@ -23,9 +22,6 @@ def in_fresh_thread(work: Callable[[], Result]) -> Result:
     Gradient mode, inference mode, saved-tensor hooks and profilers belong to a thread; a trace that ran under the
     caller's would show them fake tensors. Anomaly mode and compiled autograd belong to the process, and would look for
     NaN in fake tensors and compile their derivatives: they are off meanwhile, and other threads fork when it is over.
-
-    Raises:
-        NoKernel: If this process was forked in the middle of such work all the same.
     """
     results: list[Result] = []
     errors: list[BaseException] = []
@@ -39,11 +35,6 @@ def in_fresh_thread(work: Callable[[], Result]) -> Result:
         except BaseException as error:
             errors.append(error)
 
-    if is_torn():
-        raise NoKernel(
-            "this process was forked while another thread traced a function, and what it changed in torch is so still",
-            hint="fork before other threads call operators for the first time, or start processes by spawn",
-        )
     with hold_off_forks(), _without_anomaly_mode(), _without_compiled_autograd():
         thread = threading.Thread(target=run, name="opwright trace")
         thread.start()
