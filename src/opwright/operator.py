@@ -171,7 +171,7 @@ class Operator(Conveniences):
 
     @property
     def last_rung(self) -> RungName | None:
-        """The rung that served the last call; None before the first."""
+        """The rung that served the last call of this thread; None before the first."""
         return self._server.last_rung
 
     def _fingerprint(self) -> str | None:

@@ -22,6 +22,7 @@ from opwright.binding.environment import (
     is_recorded,
 )
 from opwright.binding.kinds import Key, are_constants
+from opwright.binding.last_rung import RemembersRung
 from opwright.binding.numbers import Numbers, constants_of, needed_in
 from opwright.binding.rungs import RungName
 from opwright.binding.targets import examine, target_for
@@ -37,7 +38,7 @@ from opwright.tracing.signature import Kind, Signature
 _is_grad_enabled = torch.is_grad_enabled
 
 
-class Server:
+class Server(RemembersRung):
     """Serves the calls of one operator.
 
     Args:
@@ -51,9 +52,6 @@ class Server:
         serve_transformed: Serves calls under function transforms and with dual tensors; gives the rung too.
         serve_compiled: Serves calls that a compiler or exporter looks at, and tensors without data.
         serve_cast: Serves calls under autocast by its policy; None if there is none, and the reference serves them.
-
-    Attributes:
-        last_rung: The rung that served the last call; None before the first.
     """
 
     def __init__(
@@ -69,7 +67,7 @@ class Server:
         serve_compiled: Callable[[Sequence[Any]], Any],
         serve_cast: Callable[[Sequence[Any]], Any] | None = None,
     ) -> None:
-        self.last_rung: RungName | None = None
+        super().__init__()
         self._name = name
         self._reference = reference
         self._fallback = fallback
@@ -95,7 +93,9 @@ class Server:
             if (play := self._variants.play) is not None and not is_compiling():
                 result = play(*args)
                 if result is not None:
-                    self.last_rung = self._variants.rung or _rung_on(args[0].device)
+                    rung = self._variants.rung or _rung_on(args[0].device)
+                    if self.unusual_rungs or rung is not self.usual_rung:
+                        self.remember_usual(rung)
                     return result
             elif self._only_tensors and self._variants.plain and is_quiet() and are_plain(args):
                 return self._run(args, ())
