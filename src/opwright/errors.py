@@ -161,7 +161,18 @@ class ResultOverrun(OpwrightError):
 
 
 class UnsafeCache(OpwrightError):
-    """The cache directory can be written by other users."""
+    """The cache directory, or a folder that it lies in, belongs to another user or can be written by one.
+
+    Args:
+        fact: Which, and how.
+        folder: The folder that its owner, who asks, can close to others; None if there is none.
+    """
+
+    def __init__(
+        self, fact: str, *, place: Place | None = None, hint: str | None = None, folder: str | None = None
+    ) -> None:
+        self.folder = folder
+        super().__init__(fact, place=place, hint=hint)
 
 
 class CacheUnusable(OpwrightError):

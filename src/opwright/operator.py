@@ -34,6 +34,7 @@ from opwright.handwritten.server import WrittenServer
 from opwright.ir.identifiers import identifiers
 from opwright.samples import Sample, SampleFactory, first_sample
 from opwright.settings import Settings
+from opwright.toolchain.forks import hold_off_forks, refuse_torn
 from opwright.tracing.flatten import flatten
 from opwright.tracing.guarded import guarded
 from opwright.tracing.signature import (
@@ -174,7 +175,7 @@ class Operator(Conveniences):
 
     @property
     def last_rung(self) -> RungName | None:
-        """The rung that served the last call; None before the first."""
+        """The rung that served the last call of this thread; None before the first."""
         return self._server.last_rung
 
     def _fingerprint(self, state: State) -> str | None:
@@ -192,13 +193,15 @@ class Operator(Conveniences):
         return derivation
 
     def _derive_for(self, specs: Sequence[ArgumentSpec], target: Target, state: State | None = None) -> Derivation:
-        from opwright.stages import derive  # imports sympy (0.3 s), which a process that only finds kernels never needs
+        refuse_torn()
+        with hold_off_forks():
+            from opwright.stages import derive  # imports sympy (0.3 s): not for a process that only finds kernels
 
-        how = (self._short_name, self.save, target)
-        derived: Derivation = (state or self._outside.now()).tracing(
-            self._positional, lambda reference: guarded(reference, lambda: derive(reference, specs, *how))
-        )
-        return derived
+            how = (self._short_name, self.save, target)
+            derived: Derivation = (state or self._outside.now()).tracing(
+                self._positional, lambda reference: guarded(reference, lambda: derive(reference, specs, *how))
+            )
+            return derived
 
     def _check_outputs(self, plan: Plan) -> None:
         outputs = len(plan.result.members)
@@ -385,14 +388,15 @@ class Operator(Conveniences):
         return flat._derive(requiring_gradients(args), recording=True)
 
     def _derive_function(self, args: Sequence[Any]) -> tuple[str, tuple[Condition, ...], Result]:
-        from opwright.stages import derive_function
+        refuse_torn()
+        with hold_off_forks():
+            from opwright.stages import derive_function
 
-        specs = describe(self._names, requiring_gradients(args), gradients=True)
-        place = str(place_of(self.reference))
-        how = (self._short_name, place)
-        module = self._outside.now().tracing(
-            self._positional, lambda reference: guarded(reference, lambda: derive_function(reference, specs, *how))
-        )
+            specs = describe(self._names, requiring_gradients(args), gradients=True)
+            how = (self._short_name, str(place_of(self.reference)))
+            module = self._outside.now().tracing(
+                self._positional, lambda reference: guarded(reference, lambda: derive_function(reference, specs, *how))
+            )
         return module.text, module.guards, module.result
 
     def function_source(self) -> str:

@@ -1,5 +1,7 @@
 """The extension module is built beside the first calls, once, and nobody needs it."""
 
+import multiprocessing
+import sys
 import time
 from dataclasses import replace
 
@@ -7,6 +9,9 @@ import pytest
 
 from opwright.binding.native import Native
 from opwright.settings import Settings
+from opwright.toolchain.extension import Extension
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 
 MODULE = """
 #include <Python.h>
@@ -74,6 +79,42 @@ def test_what_a_compiler_refused_is_not_tried_again(directory, settings):
         assert user.module is None
     failed = list((settings.cache_directory / "failed").iterdir())
     assert len(failed) == 1
+
+
+def test_a_frozen_application_uses_it_and_builds_none(directory, settings, monkeypatch):
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    user = User()
+    Native(directory).equip(user, settings)
+    assert user.module is None
+    assert not Extension(directory, "tape", settings).is_being_built()
+    Native(directory).equip(User(), replace(settings, tape="now"))
+    Native(directory).equip(user, settings)
+    assert user.module is not None
+
+
+def test_it_is_built_in_a_folder_with_a_file_of_the_name_of_torch(directory, settings, tmp_path, monkeypatch):
+    (tmp_path / "torch.py").write_text("raise SystemExit('the wrong module')")
+    monkeypatch.chdir(tmp_path)
+    user, native = User(), Native(directory)
+    native.equip(user, settings)
+    wait_for(lambda: user.module)
+
+
+def test_a_forked_child_asks_for_itself(directory, settings):
+    native, waiting = Native(directory), User()
+    native.equip(waiting, settings)
+    native._building.join(0)
+    assert waiting.module is None
+
+    def ask():
+        user = User()
+        native.equip(user, settings)
+        wait_for(lambda: user.module and waiting.module)
+
+    child = multiprocessing.get_context("fork").Process(target=ask)
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
 
 
 def test_without_a_compiler_there_is_none(directory, settings):

@@ -9,6 +9,7 @@ from opwright.cli.main import main
 from opwright.cli.sanitizer import run_under
 from opwright.errors import SanitizerMissing
 from opwright.settings import Settings
+from opwright.toolchain.own_python import python_command
 
 SCRIPT = '#!/bin/sh\nfor word; do echo "$word"; done > {log}\nexit {status}\n'
 
@@ -34,7 +35,8 @@ def test_the_same_command_runs_again_under_it(
 
     assert ended.value.code == status
     assert words[:4] == ["--tool", "racecheck", "--error-exitcode", "1"]
-    assert words[-7:] == ["-m", "opwright", "check", "op.py:f", "--device", "cuda", "--json"]
+    assert words[-7:-5] == list(python_command("from opwright.cli.main import main; main()")[-2:])
+    assert words[-5:] == ["check", "op.py:f", "--device", "cuda", "--json"]
     assert capfd.readouterr().out == ""
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from pathlib import Path
 
@@ -87,3 +88,46 @@ def test_a_lock_dies_with_its_process_although_a_child_has_it(tmp_path: Path) ->
         os.close(read_end)
 
     assert free
+
+
+def test_a_killed_holder_lets_go_although_its_child_lives(tmp_path: Path) -> None:
+    """Locks are for ever otherwise: a worker that was forked during a build may live for days."""
+    lock, (read_end, write_end), (told, tell) = tmp_path / "a.lock", os.pipe(), os.pipe()
+    holder = os.fork()
+    if holder == 0:
+        with hold([lock], ignore, 1):
+            os.close(write_end)
+            if os.fork() == 0:
+                os.write(tell, b"x")
+                os.read(read_end, 1)
+                os._exit(0)
+            os.read(read_end, 1)
+    try:
+        os.read(told, 1)
+        with try_lock(lock) as early:
+            pass
+        os.kill(holder, signal.SIGKILL)
+        os.waitpid(holder, 0)
+        with try_lock(lock) as late:
+            pass
+    finally:
+        for descriptor in (write_end, read_end, told, tell):
+            os.close(descriptor)
+
+    assert not early
+    assert late
+
+
+def test_a_child_that_leaves_the_block_lets_nothing_go(tmp_path: Path) -> None:
+    """A signal handler may fork while its thread holds a lock: the parent goes on holding it."""
+    lock = tmp_path / "a.lock"
+    with hold([lock], ignore, 1):
+        child = os.fork()
+        if child:
+            os.waitpid(child, 0)
+            with try_lock(lock) as free:
+                pass
+    if child == 0:
+        os._exit(0)
+
+    assert not free

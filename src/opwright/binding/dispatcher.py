@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -13,10 +12,11 @@ from torch.utils._pytree import tree_map_only
 
 from opwright.binding.autocast import KEYS
 from opwright.binding.environment import recording
+from opwright.toolchain.forks import Lock, hold_off_forks
 from opwright.tracing.memory import memory_of
 
 _libraries: dict[str, tuple[torch.library.Library, Callable[[], None]]] = {}
-_lock = threading.Lock()
+_lock = Lock()
 FUNCTION_TRANSFORMS = "FuncTorchDynamicLayerFrontMode"  # the key that every call goes through under `torch.func`
 
 
@@ -45,7 +45,7 @@ def register(
     """
     namespace, name = qualified_name.split("::")
     returns = "Tensor" if outputs == 1 else f"({', '.join(['Tensor'] * outputs)})"
-    with _lock:
+    with hold_off_forks(), _lock:
         if qualified_name in _libraries:
             earlier, tell = _libraries.pop(qualified_name)
             tell()

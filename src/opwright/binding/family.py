@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -16,6 +15,7 @@ from opwright.binding.variant import Plan
 from opwright.derivation.backward import backward_reference, backward_signature, value_names
 from opwright.derivation.batched import Randomness, batched_reference, batched_signature
 from opwright.derivation.forward import jvp_reference, jvp_signature
+from opwright.toolchain.forks import Lock
 from opwright.tracing.flatten import FlatReference, Leaves, flat_signature
 from opwright.tracing.signature import Signature
 
@@ -51,7 +51,7 @@ class Family(Generic[Member]):
         self._names = names
         self._identity = identity
         self._make = make
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._relatives: dict[Any, Member] = {}
         self._flats: dict[Any, Member] = {}
 

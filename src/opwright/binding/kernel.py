@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from opwright.codegen.cpp_program import NAMESPACE
+from opwright.toolchain.forks import hold_off_forks
 
 Kernel = Callable[..., Any]
 _loaded: dict[str, tuple[Kernel, ctypes.CDLL]] = {}
@@ -28,8 +29,9 @@ def load_kernel(library: Path, name: str) -> Kernel:
     autograd key is passed over: what is recorded there would be an error node.
     """
     if name not in _loaded:
-        handle = ctypes.CDLL(str(library))
-        _fallthroughs().impl(name, torch.library.fallthrough_kernel, "Autograd")
-        operator = torch._C._get_operation_overload(f"{NAMESPACE}::{name}", "")[0]
-        _loaded[name] = (operator, handle)
+        with hold_off_forks():
+            handle = ctypes.CDLL(str(library))
+            _fallthroughs().impl(name, torch.library.fallthrough_kernel, "Autograd")
+            operator = torch._C._get_operation_overload(f"{NAMESPACE}::{name}", "")[0]
+            _loaded[name] = (operator, handle)
     return _loaded[name][0]

@@ -13,7 +13,7 @@ import torch
 from torch.utils._pytree import tree_map_only
 
 from opwright.binding.environment import is_quiet
-from opwright.binding.rungs import RungName
+from opwright.binding.last_rung import RemembersRung
 from opwright.binding.server import Server
 from opwright.tracing.flatten import Leaves
 from opwright.tracing.memory import memory_of
@@ -47,7 +47,7 @@ class FunctionalReference:
         return Done(self.__wrapped__(*arguments))
 
 
-class MutatingServer:
+class MutatingServer(RemembersRung):
     """Serves the calls of one operator.
 
     Args:
@@ -55,9 +55,6 @@ class MutatingServer:
         signature: Its parameters.
         mutated: Positions of those that it changes.
         functional: Gives the server of the functional operator.
-
-    Attributes:
-        last_rung: The rung that served the last call; None before the first.
     """
 
     def __init__(
@@ -67,7 +64,7 @@ class MutatingServer:
         mutated: Sequence[int],
         functional: Callable[[], Server],
     ) -> None:
-        self.last_rung: RungName | None = None
+        super().__init__()
         self._reference = reference
         self._signature = signature
         self._mutated = mutated

@@ -1,7 +1,8 @@
 """The extension module of `native/`: at hand, on its way, or not to be had.
 
 Building it takes some fifteen seconds, once for a version of PyTorch and of Python. Nobody waits for that: the first
-operator that is called starts a process that builds it, and until it is there calls go through Python.
+operator that is called starts a process that builds it, and until it is there calls go through Python. Where there is
+no Python to start, as in a frozen application, only OPWRIGHT_TAPE=now builds it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import subprocess
-import sys
 import threading
 import time
 import weakref
@@ -20,6 +20,8 @@ from typing import Any, Protocol
 from opwright.errors import OpwrightError
 from opwright.settings import Settings
 from opwright.toolchain.extension import Extension
+from opwright.toolchain.forks import Lock, hold_off_forks
+from opwright.toolchain.own_python import can_start_python, python_command
 
 _DIRECTORY = Path(__file__).parents[1] / "native"
 _NAME = "tape"
@@ -42,9 +44,9 @@ class Native:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._module: ModuleType | None = None
-        self._asked = False
+        self._asked_in: int | None = None  # the process: a forked child has not the thread that waits
         self._building: threading.Thread | None = None
         self._waiting: weakref.WeakSet[Equipped] = weakref.WeakSet()
 
@@ -53,13 +55,11 @@ class Native:
         if settings.tape == "off":
             return
         with self._lock:
-            if self._module is None and not self._asked:
-                self._asked = True
+            self._waiting.add(user)
+            if self._module is None and self._asked_in != os.getpid():
+                self._asked_in = os.getpid()
                 self._ask(Extension(self._directory, _NAME, settings))
-            if self._module is None:
-                self._waiting.add(user)
-                return
-        user.equip(self._module)
+        self._equip_all()
 
     def wait(self, patience_s: float) -> None:
         """Wait for a build that is under way."""
@@ -73,7 +73,7 @@ class Native:
             path = extension.find()
             if path is not None:
                 self._module = _load(path)
-            elif not extension.was_refused() and sys.executable:
+            elif not extension.was_refused() and can_start_python():
                 self._building = threading.Thread(target=self._await, args=(extension,), daemon=True)
                 self._building.start()
         except (OpwrightError, ImportError, OSError):
@@ -94,9 +94,16 @@ class Native:
             return
         with self._lock:
             self._module = module
-            users = list(self._waiting)
+        self._equip_all()
+
+    def _equip_all(self) -> None:
+        """Give it to all who wait, if it is there."""
+        with self._lock:
+            users = [] if self._module is None else list(self._waiting)
+            for user in users:
+                self._waiting.discard(user)
         for user in users:
-            user.equip(module)
+            user.equip(self._module)
 
 
 native = Native(_DIRECTORY)
@@ -111,8 +118,9 @@ def _load(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location("opwright_tape", path)
     assert spec is not None
     assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with hold_off_forks():
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
     return module
 
 
@@ -120,7 +128,7 @@ def _build_elsewhere(directory: Path, settings: Settings) -> subprocess.Popen[by
     """Start a process of low priority that builds the module and says nothing."""
     given = (str(directory), str(settings.cache_directory), settings.compiler)
     return subprocess.Popen(
-        [sys.executable, "-c", f"from opwright.binding.native import build; build(*{given!r})"],
+        python_command(f"from opwright.binding.native import build; build(*{given!r})"),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -22,6 +22,7 @@ from opwright.binding.environment import (
     is_recorded,
 )
 from opwright.binding.kinds import Key, are_constants
+from opwright.binding.last_rung import RemembersRung
 from opwright.binding.numbers import Numbers, constants_of, needed_in
 from opwright.binding.rungs import RungName
 from opwright.binding.states import OutsideMoved, State
@@ -40,7 +41,7 @@ _is_grad_enabled = torch.is_grad_enabled
 _MOST_TRACES = 3  # of a function that changes, while it is traced, what it reads
 
 
-class Server:
+class Server(RemembersRung):
     """Serves the calls of one operator.
 
     Args:
@@ -54,9 +55,6 @@ class Server:
         serve_transformed: Serves calls under function transforms and with dual tensors; gives the rung too.
         serve_compiled: Serves calls that a compiler or exporter looks at, and tensors without data.
         serve_cast: Serves calls under autocast by its policy; None if there is none, and the reference serves them.
-
-    Attributes:
-        last_rung: The rung that served the last call; None before the first.
     """
 
     def __init__(
@@ -72,7 +70,7 @@ class Server:
         serve_compiled: Callable[[Sequence[Any]], Any],
         serve_cast: Callable[[Sequence[Any]], Any] | None = None,
     ) -> None:
-        self.last_rung: RungName | None = None
+        super().__init__()
         self._name = name
         self._reference = reference
         self._fallback = fallback
@@ -100,7 +98,9 @@ class Server:
             elif (play := latest.play) is not None and not is_compiling():
                 result = play(*args)
                 if result is not None:
-                    self.last_rung = latest.rung or _rung_on(args[0].device)
+                    rung = latest.rung or _rung_on(args[0].device)
+                    if self.unusual_rungs or rung is not self.usual_rung:
+                        self.remember_usual(rung)
                     return result
             elif self._only_tensors and latest.plain and is_quiet() and are_plain(args) and latest.state.holds():
                 return self._run(latest, args, ())

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from opwright.errors import NoKernel, OpwrightError
+from opwright.toolchain.forks import Lock
 from opwright.tracing.outside.guard import ABSENT, Guard, facts_of, first_failing
 from opwright.tracing.outside.hazards import ImportedMeanwhile, OutsideUnknown, refusing
 from opwright.tracing.outside.plain import are_same
@@ -109,7 +109,7 @@ class Outside:
     def __init__(self, function: Callable[..., Any], frozen: Sequence[str] = ()) -> None:
         self._function = function
         self._frozen = frozenset(frozen)
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self._states: tuple[State, ...] = ()
         self._refusal: OutsideUnknown | None = None
         self._native: Any = None

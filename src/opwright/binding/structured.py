@@ -10,13 +10,13 @@ from torch.utils._pytree import TreeSpec
 from opwright.binding.autocast import is_autocast
 from opwright.binding.dispatcher import row_major_if_own
 from opwright.binding.environment import are_abstract, is_overheard
-from opwright.binding.rungs import RungName
+from opwright.binding.last_rung import RemembersRung
 from opwright.binding.server import Server
 from opwright.tracing.flatten import Leaves, flatten
 from opwright.tracing.signature import Signature
 
 
-class StructuredServer:
+class StructuredServer(RemembersRung):
     """Serves the calls of one operator.
 
     Args:
@@ -24,9 +24,6 @@ class StructuredServer:
         signature: Its parameters.
         flat: Gives the server of the flat operator for a structure.
         serve_cast: Serves calls under autocast by its policy; None if there is none, and the reference serves them.
-
-    Attributes:
-        last_rung: The rung that served the last call; None before the first.
     """
 
     def __init__(
@@ -36,7 +33,7 @@ class StructuredServer:
         flat: Callable[[Leaves, TreeSpec], Server],
         serve_cast: Callable[[Sequence[Any]], Any] | None = None,
     ) -> None:
-        self.last_rung: RungName | None = None
+        super().__init__()
         self._reference = reference
         self._signature = signature
         self._flat = flat

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from opwright.binding.variant import Differentiate, Plan, Variant, load_variant
 from opwright.errors import NoKernel, NumberNeeded, OpwrightError, TracingFailed
 from opwright.settings import Settings
 from opwright.toolchain.build import build
+from opwright.toolchain.forks import Lock
 from opwright.toolchain.records import RecordStore
 
 _MOST_VARIANTS = 32
@@ -55,7 +55,7 @@ class Variants:
         self._make_tape = functools.partial(Tape, name=name, arity=arity, state=state)
         self._tape: Tape | None = None
         self._native: Any = None
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self._refusals: dict[Key, OpwrightError] = {}
         self.plain = True
         self.rung: RungName | None = None
@@ -189,7 +189,7 @@ class VariantsByState:
     def __init__(self, outside: Outside, make: Callable[[State], Variants]) -> None:
         self._outside = outside
         self._make = make
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._sets: dict[State, Variants] = {}
         self.latest: Variants | None = None
 

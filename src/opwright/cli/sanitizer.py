@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from typing import Literal
 
 from opwright.errors import SanitizerMissing
 from opwright.settings import Settings
+from opwright.toolchain.own_python import python_command
 
 Sanitizer = Literal["memcheck", "racecheck", "initcheck", "synccheck"]
 _FOUND = 1
@@ -33,6 +33,6 @@ def run_under(sanitizer: Sanitizer, arguments: Sequence[str], settings: Settings
             "compute-sanitizer was not found",
             hint="it comes with the CUDA toolkit: put it on the PATH, or set CUDA_HOME=/path/to/cuda",
         )
-    watched = [sys.executable, "-m", "opwright", *arguments]
+    watched = [*python_command("from opwright.cli.main import main; main()"), *arguments]
     tool = [found, "--tool", sanitizer, "--error-exitcode", str(_FOUND), "--target-processes", "all"]
     return subprocess.run([*tool, *watched], check=False).returncode

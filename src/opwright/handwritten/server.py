@@ -63,7 +63,7 @@ class WrittenServer:
 
     @property
     def last_rung(self) -> RungName | None:
-        """The rung that served the last call; None before the first."""
+        """The rung that served the last call of this thread; None before the first."""
         return self._derived.last_rung
 
     @last_rung.setter

@@ -7,7 +7,6 @@ neither                                                                     boun
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import re
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from opwright.handwritten.torch_passes import TorchFunction
 from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
 from opwright.toolchain.diagnostics import at_the_authors_line
+from opwright.toolchain.forks import Lock
 from opwright.toolchain.records import digest
 from opwright.toolchain.torch_facing import build_torch_facing
 
@@ -51,6 +51,8 @@ class TorchLibrary:
         )
         self._binds = any(_BINDS.search(file.text) for file in sources.files)
         self._functions = functions
+        self._lock = Lock()
+        self._loaded: Any = None
 
     def source(self) -> str:
         """The author's files."""
@@ -105,8 +107,13 @@ class TorchLibrary:
         """
         find_compiler(self._settings)
 
-    @functools.cached_property
+    @property
     def _module(self) -> Any:
+        with self._lock:
+            self._loaded = self._loaded or self._load_module()
+            return self._loaded
+
+    def _load_module(self) -> Any:
         path = self._built("" if self._binds else self._binding())
         spec = importlib.util.spec_from_file_location(self._name, path)
         assert spec is not None

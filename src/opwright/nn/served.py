@@ -34,7 +34,7 @@ class ServedModule(nn.Module):
 
     @property
     def last_rung(self) -> RungName | None:
-        """The rung that served the last call; None before the first."""
+        """The rung that served the last call of this thread; None before the first."""
         return self._served().last_rung
 
     def _served(self) -> Serving:

@@ -13,7 +13,7 @@ from torch.nn.modules import module as torch_module
 from torch.nn.utils import parametrize
 from torch.utils._pytree import TreeSpec, tree_flatten
 
-from opwright.binding.rungs import RungName
+from opwright.binding.last_rung import RemembersRung
 from opwright.errors import NoKernel, OpwrightError, UndeclaredMutation
 from opwright.ir.identifiers import identifiers
 from opwright.nn.description import Described
@@ -28,18 +28,15 @@ MOST_OPERATORS = 32
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
-class Serving:
+class Serving(RemembersRung):
     """Serves the calls of one module.
 
     Args:
         forward: Calls the forward that a module was written with.
-
-    Attributes:
-        last_rung: The rung that served the last call; None before the first.
     """
 
     def __init__(self, forward: Forward) -> None:
-        self.last_rung: RungName | None = None
+        super().__init__()
         self._forward = forward
         self._operators: dict[Hashable, tuple[Operator, tuple[int, ...]] | None] = {}
         self._said: set[str] = set()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import sysconfig
-from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -38,6 +37,9 @@ class Extension:
         self.settings = settings
         self._directory = directory
         self._name = name
+        # A cached_property holds a lock in Python 3.11, which a forked child would find held.
+        self._opened: LibraryCache | None = None
+        self._found: Recipe | None = None
 
     def find(self) -> Path | None:
         """Return the built module; None if the cache does not hold it."""
@@ -61,12 +63,17 @@ class Extension:
         with try_lock(self._cache.lock(self._recipe)) as nobody_builds:
             return not nobody_builds
 
-    @cached_property
+    @property
     def _cache(self) -> LibraryCache:
-        return LibraryCache.open(self.settings.cache_directory)
+        self._opened = self._opened or LibraryCache.open(self.settings.cache_directory)
+        return self._opened
 
-    @cached_property
+    @property
     def _recipe(self) -> Recipe:
+        self._found = self._found or self._make_recipe()
+        return self._found
+
+    def _make_recipe(self) -> Recipe:
         headers = {header.name: digest(header.read_bytes()) for header in sorted(self._directory.rglob("*.h*"))}
         facts = {**headers, "python": platform.python_version(), "abi": str(sysconfig.get_config_var("SOABI"))}
         source = Source(self._name, (self._directory / f"{self._name}.cpp").read_text(encoding="utf-8"))

@@ -44,15 +44,31 @@ def try_lock(path: Path) -> Iterator[bool]:
         yield _taken(descriptor)
 
 
+_descriptors: set[int] = set()  # of lock files that this process has open
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[int]:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    _descriptors.add(descriptor)
+    opener = os.getpid()
     try:
         yield descriptor
     finally:
-        # Closing is not enough: a process forked meanwhile would go on holding the lock.
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
-        os.close(descriptor)
+        if os.getpid() == opener:
+            _descriptors.discard(descriptor)
+            # Closing is not enough: a process started meanwhile would go on holding the lock.
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            os.close(descriptor)
+
+
+def _let_go() -> None:
+    """Leave the locks of its parent to it, in a forked child: otherwise they would not die with the parent."""
+    while _descriptors:
+        os.close(_descriptors.pop())
+
+
+os.register_at_fork(after_in_child=_let_go)
 
 
 def _taken(descriptor: int) -> bool:

@@ -9,6 +9,8 @@ from typing import TypeVar
 
 import torch
 
+from opwright.toolchain.forks import hold_off_forks
+
 Result = TypeVar("Result")
 
 _set_autograd_compiler = torch._C._dynamo.compiled_autograd.set_autograd_compiler
@@ -19,18 +21,21 @@ def in_fresh_thread(work: Callable[[], Result]) -> Result:
 
     Gradient mode, inference mode, saved-tensor hooks and profilers belong to a thread; a trace that ran under the
     caller's would show them fake tensors. Anomaly mode and compiled autograd belong to the process, and would look for
-    NaN in fake tensors and compile their derivatives: they are off meanwhile.
+    NaN in fake tensors and compile their derivatives: they are off meanwhile, and other threads fork when it is over.
     """
     results: list[Result] = []
     errors: list[BaseException] = []
 
+    caller = threading.get_ident()
+
     def run() -> None:
         try:
-            results.append(work())
+            with hold_off_forks(caller):
+                results.append(work())
         except BaseException as error:
             errors.append(error)
 
-    with _without_anomaly_mode(), _without_compiled_autograd():
+    with hold_off_forks(), _without_anomaly_mode(), _without_compiled_autograd():
         thread = threading.Thread(target=run, name="opwright trace")
         thread.start()
         thread.join()

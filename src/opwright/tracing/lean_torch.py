@@ -11,7 +11,6 @@ from __future__ import annotations
 import importlib
 import logging
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import cache
@@ -29,13 +28,14 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from opwright.errors import OpwrightError
+from opwright.toolchain.forks import Lock
 from opwright.tracing.unseen import Unseen
 
 _COMPILER = "torch._dynamo"
 _CONFIGURATION = "torch._dynamo.config"
 _BACKEND = "torch._inductor"
 _VALIDATOR = "torch.fx.experimental.validator"
-_lock = threading.RLock()
+_lock = Lock()
 _configuration: dict[str, ModuleType] = {}  # kept from one time to the next: reading it takes 7 ms
 
 Result = TypeVar("Result")

@@ -10,12 +10,13 @@ from typing import Any
 
 import torch
 
+from opwright.toolchain.forks import Lock
 from opwright.tracing.numbers import NumberTable
 from opwright.tracing.questions import is_outside
 
 _PLAIN: dict[Any, Callable[[Any], Any]] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 _WRITTEN = {kind: kind.__repr__ for kind in _PLAIN}
-_lock = threading.Lock()
+_lock = Lock()
 _tables: dict[int, NumberTable] = {}  # of the traces that are under way, by their threads
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -27,6 +28,12 @@ Rung = Literal["cpp", "cuda", "composed"]
 _PROCESSOR = torch.device("cpu")
 
 
+class _Latest(threading.local):
+    """What each thread remembers of its last call."""
+
+    rung: Rung | None = None
+
+
 class PackagedOperator:
     """An operator with kernels that were built ahead of time.
 
@@ -37,7 +44,6 @@ class PackagedOperator:
         name: Its name at the dispatcher, "namespace::name".
         reference: The function as written.
         variants: Its kernels.
-        last_rung: What served the last call: "cpp", "cuda", or "composed" for the reference; None before the first.
         overload: The operator at the dispatcher; None until it is registered.
         gradients_overload: That of its gradients; None if it has none.
     """
@@ -48,7 +54,7 @@ class PackagedOperator:
         self.name = name
         self.reference = reference
         self.variants = tuple(variants)
-        self.last_rung: Rung | None = None
+        self._latest = _Latest()
         self.overload: Any = None
         self.gradients_overload: Any = None
         self._signature = inspect.signature(reference)
@@ -60,6 +66,11 @@ class PackagedOperator:
         self._plain = sorted(self.variants, key=lambda variant: variant.backward is not None)
         functools.update_wrapper(self, reference)
         self.__module__ = reference.__module__.rpartition(".")[0]  # the package, where its name finds it again
+
+    @property
+    def last_rung(self) -> Rung | None:
+        """What served this thread's last call: "cpp", "cuda", or "composed" for the reference; None before the first."""
+        return self._latest.rung
 
     @property
     def differentiable(self) -> tuple[int, ...]:
@@ -82,7 +93,7 @@ class PackagedOperator:
         """Run the operator; see the reference for arguments, results and errors."""
         if is_compiling_or_exporting():
             return (self.reference if self.overload is None or self.is_random else self.overload)(*args, **kwargs)
-        made, self.last_rung = self._serve(self.bind(args, kwargs))
+        made, self._latest.rung = self._serve(self.bind(args, kwargs))
         return made
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
@@ -165,7 +176,7 @@ class PackagedOperator:
 
     def _owned(self, made: Any, rung: Rung) -> Any:
         """Results as the dispatcher is promised them: row by row in memory of their own, which kernels give anyway."""
-        self.last_rung = rung
+        self._latest.rung = rung
         return _row_major(made) if rung == "composed" else made
 
     def serve_gradients(self, *given: Any) -> tuple[torch.Tensor, ...]:

@@ -24,7 +24,7 @@ def cache(settings: Settings) -> Finding:
     try:
         directory = private_directory(settings.cache_directory)
     except UnsafeCache as refusal:
-        return Finding(_NAME, "broken", refusal.fact, _closing(settings.cache_directory))
+        return Finding(_NAME, "broken", refusal.fact, _closing(refusal.folder))
     except CacheUnusable as refusal:
         return Finding(_NAME, "broken", refusal.fact, _ELSEWHERE)
     if not os.access(directory, os.W_OK | os.X_OK):
@@ -67,10 +67,9 @@ def _entries(directory: Path) -> Iterator[tuple[Path, os.stat_result]]:
                 yield path, status
 
 
-def _closing(directory: Path) -> str:
-    """Return what makes a directory ours alone; of another user's, nothing does."""
-    mine = directory.stat().st_uid == os.geteuid()
-    return f"chmod go-w {_quoted(directory)}" if mine else _ELSEWHERE
+def _closing(folder: str | None) -> str:
+    """Return what keeps others out of a folder; where its owner is another user, nothing does."""
+    return _ELSEWHERE if folder is None else f"chmod go-w {shlex.quote(folder)}"
 
 
 def _megabytes(size_bytes: int) -> str:

@@ -73,7 +73,7 @@ template <class Task>
 inline void in_parallel(Size total, Size grain, const Task& task) {
   if (total <= grain) return task(Size(0), total);
   const auto range = [](Size from, Size to, void* context) { (*static_cast<const Task*>(context))(from, to); };
-  torch_parallel_for(0, total, grain, range, const_cast<Task*>(&task));
+  run_in_parallel(total, grain, range, const_cast<Task*>(&task));
 }
 
 inline Size at_least_one(Size value) { return value > 1 ? value : 1; }

@@ -13,6 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "opwright/forks.h"
+
 extern "C" {
 void* mmap(void* address, std::size_t length, int protection, int flags, int file, long offset) noexcept;
 int munmap(void* address, std::size_t length) noexcept;
@@ -65,6 +67,13 @@ class Pool {
     for (int k = 0; k < gone_count; ++k) munmap(gone[k].data, gone[k].bytes);
   }
 
+  // Others keep out until `unlock`; a process is forked in between, so that its child finds the pool whole and free.
+  void lock() {
+    while (__atomic_test_and_set(&locked_, __ATOMIC_ACQUIRE)) {
+    }
+  }
+  void unlock() { __atomic_clear(&locked_, __ATOMIC_RELEASE); }
+
  private:
   static constexpr std::size_t huge = 2u << 20;
   static constexpr std::size_t marked_bytes = 8u << 20;
@@ -91,12 +100,6 @@ class Pool {
     madvise(data, bytes, advise_huge_pages);
     return {data, bytes};
   }
-
-  void lock() {
-    while (__atomic_test_and_set(&locked_, __ATOMIC_ACQUIRE)) {
-    }
-  }
-  void unlock() { __atomic_clear(&locked_, __ATOMIC_RELEASE); }
 
   Block blocks_[most_blocks + 1];  // the one kept longest first
   int count_ = 0;

@@ -5,6 +5,7 @@
 // gathered into a small buffer. Results larger than any cache go through that buffer too, and from there past the caches.
 #pragma once
 
+#include "opwright/parallel.h"
 #include "opwright/picks.h"
 #include "opwright/stream.h"
 
@@ -389,8 +390,7 @@ inline void for_each_row(const Size (&extents)[axes], const Operand<axes, picks>
   task.walk.merge();
   task.function = function;
   const Size total = task.walk.total();
-  if (total <= grain) return Task::run(0, total, &task);
-  torch_parallel_for(0, total, grain, &Task::run, &task);
+  run_in_parallel(total, grain, &Task::run, &task);
 }
 
 }  // namespace opwright

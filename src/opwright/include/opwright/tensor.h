@@ -114,7 +114,11 @@ class Tensor {
 #ifdef OPWRIGHT_POOL
 // Visible, so that the first library of a process lends its own to all others.
 __attribute__((visibility("default"))) inline Pool& pool() {
-  static Pool* const kept = new Pool;  // never destroyed: tensors may outlive everything else
+  static Pool* const kept = [] {
+    static Pool* const made = new Pool;  // never destroyed: tensors may outlive everything else
+    __register_atfork([] { made->lock(); }, [] { made->unlock(); }, [] { made->unlock(); }, &__dso_handle);
+    return made;
+  }();
   return *kept;
 }
 
