@@ -13,7 +13,17 @@ from opwright.samples import SampleFactory
 
 
 @overload
-def operator(reference: Callable[..., Any], /) -> Operator: ...
+def operator(
+    reference: Callable[..., Any],
+    /,
+    *,
+    name: str | None = None,
+    samples: SampleFactory | None = None,
+    save: SavePolicy = "auto",
+    mutates: Sequence[str] = (),
+    inline: bool = False,
+    autocast: AutocastPolicy | None = None,
+) -> Operator: ...
 @overload
 def operator(
     *,
@@ -57,8 +67,7 @@ def operator(
         UnsupportedReturn: If there is no tensor in the return annotation.
         AutocastRefused: If `autocast` is none of these, or there is something in `mutates`.
     """
-    if reference is not None:
-        return Operator(reference)
-    return functools.partial(
+    make = functools.partial(
         Operator, name=name, samples=samples, save=save, mutates=mutates, inline=inline, autocast=autocast
     )
+    return make if reference is None else make(reference)

@@ -63,15 +63,15 @@ def _parts(value: Any, seen: set[int]) -> Iterator[str]:
 
 
 def _function_parts(function: types.FunctionType, seen: set[int]) -> Iterator[str]:
+    if id(function) in seen:
+        yield f"again {function.__qualname__}"
+        return
+    seen.add(id(function))
     if is_installed(function.__module__):
         yield f"{function.__module__}.{function.__qualname__}"
         for cell in function.__closure__ or ():  # what torch.vmap and the like were made from
             yield from _cell_parts(cell, seen)
         return
-    if id(function) in seen:
-        yield f"again {function.__qualname__}"
-        return
-    seen.add(id(function))
     yield from _code_parts(function.__code__, seen)
     yield from _parts(function.__defaults__, seen)
     for name, default in sorted((function.__kwdefaults__ or {}).items()):
