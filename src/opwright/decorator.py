@@ -48,8 +48,8 @@ def operator(
     """Turn a PyTorch function into an operator.
 
     Args:
-        reference: A function of annotated tensors, constants and containers of these that returns tensors, alone or in
-            tuples, lists, dicts and named tuples.
+        reference: A function of tensors, constants and containers of these that returns tensors, alone or in tuples,
+            lists, dicts and named tuples. What annotations do not tell of a parameter, each call shows.
         name: "namespace::name" at torch's dispatcher; by default "opwright::" and the function's name.
         samples: `(device, dtype) -> iterable of Sample`, or `opwright.shapes(...)`: example arguments for `check`,
             `bench`, `source` and `explain`.
@@ -62,8 +62,8 @@ def operator(
             the dtypes that autocast has for each.
 
     Raises:
-        UnannotatedParameter: If a parameter has no annotation.
-        UnsupportedParameter: If an annotation is none of these.
+        CallableUnsupported: If it is no function, or holds values that may be changed later.
+        UnsupportedParameter: If `mutates` names what is no tensor parameter.
         UnsupportedReturn: If there is no tensor in the return annotation.
         AutocastRefused: If `autocast` is none of these, or there is something in `mutates`.
     """

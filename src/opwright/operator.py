@@ -33,6 +33,7 @@ from opwright.handwritten.server import WrittenServer
 from opwright.ir.identifiers import identifiers
 from opwright.samples import Sample, SampleFactory, first_sample
 from opwright.settings import Settings
+from opwright.tracing.callables import as_function, operator_name
 from opwright.tracing.fingerprint import fingerprint
 from opwright.tracing.flatten import flatten
 from opwright.tracing.guarded import guarded
@@ -85,16 +86,18 @@ class Operator(Conveniences):
         inline: bool = False,
         autocast: AutocastPolicy | None = None,
     ) -> None:
+        if signature is None:
+            reference = as_function(reference.reference if isinstance(reference, Operator) else reference)
         if autocast is not None:
             check_policy(autocast, mutates, place_of(reference))
-        short = name or reference.__name__
+        short = name or operator_name(reference)
         self.name = short if "::" in short else f"{DEFAULT_NAMESPACE}::{short}"
         self.reference = reference
         self.samples = samples
         self.inline = inline
         self.autocast = autocast
         self.save = save
-        self._signature = signature or read_signature(reference)
+        self._signature = signature or read_signature(reference, mutates)
         self._settings = settings or Settings.from_environment()
         self._positional = self._signature.positional(reference)
         self._mutated = mutated_positions(reference, self._signature, mutates)

@@ -10,14 +10,12 @@ import torch
 from opwright.ir.exact import exact
 
 Key = tuple[Any, ...]
-
-
-_CONSTANTS = (type(None), bool, int, float, str, torch.dtype)
+CONSTANT_TYPES = (type(None), bool, int, float, str, torch.dtype)
 
 
 def are_constants(values: Iterable[object]) -> bool:
     """Whether all are Python values that a kernel can be specialised to."""
-    return all(type(value) in _CONSTANTS for value in values)
+    return all(type(value) in CONSTANT_TYPES for value in values)
 
 
 def constant_key(value: Any) -> Key:

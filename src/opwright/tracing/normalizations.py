@@ -147,9 +147,16 @@ def _group_norm(
 
 
 def _dimensions(x: Tensor, dim: int | Sequence[int] | None) -> list[int]:
-    """The dimensions meant; none, and none in the list, means all."""
-    given = [dim] if isinstance(dim, int) else list(dim or range(x.dim()))
-    return sorted({dimension % x.dim() for dimension in given}) if x.dim() else []
+    """The dimensions meant; none, and none in the list, means all.
+
+    Raises:
+        IndexError: If there is no such dimension, or it is there twice: torch refuses it in words of its own.
+    """
+    given, rank = [dim] if isinstance(dim, int) else list(dim or range(x.dim())), max(x.dim(), 1)
+    found = {dimension % rank for dimension in given if -rank <= dimension < rank}
+    if len(found) < len(given):
+        raise IndexError(f"{given} are no dimensions of a tensor of {x.dim()}")
+    return sorted(found) if x.dim() else []
 
 
 def _count(x: Tensor, dimensions: Sequence[int]) -> Any:
