@@ -17,6 +17,9 @@ from opwright.operator import Operator
 from tests.quiet_settings import quiet_settings
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")  # torch.func.jvp's own
+
+
 def plain(x, y):
     return torch.sin(x) * y + 1
 
