@@ -13,7 +13,18 @@ from opwright.samples import SampleFactory
 
 
 @overload
-def operator(reference: Callable[..., Any], /) -> Operator: ...
+def operator(
+    reference: Callable[..., Any],
+    /,
+    *,
+    name: str | None = None,
+    samples: SampleFactory | None = None,
+    save: SavePolicy = "auto",
+    mutates: Sequence[str] = (),
+    inline: bool = False,
+    autocast: AutocastPolicy | None = None,
+    freeze: Sequence[str] = (),
+) -> Operator: ...
 @overload
 def operator(
     *,
@@ -23,6 +34,7 @@ def operator(
     mutates: Sequence[str] = (),
     inline: bool = False,
     autocast: AutocastPolicy | None = None,
+    freeze: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], Operator]: ...
 def operator(
     reference: Callable[..., Any] | None = None,
@@ -34,12 +46,13 @@ def operator(
     mutates: Sequence[str] = (),
     inline: bool = False,
     autocast: AutocastPolicy | None = None,
+    freeze: Sequence[str] = (),
 ) -> Operator | Callable[[Callable[..., Any]], Operator]:
     """Turn a PyTorch function into an operator.
 
     Args:
-        reference: A function of annotated tensors, constants and containers of these that returns tensors, alone or in
-            tuples, lists, dicts and named tuples.
+        reference: A function of tensors, constants and containers of these that returns tensors, alone or in tuples,
+            lists, dicts and named tuples. What annotations do not tell of a parameter, each call shows.
         name: "namespace::name" at torch's dispatcher; by default "opwright::" and the function's name.
         samples: `(device, dtype) -> iterable of Sample`, or `opwright.shapes(...)`: example arguments for `check`,
             `bench`, `source` and `explain`.
@@ -50,15 +63,24 @@ def operator(
         autocast: What floating arguments are cast to under autocast before the kernels run: "low", its own dtype;
             "fp32", float32; "promote", the widest among them. By default the function runs, operation by operation, in
             the dtypes that autocast has for each.
+        freeze: Names of values that the function reads from outside, such as "SCALE" or "config.eps", to be taken for
+            constants: kernels keep the value that they were derived with, and nothing looks whether it changes. By
+            default all that is read is compared at every call.
 
     Raises:
-        UnannotatedParameter: If a parameter has no annotation.
-        UnsupportedParameter: If an annotation is none of these.
+        CallableUnsupported: If it is no function.
+        UnsupportedParameter: If `mutates` names what is no tensor parameter.
         UnsupportedReturn: If there is no tensor in the return annotation.
         AutocastRefused: If `autocast` is none of these, or there is something in `mutates`.
     """
-    if reference is not None:
-        return Operator(reference)
-    return functools.partial(
-        Operator, name=name, samples=samples, save=save, mutates=mutates, inline=inline, autocast=autocast
+    make = functools.partial(
+        Operator,
+        name=name,
+        samples=samples,
+        save=save,
+        mutates=mutates,
+        inline=inline,
+        autocast=autocast,
+        freeze=freeze,
     )
+    return make if reference is None else make(reference)

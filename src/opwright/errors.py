@@ -13,13 +13,13 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A line in the user's source."""
+    """A line in the user's source; none of a file, but a name, where the line is 0."""
 
     file: str
     line: int
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        return f"{self.file}:{self.line}" if self.line else self.file
 
 
 class OpwrightError(Exception):
@@ -49,12 +49,12 @@ class OpwrightError(Exception):
         return f"{where}{self.fact}{remedy}"
 
 
-class UnannotatedParameter(OpwrightError):
-    """A parameter of the reference has no annotation, so the schema cannot be inferred."""
+class CallableUnsupported(OpwrightError):
+    """What is given to `opwright.operator` is nothing that kernels can be derived from once and for all."""
 
 
 class UnsupportedParameter(OpwrightError):
-    """A parameter of the reference has an annotation that no schema type stands for."""
+    """A parameter of the reference is not of the kind that something asks for, such as a tensor."""
 
 
 class UnsupportedReturn(OpwrightError):

@@ -35,6 +35,7 @@ from opwright.ir.identifiers import identifiers
 from opwright.samples import Sample, SampleFactory, first_sample
 from opwright.settings import Settings
 from opwright.toolchain.forks import hold_off_forks, refuse_torn
+from opwright.tracing.callables import as_function, operator_name
 from opwright.tracing.flatten import flatten
 from opwright.tracing.guarded import guarded
 from opwright.tracing.signature import (
@@ -88,16 +89,18 @@ class Operator(Conveniences):
         freeze: Sequence[str] = (),
         outside: Outside | None = None,
     ) -> None:
+        if signature is None:
+            reference = as_function(getattr(reference, "reference", reference))
         if autocast is not None:
             check_policy(autocast, mutates, place_of(reference))
-        short = name or reference.__name__
+        short = name or operator_name(reference)
         self.name = short if "::" in short else f"{DEFAULT_NAMESPACE}::{short}"
         self.reference = reference
         self.samples = samples
         self.inline = inline
         self.autocast = autocast
         self.save = save
-        self._signature = signature or read_signature(reference)
+        self._signature = signature or read_signature(reference, mutates)
         self._settings = settings or Settings.from_environment()
         self._positional = self._signature.positional(reference)
         self._mutated = mutated_positions(reference, self._signature, mutates)

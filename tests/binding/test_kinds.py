@@ -15,10 +15,12 @@ ONES = torch.ones(3, 4)
     [
         (0.0, -0.0, False), (1, True, False), (1, 1.0, False), (0, False, False), ("1", 1, False), (None, 0, False),
         (math.nan, float("nan"), True), (2.5, 2.5, True), ("", "", True), (math.inf, -math.inf, False),
+        (math.nan, -math.nan, False),
     ],
 )  # fmt: skip
 def test_constants(left, right, same):
     assert (constant_key(left) == constant_key(right)) is same
+    assert (kind_of([left]) == kind_of([right])) is same
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from opwright.errors import (
     NoKernel,
     RungMissing,
     SamplesMissing,
-    UnannotatedParameter,
     UndeclaredMutation,
     UnsupportedParameter,
     UnsupportedReturn,
@@ -22,22 +21,6 @@ from opwright.operator import Operator
 from opwright.settings import Settings
 
 
-def unannotated(x, y: Tensor):
-    return x
-
-
-def a_set(xs: set[Tensor]) -> Tensor:
-    return xs.pop()
-
-
-def variadic(*xs: Tensor) -> Tensor:
-    return xs[0]
-
-
-def returns_a_set(x: Tensor) -> set[Tensor]:
-    return {x}
-
-
 def returns_numbers(x: Tensor) -> tuple[float, int]:
     return 1.0, x.shape[0]
 
@@ -45,15 +28,6 @@ def returns_numbers(x: Tensor) -> tuple[float, int]:
 @pytest.mark.parametrize(
     ("reference", "error", "fact", "hint"),
     [
-        (
-            unannotated,
-            UnannotatedParameter,
-            "parameter 'x' of unannotated has no annotation",
-            "write 'x: torch.Tensor'",
-        ),
-        (a_set, UnsupportedParameter, "parameter 'xs' of a_set is annotated set", "a parameter is a torch.Tensor"),
-        (variadic, UnsupportedParameter, "variadic takes a variable number of arguments", "a parameter of its own"),
-        (returns_a_set, UnsupportedReturn, "returns_a_set is annotated to return set", "an operator returns"),
         (returns_numbers, UnsupportedReturn, "returns_numbers is annotated to return", "an operator returns"),
     ],
 )

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Annotated, Any, Literal, NamedTuple, NewType, Optional, TypeVar
 
 import pytest
 import torch
 
-from opwright.errors import OpwrightError, UnannotatedParameter, UnsupportedParameter, UnsupportedReturn
+from opwright.errors import OpwrightError, UnsupportedReturn
 from opwright.tracing.signature import place_of, read_signature
 
 Tensor = torch.Tensor
@@ -19,6 +19,14 @@ class Pair(NamedTuple):
 
 class Untyped(NamedTuple):
     left: set[int]
+
+
+ONES = torch.ones(3)
+Image = NewType("Image", Tensor)
+Item = TypeVar("Item")
+
+
+class Buffer(Tensor): ...
 
 
 def plain(x: Tensor, y: torch.Tensor) -> Tensor: ...
@@ -42,6 +50,13 @@ def lists(xs: Sequence[Tensor | None], sizes: tuple[int, ...] = (1, 2), dtype: t
 def structures(state: Pair, weights: dict[str, list[Tensor]], *, either: float | Tensor = 1.0) -> Pair: ...
 
 
+def nothing(x: Tensor) -> None: ...
+def anything(x: Any, y: Tensor = ONES) -> Any: ...
+def missing(x: Missing, y: Tensor | None = None) -> Missing: ...  # noqa: F821
+def told_more(x: Annotated[Tensor, "B H"], y: Image, z: torch.nn.Parameter, w: Buffer, v: Item) -> Tensor: ...
+def literal(x: Tensor, mode: Literal["a", "b"], either: Literal[1, "c"]) -> Tensor: ...
+
+
 READ: dict[Callable[..., Any], tuple[list[str | None], int | None]] = {
     plain: (["Tensor x", "Tensor y"], 1),
     numbers: (["Tensor x", "float alpha", "int count=3", "bool keep=True", 'str mode="none"'], 2),
@@ -52,14 +67,19 @@ READ: dict[Callable[..., Any], tuple[list[str | None], int | None]] = {
     returns_any_number: (["Tensor x"], None),
     lists: (["Tensor?[] xs", "int[] sizes=[1, 2]", "ScalarType? dtype=None"], 1),
     structures: ([None, None, None], None),
+    unannotated: ([None, "Tensor y"], 1),
+    variadic: ([None], 1),
+    keywords: (["Tensor x", None], 1),
+    bare_list: ([None], 1),
+    of_sets: ([None], 1),
+    untyped_pair: ([None], 1),
+    nothing: (["Tensor x"], None),
+    anything: ([None, None], None),
+    missing: ([None, "Tensor? y=None"], None),
+    told_more: (["Tensor x", "Tensor y", "Tensor z", "Tensor w", None], 1),
+    literal: (["Tensor x", "str mode", None], 1),
 }
 REFUSED: dict[Callable[..., Any], tuple[type[OpwrightError], str]] = {
-    unannotated: (UnannotatedParameter, "parameter 'x' of unannotated has no annotation"),
-    variadic: (UnsupportedParameter, "variadic takes a variable number of arguments"),
-    keywords: (UnsupportedParameter, "keywords takes a variable number of arguments"),
-    bare_list: (UnsupportedParameter, "parameter 'xs' of bare_list is annotated <class 'list'>"),
-    of_sets: (UnsupportedParameter, "parameter 'xs' of of_sets is annotated set"),
-    untyped_pair: (UnsupportedParameter, "parameter 'pair' of untyped_pair is annotated"),
     returns_number: (UnsupportedReturn, "returns_number is annotated to return"),
     returns_numbers: (UnsupportedReturn, "returns_numbers is annotated to return"),
 }
@@ -90,6 +110,24 @@ def test_refusal(reference: Callable[..., Any], refusal: tuple[type[OpwrightErro
 )
 def test_bind(args: tuple[Any, ...], kwargs: dict[str, Any], bound: tuple[Any, ...]) -> None:
     assert read_signature(numbers).bind(args, kwargs) == bound
+
+
+def any_number(x: Tensor, *rest: Tensor, scale: float = 1.0, **others: Tensor) -> Tensor: ...
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "bound"),
+    [
+        ((1,), {}, (1, (), 1.0, {})),
+        ((1, 2, 3), {"scale": 2.0, "y": 4}, (1, (2, 3), 2.0, {"y": 4})),
+        ((), {"x": 1, "z": 5}, (1, (), 1.0, {"z": 5})),
+    ],
+)
+def test_what_is_left_is_collected(args: tuple[Any, ...], kwargs: dict[str, Any], bound: tuple[Any, ...]) -> None:
+    signature = read_signature(any_number)
+    assert signature.bind(args, kwargs) == bound
+    positional, by_keyword = signature.split(bound)
+    assert signature.bind(tuple(positional), by_keyword) == bound
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,14 @@ from torch.utils._pytree import TreeSpec
 
 from opwright.binding.autocast import is_autocast
 from opwright.binding.dispatcher import row_major_if_own
-from opwright.binding.environment import are_abstract, is_overheard
+from opwright.binding.environment import PLAIN_TYPES, are_abstract, is_overheard
+from opwright.binding.kinds import CONSTANT_TYPES
 from opwright.binding.last_rung import RemembersRung
 from opwright.binding.server import Server
 from opwright.tracing.flatten import Leaves, flatten
 from opwright.tracing.signature import Signature
+
+_FLAT = frozenset({*PLAIN_TYPES, *CONSTANT_TYPES})
 
 
 class StructuredServer(RemembersRung):
@@ -38,20 +41,33 @@ class StructuredServer(RemembersRung):
         self._signature = signature
         self._flat = flat
         self._serve_cast = serve_cast
+        self._of_flat: dict[tuple[type, ...], Server] = {}
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
         """Serve a call; a pinned one raises where another would run the reference."""
         given = self._signature.bind(args, kwargs)
         if self._serve_cast is not None and is_autocast():
             return self._serve_cast(given)
-        leaves, layout = flatten(given)
         if is_overheard():
             result = self.serve_by_reference(given)
+            leaves, _ = flatten(given)
             return row_major_if_own(result, leaves) if are_abstract(leaves) else result
-        server = self._flat(leaves, layout)
-        result = server.serve(leaves, {}, pinned=pinned)
+        server, arguments = self._server_of(given)
+        result = server.serve(arguments, {}, pinned=pinned)
         self.last_rung = server.last_rung
         return result
+
+    def _server_of(self, given: tuple[Any, ...]) -> tuple[Server, tuple[Any, ...]]:
+        """What serves arguments, and how it takes them; those that are flat as they are need not be laid out."""
+        types = tuple(map(type, given))
+        server = self._of_flat.get(types)
+        if server is not None:
+            return server, given
+        leaves, layout = flatten(given)
+        server = self._flat(leaves, layout)
+        if _FLAT.issuperset(types):
+            self._of_flat[types] = server
+        return server, leaves
 
     def serve_below_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Serve a call that records no gradients, whatever its tensors ask for."""

@@ -177,7 +177,7 @@ def spell_literal(value: Scalar, dtype: DType, target: Target = CPP) -> str:
         return f"{real}" if dtype is DType.INT32 else f"{CPP_TYPES[dtype]}({real})"
     suffix = "f" if dtype is DType.FLOAT32 else ""
     if math.isnan(real):
-        return target.nans[dtype]
+        return f"{'-' if math.copysign(1, real) < 0 else ''}{target.nans[dtype]}"
     number = convert_number(real, dtype).real
     if math.isinf(number):
         return f"{'-' if number < 0 else ''}{target.infinities[dtype]}"

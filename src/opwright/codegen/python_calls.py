@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from typing import assert_never
 
@@ -125,7 +126,7 @@ def spell_number(value: float | int | bool) -> str:
     if isinstance(value, bool):
         return str(value)
     if value != value:
-        return "torch.nan"
+        return "torch.nan" if math.copysign(1, value) > 0 else "-torch.nan"
     if value in (float("inf"), float("-inf")):
         return "torch.inf" if value > 0 else "-torch.inf"
     is_negative_zero = value == 0 and str(value).startswith("-")

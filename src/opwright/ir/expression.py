@@ -9,22 +9,33 @@ expression = Literal(value, dtype)              a number
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
 from opwright.ir.conversion import Scalar, convert_number
 from opwright.ir.dtype import DType
+from opwright.ir.exact import exact
 from opwright.ir.functions import FUNCTIONS
 from opwright.ir.integer import Integer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Literal:
-    """A number known when the kernel is written."""
+    """A number known when the kernel is written; equal to another one of the same type and bits: 0.0 is not −0.0."""
 
     value: Scalar
     dtype: DType
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Literal) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @property
+    def _identity(self) -> tuple[DType, Hashable]:
+        return self.dtype, exact(self.value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -329,7 +329,7 @@ class _Lowering:
         if row is None or isinstance(value, (tuple, list)) or value_of(arguments["self"]).is_complex():
             return False  # values and positions; parts that are folded apart
         source = self._stored(arguments["self"]) if row.truth else self.buffers[arguments["self"]]
-        reduced = reduced_dimensions(arguments, len(source.shape))
+        reduced = reduced_dimensions(row, arguments, len(source.shape))
         kept = [size for dimension, size in enumerate(source.shape) if dimension not in reduced]
         keep = bool(arguments.get("keepdim", False))
         seen = self._seen_without(node, tuple(kept)) if keep else None

@@ -48,10 +48,12 @@ REDUCTIONS: Mapping[Any, Reduction] = {
 }
 
 
-def reduced_dimensions(arguments: Mapping[str, Any], rank: int) -> tuple[int, ...]:
-    """The dimensions that an operation folds; none given, or none in the list, means all."""
+def reduced_dimensions(row: Reduction, arguments: Mapping[str, Any], rank: int) -> tuple[int, ...]:
+    """The dimensions that an operation folds; none given means all, none in the list too, but for truth values."""
     given = arguments.get("dim")
-    dimensions: Sequence[int] = [given] if isinstance(given, int) else given or range(rank)
+    dimensions: Sequence[int] = [given] if isinstance(given, int) else range(rank) if given is None else given
+    if not dimensions and not row.truth:
+        dimensions = range(rank)
     return tuple(sorted({dimension % rank for dimension in dimensions})) if rank else ()
 
 

@@ -1,6 +1,9 @@
-"""What an annotation allows a parameter to hold, and what a torch schema calls it.
+"""What an annotation tells of a parameter, and what a torch schema calls it.
+
+What is annotated otherwise, or not at all, is taken for what a call shows.
 
 annotation = Tensor | float | int | bool | str | dtype | None
+           | Literal[constants of one type]
            | union of annotations | list[annotation] | tuple[annotation, …] | tuple[annotation, ...]
            | Sequence[annotation] | dict[str, annotation] | Mapping[str, annotation] | NamedTuple of annotations
 """
@@ -8,8 +11,10 @@ annotation = Tensor | float | int | bool | str | dtype | None
 from __future__ import annotations
 
 import collections.abc
+import inspect
 import types
 import typing
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -27,9 +32,42 @@ _DICTS = (dict, collections.abc.Mapping)
 _LISTED = ("Tensor", "Tensor?", "int", "float", "bool")
 
 
+def read_annotations(reference: Callable[..., Any]) -> Mapping[str, Any]:
+    """The annotations of a function that can be read, evaluated, by parameter; "return" is that of the result.
+
+    A name that only a type checker has imported cannot.
+    """
+    try:
+        return {name: _bare(hint) for name, hint in typing.get_type_hints(reference).items()}
+    except Exception:  # of whatever kind: an annotation is an expression of the user's
+        return dict(_read_one_by_one(reference))
+
+
+def _read_one_by_one(reference: Callable[..., Any]) -> collections.abc.Iterator[tuple[str, Any]]:
+    scope = getattr(inspect.unwrap(reference), "__globals__", {})
+    for name, annotation in reference.__annotations__.items():
+        alone = type("Alone", (), {"__annotations__": {name: annotation}})
+        try:
+            yield name, _bare(typing.get_type_hints(alone, scope)[name])
+        except Exception:
+            continue
+
+
+def _bare(annotation: Any) -> Any:
+    """An annotation without what it says besides the type, such as the shape of a tensor or a name of the user's."""
+    while isinstance(annotation, typing.NewType):
+        annotation = annotation.__supertype__
+    if isinstance(annotation, type) and issubclass(annotation, torch.Tensor):
+        return torch.Tensor
+    if typing.get_origin(annotation) is typing.Literal:
+        types_of = {type(value) for value in typing.get_args(annotation)}
+        return types_of.pop() if len(types_of) == 1 else annotation
+    return annotation
+
+
 def is_supported(annotation: Any) -> bool:
-    """Whether an operator takes what is annotated so."""
-    if annotation in SCALARS or annotation in (None, type(None)):
+    """Whether an annotation tells what a parameter holds."""
+    if _is_scalar(annotation) or annotation in (None, type(None)):
         return True
     origin, members = typing.get_origin(annotation), typing.get_args(annotation)
     if is_named_tuple(annotation):
@@ -42,9 +80,13 @@ def is_supported(annotation: Any) -> bool:
     return origin in _DICTS and members[0] in (str, int) and is_supported(members[1])
 
 
+def _is_scalar(annotation: Any) -> bool:
+    return isinstance(annotation, type) and annotation in SCALARS
+
+
 def schema_type(annotation: Any) -> str | None:
     """The type in a torch schema; None if there is none, such as for a dict."""
-    if annotation in SCALARS:
+    if _is_scalar(annotation):
         return SCALARS[annotation]
     origin, members = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (typing.Union, types.UnionType):

@@ -8,7 +8,9 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 
+from opwright.errors import NoKernel
 from opwright.tracing.batch_norm import BATCH_NORM
+from opwright.tracing.lean_torch import core_decompositions
 from opwright.tracing.losses import LOSSES
 from opwright.tracing.normalizations import NORMALIZATIONS
 from opwright.tracing.number_decompositions import NUMBER_DECOMPOSITIONS
@@ -89,6 +91,13 @@ def _gather(x: torch.Tensor, dim: int, index: torch.Tensor, *, sparse_grad: bool
     return NotImplemented
 
 
+def _log_sum_exp(x: torch.Tensor, dim: list[int], keepdim: bool = False) -> Any:
+    """Over a list of no dimensions torch raises, or reduces all, as its version has it."""
+    if not dim:
+        raise NoKernel("logsumexp is given no dimension")
+    return core_decompositions()[aten.logsumexp.default](x, dim, keepdim)
+
+
 OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.add.Tensor: _scaled(aten.add.Tensor),
     aten.sub.Tensor: _scaled(aten.sub.Tensor),
@@ -96,6 +105,7 @@ OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.baddbmm.default: _add_product(aten.bmm.default),
     aten.embedding_dense_backward.default: _whole,
     aten.gather.default: _gather,
+    aten.logsumexp.default: _log_sum_exp,
     aten.slice_backward.default: _slice_backward,
     aten.select_backward.default: _select_backward,
     **LOSSES,

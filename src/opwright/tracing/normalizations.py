@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 
+from opwright.tracing.dimensions import dimensions_of
+
 aten = torch.ops.aten
 Tensor = torch.Tensor
 _HALF = (torch.bfloat16, torch.float16)
@@ -47,7 +49,7 @@ def _mean(x: Tensor, dim: Sequence[int] | None = None, keepdim: bool = False, *,
     if not (dtype or x.dtype).is_floating_point:
         return NotImplemented
     wide = _wide(x if dtype is None else x.to(dtype))
-    dimensions = _dimensions(x, dim)
+    dimensions = dimensions_of(x, dim)
     mean = torch.sum(wide, dimensions, keepdim) / _count(x, dimensions)
     return mean.to(dtype or x.dtype)
 
@@ -57,7 +59,7 @@ def _var_mean(x: Tensor, dim: Sequence[int] | None = None, *, correction: Any = 
     correction = 1 if correction is None else correction
     if not x.dtype.is_floating_point:
         return NotImplemented
-    wide, dimensions = _wide(x), _dimensions(x, dim)
+    wide, dimensions = _wide(x), dimensions_of(x, dim)
     count = _count(x, dimensions)
     mean = torch.sum(wide, dimensions, True) / count
     centred = wide - mean
@@ -89,7 +91,7 @@ def _vector_norm(
     if not x.dtype.is_floating_point or not isinstance(ord, (int, float)):
         return NotImplemented
     result = dtype or x.dtype
-    size, dimensions = torch.abs(_wide(x.to(result))), _dimensions(x, dim)
+    size, dimensions = torch.abs(_wide(x.to(result))), dimensions_of(x, dim)
     if ord == math.inf:
         norm = torch.amax(size, dimensions, keepdim)
     elif ord == -math.inf:
@@ -144,12 +146,6 @@ def _group_norm(
     if bias is not None:
         result = result + bias.reshape(groups, channels // groups, 1)
     return result.reshape(x.shape).to(x.dtype), mean.reshape(n, groups), scale.reshape(n, groups)
-
-
-def _dimensions(x: Tensor, dim: int | Sequence[int] | None) -> list[int]:
-    """The dimensions meant; none, and none in the list, means all."""
-    given = [dim] if isinstance(dim, int) else list(dim or range(x.dim()))
-    return sorted({dimension % x.dim() for dimension in given}) if x.dim() else []
 
 
 def _count(x: Tensor, dimensions: Sequence[int]) -> Any:

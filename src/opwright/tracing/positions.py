@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 
+from opwright.tracing.dimensions import dimensions_of
+
 aten = torch.ops.aten
 Tensor = torch.Tensor
 
@@ -30,9 +32,10 @@ def _value_and_position(extreme: Callable[..., Tensor]) -> Callable[..., Any]:
     def rule(x: Tensor, dim: int, keepdim: bool = False) -> Any:
         if not _has_order(x):
             return NotImplemented
-        if x.dim() == 0:
+        dimensions = dimensions_of(x, dim)
+        if not dimensions:
             return x.clone(), torch.zeros((), dtype=torch.int64)
-        dim = dim % x.dim()
+        (dim,) = dimensions
         value = extreme(x, [dim], True)
         position = _position(x, value, dim)
         return (value, position) if keepdim else (value.squeeze(dim), position.squeeze(dim))
@@ -44,10 +47,11 @@ def _position_alone(extreme: Callable[..., Tensor]) -> Callable[..., Any]:
     def rule(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
         if not _has_order(x):
             return NotImplemented
-        if dim is None or x.dim() == 0:
+        dimensions = dimensions_of(x, dim)
+        if dim is None or not dimensions:
             position = rule(x.reshape(-1), 0)
             return position.reshape([1] * x.dim()) if keepdim else position
-        dim = dim % x.dim()
+        (dim,) = dimensions
         position = _position(x, extreme(x, [dim], True), dim)
         return position if keepdim else position.squeeze(dim)
 

@@ -1,7 +1,9 @@
 """What a reference takes: its parameters, read from its annotations.
 
-parameter = Parameter(name, kind, optional, default, keyword_only, type)
-kind      = tensor | constant | structure           a structure has tensors or constants in it
+parameter = Parameter(name, kind, optional, default, keyword_only, type, variadic)
+kind      = tensor | constant | structure           a structure has tensors or constants in it, or is one of them
+
+A parameter whose annotation does not tell is a structure: each call shows what it holds.
 """
 
 from __future__ import annotations
@@ -10,15 +12,16 @@ import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 import torch
 
-from opwright.errors import Place, UnannotatedParameter, UnsupportedParameter, UnsupportedReturn
-from opwright.tracing.annotations import SCALARS, is_named_tuple, is_supported, schema_type
+from opwright.errors import UnsupportedParameter, UnsupportedReturn
+from opwright.tracing.annotations import SCALARS, is_named_tuple, is_supported, read_annotations, schema_type
+from opwright.tracing.place import place_of as place_of
 
 
 class Kind(Enum):
@@ -40,6 +43,7 @@ class Parameter:
         default: Its default; `inspect.Parameter.empty` if it has none.
         keyword_only: Whether it can be given by keyword only.
         type: Its type in a torch schema; None if there is none.
+        variadic: Whether it collects the arguments that are left: `*args`, or `**kwargs` if they are given by keyword.
     """
 
     name: str
@@ -48,6 +52,18 @@ class Parameter:
     default: Any = inspect.Parameter.empty
     keyword_only: bool = False
     type: str | None = "Tensor"
+    variadic: bool = False
+
+    @property
+    def inspected(self) -> inspect.Parameter:
+        """The parameter as Python has it."""
+        kinds = {
+            (False, False): inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            (True, False): inspect.Parameter.KEYWORD_ONLY,
+            (False, True): inspect.Parameter.VAR_POSITIONAL,
+            (True, True): inspect.Parameter.VAR_KEYWORD,
+        }
+        return inspect.Parameter(self.name, kinds[self.keyword_only, self.variadic], default=self.default)
 
     @property
     def schema(self) -> str | None:
@@ -81,6 +97,14 @@ class Signature:
     parameters: tuple[Parameter, ...]
     outputs: int | None
     structured: bool = False
+    _inspected: inspect.Signature = field(init=False, repr=False, compare=False)
+    _takes_all_by_position: bool = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        by_position = not any(parameter.keyword_only or parameter.variadic for parameter in self.parameters)
+        inspected = inspect.Signature([parameter.inspected for parameter in self.parameters])
+        object.__setattr__(self, "_inspected", inspected)
+        object.__setattr__(self, "_takes_all_by_position", by_position)
 
     @property
     def is_flat(self) -> bool:
@@ -99,14 +123,13 @@ class Signature:
 
     def positional(self, reference: Callable[..., Any]) -> Callable[..., Any]:
         """The reference as a function that takes every argument by position."""
-        names = [parameter.name for parameter in self.parameters if parameter.keyword_only]
-        if not names:
+        if self._takes_all_by_position:
             return reference
-        count = len(self.parameters) - len(names)
 
         @functools.wraps(reference)
         def called(*arguments: Any) -> Any:
-            return reference(*arguments[:count], **dict(zip(names, arguments[count:], strict=True)))
+            positional, by_keyword = self.split(arguments)
+            return reference(*positional, **by_keyword)
 
         return called
 
@@ -116,28 +139,27 @@ class Signature:
         Raises:
             TypeError: For missing, extra or repeated arguments, in Python's words.
         """
+        if self._takes_all_by_position and not kwargs and len(args) == len(self.parameters):
+            return args
         bound = self._inspected.bind(*args, **kwargs)
         bound.apply_defaults()
         return tuple(bound.arguments.values())
 
     def split(self, arguments: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
         """The inverse of `bind`: arguments to give by position, and by keyword."""
-        names = [parameter.name for parameter in self.parameters if parameter.keyword_only]
-        count = len(self.parameters) - len(names)
-        return arguments[:count], dict(zip(names, arguments[count:], strict=True))
-
-    @property
-    def _inspected(self) -> inspect.Signature:
-        kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-        return inspect.Signature(
-            [inspect.Parameter(p.name, kinds[p.keyword_only], default=p.default) for p in self.parameters]
-        )
-
-
-def place_of(function: Callable[..., Any]) -> Place:
-    """The line where a function is defined."""
-    code = inspect.unwrap(function).__code__
-    return Place(code.co_filename, code.co_firstlineno)
+        positional: list[Any] = []
+        by_keyword: dict[str, Any] = {}
+        for parameter, argument in zip(self.parameters, arguments, strict=True):
+            match parameter.keyword_only, parameter.variadic:
+                case False, False:
+                    positional.append(argument)
+                case False, True:
+                    positional += argument
+                case True, False:
+                    by_keyword[parameter.name] = argument
+                case _:
+                    by_keyword |= argument
+        return positional, by_keyword
 
 
 def mutated_positions(reference: Callable[..., Any], signature: Signature, names: Sequence[str]) -> tuple[int, ...]:
@@ -169,7 +191,7 @@ def tensor_positions(reference: Callable[..., Any], signature: Signature, names:
             raise UnsupportedParameter(
                 f"'{name}' is not a tensor parameter of {reference.__name__}",
                 place=place_of(reference),
-                hint=f"its tensors are {', '.join(tensors) or 'none'}",
+                hint=f"its tensors are {', '.join(tensors)}" if tensors else "annotate its tensors torch.Tensor",
             )
     every = [p.name for p in signature.parameters if p.name in tensors and not p.optional]
     return tuple(tensors[name] for name in (names or every))
@@ -204,47 +226,33 @@ def check_outputs(reference: Callable[..., Any], signature: Signature, outputs: 
         )
 
 
-def read_signature(reference: Callable[..., Any]) -> Signature:
+def read_signature(reference: Callable[..., Any], mutates: Sequence[str] = ()) -> Signature:
     """Read the parameters of `reference` from its annotations.
 
+    Args:
+        reference: A function.
+        mutates: Names of the tensors that it changes.
+
     Raises:
-        UnannotatedParameter: If a parameter has no annotation.
-        UnsupportedParameter: If a parameter is variadic, or its annotation cannot be read.
-        UnsupportedReturn: If there is no tensor in the return annotation, or it cannot be read.
+        UnsupportedReturn: If there is certainly no tensor in what the return annotation promises.
     """
     inspected = inspect.signature(reference)
-    hints = typing.get_type_hints(reference)
-    parameters = tuple(_read_parameter(reference, parameter, hints) for parameter in inspected.parameters.values())
-    returned = hints.get("return")
-    outputs = _read_return(reference, returned)
+    hints = read_annotations(reference)
+    parameters = tuple(_read_parameter(parameter, hints, mutates) for parameter in inspected.parameters.values())
+    outputs = _read_return(reference, hints.get("return"))
     return Signature(parameters, outputs, structured="return" in hints and outputs is None)
 
 
-def _read_parameter(reference: Callable[..., Any], parameter: inspect.Parameter, hints: dict[str, Any]) -> Parameter:
-    name = parameter.name
+def _read_parameter(parameter: inspect.Parameter, hints: Mapping[str, Any], mutates: Sequence[str]) -> Parameter:
+    name, annotation = parameter.name, hints.get(parameter.name, Any)
+    by_keyword = parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD)
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-        raise UnsupportedParameter(
-            f"{reference.__name__} takes a variable number of arguments ('{name}')",
-            place=place_of(reference),
-            hint="give every tensor a parameter of its own",
-        )
-    if name not in hints:
-        raise UnannotatedParameter(
-            f"parameter '{name}' of {reference.__name__} has no annotation",
-            place=place_of(reference),
-            hint=f"write '{name}: torch.Tensor' (or float, int, bool, str)",
-        )
-    annotation = hints[name]
+        return Parameter(name, Kind.STRUCTURE, False, keyword_only=by_keyword, type=None, variadic=True)
     if not is_supported(annotation):
-        raise UnsupportedParameter(
-            f"parameter '{name}' of {reference.__name__} is annotated {annotation}",
-            place=place_of(reference),
-            hint="a parameter is a torch.Tensor, float, int, bool, str or torch.dtype, None, or a list, tuple, dict "
-            "or NamedTuple of these with its members spelled out",
-        )
+        shown = Kind.STRUCTURE if not mutates else Kind.TENSOR if name in mutates else Kind.CONSTANT
+        return Parameter(name, shown, False, parameter.default, by_keyword, None)
     bare, optional = _strip_optional(annotation)
     kind = Kind.STRUCTURE if bare not in SCALARS else Kind.TENSOR if bare is torch.Tensor else Kind.CONSTANT
-    by_keyword = parameter.kind is parameter.KEYWORD_ONLY
     return Parameter(name, kind, optional, parameter.default, by_keyword, schema_type(annotation))
 
 
@@ -263,7 +271,9 @@ def _read_return(reference: Callable[..., Any], annotation: Any) -> int | None:
     members = typing.get_args(annotation)
     if typing.get_origin(annotation) is tuple and members and all(member is torch.Tensor for member in members):
         return len(members)
-    if not is_supported(annotation) or "Tensor" not in repr(annotation) + str(_fields(annotation)):
+    if annotation is type(None) or not is_supported(annotation):
+        return None
+    if "Tensor" not in repr(annotation) + str(_fields(annotation)):
         raise UnsupportedReturn(
             f"{reference.__name__} is annotated to return {annotation}",
             place=place_of(reference),

@@ -1,0 +1,72 @@
+"""Random functions of a tensor and literals that `==`, dicts, sympy and printers are likely to mistake for others."""
+
+from __future__ import annotations
+
+import linecache
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+LITERALS = (
+    0.0, -0.0, 1, 1.0, True, False, 0, -1, -1.0, math.nan, -math.nan, math.inf, -math.inf, 5e-324, -1e-310,
+    1e-45, 1e-40, 1.1754943508222875e-38, 2**53 + 1, 2.0**53, 2**24 + 1, 0.1, 1 / 3, 1e38,
+    -3.4028234663852886e38, 2.5, -2.5, 0.5, 65504.0,
+)  # fmt: skip
+_TWINS = ((0.0, -0.0), (True, 1), (1, 1.0), (math.nan, -math.nan), (0, False), (-0.0, 0))
+_EXPONENTS = (0, 0.0, -0.0, False, True, 1, 1.0, -1, 2, 2.0, 3, 0.5, math.inf, math.nan)  # whose powers are exact
+_FORMS = (
+    "{x} * {a}", "{x} + {a}", "{x} - {a}", "{a} - {x}", "{x} / {a}", "{a} / {x}", "torch.copysign({x}, {a})",
+    "torch.where({x} > {a}, {b}, {c})", "torch.where({x} == {a}, {x}, {b})", "torch.full_like({x}, {a})",
+    "torch.clamp({x}, {a}, {b})", "torch.maximum({x}, torch.full_like({x}, {a}))", "{x} ** {p}", "{x} >= {a}",
+    "torch.add({x}, {x}, alpha=+{a})", "torch.nan_to_num({x}, {a}, {b}, {c})", "torch.where({x} < {a}, {b}, {x})",
+    "{x}.masked_fill({x} != {a}, {b})", "torch.tensor([{a}, {b}], dtype={x}.dtype).sum() + {x}",
+)  # fmt: skip
+
+
+def _spell(value: Any) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        sign = "-" if math.copysign(1, value) < 0 else ""
+        return f"{sign}math.{abs(value)!r}"
+    return repr(value)
+
+
+def random_function(seed: int, outputs: int = 24) -> Callable[[Tensor], tuple[Tensor, ...]]:
+    """A function of a tensor that returns as many tensors, each of an expression with literals."""
+    chooser = random.Random(seed)
+    lines: list[str] = []
+    while len(lines) < outputs:
+        form, others = chooser.choice(_FORMS), {name: _spell(chooser.choice(LITERALS)) for name in "bc"}
+        first = chooser.choice([*_TWINS, *((literal,) for literal in LITERALS)])
+        exponents = chooser.sample(_EXPONENTS, len(first))
+        for value, exponent in zip(first, exponents, strict=True):  # the same again with what looks equal
+            lines.append(form.format(x="x", a=_spell(value), p=_spell(exponent), **others))
+    returned = ",\n        ".join(line + " * 1" * ("full_like" in line) for line in lines)
+    text = f"def literals_{seed}(x: Tensor):\n    return (\n        {returned},\n    )\n"
+    file = f"<literals {seed}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    names: dict[str, Any] = {"torch": torch, "Tensor": Tensor, "math": math}
+    exec(compile(text, file, "exec"), names)
+    function: Callable[[Tensor], tuple[Tensor, ...]] = names[f"literals_{seed}"]
+    return function
+
+
+def differences(function: Callable[..., Any], actual: Any, expected: Any) -> list[str]:
+    """Lines whose results differ in a bit, the sign of zero included; a NaN is a NaN."""
+    text = linecache.getlines(function.__code__.co_filename)[2:]
+    return [
+        f"{line.strip()} gives {one.tolist()}, not {other.tolist()}"
+        for line, one, other in zip(text, actual, expected, strict=False)
+        if one.dtype is not other.dtype or not torch.equal(_bits(one), _bits(other))
+    ]
+
+
+def _bits(tensor: Tensor) -> Tensor:
+    """The bits of numbers; every NaN has the same."""
+    if not tensor.dtype.is_floating_point:
+        return tensor
+    kinds = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+    return torch.where(tensor.isnan(), math.nan, tensor).view(kinds[tensor.element_size()])

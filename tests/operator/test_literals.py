@@ -1,0 +1,50 @@
+"""Literals that are equal and yet different: every kernel has the ones that its function has, to the bit."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from opwright.operator import Operator
+from tests.operator.random_literals import differences, random_function
+from tests.quiet_settings import quiet_settings
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -3.25, math.inf, -math.inf, math.nan, 1e-40, 3e38, 2.0**24]
+
+
+def both_zeros(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    return x / 0.0, x / -0.0, torch.copysign(x, 0.0), torch.copysign(x, -0.0)
+
+
+def both_nans(x: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.copysign(x, math.nan), torch.copysign(x, -math.nan)
+
+
+@pytest.mark.parametrize("rung", ["cpp", "function"])
+@pytest.mark.parametrize("function", [both_zeros, both_nans])
+def test_signs_of_literals_are_kept(function, rung):
+    x = torch.tensor([1.0, -2.0, math.inf])
+    operator = Operator(function, settings=quiet_settings(optimized=False))
+    for result, expected in zip(operator.on(rung)(x), function(x), strict=True):
+        assert torch.equal(result, expected)
+        assert torch.equal(result.signbit(), expected.signbit())
+
+
+def test_signs_of_numbers_given_from_outside_are_kept():
+    def signed(x: Tensor, sign: float) -> Tensor:
+        return torch.copysign(x, sign)
+
+    operator = Operator(signed, settings=quiet_settings(optimized=False))
+    for sign in (math.nan, -math.nan, 0.0, -0.0, 3.0, -3.0, math.nan, -math.nan):
+        expected = math.copysign(1, sign)
+        assert operator(torch.ones(3), sign).tolist() == [expected] * 3
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(4, 60))])
+def test_random_literals(seed, dtype):
+    function, x = random_function(seed), torch.tensor(SPECIAL, dtype=torch.float64).to(dtype)
+    operator = Operator(function, settings=quiet_settings(optimized=False))
+    assert not differences(function, operator(x), function(x))
+    assert operator.last_rung == "cpp"
