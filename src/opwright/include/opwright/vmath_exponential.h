@@ -55,7 +55,7 @@ inline constexpr float kFloatTanhNearZeroBound = 0.55f;
 inline constexpr float kFloatTanhNearZero[] = {-0x1.555452p-2f, 0x1.10cefcp-3f, -0x1.af7d36p-5f, 0x1.0d5176p-6f};
 
 // (2^r - 1)/r, |r| <= 1/2; relative error of 2^r: 2^-28.3
-inline constexpr float kTanhExp2[] = {0x1.62e43p-1f, 0x1.ebfbdcp-3f, 0x1.c6af7cp-5f,
+inline constexpr float kTanhExp2[] = {0x1.62e43p-1f, 0x1.ebfbdcp-3f,  0x1.c6af7cp-5f,
                                       0x1.3b2dep-7f, 0x1.5f082ep-10f, 0x1.416b52p-13f};
 
 inline constexpr double kDoubleTanhIsOne = 19.2, kTanhNearZeroBound = 0.625;
