@@ -61,10 +61,16 @@ class Access:
 
     def element(self, part: str) -> str:
         """A part of the element `j` of a row that moves."""
+        read = " != 0" if self._is_read_as_bytes else ""
         if len(self.parts) == 1:
-            return f"{self.name}_row[j]"
+            return f"{self.name}_row[j]{read}"
         position = self.parts.index(part)
-        return f"{self.name}_row[{len(self.parts)} * j{f' + {position}' if position else ''}]"
+        return f"{self.name}_row[{len(self.parts)} * j{f' + {position}' if position else ''}]{read}"
+
+    @property
+    def _is_read_as_bytes(self) -> bool:
+        """Truth values of a row: GCC 12 vectorises no loop that loads a number only where a `bool` in memory is true."""
+        return self.dtype is DType.BOOL and self.whole_row and not (self.stored or self.is_scratch)
 
     @property
     def is_scratch(self) -> bool:
@@ -75,7 +81,7 @@ class Access:
         """The line of a row function that takes it from the rows handed over."""
         if self.extent is not None:
             return  # whoever calls it looks there
-        kind = self.accumulated or CPP_TYPES[self.dtype]
+        kind = "uint8_t" if self._is_read_as_bytes else self.accumulated or CPP_TYPES[self.dtype]
         if self.is_scratch:
             yield f"  {kind}* {self.name}_kept_row = static_cast<{kind}*>(row[{position}]);"
             return
