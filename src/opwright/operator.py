@@ -30,7 +30,7 @@ from opwright.conveniences import Conveniences
 from opwright.derivation.batched import Randomness
 from opwright.errors import NoKernel
 from opwright.handwritten.server import WrittenServer
-from opwright.ir.identifiers import identifiers
+from opwright.ir.identifiers import ascii_spelling, identifiers
 from opwright.samples import Sample, SampleFactory, first_sample
 from opwright.settings import Settings
 from opwright.tracing.fingerprint import fingerprint
@@ -87,7 +87,7 @@ class Operator(Conveniences):
     ) -> None:
         if autocast is not None:
             check_policy(autocast, mutates, place_of(reference))
-        short = name or reference.__name__
+        short = ascii_spelling(name or reference.__name__)
         self.name = short if "::" in short else f"{DEFAULT_NAMESPACE}::{short}"
         self.reference = reference
         self.samples = samples

@@ -14,8 +14,8 @@ from opwright.projects import eject
 def mistakable(end: Tensor, made: Tensor, ctx: Tensor, outputs: Tensor, inputs: float = 0.5) -> Tensor:
     begin = end.mean(-1, keepdim=True)
     grads = F.softmax((end - begin) * made * inputs, -1)
-    tangents = grads * ctx + outputs.sin()
-    return tangents
+    tangents = grads * ctx
+    return tangents + outputs.sin()
 
 
 def test_a_project_with_mistakable_names_builds_and_passes_its_tests(standalone, tmp_path):

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from opwright.codegen.cpp_names import schema_words
 from opwright.errors import Place, UnannotatedParameter, UnsupportedParameter, UnsupportedReturn
 from opwright.tracing.annotations import SCALARS, is_named_tuple, is_supported, schema_type
 
@@ -51,8 +52,8 @@ class Parameter:
 
     @property
     def schema(self) -> str | None:
-        """The parameter as a torch schema spells it; None if none can: names in it are ASCII, and no constants."""
-        if self.type is None or not self.name.isascii() or self.name == "Ellipsis":
+        """The parameter as a torch schema spells it; None if none can, because of its type or its name."""
+        if self.type is None or not self.name.isascii() or self.name in schema_words():
             return None
         text = f"{self.type} {self.name}"
         match self.default:
