@@ -31,7 +31,7 @@ from opwright.conveniences import Conveniences
 from opwright.derivation.batched import Randomness
 from opwright.errors import NoKernel
 from opwright.handwritten.server import WrittenServer
-from opwright.ir.identifiers import identifiers
+from opwright.ir.identifiers import ascii_spelling, identifiers
 from opwright.samples import Sample, SampleFactory, first_sample
 from opwright.settings import Settings
 from opwright.toolchain.forks import hold_off_forks, refuse_torn
@@ -93,7 +93,7 @@ class Operator(Conveniences):
             reference = as_function(getattr(reference, "reference", reference))
         if autocast is not None:
             check_policy(autocast, mutates, place_of(reference))
-        short = name or operator_name(reference)
+        short = ascii_spelling(name) if name else operator_name(reference)
         self.name = short if "::" in short else f"{DEFAULT_NAMESPACE}::{short}"
         self.reference = reference
         self.samples = samples

@@ -7,8 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import torch
 
-from opwright.codegen.cpp_names import CPP, MACROS_FILE, reserved, spelling
+from opwright.codegen.cpp_names import CPP, MACROS_FILE, SCHEMA_WORDS_FILE, reserved, schema_words, spelling
 from opwright.codegen.cuda_program import DEVICE_HEADER, HOST_HEADER
 from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
@@ -37,6 +38,25 @@ def test_macros_are_reserved(headers: tuple[str, ...], request: pytest.FixtureRe
         reserved.cache_clear()
     missing = sorted(found - reserved())
     assert not missing, f"{missing} are macros of this compiler; see pytest --update-golden"
+
+
+def test_words_of_schemas_are_reserved(request: pytest.FixtureRequest) -> None:
+    """Those that torch's lexer knows and no parameter can be called by."""
+    lexer = Path(torch.__file__).parent / "include/torch/csrc/jit/frontend/lexer.h"
+    found = {word for word in re.findall(r'"([A-Za-z_]\w*)"', lexer.read_text()) if not is_a_name_in_schemas(word)}
+    assert "None" in found
+    if request.config.getoption("--update-golden"):
+        SCHEMA_WORDS_FILE.write_text("\n".join(sorted(found)) + "\n")
+        schema_words.cache_clear()
+    assert found <= schema_words() <= reserved()
+
+
+def is_a_name_in_schemas(word: str) -> bool:
+    try:
+        torch._C.parse_schema(f"function(Tensor {word}, int other) -> Tensor")
+    except RuntimeError:
+        return False
+    return True
 
 
 def test_functions_of_emitted_sources_are_not_in_headers() -> None:

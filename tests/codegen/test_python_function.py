@@ -336,3 +336,17 @@ def test_an_index_that_no_view_has_is_refused():
     layout = FunctionLayout((TensorParameter("x"),), True, "squares", "a.py:1", "0.1.0")
     with pytest.raises(NoKernel, match="index i0\\*i0 is not a multiple of an axis"):
         emit_function("squares", program, None, layout)
+
+
+def test_long_names_are_subscripted_as_short_ones():
+    """A comma behind the only index of `shape[0]` would make a tuple of it."""
+    long = "n" * 60
+    text = f"def {long}(x, {long}):\n    return x * {long}.mean(-1, keepdim=True)\n"
+    namespace = {}
+    exec(text, namespace)
+    emitted = load(emit(namespace[long], [(5, 8), (5, 8)], torch.float64), long)
+    x, y = torch.randn(3, 4, dtype=torch.float64), torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    torch.testing.assert_close(emitted(x, y), namespace[long](x, y))
+    (gradient,) = torch.autograd.grad(emitted(x, y).sin().sum(), y)
+    (expected,) = torch.autograd.grad(namespace[long](x, y).sin().sum(), y)
+    torch.testing.assert_close(gradient, expected)

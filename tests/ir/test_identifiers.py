@@ -39,7 +39,15 @@ def of_greek_names(α: Tensor, β: Tensor, beta: Tensor) -> Tensor:
     return Σ * beta
 
 
-@pytest.mark.parametrize(("function", "count"), [(without_a_name, 1), (of_no_name, 4), (of_greek_names, 3)])
+def größe(Ellipsis: Tensor, NoneType: Tensor) -> Tensor:  # noqa: N803
+    """Words of schemas, which kernels are registered with."""
+    return Ellipsis * NoneType
+
+
+FUNCTIONS = [(without_a_name, 1), (of_no_name, 4), (of_greek_names, 3), (größe, 2)]
+
+
+@pytest.mark.parametrize(("function", "count"), FUNCTIONS)
 def test_what_has_no_name_in_a_source(function, count):
     operator = Operator(function)
     given = [torch.arange(6.0) + argument for argument in range(count)]

@@ -83,8 +83,6 @@ def chosen(x, mode: Literal["double", "halve"] = "double", dtype=None, weights=(
         y = y * other
     more = {} if dtype is None else {"z": y.to(dtype)}
     return {"y": y + shift, "sizes": len(rest), "named": dict.fromkeys(named, y * 1)} | more
-        {} if dtype is None else {"z": y.to(dtype)}
-    )
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ NAMES = {
     "plain": functools.partial(plain, 1.0),
     "mul_Tensor": torch.ops.aten.mul.Tensor,
     "private": type(plain)(plain.__code__, {}, "_private"),
-    "gro_e": type(plain)(plain.__code__, {}, "größe"),
+    "grou00dfe": type(plain)(plain.__code__, {}, "größe"),
     "u65e5u672c": type(plain)(plain.__code__, {}, "日本"),
     "lambda_": type(plain)(plain.__code__, {}, "lambda_"),
 }

@@ -11,18 +11,27 @@ from opwright.ir.identifiers import ascii_spelling
 
 # ISO C++23, [lex.key], with the alternative tokens of [lex.digraph]; and the words that are keywords of compilers.
 _KEYWORDS_FILE = Path(__file__).with_name("cpp_keywords.txt")
+SCHEMA_WORDS_FILE = Path(__file__).with_name("schema_words.txt")
 MACROS_FILE = Path(__file__).with_name("cpp_macros.txt")
 
 
 @cache
 def reserved() -> frozenset[str]:
-    """Keywords, and the macros of compilers and of all headers that emitted sources include, also of the system's.
+    """Keywords; the macros of compilers and of all headers that emitted sources include; what schemas reserve.
 
-    tests/codegen/test_cpp_names.py asks the compiler for them, and `pytest --update-golden` writes the file.
+    tests/codegen/test_cpp_names.py asks the compiler and torch for them; `pytest --update-golden` writes the files.
     """
-    return frozenset(
-        word for file in (_KEYWORDS_FILE, MACROS_FILE) for word in file.read_text(encoding="ascii").split()
-    )
+    return _words(_KEYWORDS_FILE) | _words(MACROS_FILE) | schema_words()
+
+
+@cache
+def schema_words() -> frozenset[str]:
+    """What no parameter can be called in a schema of torch, which kernels are registered with."""
+    return _words(SCHEMA_WORDS_FILE)
+
+
+def _words(file: Path) -> frozenset[str]:
+    return frozenset(file.read_text(encoding="ascii").split())
 
 
 def spelling(name: str) -> str:

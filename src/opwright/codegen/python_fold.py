@@ -36,13 +36,15 @@ def _fold(text: str, indent: str, taken: int = 0) -> list[str]:
     begin, end = opened
     inner = indent + _INDENT
     members = _split(text[begin + 1 : end], r",\s", keep=False)
-    trailing = "" if len(members) == 1 and text[begin] == "(" and not _is_call(text, begin) else ","
+    makes_tuple = text[begin] == "[" if _is_behind_a_value(text, begin) else text[begin] == "("
+    trailing = "" if len(members) == 1 and makes_tuple else ","
     lines = [line for member in members for line in _with_comma(_fold(member, inner), trailing)]
     return [indent + text[: begin + 1], *lines, indent + text[end:]]
 
 
-def _is_call(text: str, begin: int) -> bool:
-    return begin > 0 and (text[begin - 1].isalnum() or text[begin - 1] == "_")
+def _is_behind_a_value(text: str, begin: int) -> bool:
+    """Whether a bracket calls or subscripts what is before it."""
+    return begin > 0 and (text[begin - 1].isalnum() or text[begin - 1] in "_])")
 
 
 def _with_comma(lines: list[str], comma: str) -> list[str]:

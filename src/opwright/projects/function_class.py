@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from opwright.codegen.python_names import RESERVED
+from torch.autograd.function import BackwardCFunction
+
+from opwright.codegen.allocator import allocate
+from opwright.codegen.placeholders import columns, placeholder
+from opwright.codegen.python_names import PYTHON
 from opwright.projects.kinds import Form
 from opwright.projects.parameters import Parameters, class_stem
 from opwright.projects.wrapped import wrapped
 from opwright.tracing.number_guards import NumberGuard
 
 _INDENT = "    "
+# Arguments are kept as attributes of `ctx`, which has some already.
+_METHODS = replace(PYTHON, reserved=lambda: PYTHON.reserved() | {*dir(BackwardCFunction), "made"})
 _REASON = "  # else this pass is differentiated too, and a kernel has no derivative"
 
 
@@ -32,15 +38,21 @@ def keeps_more(form: Form) -> bool:
     return bool(plan.gradients) and len(plan.tangents) < plan.outputs + plan.saved.intermediates
 
 
+def function_class(name: str, form: Form, parameters: Parameters) -> str:
+    """Write the `autograd.Function` of a form; in its methods parameters are called as they are where that is free."""
+    draft = _FunctionClass(name, form, parameters.drafted()).draft()
+    return "\n".join(wrapped(line) for line in allocate([draft], _METHODS).spell(draft).split("\n"))
+
+
 @dataclass(frozen=True, slots=True)
-class FunctionClass:
-    """Writes the `autograd.Function` of one form."""
+class _FunctionClass:
+    """Writes a draft of it, in which the names of parameters and results are placeholders."""
 
     name: str
     form: Form
     parameters: Parameters
 
-    def text(self) -> str:
+    def draft(self) -> str:
         """The class."""
         plan = self.form.derivation.plan
         methods = [self._forward(), self._setup()]
@@ -50,7 +62,7 @@ class FunctionClass:
             f"class {class_name(self.name, self.form)}(torch.autograd.Function):",
             f'{_INDENT}"""{words}"""',
         ]
-        body = ("\n".join(wrapped(f"{_INDENT}{each}") for each in ("@staticmethod", *method)) for method in methods)
+        body = ("\n".join(f"{_INDENT}{each}" for each in ("@staticmethod", *method)) for method in methods)
         return "\n".join(head) + "\n\n" + "\n\n".join(body)
 
     # -- names -----------------------------------------------------------------------------------------------------
@@ -63,8 +75,7 @@ class FunctionClass:
     @property
     def made(self) -> list[str]:
         """What the forward kernel gives: outputs, then what is kept for the backward pass."""
-        taken = {*self.parameters.names, *RESERVED, "inputs", "outputs", "made", "reference", "kernels"}
-        return [f"{name}_made" if name in taken else name for name in self.form.derivation.forward.outputs]
+        return [placeholder(name) for name in self.form.derivation.forward.outputs]
 
     @property
     def outputs(self) -> list[str]:
@@ -120,7 +131,7 @@ class FunctionClass:
         ]
         conditions += [_number_condition(self.parameters.names[p], guard) for p, guard in plan.number_guards]
         declines = ["if not (", f"{_INDENT}{' and '.join(conditions)}", "):", f"{_INDENT}raise Declined"]
-        if len(" and ".join(conditions)) < 90:
+        if columns(" and ".join(conditions)) < 90:
             declines = [f"if not ({' and '.join(conditions)}):", f"{_INDENT}raise Declined"]
         single = len(self.made) == 1
         call = f"torch.ops.{self.name}.forward{self.form.suffix}({', '.join(map(self._operand, self.inputs))})"

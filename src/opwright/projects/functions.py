@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from opwright.projects.function_class import FunctionClass, calls_otherwise, class_name, keeps_more
+from opwright.codegen.placeholders import placeholder
+from opwright.projects.function_class import calls_otherwise, class_name, function_class, keeps_more
 from opwright.projects.kinds import Form
-from opwright.projects.parameters import Parameters, spelled
+from opwright.projects.parameters import Parameters, spelled, with_own_names
 from opwright.projects.wrapped import wrapped
 
 _INDENT = "    "
@@ -52,16 +54,28 @@ def function_module(name: str, forms: Sequence[Form], parameters: Parameters) ->
         name: The operator's, and the package's.
         forms: What there are kernels for.
         parameters: Those of the reference.
+
+    Raises:
+        NotEjectable: If one of these has a name that the module needs.
     """
+    drafted, drafts = parameters.drafted(), [_drafted(form) for form in forms]
     parts = [_HEAD.format(name=name)]
-    parts += ["\n".join(_composed(form, parameters)) for form in forms if calls_otherwise(form, parameters)]
+    parts += [_written(_composed(form, drafted)) for form in drafts if calls_otherwise(form, drafted)]
     parts += [_FILLED] if any(keeps_more(form) for form in forms) else []
     plans = [form.derivation.plan for form in forms]
     parts += [_NUMBER] if any(set(plan.numbers) > set(plan.integers) for plan in plans) else []
     parts += [_INTEGER] if any(plan.integers for plan in plans) else []
-    parts += [FunctionClass(name, form, parameters).text() for form in forms]
-    parts += ["\n".join(map(wrapped, _entry(name, forms, parameters))), _IS_PLAIN]
+    parts += [function_class(name, form, parameters) for form in forms]
+    parts += [_written(_entry(name, drafts, drafted)), _IS_PLAIN]
     return "\n\n\n".join(parts) + "\n"
+
+
+def _drafted(form: Form) -> Form:
+    return replace(form, constants={placeholder(name): value for name, value in form.constants.items()})
+
+
+def _written(draft: Iterable[str]) -> str:
+    return "\n".join(map(wrapped, with_own_names("\n".join(draft)).split("\n")))
 
 
 def _composed(form: Form, parameters: Parameters) -> Iterator[str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from opwright.projects.parameters import Parameters, class_stem
+from opwright.codegen.placeholders import placeholder
+from opwright.projects.parameters import Parameters, class_stem, with_own_names
 from opwright.samples import Dimension, SampleFactory, Shapes
 
 _LEARNED = re.compile(r"(?:.*_)?(?:weight|bias|gamma|beta)(?:_.*)?")
@@ -52,7 +53,19 @@ def module_parts(parameters: Parameters, samples: SampleFactory | None) -> Modul
 
 
 def module_module(name: str, parameters: Parameters, parts: ModuleParts) -> str:
-    """Write the module."""
+    """Write the module.
+
+    Raises:
+        NotEjectable: If its constructor or its forward needs the name of a parameter for something else.
+    """
+    drafted = replace(
+        parts,
+        learned=tuple(map(placeholder, parts.learned)),
+        given=tuple(map(placeholder, parts.given)),
+        shapes={placeholder(each): shape for each, shape in parts.shapes.items()},
+    )
+    with_own_names("\n".join(_constructor(parameters.drafted(), drafted)))
+    with_own_names("\n".join(_forward(name, parameters.drafted(), drafted)))
     return "\n".join(_lines(name, parameters, parts)) + "\n"
 
 
@@ -81,17 +94,21 @@ def _body(name: str, parameters: Parameters, parts: ModuleParts) -> Iterator[str
         yield ""
         yield from _reset(parts)
     yield ""
-    call = parameters.call(name, {}, {each: f"self.{each}" for each in (*parts.learned, *parameters.constants)})
-    annotated = ", ".join(["self", parameters.annotated(parts.given).replace("*, ", "")] if parts.given else ["self"])
-    yield f"def forward({annotated}):"
-    yield f'{_INDENT}"""Run {name}."""'
-    yield f"{_INDENT}return {call}"
+    yield from _forward(name, parameters, parts)
     if parameters.constants:
         yield ""
         yield "def extra_repr(self) -> str:"
         yield f'{_INDENT}"""The constants, for `print`."""'
         shown = ", ".join(f"{each}={{self.{each}!r}}" for each in parameters.constants)
         yield f'{_INDENT}return f"{shown}"'
+
+
+def _forward(name: str, parameters: Parameters, parts: ModuleParts) -> Iterator[str]:
+    call = parameters.call(name, {}, {each: f"self.{each}" for each in (*parts.learned, *parameters.constants)})
+    annotated = ", ".join(["self", parameters.annotated(parts.given).replace("*, ", "")] if parts.given else ["self"])
+    yield f"def forward({annotated}):"
+    yield f'{_INDENT}"""Run {name}."""'
+    yield f"{_INDENT}return {call}"
 
 
 def _docstring(name: str, parameters: Parameters, parts: ModuleParts) -> Iterator[str]:

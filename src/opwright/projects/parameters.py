@@ -5,16 +5,16 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from opwright.codegen.allocator import allocate
+from opwright.codegen.placeholders import placeholder, plain
+from opwright.codegen.python_names import PYTHON
 from opwright.errors import NotEjectable
 from opwright.tracing.signature import Kind, Parameter, Signature, place_of, read_signature
 
 _TYPES = {"Tensor": "torch.Tensor", "ScalarType": "torch.dtype"}
-_WANTED = frozenset(
-    {"torch", "reference", "Declined", "ctx", "inputs", "outputs", "info", "in_dims", "kernels", "self"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,17 @@ class Parameters:
     by_keyword: frozenset[str]
     tensors: tuple[str, ...]
     constants: tuple[str, ...]
+
+    def drafted(self) -> Parameters:
+        """The same with placeholders for names."""
+        renamed = (replace(each, name=placeholder(each.name)) for each in self.signature.parameters)
+        return Parameters(
+            signature=replace(self.signature, parameters=tuple(renamed)),
+            names=tuple(map(placeholder, self.names)),
+            by_keyword=frozenset(map(placeholder, self.by_keyword)),
+            tensors=tuple(map(placeholder, self.tensors)),
+            constants=tuple(map(placeholder, self.constants)),
+        )
 
     def annotated(self, only: tuple[str, ...] | None = None) -> str:
         """As a definition lists them, with types and defaults; all of them or only some."""
@@ -62,12 +73,6 @@ def parameters_of(reference: Callable[..., Any]) -> Parameters:
                 place=place_of(reference),
                 hint="take each tensor as a parameter of its own",
             )
-        if parameter.name in _WANTED or parameter.name == reference.__name__:
-            raise NotEjectable(
-                f"{reference.__name__} has a parameter called {parameter.name}, a name that the project needs",
-                place=place_of(reference),
-                hint="call it otherwise",
-            )
     named = signature.parameters
     return Parameters(
         signature=signature,
@@ -76,6 +81,20 @@ def parameters_of(reference: Callable[..., Any]) -> Parameters:
         tensors=tuple(parameter.name for parameter in named if parameter.kind is Kind.TENSOR),
         constants=tuple(parameter.name for parameter in named if parameter.kind is not Kind.TENSOR),
     )
+
+
+def with_own_names(draft: str) -> str:
+    """A function of the project with the names of its parameters, which callers use.
+
+    Raises:
+        NotEjectable: If the function needs one of these names for something else.
+    """
+    names = allocate([draft], PYTHON)
+    for each, given in names.given.items():
+        if given != plain(each):
+            fact = f"there is a parameter called {plain(each)}, a name that the project needs"
+            raise NotEjectable(fact, hint="call it otherwise")
+    return names.spell(draft)
 
 
 def class_stem(name: str) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from opwright.codegen.cpp_names import schema_words
 from opwright.errors import UnsupportedParameter, UnsupportedReturn
 from opwright.tracing.annotations import SCALARS, is_named_tuple, is_supported, read_annotations, schema_type
 from opwright.tracing.place import place_of as place_of
@@ -67,8 +68,8 @@ class Parameter:
 
     @property
     def schema(self) -> str | None:
-        """The parameter as a torch schema spells it; None if none can: names in it are ASCII, and no constants."""
-        if self.type is None or not self.name.isascii() or self.name == "Ellipsis":
+        """The parameter as a torch schema spells it; None if none can, because of its type or its name."""
+        if self.type is None or not self.name.isascii() or self.name in schema_words():
             return None
         text = f"{self.type} {self.name}"
         match self.default:
