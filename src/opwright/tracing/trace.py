@@ -14,6 +14,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from opwright.errors import OpwrightError, Place, UndeclaredMutation, UntraceableReference
 from opwright.tracing.aliases import MAY_COPY, refuse_views
+from opwright.tracing.effects.watch import unchanged_outside
 from opwright.tracing.graph import Graph, GraphInput
 from opwright.tracing.isolation import in_fresh_thread
 from opwright.tracing.lean_torch import fake_mode, without_compiler
@@ -92,7 +93,8 @@ class Session:
             pretence = on_gpu(reference.__name__) if self._on_gpu else nullcontext()
             texts = telling_text(self._recorder.numbers)
             with self.recording(), self._recorder.watching(), texts, listening, pretence:
-                returned = reference(*arguments)
+                with unchanged_outside(reference.__name__, reference):
+                    returned = reference(*arguments)
             may_copy = hasattr(reference, MAY_COPY)
             result, outputs = read_result(reference.__name__, returned, () if may_copy else arguments)
             if not may_copy:
