@@ -13,6 +13,7 @@ import torch
 from torch.fx import Node
 
 from opwright.derivation.tangents import tangent_names
+from opwright.tracing.effects.watch import unchanged_outside
 from opwright.tracing.graph import Graph
 from opwright.tracing.isolation import in_fresh_thread
 from opwright.tracing.lean_torch import without_compiler
@@ -60,7 +61,7 @@ def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -
         for name, output in zip(names, outputs, strict=True)
         if output.requires_grad
     }
-    with session.recording():
+    with session.recording(), unchanged_outside(reference.__name__, reference):
         found = torch.autograd.grad(flowing, wanted, [incoming[id(output)] for output in flowing], allow_unused=True)
     gradients = {id(argument): gradient for argument, gradient in zip(wanted, found, strict=True)}
     return Joint(

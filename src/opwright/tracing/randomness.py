@@ -14,6 +14,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from opwright.tracing.effects.watch import paused, unchanged_outside
 from opwright.tracing.isolation import in_fresh_thread
 from opwright.tracing.unseen import Unseen
 
@@ -36,7 +37,7 @@ def draws(function: Callable[..., Any], arguments: Sequence[Any]) -> bool:
         with torch.random.fork_rng(devices=()), FakeTensorMode(shape_env=ShapeEnv()):
             like = [make() for make in described]
             try:
-                with watch:
+                with watch, unchanged_outside(getattr(function, "__name__", "it"), function):
                     function(*like)
             except Exception:  # of whatever kind: what is wrong is told where it is recorded
                 return True
@@ -52,7 +53,8 @@ class _Watch(Unseen, TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.has_seen_a_draw |= torch.Tag.nondeterministic_seeded in func.tags
-        return func(*args, **kwargs or {})
+        with paused():
+            return func(*args, **kwargs or {})
 
 
 def _described(argument: Any) -> Callable[[], Any]:

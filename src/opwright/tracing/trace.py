@@ -93,7 +93,7 @@ class Session:
             pretence = on_gpu(reference.__name__) if self._on_gpu else nullcontext()
             texts = telling_text(self._recorder.numbers)
             with self.recording(), self._recorder.watching(), texts, listening, pretence:
-                with unchanged_outside(reference.__name__, reference):
+                with unchanged_outside(reference.__name__, reference, arguments):
                     returned = reference(*arguments)
             may_copy = hasattr(reference, MAY_COPY)
             result, outputs = read_result(reference.__name__, returned, () if may_copy else arguments)

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+import torch
+
 _STORES = (
     *("STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "STORE_GLOBAL"),
     *("DELETE_ATTR", "DELETE_SUBSCR", "DELETE_GLOBAL"),
@@ -21,7 +23,7 @@ _CONTAINERS = (list, dict, set, bytearray, collections.deque, collections.Ordere
 _CONSTANT_TWINS = (tuple, types.MappingProxyType, frozenset, bytes)
 _CHANGING_METHODS = frozenset(name for kind in _CONTAINERS for name in dir(kind)).difference(
     *(dir(kind) for kind in _CONSTANT_TWINS)
-)
+) | {torch.Tensor.requires_grad_.__name__}
 
 
 @dataclass(frozen=True, slots=True)

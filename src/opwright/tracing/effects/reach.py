@@ -15,6 +15,7 @@ import torch
 
 from opwright.tracing.fingerprint import is_installed, names_in
 
+GLOBALS = "globals"
 _PACKAGE = __name__.partition(".")[0]
 _ATOMS = (int, float, complex, str, bytes, bool, type(None), type(...), torch.dtype, torch.device, types.CodeType)
 _CLOSED = (logging.Logger, logging.Handler, logging.Manager, threading.local)  # they reach everything, or other threads
@@ -89,7 +90,7 @@ class Reach:
         used = names_in(code)
         self.names |= used
         if id(namespace) not in self.objects:
-            self.objects[id(namespace)] = namespace, "globals"  # itself, and only what is named of its members
+            self.objects[id(namespace)] = namespace, GLOBALS  # itself, and only what is named of its members
         yield from ((namespace[name], name) for name in used if name in namespace)
 
     def _of_modules(self) -> Iterator[tuple[Any, str]]:

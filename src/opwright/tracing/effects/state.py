@@ -14,7 +14,7 @@ import numpy
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from opwright.tracing.effects.reach import slots_of
+from opwright.tracing.effects.reach import GLOBALS, slots_of
 from opwright.tracing.fingerprint import is_installed
 
 _PLAIN = (int, float, complex, str, bytes, bool, type(None))
@@ -51,6 +51,14 @@ class Kept:
     def has_changed(self) -> bool:
         """Whether it holds something else now."""
         return not self.kind.same(self.held, self.kind.take(self.value))
+
+    def what(self) -> str:
+        """What a reader knows it by; of globals, the one that has changed."""
+        if self.name != GLOBALS:
+            return self.name
+        now = self.kind.take(self.value)
+        names = [name for name in {**self.held, **now} if not _same(self.held.get(name, _EMPTY), now.get(name, _EMPTY))]
+        return f"the global {names[0]}" if names else self.name
 
     def put_back(self) -> None:
         """Have it hold that again."""
@@ -186,6 +194,15 @@ def _put_knowledge(tensor: torch.Tensor, held: tuple[bool, torch.Tensor | None])
         tensor.grad = held[1]
 
 
+def _attributes_of(argument: FakeTensor) -> tuple[frozenset[str], bool]:
+    names = frozenset(name for name in vars(argument) if not name.startswith("_"))
+    return names, argument.requires_grad
+
+
+def _leave(*_: Any) -> None:
+    """What stands for an argument in a trace is gone with it."""
+
+
 def _symbols_in(wrapper: Any) -> list[Any]:
     """Fake tensors and symbols among what a cache of calls remembers."""
     return [member for member in _remembered(wrapper, 3) if isinstance(member, _SYMBOLIC)]
@@ -231,7 +248,8 @@ _KINDS: Mapping[Any, Kind] = {
     bytearray: Kind(bytes, _put_bytes, lambda before, after: before == after),
     types.CellType: Kind(_content, _put_content, _same),
     numpy.ndarray: Kind(_elements, _put_elements, _same_elements),
-    (torch.Tensor, torch.nn.Parameter): Kind(_knowledge, _put_knowledge, _same_members),
+    FakeTensor: Kind(_attributes_of, _leave, lambda before, after: before == after),
+    torch.Tensor: Kind(_knowledge, _put_knowledge, _same_members),
     functools._lru_cache_wrapper: Kind(_symbols_in, _forget, lambda before, after: len(before) >= len(after)),
     type: Kind(_members_of_class, _put_members, _same_items),
 }

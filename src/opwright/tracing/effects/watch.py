@@ -10,11 +10,12 @@ as the trace itself: it is switched off inside of every torch function, see `pau
 
 from __future__ import annotations
 
+import os
 import sys
 import sysconfig
 import time
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,46 +31,55 @@ from opwright.tracing.effects.state import Snapshot
 _MOST_OBJECTS = 20_000
 _MOST_SECONDS = 0.02  # for looking at each line; from then on only the first state and the last are compared
 _HINT = "return it, or keep this line outside of the operator"
-_UNWATCHED = tuple(f"{folder}/" for folder in (Path(torch.__file__).parent, Path(__file__).parents[2]))
-_LIBRARY = f"{sysconfig.get_path('stdlib')}/"
-_IMPORTS = "<frozen "
+_UNWATCHED = tuple(f"{folder}{os.sep}" for folder in (Path(torch.__file__).parent, Path(__file__).parents[2]))
+_LIBRARIES = ("<frozen ", *(f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "purelib", "platlib")))
 
 
 @contextmanager
-def unchanged_outside(name: str, function: Callable[..., Any]) -> Iterator[None]:
+def unchanged_outside(name: str, function: Callable[..., Any], arguments: Sequence[Any] = ()) -> Iterator[None]:
     """Refuse that anything outside of a function changes until the end of the block, on this thread.
 
     Args:
         name: What the function is called.
         function: What it can reach is made outside.
+        arguments: What it is given, too.
 
     Raises:
         SideEffect: If something did, or if something was about to be written out; what has changed is as it was.
     """
-    watch, before = Watch(name, function), sys.gettrace()
+    watch, before = Watch(name, function, arguments), sys.gettrace()
     sys.settrace(watch)
     try:
         yield
-        watch.settle()
     finally:
         sys.settrace(before)
-        watch.undo()
+        watch.compare()
         if watch.refusal is not None:  # also if the function has caught it
+            watch.undo()
             raise watch.refusal from None
 
 
-@contextmanager
-def paused() -> Iterator[None]:
-    """Do not watch what torch does until the end of the block."""
-    watch = sys.gettrace()
-    if not isinstance(watch, Watch):
-        yield
-        return
-    sys.settrace(None)
-    try:
-        yield
-    finally:
-        sys.settrace(watch)
+class paused:  # noqa: N801 - read as what it does; a generator would be watched itself
+    """Do not watch what torch does until the end of the block.
+
+    Raises:
+        SideEffect: If the function has changed something before.
+    """
+
+    __slots__ = ("_watch",)
+
+    def __enter__(self) -> None:
+        watch = sys.gettrace()
+        self._watch = watch if isinstance(watch, Watch) else None
+        if self._watch is None:
+            return
+        if self._watch.refusal is not None:
+            raise self._watch.refusal
+        sys.settrace(None)
+
+    def __exit__(self, *_: object) -> None:
+        if self._watch is not None:
+            sys.settrace(self._watch)
 
 
 class Watch:
@@ -79,10 +89,10 @@ class Watch:
         refusal: What the function has done, once it has.
     """
 
-    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+    def __init__(self, name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
         self.refusal: SideEffect | None = None
         self._name = name
-        self._function = function
+        self._roots = [(function, name), *((argument, "an argument") for argument in arguments)]
         self._codes: dict[types.CodeType, dict[str, Any]] = {}  # of functions that ran, with their globals
         self._snapshot: Snapshot | None = None
         self._is_whole = True
@@ -91,15 +101,16 @@ class Watch:
         self._place: Place | None = None
 
     def __call__(self, frame: types.FrameType, event: str, argument: Any) -> Any:
-        """Watch a function that begins to run, unless it is torch's."""
+        """Watch a function that begins to run, unless it is torch's.
+
+        Raises:
+            SideEffect: If it is the one that writes a log, and not torch's own.
+        """
         code = frame.f_code
-        if code.co_filename.startswith((*_UNWATCHED, _IMPORTS)) or self.refusal is not None:
+        if not _is_of_user(frame):
             return None
         if logs(code):
-            caller = _first_outside_of(frame, code.co_filename)
-            if not caller.f_code.co_filename.startswith(_UNWATCHED):
-                self.refuse("logs", frame)
-            return None
+            self._end(f"{self._name} logs, which its kernel would not do", frame)
         points = points_of(code)
         if not points.changing and not points.names:
             return None
@@ -109,38 +120,40 @@ class Watch:
 
     def open(self, frame: types.FrameType) -> None:
         """Begin a line that may change something."""
-        self._place = _place(frame) or self._place
+        if self.refusal is not None:
+            return
         if not self._open and (self._snapshot is None or self._spent_s < _MOST_SECONDS):
+            self._place = _place(frame)
             self._snapshot = self._timed(lambda: Snapshot(list(self._reached().objects.values())))
         self._open += 1
 
-    def close(self, frame: types.FrameType) -> None:
+    def close(self) -> None:
         """End such a line."""
         self._open -= 1
         if self._spent_s < _MOST_SECONDS:
-            self.settle()
+            self.compare()
 
-    def settle(self) -> None:
-        """See whether anything has changed.
+    def compare(self) -> None:
+        """See whether anything has changed, and remember to refuse it.
 
-        Raises:
-            SideEffect: If so.
+        Nothing is raised here: a line may end inside of a `with` that has yet to let go of a lock.
         """
         if self._snapshot is None or self.refusal is not None:
             return
-        snapshot = self._snapshot
-        changed = self._timed(snapshot.changed)
+        changed = self._timed(self._snapshot.changed)
         if changed:
-            self._end(f"{self._name} changes {changed[0].name}, which is made outside of it")
-        if not self._is_whole:
-            self._end(f"{self._name} reaches too many objects to see whether it changes one")
+            self._refuse(f"{self._name} changes {changed[0].what()}, which is made outside of it", self._place)
+        elif not self._is_whole:
+            self._refuse(f"{self._name} reaches too many objects to see whether it changes one", self._place)
 
     def happens(self, frame: types.FrameType, points: Points) -> bool:
         """Look at a name that is about to be loaded: whether what it leads to may change something.
 
         Raises:
-            SideEffect: If it leads to something that is seen outside.
+            SideEffect: If it leads to something that is seen outside; also for what has happened before.
         """
+        if self.refusal is not None:
+            raise self.refusal
         name = points.names[frame.f_lasti]
         happening = happening_in(frame, name)
         if happening is None:
@@ -148,33 +161,28 @@ class Watch:
         if not happening.fact:
             return True
         if happening.owner is None or (not name.is_local and len(name.way) > 1) or self._reached().has(happening.owner):
-            self.refuse(happening.fact, frame)
+            self._end(f"{self._name} {happening.fact}, which its kernel would not do", frame)
         return False
-
-    def refuse(self, fact: str, frame: types.FrameType) -> None:
-        """End the trace.
-
-        Raises:
-            SideEffect: Always.
-        """
-        self._place = _place(frame) or self._place
-        self._end(f"{self._name} {fact}, which its kernel would not do")
 
     def undo(self) -> None:
         """Give back to everything that has changed what it held."""
         if self._snapshot is not None:
-            for kept in reversed(self._snapshot.changed()):
-                kept.put_back()
+            with torch._C.DisableTorchFunction():
+                for kept in reversed(self._snapshot.changed()):
+                    kept.put_back()
 
-    def _end(self, fact: str) -> None:
-        self.refusal = SideEffect(fact, place=self._place, hint=_HINT)
-        self.undo()
+    def _end(self, fact: str, frame: types.FrameType) -> None:
+        self._refuse(fact, _place(frame))
+        assert self.refusal is not None
         raise self.refusal
+
+    def _refuse(self, fact: str, place: Place | None) -> None:
+        self.refusal = self.refusal or SideEffect(fact, place=place, hint=_HINT)
 
     def _reached(self) -> Reach:
         reach = Reach(_MOST_OBJECTS)
         with torch._C.DisableTorchFunction():
-            reach.add([(self._function, self._name)])
+            reach.add(self._roots)
             for code, namespace in self._codes.items():
                 reach.add(reach.of_code(code, namespace))
         self._is_whole = reach.is_whole
@@ -202,14 +210,12 @@ class _Lines:
     def __call__(self, frame: types.FrameType, event: str, argument: Any) -> Any:
         """Look at what a line has done when the next one begins, or the frame ends."""
         if event == "opcode":
-            if not self._is_open and frame.f_lasti in self._points.names:
+            if frame.f_lasti in self._points.names:
                 self._open_if(self._watch.happens(frame, self._points), frame)
-            elif frame.f_lasti in self._points.names:
-                self._watch.happens(frame, self._points)
         elif event in ("line", "return"):
             if self._is_open:
                 self._is_open = False
-                self._watch.close(frame)
+                self._watch.close()
             self._open_if(event == "line" and frame.f_lineno in self._points.changing, frame)
         return self
 
@@ -219,14 +225,18 @@ class _Lines:
             self._watch.open(frame)
 
 
+def _is_of_user(frame: types.FrameType) -> bool:
+    """Whether the user's own code runs, or a library that it calls."""
+    above: types.FrameType | None = frame
+    while above is not None and above.f_code.co_filename.startswith(_LIBRARIES):
+        if above.f_code.co_filename.startswith(_UNWATCHED):
+            return False
+        above = above.f_back
+    return above is not None and not above.f_code.co_filename.startswith(_UNWATCHED)
+
+
 def _place(frame: types.FrameType | None) -> Place | None:
     """The line of the user's own that is running."""
-    while frame is not None and frame.f_code.co_filename.startswith((*_UNWATCHED, _LIBRARY, _IMPORTS)):
+    while frame is not None and frame.f_code.co_filename.startswith((*_UNWATCHED, *_LIBRARIES)):
         frame = frame.f_back
     return Place(frame.f_code.co_filename, frame.f_lineno) if frame is not None else None
-
-
-def _first_outside_of(frame: types.FrameType, file: str) -> types.FrameType:
-    while frame.f_back is not None and frame.f_code.co_filename == file:
-        frame = frame.f_back
-    return frame
