@@ -1,4 +1,4 @@
-"""What a function does at the sight of a name: print, ask for the time, draw numbers. A trace would do it once for all."""
+"""What a function does beside computing, told by the names it loads: it prints, asks for the time, draws numbers."""
 
 from __future__ import annotations
 

@@ -129,7 +129,8 @@ def _of_object(value: Any, name: str) -> Iterable[tuple[Any, str]]:
     if is_own(kind.__module__) and not isinstance(value, torch.nn.Module):
         return [(getattr(value, "__wrapped__", None), name)]
     if isinstance(value, type):
-        return [] if is_installed(value.__module__) else [(member, f"{value.__name__}.{a}") for a, member in _held(value)]
+        held = () if is_installed(value.__module__) else _held(value)
+        return [(member, f"{value.__name__}.{attribute}") for attribute, member in held]
     if is_installed(kind.__module__) and not isinstance(value, torch.nn.Module) and not _is_plain(value):
         return [(getattr(value, "__wrapped__", None), name)]
     return [(kind, kind.__name__), *_attributes(value, name)]

@@ -211,7 +211,7 @@ def _symbols_in(wrapper: Any) -> list[Any]:
 def _remembered(value: Any, depth: int) -> Iterator[Any]:
     for member in gc.get_referents(value):
         yield member
-        if depth and type(member) in (dict, list, tuple) or type(member).__name__ == "_lru_list_elem":
+        if (depth and type(member) in (dict, list, tuple)) or type(member).__name__ == "_lru_list_elem":
             yield from _remembered(member, depth - 1)
 
 

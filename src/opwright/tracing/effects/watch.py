@@ -4,8 +4,8 @@ A kernel computes what a function returns; what the function does beside that wo
 again. So every line that may change an object is looked at before and after: if an object made outside has changed,
 it gets back what it held, and the trace ends there. Lines that print, log, warn and the like end it before they do.
 
-Python tells of lines by `sys.settrace`, which belongs to a thread. It would tell of those of torch too, and take as long
-as the trace itself: it is switched off inside of every torch function, see `paused`.
+Python tells of lines by `sys.settrace`, which belongs to a thread. It would tell of those of torch too, and take as
+long as the trace itself: it is switched off inside of every torch function, see `paused`.
 """
 
 from __future__ import annotations
