@@ -31,10 +31,12 @@ class Happening:
     Attributes:
         fact: What the function does; empty if that is seen by what it has changed.
         owner: The object that it does it with, which is no matter if the function has made it; None if there is none.
+        is_common: Whether libraries do so too with nobody the wiser, such as to wait for a lock.
     """
 
     fact: str = ""
     owner: Any = None
+    is_common: bool = False
 
 
 _FUNCTIONS: tuple[tuple[Callable[..., Any], str], ...] = (
@@ -54,6 +56,7 @@ _MODULES: Mapping[str, str] = {
     "_socket": _SYSTEM,
     "_posixsubprocess": _SYSTEM,
 }
+_COMMON = frozenset({"time", "posix", "nt"})
 _CLOCKS = frozenset({"now", "utcnow", "today"})  # methods of what `datetime` has
 _HARMLESS = frozenset({"builtins", "math", "cmath", "torch"})
 _OWNERS: tuple[tuple[type | tuple[type, ...], str], ...] = (
@@ -105,7 +108,7 @@ def _of_builtin(function: types.BuiltinFunctionType) -> Happening | None:
     if isinstance(owner, types.ModuleType):
         root = owner.__name__.partition(".")[0]
         fact = _MODULES.get(root, "")
-        return Happening(fact) if fact or root not in _HARMLESS else None
+        return Happening(fact, is_common=root in _COMMON) if fact or root not in _HARMLESS else None
     if isinstance(owner, type):
         return Happening(_TIME) if owner.__module__ == "datetime" and function.__name__ in _CLOCKS else None
     return _of_owner(owner) or Happening()

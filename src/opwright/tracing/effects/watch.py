@@ -156,7 +156,7 @@ class Watch:
             raise self.refusal
         name = points.names[frame.f_lasti]
         happening = happening_in(frame, name)
-        if happening is None:
+        if happening is None or (happening.is_common and frame.f_code.co_filename.startswith(_LIBRARIES)):
             return False
         if not happening.fact:
             return True

@@ -16,7 +16,8 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import torch
+import torch._C._dynamo.eval_frame as frames
+from torch._compile import _disable_dynamo
 
 _COMPILER = "torch._dynamo"
 _REMEMBERED = "__dynamo_disable"
@@ -43,12 +44,23 @@ def _as_it_is(function: Callable[..., Any], recursive: bool) -> Callable[..., An
         return real(*args, **kwargs)
 
     setattr(run, _MARK, True)
+    _skip(run.__code__)
     return run
+
+
+def _skip(code: types.CodeType) -> None:
+    """Have the compiler not compile code where it runs by itself, as it would any that is not torch's."""
+    hooks: Any = frames
+    if hasattr(hooks, "skip_code"):  # of an earlier PyTorch
+        hooks.skip_code(code)
+    else:
+        here = hooks._FrameExecStrategy(hooks._FrameAction.SKIP, hooks._FrameAction.DEFAULT)
+        hooks.set_code_exec_strategy(code, here)
 
 
 def _disabled_functions() -> Iterator[tuple[Callable[..., Any], bool]]:
     """What `_disable_dynamo` has wrapped so far, and whether what it calls is to be left alone too."""
-    code = torch._disable_dynamo(lambda: None).__code__
+    code = _disable_dynamo(lambda: None).__code__
     for wrapper in gc.get_referrers(code):
         if isinstance(wrapper, types.FunctionType):
             held = dict(zip(code.co_freevars, wrapper.__closure__ or (), strict=True))
