@@ -65,6 +65,10 @@ class UntraceableReference(OpwrightError):
     """The reference cannot be turned into a graph: its control flow, a shape or a number depends on data."""
 
 
+class SideEffect(UntraceableReference):
+    """The reference does something that is seen outside of it, which would happen in its trace and never again."""
+
+
 class NoKernel(OpwrightError):
     """No kernel can be derived for this signature (a dtype, a device, an operation); the reference serves the call."""
 

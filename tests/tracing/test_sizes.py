@@ -8,15 +8,15 @@ from torch.utils._sympy.functions import CleanDiv, FloorDiv, Max, Min, Mod, Pyth
 
 from opwright.errors import NoKernel
 from opwright.ir.integer import evaluate, holds, symbol
-from opwright.tracing.lean_torch import fake_mode, without_compiler
 from opwright.tracing.sizes import SizeTable
+from opwright.tracing.torch_hooks.fake_mode import fake_mode, with_more_formulas_if_needed
 
 A, B = sympy.Symbol("s0", integer=True, positive=True), sympy.Symbol("s1", integer=True, positive=True)
 
 
 @pytest.fixture
 def table() -> SizeTable:
-    _, environment = without_compiler(fake_mode)
+    _, environment = with_more_formulas_if_needed(fake_mode)
     return SizeTable(environment, {A: symbol("a"), B: symbol("b")}, {"a": 7, "b": 3})
 
 

@@ -13,11 +13,12 @@ import torch
 from torch.fx import Node
 
 from opwright.derivation.tangents import tangent_names
+from opwright.tracing.effects.watch import unchanged_outside
 from opwright.tracing.graph import Graph
-from opwright.tracing.isolation import in_fresh_thread
-from opwright.tracing.lean_torch import without_compiler
 from opwright.tracing.results import Result
 from opwright.tracing.specs import ArgumentSpec, TensorSpec
+from opwright.tracing.torch_hooks.fake_mode import with_more_formulas_if_needed
+from opwright.tracing.torch_hooks.isolation import in_fresh_thread
 from opwright.tracing.trace import Session
 
 
@@ -45,7 +46,7 @@ def trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) ->
         UntraceableReference: If its control flow or a shape depends on data.
         NoKernel: If it, or its derivative, does something no kernel can stand for.
     """
-    return in_fresh_thread(lambda: without_compiler(lambda: _trace_joint(reference, specs)))
+    return in_fresh_thread(lambda: with_more_formulas_if_needed(lambda: _trace_joint(reference, specs)))
 
 
 def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> Joint:
@@ -60,7 +61,7 @@ def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -
         for name, output in zip(names, outputs, strict=True)
         if output.requires_grad
     }
-    with session.recording():
+    with session.recording(), unchanged_outside(reference.__name__, reference):
         found = torch.autograd.grad(flowing, wanted, [incoming[id(output)] for output in flowing], allow_unused=True)
     gradients = {id(argument): gradient for argument, gradient in zip(wanted, found, strict=True)}
     return Joint(

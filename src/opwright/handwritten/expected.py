@@ -67,14 +67,17 @@ class Expected:
         Raises:
             ReferenceRefuses: If it raises.
         """
-        from opwright.tracing.lean_torch import LeanFakeTensorMode, without_compiler  # imports sympy (0.3 s)
+        from opwright.tracing.torch_hooks.fake_mode import (  # imports sympy (0.3 s)
+            LeanFakeTensorMode,
+            with_more_formulas_if_needed,
+        )
 
         def run() -> Any:
             with torch.no_grad(), LeanFakeTensorMode():
                 return function(*[_like(arg) if isinstance(arg, torch.Tensor) else arg for arg in args])
 
         try:
-            return without_compiler(run)
+            return with_more_formulas_if_needed(run)
         except Exception as error:
             raise ReferenceRefuses from error
 

@@ -47,7 +47,8 @@ def as_function(given: Any) -> Callable[..., Any]:
 
 def operator_name(reference: Callable[..., Any]) -> str:
     """The name of a function as torch's dispatcher and generated code can have it; a lambda's is `lambda_function`."""
-    name = re.sub(r"\W+", "_", ascii_spelling(reference.__name__), flags=re.ASCII).strip("_")
+    spelled = ascii_spelling(reference.__name__)
+    name = spelled if spelled.isidentifier() else re.sub(r"\W+", "_", spelled, flags=re.ASCII).strip("_")
     return f"{name or 'unnamed'}_function" if keyword.iskeyword(name) or not name.isidentifier() else name
 
 

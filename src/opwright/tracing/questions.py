@@ -17,6 +17,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from opwright.errors import UntraceableReference
+from opwright.tracing.effects.watch import paused
 from opwright.tracing.local_variables import LocalVariables
 
 _OWN = tuple(f"{folder}{os.sep}" for folder in (Path(torch.__file__).parent, Path(__file__).parent.parent))
@@ -68,7 +69,8 @@ class Listener(TorchFunctionMode):
         fact = _FACTS.get(func)
         if fact is not None and is_outside(caller):
             raise UntraceableReference(f"{self._name} {fact}")
-        return func(*args, **(kwargs or {}))
+        with paused():
+            return func(*args, **(kwargs or {}))
 
 
 def is_outside(frame: Any) -> bool:

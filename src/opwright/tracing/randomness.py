@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from opwright.tracing.isolation import in_fresh_thread
-from opwright.tracing.unseen import Unseen
+from opwright.tracing.effects.watch import paused, unchanged_outside
+from opwright.tracing.torch_hooks.isolation import in_fresh_thread
+from opwright.tracing.torch_hooks.unseen import Unseen
 
 _SIZE_THAT_NOBODY_KNOWS = 8
 
@@ -25,7 +25,10 @@ def draws(function: Callable[..., Any], arguments: Sequence[Any]) -> bool:
 
     Yes, if it cannot be told: who sees what a function does is never wrong about it.
     """
-    from torch.fx.experimental.symbolic_shapes import ShapeEnv  # imports sympy, as whoever records has done
+    from opwright.tracing.torch_hooks.fake_mode import (  # imports sympy (0.3 s), as whoever records has done
+        LeanFakeTensorMode,
+        LeanShapeEnv,
+    )
 
     if any(isinstance(a, torch.Tensor) and (a.layout is not torch.strided or a.is_nested) for a in arguments):
         return True
@@ -33,10 +36,10 @@ def draws(function: Callable[..., Any], arguments: Sequence[Any]) -> bool:
 
     def work() -> bool:
         watch = _Watch()
-        with torch.random.fork_rng(devices=()), FakeTensorMode(shape_env=ShapeEnv()):
+        with torch.random.fork_rng(devices=()), LeanFakeTensorMode(shape_env=LeanShapeEnv()):
             like = [make() for make in described]
             try:
-                with watch:
+                with watch, unchanged_outside(getattr(function, "__name__", "it"), function):
                     function(*like)
             except Exception:  # of whatever kind: what is wrong is told where it is recorded
                 return True
@@ -52,7 +55,8 @@ class _Watch(Unseen, TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.has_seen_a_draw |= torch.Tag.nondeterministic_seeded in func.tags
-        return func(*args, **kwargs or {})
+        with paused():
+            return func(*args, **kwargs or {})
 
 
 def _described(argument: Any) -> Callable[[], Any]:

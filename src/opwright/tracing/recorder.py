@@ -23,14 +23,15 @@ from torch.utils._pytree import arg_tree_leaves
 from opwright.errors import NoKernel, UndeclaredMutation, UntraceableReference
 from opwright.ir.call_traits import CHECKS, RANDOM
 from opwright.tracing.decompositions import OWN_DECOMPOSITIONS
+from opwright.tracing.effects.watch import paused
 from opwright.tracing.in_place import SeenThrough, functional_of, is_called_by_torch, views_of, without_out, written_by
-from opwright.tracing.lean_torch import core_decompositions
 from opwright.tracing.memory import memory_of
 from opwright.tracing.number_functions import FIRST_INTEGER, LAST_INTEGER, Bounds
 from opwright.tracing.number_uses import integers_held_by
 from opwright.tracing.numbers import NUMBER, NumberTable
 from opwright.tracing.sizes import SizeTable
-from opwright.tracing.unseen import Unseen
+from opwright.tracing.torch_hooks.fake_mode import core_decompositions
+from opwright.tracing.torch_hooks.unseen import Unseen
 from opwright.tracing.values import STANDS_FOR
 
 aten = torch.ops.aten
@@ -121,7 +122,10 @@ class Recorder(Unseen, TorchDispatchMode):
     def __torch_dispatch__(
         self, func: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        kwargs = kwargs or {}
+        with paused():
+            return self._dispatched(func, args, kwargs or {})
+
+    def _dispatched(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func.name().split(".")[0] in _SILENT:
             return func(*args, **kwargs)
         if func is aten._local_scalar_dense.default:

@@ -14,9 +14,8 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from opwright.errors import OpwrightError, Place, UndeclaredMutation, UntraceableReference
 from opwright.tracing.aliases import MAY_COPY, refuse_views
+from opwright.tracing.effects.watch import unchanged_outside
 from opwright.tracing.graph import Graph, GraphInput
-from opwright.tracing.isolation import in_fresh_thread
-from opwright.tracing.lean_torch import fake_mode, without_compiler
 from opwright.tracing.local_variables import LocalVariables
 from opwright.tracing.number_text import telling_text
 from opwright.tracing.on_gpu import on_gpu
@@ -26,6 +25,8 @@ from opwright.tracing.results import Result, read_result
 from opwright.tracing.signature import place_of
 from opwright.tracing.sizes import SizeTable
 from opwright.tracing.specs import ArgumentSpec, ConstantSpec, NumberSpec, TensorSpec
+from opwright.tracing.torch_hooks.fake_mode import fake_mode, with_more_formulas_if_needed
+from opwright.tracing.torch_hooks.isolation import in_fresh_thread
 from opwright.tracing.values import Digests
 
 _DATA_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
@@ -91,7 +92,8 @@ class Session:
             listening = Listener(reference.__name__, variables)
             pretence = on_gpu(reference.__name__) if self._on_gpu else nullcontext()
             texts = telling_text(self._recorder.numbers)
-            with self.recording(), self._recorder.watching(), texts, listening, pretence:
+            unchanged = unchanged_outside(reference.__name__, reference, arguments)
+            with self.recording(), self._recorder.watching(), texts, listening, pretence, unchanged:
                 returned = reference(*arguments)
             may_copy = hasattr(reference, MAY_COPY)
             result, outputs = read_result(reference.__name__, returned, () if may_copy else arguments)
@@ -191,4 +193,4 @@ def trace(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> tuple
         result, outputs = session.call(reference, [session.argument(spec) for spec in specs])
         return session.graph(outputs), result
 
-    return in_fresh_thread(lambda: without_compiler(work))
+    return in_fresh_thread(lambda: with_more_formulas_if_needed(work))

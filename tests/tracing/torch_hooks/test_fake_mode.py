@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import torch
 import torch._decomp
 from torch._guards import SLoc
-from torch._logging import _internal
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from opwright.tracing.lean_torch import core_decompositions
+from opwright.tracing.specs import TensorSpec
+from opwright.tracing.torch_hooks import fake_mode
+from opwright.tracing.torch_hooks.fake_mode import LeanFakeTensorMode, LeanShapeEnv, core_decompositions
+from opwright.tracing.trace import trace
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_shape_environment_asks_for_a_summary_of_the_stack() -> None:
@@ -28,17 +31,38 @@ def test_shape_environment_asks_for_a_summary_of_the_stack() -> None:
     assert SLoc(None, None) is not None
 
 
-def test_dispatch_of_a_fake_mode_is_wrapped_for_the_compiler() -> None:
-    assert callable(FakeTensorMode.__torch_dispatch__)
+def test_modes_can_do_without_the_wrapper_for_the_compiler() -> None:
     assert FakeTensorMode._should_skip_dynamo() in (True, False)
     assert TorchDispatchMode._should_skip_dynamo() in (True, False)
 
 
-def test_trace_log_has_a_lazy_handler() -> None:
-    assert {"root_dir", "stream"} <= set(inspect.signature(_internal.LazyTraceHandler.__init__).parameters) | set(
-        vars(_internal.LazyTraceHandler(None))
-    )
-    assert isinstance(_internal.trace_log.handlers, list)
+COPIED = {ShapeEnv: LeanShapeEnv, FakeTensorMode: LeanFakeTensorMode}
+
+
+@pytest.mark.parametrize(("kind", "lean"), COPIED.items(), ids=lambda kind: kind.__name__)
+def test_a_private_copy_differs_from_the_original_by_its_globals_alone(kind: type, lean: type) -> None:
+    copies = {name: copy for name, copy in vars(lean).items() if "__builtins__" in getattr(copy, "__globals__", {})}
+    copies = {name: copy for name, copy in copies.items() if copy.__globals__.get("log") is fake_mode._SILENT}
+    assert "__init__" in copies
+    for name, copy in copies.items():
+        original = inspect.unwrap(vars(kind)[name])
+        assert (copy.__code__, copy.__defaults__, copy.__kwdefaults__) == (
+            original.__code__,
+            original.__defaults__,
+            original.__kwdefaults__,
+        )
+        assert original.__globals__["torch"] is torch
+
+
+def test_the_configuration_that_fake_tensors_ask_for_begins_with_what_we_say() -> None:
+    from torch._dynamo import config
+
+    ours = fake_mode._TORCH._dynamo.config
+    for name, value in vars(fake_mode._Configuration).items():
+        assert name.startswith("__") or (isinstance(value, bool) and hasattr(config, name)), name
+    assert ours._custom_ops_profile is config._custom_ops_profile
+    with pytest.raises(AttributeError):
+        _ = ours.recompile_limit
 
 
 def test_core_decompositions_are_in_the_public_table() -> None:
@@ -46,11 +70,6 @@ def test_core_decompositions_are_in_the_public_table() -> None:
     public = torch._decomp.core_aten_decompositions()
     assert len(core_decompositions()) > 300
     assert all(public[operation] is rule for operation, rule in core_decompositions().items())
-
-
-@pytest.mark.parametrize("module", ["torch._dynamo", "torch._dynamo.config", "torch.fx.experimental.validator"])
-def test_the_modules_that_stand_ins_stand_for_exist(module: str) -> None:
-    assert importlib.util.find_spec(module.rpartition(".")[0]) is not None
 
 
 TRACE = """
@@ -77,6 +96,11 @@ def double(x):
 x = torch.ones(3)
 assert torch.equal(double(x), x.sin() * 2)
 assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
+""",
+    "torch logs as ever": """
+from torch._logging import _internal
+from torch._subclasses import fake_tensor
+assert not fake_tensor.log.disabled and isinstance(_internal.trace_log.handlers, list)
 """,
     "no results are remembered by their arguments": """
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -107,17 +131,27 @@ def test_after_a_trace(afterwards: str) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-def test_work_runs_again_with_the_compiler_if_it_fails_without() -> None:
-    script = """
-import sys
-from opwright.tracing.lean_torch import without_compiler
-seen = []
-def work():
-    seen.append(hasattr(sys.modules["torch._dynamo"], "optimize"))
-    if not seen[-1]:
-        raise AttributeError("something of the compiler")
-    return "done"
-assert without_compiler(work) == "done" and seen == [False, True]
-"""
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+def test_work_runs_again_with_the_python_dispatcher_if_it_fails_without() -> None:
+    seen = []
+
+    def work() -> str:
+        seen.append(torch._C._dispatch_tls_is_dispatch_key_included(torch._C.DispatchKey.PythonDispatcher))
+        if not seen[-1]:
+            raise AttributeError("a formula for symbolic sizes")
+        return "done"
+
+    assert fake_mode.with_more_formulas_if_needed(work) == "done"
+    assert seen == [False, True]
+
+
+def test_two_traces_run_at_once() -> None:
+    inside = threading.Barrier(2, timeout=60)
+
+    def reference(x: torch.Tensor) -> torch.Tensor:
+        inside.wait()
+        return x * 2
+
+    with ThreadPoolExecutor(2) as threads:
+        specs = [TensorSpec("x", torch.float32, (4,))]
+        traces = [threads.submit(trace, reference, specs) for _ in range(2)]
+        assert [len(found.result()[0].outputs) for found in traces] == [1, 1]

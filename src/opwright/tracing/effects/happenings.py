@@ -1,0 +1,133 @@
+"""What a function does beside computing, told by the names it loads: it prints, asks for the time, draws numbers."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import io
+import logging
+import random
+import types
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+
+from opwright.tracing.effects.points import Name
+
+_WRITES = "writes something out"
+_DRAWS = "draws random numbers that are not torch's"
+_TIME = "asks for the time"
+_SYSTEM = "calls the operating system"
+_WARNS = "warns"
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """What loading a name leads to.
+
+    Attributes:
+        fact: What the function does; empty if that is seen by what it has changed.
+        owner: The object that it does it with, which is no matter if the function has made it; None if there is none.
+        is_common: Whether libraries do so too with nobody the wiser, such as to wait for a lock.
+    """
+
+    fact: str = ""
+    owner: Any = None
+    is_common: bool = False
+
+
+_FUNCTIONS: tuple[tuple[Callable[..., Any], str], ...] = (
+    (builtins.print, _WRITES),
+    (builtins.input, "asks the user"),
+    (builtins.open, _SYSTEM),
+    (builtins.breakpoint, "stops in a debugger"),
+    (warnings.warn, _WARNS),
+    (warnings.warn_explicit, _WARNS),
+    *((changing, "") for changing in (next, setattr, delattr, exec, eval)),
+)
+_BY_ID: Mapping[int, Happening] = {id(function): Happening(fact) for function, fact in _FUNCTIONS}
+_MODULES: Mapping[str, str] = {
+    "time": _TIME,
+    "posix": _SYSTEM,
+    "nt": _SYSTEM,
+    "_socket": _SYSTEM,
+    "_posixsubprocess": _SYSTEM,
+}
+_COMMON = frozenset({"time", "posix", "nt"})
+_CLOCKS = frozenset({"now", "utcnow", "today"})  # methods of what `datetime` has
+_HARMLESS = frozenset({"builtins", "math", "cmath", "torch"})
+_OWNERS: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (io.IOBase, _WRITES),
+    (random.Random, _DRAWS),
+    ((numpy.random.RandomState, numpy.random.Generator), _DRAWS),
+    (Iterator, "takes from an iterator that is made outside of it"),
+)
+_LOGGING = frozenset(
+    function.__code__ for function in (logging.Logger._log, logging.Logger.handle, logging.Handler.handle)
+)
+_NOTHING = object()
+
+
+def happening_in(frame: types.FrameType, name: Name) -> Happening | None:
+    """What a function does that loads a name; None for what is no matter."""
+    root, *attributes = name.way
+    value = frame.f_locals.get(root, _NOTHING)
+    if value is _NOTHING:
+        value = frame.f_globals.get(root, frame.f_builtins.get(root))
+    for position, attribute in enumerate(attributes):
+        owner, value = value, _member(value, attribute)
+        if value is None:
+            is_last = position == len(attributes) - 1
+            return _of_owner(owner) if is_last else None
+    return _of_value(value)
+
+
+def logs(code: types.CodeType) -> bool:
+    """Whether a function is the one in which `logging` writes, after it has asked for the level."""
+    return code in _LOGGING
+
+
+def _of_value(value: Any) -> Happening | None:
+    known = _BY_ID.get(id(value))
+    if known is not None or isinstance(value, type):
+        return known
+    if isinstance(value, types.BuiltinFunctionType):
+        return _of_builtin(value)
+    if isinstance(value, types.MethodType):
+        return _of_owner(value.__self__)
+    if isinstance(value, (functools._lru_cache_wrapper, functools.partial)):
+        return Happening()
+    return _of_owner(value)
+
+
+def _of_builtin(function: types.BuiltinFunctionType) -> Happening | None:
+    owner = function.__self__
+    if isinstance(owner, types.ModuleType):
+        root = owner.__name__.partition(".")[0]
+        fact = _MODULES.get(root, "")
+        return Happening(fact, is_common=root in _COMMON) if fact or root not in _HARMLESS else None
+    if isinstance(owner, type):
+        return Happening(_TIME) if owner.__module__ == "datetime" and function.__name__ in _CLOCKS else None
+    return _of_owner(owner) or Happening()
+
+
+def _of_owner(owner: Any) -> Happening | None:
+    return next((Happening(fact, owner) for kind, fact in _OWNERS if isinstance(owner, kind)), None)
+
+
+def _member(owner: Any, name: str) -> Any:
+    """A member of a module or an object, without running code of the user's; None for what that cannot tell."""
+    if isinstance(owner, types.ModuleType):
+        return vars(owner).get(name)
+    if isinstance(owner, type):
+        return getattr(owner, name, None) if type(owner) is type and owner.__module__ == "datetime" else None
+    if type(owner) in _PLAIN_CONTAINERS:
+        return getattr(owner, name, None)
+    held = getattr(owner, "__dict__", None)
+    return held.get(name) if type(held) is dict else None
+
+
+_PLAIN_CONTAINERS = (list, dict, set)

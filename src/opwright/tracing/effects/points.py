@@ -1,0 +1,92 @@
+"""Where in its bytecode a function may change something, and where it names something."""
+
+from __future__ import annotations
+
+import collections
+import dis
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+
+_STORES = (
+    *("STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "STORE_GLOBAL"),
+    *("DELETE_ATTR", "DELETE_SUBSCR", "DELETE_GLOBAL"),
+)
+_OF_CELLS = ("STORE_DEREF", "DELETE_DEREF")
+_ROOTS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_FAST")
+_FROM_OUTSIDE = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF")
+_ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
+_CONTAINERS = (list, dict, set, bytearray, collections.deque, collections.OrderedDict, collections.defaultdict)
+_CONSTANT_TWINS = (tuple, types.MappingProxyType, frozenset, bytes)
+_CHANGING_METHODS = frozenset(name for kind in _CONTAINERS for name in dir(kind)).difference(
+    *(dir(kind) for kind in _CONSTANT_TWINS)
+) | {torch.Tensor.requires_grad_.__name__}
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """What to look at in one code object.
+
+    Attributes:
+        changing: The lines on which it may change an object.
+        names: By the offset of an instruction, the dotted name that it loads.
+    """
+
+    changing: frozenset[int]
+    names: Mapping[int, Name]
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A dotted name.
+
+    Attributes:
+        way: Its parts.
+        is_local: Whether the first of them is a variable of the function itself.
+    """
+
+    way: tuple[str, ...]
+    is_local: bool
+
+
+@lru_cache(maxsize=4096)
+def points_of(code: types.CodeType) -> Points:
+    """Read a code object; functions inside of it have their own."""
+    changing, names = set(), {}
+    name: Name | None = None
+    for step, line in _steps(code):
+        if may_change(step, code):
+            changing.add(line)
+        name = _named(step, name, code)
+        if name is not None and (len(name.way) > 1 or not name.is_local):
+            names[step.offset] = name
+    return Points(frozenset(changing), names)
+
+
+def may_change(step: dis.Instruction, code: types.CodeType) -> bool:
+    """Whether an instruction changes an object, or loads the method of a container that would."""
+    if step.opname in _STORES:
+        return True
+    if step.opname in _OF_CELLS:
+        return step.argval in code.co_freevars
+    if step.opname == "BINARY_OP":
+        return step.argrepr.endswith("=")
+    return step.opname in _ATTRIBUTES and step.argval in _CHANGING_METHODS
+
+
+def _named(step: dis.Instruction, before: Name | None, code: types.CodeType) -> Name | None:
+    """The dotted name on top of the stack after an instruction."""
+    if step.opname.startswith(_ROOTS) and isinstance(step.argval, str):
+        return Name((step.argval,), is_local=step.opname not in _FROM_OUTSIDE or step.argval in code.co_cellvars)
+    if before is not None and step.opname in _ATTRIBUTES:
+        return Name((*before.way, step.argval), before.is_local)
+    return None
+
+
+def _steps(code: types.CodeType) -> Iterator[tuple[dis.Instruction, int]]:
+    lines = {offset: line for start, end, line in code.co_lines() for offset in range(start, end, 2)}
+    for step in dis.get_instructions(code):
+        yield step, lines.get(step.offset) or code.co_firstlineno

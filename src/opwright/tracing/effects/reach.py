@@ -1,0 +1,176 @@
+"""The objects made outside of a function that it can reach: through globals, closures, attributes and containers."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import logging
+import threading
+import types
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from opwright.tracing.fingerprint import is_installed, names_in
+
+GLOBALS = "globals"
+_PACKAGE = __name__.partition(".")[0]
+_ATOMS = (int, float, complex, str, bytes, bool, type(None), type(...), torch.dtype, torch.device, types.CodeType)
+_CLOSED = (logging.Logger, logging.Handler, logging.Manager, threading.local)  # they reach everything, or other threads
+_CONTAINERS = (list, tuple, set, frozenset, collections.deque)
+
+
+@dataclass(slots=True)
+class Reach:
+    """Objects by their identity, with a name that a reader knows each by.
+
+    Attributes:
+        objects: What has been found.
+        names: The names that code which has been found uses.
+        most: How many objects to find at most.
+        is_whole: Whether there were no more.
+    """
+
+    most: int
+    objects: dict[int, tuple[Any, str]] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
+    is_whole: bool = True
+    _modules: list[tuple[types.ModuleType, str]] = field(default_factory=list)
+
+    def add(self, roots: Iterable[tuple[Any, str]]) -> None:
+        """Find all that can be reached from some objects."""
+        waiting = list(roots)
+        while waiting:
+            value, name = waiting.pop()
+            if not isinstance(value, _ATOMS) and id(value) not in self.objects:
+                if len(self.objects) >= self.most:
+                    self.is_whole = False
+                    return
+                self.objects[id(value)] = value, name
+                waiting += self._members(value, name)
+            if not waiting:
+                waiting += self._of_modules()
+
+    def has(self, value: Any) -> bool:
+        """Whether an object has been found."""
+        return id(value) in self.objects
+
+    def _members(self, value: Any, name: str) -> Iterable[tuple[Any, str]]:
+        if isinstance(value, types.FunctionType):
+            return self._of_function(value)
+        if isinstance(value, types.CellType):
+            return _contents(value, name)
+        if isinstance(value, types.ModuleType):
+            if is_own(value.__name__) or is_installed(value.__name__):
+                return ()
+            self._modules.append((value, name))
+            return ()
+        if isinstance(value, dict):
+            return [(member, name) for pair in value.items() for member in pair]
+        if isinstance(value, _CONTAINERS):
+            return [(member, name) for member in value]
+        return _of_object(value, name)
+
+    def _of_function(self, function: types.FunctionType) -> Iterator[tuple[Any, str]]:
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        if is_installed(function.__module__) or is_own(function.__module__):
+            for name, cell in cells:
+                yield from _contents(cell, name)
+            return
+        yield from ((cell, name) for name, cell in cells)
+        yield from ((default, function.__name__) for default in function.__defaults__ or ())
+        yield from ((default, name) for name, default in (function.__kwdefaults__ or {}).items())
+        yield function.__dict__, function.__name__
+        yield from self.of_code(function.__code__, function.__globals__)
+
+    def of_code(self, code: types.CodeType, namespace: dict[str, Any]) -> Iterator[tuple[Any, str]]:
+        """What code can reach by names."""
+        used = names_in(code)
+        self.names |= used
+        if id(namespace) not in self.objects:
+            self.objects[id(namespace)] = namespace, GLOBALS  # itself, and only what is named of its members
+        yield from ((namespace[name], name) for name in used if name in namespace)
+
+    def _of_modules(self) -> Iterator[tuple[Any, str]]:
+        for module, path in self._modules:
+            held = vars(module)
+            if id(held) not in self.objects:
+                self.objects[id(held)] = held, path
+            for name in self.names:
+                if name in held and id(held[name]) not in self.objects and not isinstance(held[name], _ATOMS):
+                    yield held[name], f"{path}.{name}"
+
+
+def _contents(cell: types.CellType, name: str) -> list[tuple[Any, str]]:
+    try:
+        return [(cell.cell_contents, name)]
+    except ValueError:  # not assigned yet
+        return []
+
+
+def _of_object(value: Any, name: str) -> Iterable[tuple[Any, str]]:
+    kind = type(value)
+    if isinstance(value, types.MethodType):
+        return [(value.__func__, name), (value.__self__, name)]
+    if isinstance(value, functools.partial):
+        return [(value.func, name), (value.args, name), (value.keywords, name)]
+    if isinstance(value, (types.BuiltinFunctionType, types.MethodWrapperType)):
+        return [] if isinstance(value.__self__, (types.ModuleType, type)) else [(value.__self__, name)]
+    if isinstance(value, (staticmethod, classmethod)):
+        return [(value.__func__, name)]
+    if isinstance(value, property):
+        return [(part, name) for part in (value.fget, value.fset, value.fdel)]
+    if isinstance(value, torch.Tensor):
+        return [(value.__dict__, name)] if type(value) in (torch.Tensor, torch.nn.Parameter) else []
+    if isinstance(value, _CLOSED):
+        return []
+    if is_own(kind.__module__) and not isinstance(value, torch.nn.Module):
+        return [(getattr(value, "__wrapped__", None), name)]
+    if isinstance(value, type):
+        held = () if is_installed(value.__module__) else _held(value)
+        return [(member, f"{value.__name__}.{attribute}") for attribute, member in held]
+    if is_installed(kind.__module__) and not isinstance(value, torch.nn.Module) and not _is_plain(value):
+        return [(getattr(value, "__wrapped__", None), name)]
+    return [(kind, kind.__name__), *_attributes(value, name)]
+
+
+def _held(kind: type) -> list[tuple[str, Any]]:
+    own = [(name, member) for name, member in list(vars(kind).items()) if not isinstance(member, _UNTOUCHED)]
+    return own + [(base.__name__, base) for base in kind.__bases__]
+
+
+def _attributes(value: Any, name: str) -> Iterator[tuple[Any, str]]:
+    held = getattr(value, "__dict__", None)
+    if type(held) is dict:
+        yield held, name
+    for slot in slots_of(value):
+        try:
+            yield getattr(value, slot), f"{name}.{slot}"
+        except AttributeError:
+            continue
+
+
+def slots_of(value: Any) -> list[str]:
+    """The attributes of an object that are not in its `__dict__`."""
+    return [
+        name
+        for kind in type(value).__mro__
+        if "__slots__" in vars(kind) and not is_installed(kind.__module__)
+        for name, member in vars(kind).items()
+        if isinstance(member, types.MemberDescriptorType)
+    ]
+
+
+def _is_plain(value: Any) -> bool:
+    """An object of Python's own that holds what a user puts there, such as a `SimpleNamespace`."""
+    return type(value).__module__ in {"types", "argparse"} and type(getattr(value, "__dict__", None)) is dict
+
+
+def is_own(module: str | None) -> bool:
+    """Whether a module is of this package."""
+    return (module or "").partition(".")[0] == _PACKAGE
+
+
+_UNTOUCHED = (types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType)

@@ -1,0 +1,255 @@
+"""What objects hold, kept for a while: to see what has changed since, and to put it back."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import gc
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+from opwright.tracing.effects.reach import GLOBALS, slots_of
+from opwright.tracing.fingerprint import is_installed
+
+_PLAIN = (int, float, complex, str, bytes, bool, type(None))
+_SYMBOLIC = (FakeTensor, torch.SymInt, torch.SymFloat, torch.SymBool)
+_KEPT_BY_PYTHON = frozenset({"__warningregistry__", "__builtins__"})  # among globals
+_MOST_BYTES = 1 << 20
+_EMPTY = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How the state of one kind of objects is kept.
+
+    Attributes:
+        take: Gives what an object holds.
+        put: Has it hold that again.
+        same: Whether two things it held are the same.
+    """
+
+    take: Callable[[Any], Any]
+    put: Callable[[Any, Any], None]
+    same: Callable[[Any, Any], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What one object held."""
+
+    value: Any
+    name: str
+    kind: Kind
+    held: Any
+
+    def has_changed(self) -> bool:
+        """Whether it holds something else now."""
+        return not self.kind.same(self.held, self.kind.take(self.value))
+
+    def what(self) -> str:
+        """What a reader knows it by; of globals, the one that has changed."""
+        if self.name != GLOBALS:
+            return self.name
+        now = self.kind.take(self.value)
+        names = [name for name in {**self.held, **now} if not _same(self.held.get(name, _EMPTY), now.get(name, _EMPTY))]
+        return f"the global {names[0]}" if names else self.name
+
+    def put_back(self) -> None:
+        """Have it hold that again."""
+        self.kind.put(self.value, self.held)
+
+
+class Snapshot:
+    """What some objects hold now.
+
+    Args:
+        objects: Each with the name that a reader knows it by.
+    """
+
+    def __init__(self, objects: Iterable[tuple[Any, str]]) -> None:
+        self._kept = list(_kept(objects))
+
+    def changed(self) -> list[Kept]:
+        """The objects that hold something else by now."""
+        return [kept for kept in self._kept if kept.has_changed()]
+
+
+def _kept(objects: Iterable[tuple[Any, str]]) -> Iterator[Kept]:
+    for value, name in objects:
+        kind = _kind_of(value)
+        if kind is not None:
+            yield Kept(value, name, kind, kind.take(value))
+
+
+def _kind_of(value: Any) -> Kind | None:
+    for types_of_kind, kind in _KINDS.items():
+        if isinstance(value, types_of_kind):
+            return kind
+    return _SLOTTED if slots_of(value) else None
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two members are one object, or plain values that nobody can tell apart."""
+    return one is other or (type(one) is type(other) and isinstance(one, _PLAIN) and repr(one) == repr(other))
+
+
+def _same_members(before: Iterable[Any], after: Iterable[Any]) -> bool:
+    before, after = list(before), list(after)
+    return len(before) == len(after) and all(map(_same, before, after))
+
+
+def _same_items(before: Mapping[Any, Any], after: Mapping[Any, Any]) -> bool:
+    return _same_members(before, after) and _same_members(before.values(), after.values())
+
+
+def _items(value: dict[Any, Any]) -> dict[Any, Any]:
+    return {key: member for key, member in dict.items(value) if key not in _KEPT_BY_PYTHON}
+
+
+def _put_items(value: dict[Any, Any], held: dict[Any, Any]) -> None:
+    for key in [key for key in dict.keys(value) if key not in held and key not in _KEPT_BY_PYTHON]:
+        dict.__delitem__(value, key)
+    for key, member in held.items():
+        if not _same(dict.get(value, key, _EMPTY), member):
+            dict.__setitem__(value, key, member)
+    if not _same_members(held, _items(value)):  # the order, which a key that was missing has lost
+        for key in held:
+            dict.__setitem__(value, key, dict.pop(value, key))
+
+
+def _put_ordered(value: collections.OrderedDict[Any, Any], held: dict[Any, Any]) -> None:
+    collections.OrderedDict.clear(value)
+    for key, member in held.items():
+        collections.OrderedDict.__setitem__(value, key, member)
+
+
+def _put_list(value: list[Any], held: list[Any]) -> None:
+    list.__setitem__(value, slice(None), held)
+
+
+def _put_set(value: set[Any], held: frozenset[Any]) -> None:
+    set.intersection_update(value, held)
+    set.update(value, held)
+
+
+def _put_deque(value: collections.deque[Any], held: list[Any]) -> None:
+    collections.deque.clear(value)
+    collections.deque.extend(value, held)
+
+
+def _content(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _EMPTY
+
+
+def _put_content(cell: types.CellType, held: Any) -> None:
+    if held is _EMPTY:
+        del cell.cell_contents
+    else:
+        cell.cell_contents = held
+
+
+def _members_of_class(kind: type) -> dict[str, Any]:
+    if is_installed(kind.__module__):
+        return {}
+    return {name: member for name, member in vars(kind).items() if name not in _OF_EVERY_CLASS}
+
+
+def _put_members(kind: type, held: Mapping[str, Any]) -> None:
+    for name in _members_of_class(kind).keys() - held.keys():
+        type.__delattr__(kind, name)
+    for name, member in held.items():
+        if not _same(vars(kind).get(name, _EMPTY), member):
+            type.__setattr__(kind, name, member)
+
+
+def _in_slots(value: Any) -> dict[str, Any]:
+    return {name: getattr(value, name, _EMPTY) for name in slots_of(value)}
+
+
+def _put_slots(value: Any, held: Mapping[str, Any]) -> None:
+    for name, member in held.items():
+        if member is not _EMPTY:
+            object.__setattr__(value, name, member)
+        elif getattr(value, name, _EMPTY) is not _EMPTY:
+            object.__delattr__(value, name)
+
+
+def _knowledge(tensor: torch.Tensor) -> tuple[bool, torch.Tensor | None]:
+    return tensor.requires_grad, tensor.grad if tensor.is_leaf else None
+
+
+def _put_knowledge(tensor: torch.Tensor, held: tuple[bool, torch.Tensor | None]) -> None:
+    if tensor.requires_grad is not held[0]:
+        tensor.requires_grad_(held[0])
+    if tensor.is_leaf and tensor.grad is not held[1]:
+        tensor.grad = held[1]
+
+
+def _attributes_of(argument: FakeTensor) -> tuple[frozenset[str], bool]:
+    names = frozenset(name for name in vars(argument) if not name.startswith("_"))
+    return names, argument.requires_grad
+
+
+def _leave(*_: Any) -> None:
+    """What stands for an argument in a trace is gone with it."""
+
+
+def _symbols_in(wrapper: Any) -> list[Any]:
+    """Fake tensors and symbols among what a cache of calls remembers."""
+    return [member for member in _remembered(wrapper, 3) if isinstance(member, _SYMBOLIC)]
+
+
+def _remembered(value: Any, depth: int) -> Iterator[Any]:
+    for member in gc.get_referents(value):
+        yield member
+        if (depth and type(member) in (dict, list, tuple)) or type(member).__name__ == "_lru_list_elem":
+            yield from _remembered(member, depth - 1)
+
+
+def _forget(wrapper: Any, _: Any) -> None:
+    wrapper.cache_clear()
+
+
+def _elements(array: numpy.ndarray[Any, Any]) -> Any:
+    return array.copy() if array.nbytes <= _MOST_BYTES else _EMPTY
+
+
+def _same_elements(before: Any, after: Any) -> bool:
+    return before is _EMPTY or (
+        before.dtype == after.dtype and before.shape == after.shape and before.tobytes() == after.tobytes()
+    )
+
+
+def _put_elements(array: numpy.ndarray[Any, Any], held: Any) -> None:
+    array[...] = held
+
+
+def _put_bytes(value: bytearray, held: bytes) -> None:
+    value[:] = held
+
+
+_OF_EVERY_CLASS = frozenset({"__dict__", "__weakref__", "__doc__", "__abstractmethods__", "_abc_impl"})
+_SLOTTED = Kind(_in_slots, _put_slots, _same_items)
+_KINDS: Mapping[Any, Kind] = {
+    collections.OrderedDict: Kind(_items, _put_ordered, _same_items),
+    dict: Kind(_items, _put_items, _same_items),
+    list: Kind(list, _put_list, _same_members),
+    set: Kind(frozenset, _put_set, lambda before, after: before == after),
+    collections.deque: Kind(list, _put_deque, _same_members),
+    bytearray: Kind(bytes, _put_bytes, lambda before, after: before == after),
+    types.CellType: Kind(_content, _put_content, _same),
+    numpy.ndarray: Kind(_elements, _put_elements, _same_elements),
+    FakeTensor: Kind(_attributes_of, _leave, lambda before, after: before == after),
+    torch.Tensor: Kind(_knowledge, _put_knowledge, _same_members),
+    functools._lru_cache_wrapper: Kind(_symbols_in, _forget, lambda before, after: len(before) >= len(after)),
+    type: Kind(_members_of_class, _put_members, _same_items),
+}

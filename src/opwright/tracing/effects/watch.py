@@ -1,0 +1,242 @@
+"""Watching a function run, line by line of its own code, for what it does outside of itself.
+
+A kernel computes what a function returns; what the function does beside that would happen in its trace, and never
+again. So every line that may change an object is looked at before and after: if an object made outside has changed,
+it gets back what it held, and the trace ends there. Lines that print, log, warn and the like end it before they do.
+
+Python tells of lines by `sys.settrace`, which belongs to a thread. It would tell of those of torch too, and take as
+long as the trace itself: it is switched off inside of every torch function, see `paused`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import time
+import types
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from opwright.errors import Place, SideEffect
+from opwright.tracing.effects.happenings import happening_in, logs
+from opwright.tracing.effects.points import Points, points_of
+from opwright.tracing.effects.reach import Reach
+from opwright.tracing.effects.state import Snapshot
+
+_MOST_OBJECTS = 20_000
+_MOST_SECONDS = 0.02  # for looking at each line; from then on only the first state and the last are compared
+_HINT = "return it, or keep this line outside of the operator"
+_UNWATCHED = tuple(f"{folder}{os.sep}" for folder in (Path(torch.__file__).parent, Path(__file__).parents[2]))
+_LIBRARIES = ("<frozen ", *(f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "purelib", "platlib")))
+
+
+@contextmanager
+def unchanged_outside(name: str, function: Callable[..., Any], arguments: Sequence[Any] = ()) -> Iterator[None]:
+    """Refuse that anything outside of a function changes until the end of the block, on this thread.
+
+    Args:
+        name: What the function is called.
+        function: What it can reach is made outside.
+        arguments: What it is given, too.
+
+    Raises:
+        SideEffect: If something did, or if something was about to be written out; what has changed is as it was.
+    """
+    watch, before = Watch(name, function, arguments), sys.gettrace()
+    sys.settrace(watch)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+        watch.compare()
+        if watch.refusal is not None:  # also if the function has caught it
+            watch.undo()
+            raise watch.refusal from None
+
+
+class paused:  # noqa: N801 - read as what it does; a generator would be watched itself
+    """Do not watch what torch does until the end of the block.
+
+    Raises:
+        SideEffect: If the function has changed something before.
+    """
+
+    __slots__ = ("_watch",)
+
+    def __enter__(self) -> None:
+        watch = sys.gettrace()
+        self._watch = watch if isinstance(watch, Watch) else None
+        if self._watch is None:
+            return
+        if self._watch.refusal is not None:
+            raise self._watch.refusal
+        sys.settrace(None)
+
+    def __exit__(self, *_: object) -> None:
+        if self._watch is not None:
+            sys.settrace(self._watch)
+
+
+class Watch:
+    """The trace function of a thread.
+
+    Attributes:
+        refusal: What the function has done, once it has.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
+        self.refusal: SideEffect | None = None
+        self._name = name
+        self._roots = [(function, name), *((argument, "an argument") for argument in arguments)]
+        self._codes: dict[types.CodeType, dict[str, Any]] = {}  # of functions that ran, with their globals
+        self._snapshot: Snapshot | None = None
+        self._is_whole = True
+        self._open = 0
+        self._spent_s = 0.0
+        self._place: Place | None = None
+
+    def __call__(self, frame: types.FrameType, event: str, argument: Any) -> Any:
+        """Watch a function that begins to run, unless it is torch's.
+
+        Raises:
+            SideEffect: If it is the one that writes a log, and not torch's own.
+        """
+        code = frame.f_code
+        if not _is_of_user(frame):
+            return None
+        if logs(code):
+            self._end(f"{self._name} logs, which its kernel would not do", frame)
+        points = points_of(code)
+        if not points.changing and not points.names:
+            return None
+        self._codes.setdefault(code, frame.f_globals)
+        frame.f_trace_opcodes = bool(points.names)
+        return _Lines(self, points)
+
+    def open(self, frame: types.FrameType) -> None:
+        """Begin a line that may change something."""
+        if self.refusal is not None:
+            return
+        if not self._open and (self._snapshot is None or self._spent_s < _MOST_SECONDS):
+            self._place = _place(frame)
+            self._snapshot = self._timed(lambda: Snapshot(list(self._reached().objects.values())))
+        self._open += 1
+
+    def close(self) -> None:
+        """End such a line."""
+        self._open -= 1
+        if self._spent_s < _MOST_SECONDS:
+            self.compare()
+
+    def compare(self) -> None:
+        """See whether anything has changed, and remember to refuse it.
+
+        Nothing is raised here: a line may end inside of a `with` that has yet to let go of a lock.
+        """
+        if self._snapshot is None or self.refusal is not None:
+            return
+        changed = self._timed(self._snapshot.changed)
+        if changed:
+            self._refuse(f"{self._name} changes {changed[0].what()}, which is made outside of it", self._place)
+        elif not self._is_whole:
+            self._refuse(f"{self._name} reaches too many objects to see whether it changes one", self._place)
+
+    def happens(self, frame: types.FrameType, points: Points) -> bool:
+        """Look at a name that is about to be loaded: whether what it leads to may change something.
+
+        Raises:
+            SideEffect: If it leads to something that is seen outside; also for what has happened before.
+        """
+        if self.refusal is not None:
+            raise self.refusal
+        name = points.names[frame.f_lasti]
+        happening = happening_in(frame, name)
+        if happening is None or (happening.is_common and frame.f_code.co_filename.startswith(_LIBRARIES)):
+            return False
+        if not happening.fact:
+            return True
+        if happening.owner is None or (not name.is_local and len(name.way) > 1) or self._reached().has(happening.owner):
+            self._end(f"{self._name} {happening.fact}, which its kernel would not do", frame)
+        return False
+
+    def undo(self) -> None:
+        """Give back to everything that has changed what it held."""
+        if self._snapshot is not None:
+            with torch._C.DisableTorchFunction():
+                for kept in reversed(self._snapshot.changed()):
+                    kept.put_back()
+
+    def _end(self, fact: str, frame: types.FrameType) -> None:
+        self._refuse(fact, _place(frame))
+        assert self.refusal is not None
+        raise self.refusal
+
+    def _refuse(self, fact: str, place: Place | None) -> None:
+        self.refusal = self.refusal or SideEffect(fact, place=place, hint=_HINT)
+
+    def _reached(self) -> Reach:
+        reach = Reach(_MOST_OBJECTS)
+        with torch._C.DisableTorchFunction():
+            reach.add(self._roots)
+            for code, namespace in self._codes.items():
+                reach.add(reach.of_code(code, namespace))
+        self._is_whole = reach.is_whole
+        return reach
+
+    def _timed(self, work: Callable[[], Any]) -> Any:
+        begin = time.perf_counter()
+        try:
+            with torch._C.DisableTorchFunction():
+                return work()
+        finally:
+            self._spent_s += time.perf_counter() - begin
+
+
+class _Lines:
+    """Watches one frame."""
+
+    __slots__ = ("_is_open", "_points", "_watch")
+
+    def __init__(self, watch: Watch, points: Points) -> None:
+        self._watch = watch
+        self._points = points
+        self._is_open = False
+
+    def __call__(self, frame: types.FrameType, event: str, argument: Any) -> Any:
+        """Look at what a line has done when the next one begins, or the frame ends."""
+        if event == "opcode":
+            if frame.f_lasti in self._points.names:
+                self._open_if(self._watch.happens(frame, self._points), frame)
+        elif event in ("line", "return"):
+            if self._is_open:
+                self._is_open = False
+                self._watch.close()
+            self._open_if(event == "line" and frame.f_lineno in self._points.changing, frame)
+        return self
+
+    def _open_if(self, may_change: bool, frame: types.FrameType) -> None:
+        if may_change and not self._is_open:
+            self._is_open = True
+            self._watch.open(frame)
+
+
+def _is_of_user(frame: types.FrameType) -> bool:
+    """Whether the user's own code runs, or a library that it calls."""
+    above: types.FrameType | None = frame
+    while above is not None and above.f_code.co_filename.startswith(_LIBRARIES):
+        if above.f_code.co_filename.startswith(_UNWATCHED):
+            return False
+        above = above.f_back
+    return above is not None and not above.f_code.co_filename.startswith(_UNWATCHED)
+
+
+def _place(frame: types.FrameType | None) -> Place | None:
+    """The line of the user's own that is running."""
+    while frame is not None and frame.f_code.co_filename.startswith((*_UNWATCHED, *_LIBRARIES)):
+        frame = frame.f_back
+    return Place(frame.f_code.co_filename, frame.f_lineno) if frame is not None else None

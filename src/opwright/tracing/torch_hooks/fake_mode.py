@@ -1,0 +1,138 @@
+"""A fake-tensor mode without the cost of importing torch's compiler.
+
+`FakeTensorMode` and `ShapeEnv` read configuration values out of torch's compiler, write every symbol to a log that
+names it, and so import all of it: 0.8 s of a first call that should last about one. Here they run on private copies of
+the few functions that do, which are given the values that the compiler's configuration begins with. Nothing is put
+where another thread could find it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import sys
+import types
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, TypeVar
+
+import torch
+import torch._decomp
+from torch._dispatch.python import enable_python_dispatcher
+from torch._guards import SLoc
+from torch._ops import OpOverload
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+from opwright.errors import OpwrightError
+from opwright.tracing.torch_hooks.disabled import spare_the_compiler
+from opwright.tracing.torch_hooks.private_copies import names_of, private_copy
+from opwright.tracing.torch_hooks.unseen import Unseen
+
+_CONFIGURATION = "torch._dynamo.config"
+_VALIDATOR = "torch.fx.experimental.validator"
+_PROFILES = "_custom_ops_profile"  # of custom operators, which only a user of the compiler's configuration can give
+
+Result = TypeVar("Result")
+
+
+class _Configuration:
+    """What the compiler's configuration begins with, as far as fake tensors ask for it."""
+
+    fake_tensor_cache_enabled = False
+    fake_tensor_cache_crosscheck_enabled = False
+
+    def __getattr__(self, name: str) -> Any:
+        if name != _PROFILES:
+            raise AttributeError(name)
+        return getattr(sys.modules.get(_CONFIGURATION), name, None)
+
+
+class _Torch(types.ModuleType):
+    """Torch, with nothing of its compiler but the configuration."""
+
+    def __init__(self) -> None:
+        super().__init__(torch.__name__)
+        self._dynamo = types.SimpleNamespace(config=_Configuration())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch, name)
+
+
+_SILENT = logging.Logger(FakeTensorMode.__module__)
+_SILENT.disabled = True  # what fails is raised, or is not the last word
+_TORCH = _Torch()
+_NAMES: Mapping[str, Any] = {"torch": _TORCH, "log": _SILENT, "trace_structured": lambda *_, **__: None}
+_MODULES: Mapping[str, Any] = {
+    _CONFIGURATION: _TORCH._dynamo.config,
+    _VALIDATOR: types.SimpleNamespace(translation_validation_enabled=lambda: False),
+}
+_COPIED_FOR = frozenset({"trace_structured", "log", "_dynamo", _CONFIGURATION, _VALIDATOR})
+_RECORDER = "record_shapeenv_event"  # the wrapper that writes events down to replay them, which is never asked of ours
+
+
+def _private_copies(kind: type) -> dict[str, Any]:
+    """The functions of a class that would ask for the compiler; those in a cache of their own are left alone."""
+    return {
+        name: private_copy(member, _NAMES, _MODULES)
+        for name, member in vars(kind).items()
+        if _COPIED_FOR & names_of(member) and (inspect.unwrap(member) is member or _is_dispatch_or_recorded(member))
+    }
+
+
+def _is_dispatch_or_recorded(member: Any) -> bool:
+    wrapper = getattr(member, "__code__", None)
+    return wrapper is not None and (member.__name__ == "__torch_dispatch__" or _RECORDER in wrapper.co_qualname)
+
+
+class LeanShapeEnv(ShapeEnv):
+    """Symbolic sizes without a stack summary for every guard, which would import `torch.export`."""
+
+    locals().update(_private_copies(ShapeEnv))
+
+    def _get_stack_summary(self, is_debug: bool = False, framework_loc: str | None = None) -> tuple[SLoc, str]:
+        return SLoc(None, None), ""
+
+
+class LeanFakeTensorMode(Unseen, FakeTensorMode):
+    """A fake-tensor mode whose dispatch is not wrapped for the compiler: the wrapper would import it."""
+
+    locals().update(_private_copies(FakeTensorMode))
+
+
+def fake_mode() -> tuple[FakeTensorMode, ShapeEnv]:
+    """Make a fake-tensor mode with symbolic sizes; every input dimension gets a symbol of its own.
+
+    It remembers no results by their arguments: with symbols that belong to one trace hardly any are found again, and
+    writing them down took half the time of a derivation.
+    """
+    spare_the_compiler()
+    sizes = LeanShapeEnv(duck_shape=False, specialize_zero_one=True)
+    mode = LeanFakeTensorMode(shape_env=sizes)
+    mode.cache_enabled = False
+    return mode, sizes
+
+
+def with_more_formulas_if_needed(work: Callable[[], Result]) -> Result:
+    """Do work that uses a `fake_mode`; what fails is done again with torch's Python dispatcher.
+
+    That one knows formulas for symbolic sizes that the one in C++ does not, and takes twice the time.
+    """
+    try:
+        return work()
+    except OpwrightError:
+        raise
+    except Exception:  # told by what fails again; this one would keep everything alive
+        pass
+    with enable_python_dispatcher():
+        return work()
+
+
+@cache
+def core_decompositions() -> Mapping[OpOverload, Callable[..., Any]]:
+    """PyTorch's table of decompositions into core ATen operations, as a plain dictionary.
+
+    The public `core_aten_decompositions` wraps the same table in a class of `torch.export`, whose import costs 0.3 s.
+    """
+    table = getattr(torch._decomp, "_core_aten_decompositions_post_autograd", None)
+    return dict((table or torch._decomp.core_aten_decompositions)())
