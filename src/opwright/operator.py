@@ -28,7 +28,6 @@ from opwright.binding.transforms import TransformServer
 from opwright.binding.variant import Plan, SavePolicy
 from opwright.binding.variants import Variants, VariantsByState
 from opwright.conveniences import Conveniences
-from opwright.derivation.batched import Randomness
 from opwright.errors import NoKernel
 from opwright.handwritten.server import WrittenServer
 from opwright.ir.identifiers import ascii_spelling, identifiers
@@ -41,13 +40,12 @@ from opwright.tracing.guarded import guarded
 from opwright.tracing.signature import (
     Signature,
     check_outputs,
-    declared_outputs,
     mutated_positions,
     place_of,
     read_signature,
-    tensor_positions,
 )
 from opwright.tracing.specs import ArgumentSpec, describe, requiring_gradients
+from opwright.transforming import Transforming
 
 if TYPE_CHECKING:
     from opwright.ir.integer import Condition
@@ -57,7 +55,7 @@ if TYPE_CHECKING:
 DEFAULT_NAMESPACE = "opwright"
 
 
-class Operator(Conveniences):
+class Operator(Conveniences, Transforming):
     """A PyTorch function with kernels of its own.
 
     Call it like the function it was made from. The first call with a new dtype, rank or broadcast pattern derives and
@@ -233,39 +231,6 @@ class Operator(Conveniences):
     def transforms(self) -> FamilyInState[Operator]:
         """The operators that function transforms make of a call of this one now, by position of the arguments."""
         return FamilyInState(self._family, self._outside)
-
-    def vjp(self, *names: str) -> Operator:
-        """The operator (arguments…, incoming gradients…) → gradients of the named arguments, by default of all tensors.
-
-        It takes one incoming gradient for each tensor that this operator returns.
-
-        Raises:
-            UnsupportedReturn: If the return annotation does not tell how many tensors there are.
-            UnsupportedParameter: If a name is no tensor parameter.
-        """
-        outputs = declared_outputs(self.reference, self._signature)
-        every = tuple(range(outputs))
-        return self._family.backward(tensor_positions(self.reference, self._signature, names), every, every, outputs)
-
-    def jvp(self, *names: str) -> Operator:
-        """The operator (arguments…, tangents of the named ones…) → (results…, tangents…), by default of all tensors.
-
-        Raises:
-            UnsupportedParameter: If a name is no tensor parameter.
-        """
-        return self._family.jvp(tensor_positions(self.reference, self._signature, names))
-
-    def vmap(self, *names: str, randomness: Randomness = "error") -> Operator:
-        """The operator over the first dimension of the named arguments, by default of all tensors.
-
-        Args:
-            names: Parameters that have a batch; the others are the same for all of it.
-            randomness: What `torch.vmap` should do with random numbers.
-
-        Raises:
-            UnsupportedParameter: If a name is no tensor parameter.
-        """
-        return self._family.batched(tensor_positions(self.reference, self._signature, names), randomness)
 
     # -- structured arguments --------------------------------------------------------------------------------------
 

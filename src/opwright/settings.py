@@ -82,3 +82,13 @@ def _cache_directory(environment: Mapping[str, str]) -> Path:
 def _user_cache(environment: Mapping[str, str]) -> Path:
     base = environment.get("XDG_CACHE_HOME")
     return Path(base) if base else Path.home() / ".cache"
+
+
+def variable(name: str) -> str | None:
+    """The value of an environment variable that a user's function reads; None if it is not set."""
+    return os.environ.get(name)
+
+
+def reads_environment(value: object) -> bool:
+    """Whether something is what Python reads the environment by."""
+    return value is os.environ or value is os.getenv

@@ -10,13 +10,13 @@ from torch._ops import OpOverload
 
 from opwright.errors import NoKernel
 from opwright.tracing.batch_norm import BATCH_NORM
-from opwright.tracing.lean_torch import core_decompositions
 from opwright.tracing.losses import LOSSES
 from opwright.tracing.normalizations import NORMALIZATIONS
 from opwright.tracing.number_decompositions import NUMBER_DECOMPOSITIONS
 from opwright.tracing.outer_products import OUTER_PRODUCTS
 from opwright.tracing.positions import POSITIONS
 from opwright.tracing.range_decompositions import RANGE_DECOMPOSITIONS
+from opwright.tracing.torch_hooks.fake_mode import core_decompositions
 
 aten = torch.ops.aten
 

@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from opwright.tracing.outside.instructions import named_by
+from opwright.tracing.outside.instructions import named_by, names_in
 from opwright.tracing.outside.purity import is_installed
 
 _QUESTIONS = frozenset(
@@ -17,12 +17,7 @@ _QUESTIONS = frozenset(
 
 def asks_for_types(function: Callable[..., Any]) -> bool:
     """Whether a function, or one of the user's that it reaches by name, asks such a question."""
-    return any(_QUESTIONS & _names_in(code) or _matches_types(code) for code in _reached(function, set()))
-
-
-def _names_in(code: types.CodeType) -> set[str]:
-    named = named_by(code)
-    return {*named.globals, *named.attributes}
+    return any(_QUESTIONS & names_in(code) or _matches_types(code) for code in _reached(function, set()))
 
 
 def _matches_types(code: types.CodeType) -> bool:

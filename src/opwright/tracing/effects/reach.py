@@ -13,7 +13,8 @@ from typing import Any
 
 import torch
 
-from opwright.tracing.fingerprint import is_installed, names_in
+from opwright.tracing.outside.instructions import names_in
+from opwright.tracing.outside.purity import is_installed
 
 GLOBALS = "globals"
 _PACKAGE = __name__.partition(".")[0]

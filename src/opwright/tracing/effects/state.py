@@ -15,7 +15,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from opwright.tracing.effects.reach import GLOBALS, slots_of
-from opwright.tracing.fingerprint import is_installed
+from opwright.tracing.outside.purity import is_installed
 
 _PLAIN = (int, float, complex, str, bytes, bool, type(None))
 _SYMBOLIC = (FakeTensor, torch.SymInt, torch.SymFloat, torch.SymBool)

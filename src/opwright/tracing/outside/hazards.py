@@ -78,14 +78,21 @@ def _lines_run(codes: Sequence[types.CodeType]) -> Iterator[set[tuple[str, int]]
     """The lines of some code, with their files, that this thread runs until the end of the block."""
     wanted, run = set(map(id, codes)), set[tuple[str, int]]()
 
-    def enter(frame: types.FrameType, event: str, _: Any) -> Any:
-        return step if id(frame.f_code) in wanted else None
+    before: Any = sys.gettrace()
 
-    def step(frame: types.FrameType, event: str, _: Any) -> Any:
-        run.add((frame.f_code.co_filename, frame.f_lineno))
+    def enter(frame: types.FrameType, event: str, argument: Any) -> Any:
+        others = before(frame, event, argument) if before else None  # who watched already goes on
+        if id(frame.f_code) not in wanted:
+            return others
+
+        def step(frame: types.FrameType, event: str, argument: Any) -> Any:
+            nonlocal others
+            run.add((frame.f_code.co_filename, frame.f_lineno))
+            others = others and others(frame, event, argument)
+            return step
+
         return step
 
-    before = sys.gettrace()
     sys.settrace(enter)
     try:
         yield run

@@ -126,6 +126,12 @@ def _add(lines: dict[str, Lines], name: str, line: int) -> None:
     lines[name] = lines.get(name, frozenset()) | {line}
 
 
+def names_in(code: types.CodeType) -> set[str]:
+    """The global names and attributes that code uses, functions inside of it included."""
+    named = named_by(code)
+    return {*named.globals, *named.attributes}
+
+
 def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
     """A code object and those of the functions inside of it."""
     yield code

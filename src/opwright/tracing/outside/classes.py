@@ -1,0 +1,120 @@
+"""What is read of modules and classes: those of their members that some code names."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+import sys
+import types
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Any
+
+from opwright.settings import reads_environment
+from opwright.tracing.outside.guard import Check, Fetch, Guard
+from opwright.tracing.outside.plain import is_plain
+from opwright.tracing.outside.purity import answers_otherwise, asks_torch, holds_constants, is_installed
+from opwright.tracing.outside.walk import Walk, Way
+
+_AT_CONSTRUCTION = frozenset({"__init__", "__new__", "__post_init__"})
+_NEVER_ASKED = frozenset({
+    "__repr__", "__str__", "__del__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__dict__",
+    "__weakref__", "__doc__", "__module__", "__init_subclass__", "__subclasshook__", "__class__", "__sizeof__",
+    "__annotations__", "__qualname__", "__match_args__", "__dataclass_fields__", "__dataclass_params__", "__slots__",
+    "__static_attributes__", "__firstlineno__", "__orig_bases__", "__parameters__", "__abstractmethods__",
+    "_abc_impl", "__dir__", "__copy__", "__deepcopy__", "__annotate__", "__annotations_cache__",
+})  # fmt: skip
+
+
+def module(walk: Walk, value: Any, way: Way) -> Guard:
+    """A module."""
+    walk.known.add(id(value))
+    if "__getattr__" in vars(value):  # NumPy loads `numpy.random` when it is asked for
+        for name in walk.names.intersection(getattr(value, "__all__", ())):
+            getattr(value, name, None)
+    members = vars(value)
+    follow = _of_library if is_installed(value.__name__) else _of_user
+    inner = [guard for name in sorted(walk.names & members.keys()) for guard in follow(walk, value, name, way)]
+    if not is_installed(value.__name__) and (absent := walk.asked - members.keys()):
+        none = [walk.nothing(way.member(Fetch.ITEM, name)) for name in sorted(absent)]
+        held = way.to(Fetch.ATTRIBUTE, "__dict__", f"attributes of {way.label}")
+        inner.append(walk.guard(held, Check.TYPE, dict, "attributes", none))
+    return walk.guard(way, Check.IDENTITY, value, f"module {value.__name__}", inner)
+
+
+def _of_user(walk: Walk, value: Any, name: str, way: Way) -> Iterator[Guard]:
+    yield walk.describe(vars(value)[name], way.member(Fetch.ATTRIBUTE, name))
+
+
+def _of_library(walk: Walk, value: Any, name: str, way: Way) -> Iterator[Guard]:
+    """A member of Python's, torch's or NumPy's: its settings, and what answers otherwise at the next call."""
+    found, inside = vars(value)[name], way.member(Fetch.ATTRIBUTE, name)
+    if isinstance(found, types.ModuleType):
+        if id(found) not in walk.known and is_installed(found.__name__):
+            guard = module(walk, found, inside)
+            yield from (guard,) if guard.guards else ()
+    elif reads_environment(found):
+        return  # variables are looked at one by one
+    elif callable(found):
+        if answers_otherwise(found) or asks_torch(found):
+            yield walk.describe(found, inside)
+    elif is_plain(found):
+        if not holds_constants(value.__name__):
+            yield walk.describe(found, inside)
+    elif type(found).__module__.startswith("torch.backends"):
+        yield from _settings(walk, found, inside)
+    elif isinstance(found, (ContextVar, type(sys.stdout))):
+        yield walk.describe(found, inside)
+
+
+def _settings(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
+    """Settings that torch keeps in objects with properties, such as `torch.backends.cuda.matmul.allow_tf32`."""
+    for name in sorted(walk.names):
+        if is_plain(found := getattr(value, name, value)):
+            inner = walk.describe(found, way.to(Fetch.VIA, operator.attrgetter(name), f"{way.short}.{name}"))
+            yield walk.guard(way, Check.IDENTITY, value, "settings", (inner,))
+
+
+def class_called(walk: Walk, value: Any, way: Way) -> Guard:
+    """A class that is named, so that it may be called."""
+    return class_of(walk, value, way, _AT_CONSTRUCTION)
+
+
+def class_of(walk: Walk, value: Any, way: Way, also: frozenset[str] = frozenset()) -> Guard:
+    """A class: members that are named, and methods that Python or torch calls without naming them."""
+    if is_installed(value.__module__):
+        if answers_otherwise(value):
+            return walk.unknown(value, way, f"what {value.__name__} gives")
+        return walk.same(value, way)
+    if id(value) in walk.known:
+        return walk.guard(way, Check.IDENTITY, value, "again")
+    walk.known.add(id(value))
+    serves_torch = any(cls.__module__.partition(".")[0] == "torch" for cls in value.__mro__)
+    own = [cls for cls in value.__mro__ if not is_installed(cls.__module__)]
+    inner = []
+    for name, member in sorted({name: each for cls in reversed(own) for name, each in vars(cls).items()}.items()):
+        is_function = isinstance(member, (types.FunctionType, staticmethod, classmethod))
+        is_implied = name in also or (name.startswith("__") and name not in _AT_CONSTRUCTION)
+        if name not in _NEVER_ASKED and (name in walk.names or (is_function and (serves_torch or is_implied))):
+            inner.append(_member(walk, value, name, member, way))
+    return walk.guard(way, Check.IDENTITY, value, f"class {value.__module__}.{value.__qualname__}", inner)
+
+
+def _member(walk: Walk, value: Any, name: str, member: Any, way: Way) -> Guard:
+    label = f"'{name}' of {value.__name__}"
+    if isinstance(member, (staticmethod, classmethod, types.FunctionType)):
+        return walk.describe(getattr(member, "__func__", member), way.to(Fetch.METHOD, name, label))
+    if isinstance(member, (types.MemberDescriptorType, types.GetSetDescriptorType)):
+        return walk.same(member, way.to(Fetch.ATTRIBUTE, name, label))  # a slot
+    return walk.describe(member, way.to(Fetch.VIA, functools.partial(_static, name), label))
+
+
+def _static(name: str, cls: type) -> Any:
+    return inspect.getattr_static(cls, name)
+
+
+def property_of(walk: Walk, value: Any, way: Way) -> Guard:
+    """A property, which is the function behind it."""
+    inner = walk.describe(value.fget, way.to(Fetch.VIA, operator.attrgetter("fget"), way.label))
+    return walk.guard(way, Check.IDENTITY, value, "property", (inner,))

@@ -1,0 +1,58 @@
+"""What is read of Python's own containers: all that is in them, if that is not much."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterator
+from typing import Any
+
+from opwright.tracing.outside.guard import Check, Fetch, Guard
+from opwright.tracing.outside.plain import is_plain, spelled
+from opwright.tracing.outside.walk import Walk, Way
+
+MOST_MEMBERS = 64
+
+
+def mapping(walk: Walk, value: Any, way: Way) -> Guard:
+    """A dict: its keys in their order, and its values."""
+    if len(value) > MOST_MEMBERS:
+        return walk.unknown(value, way, f"a {type(value).__name__} of {len(value)} members")
+    return walk.guard(way, Check.TYPE, type(value), type(value).__name__, items(walk, value, way))
+
+
+def items(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
+    """The guards of what is in a dict."""
+    keys = tuple(value)
+    inside = way.to(Fetch.KEYS, None, f"keys of {way.label}")
+    yield walk.guard(inside, Check.PLAIN, keys, spelled(keys) if is_plain(keys) else None)
+    for key in keys:
+        yield walk.describe(value[key], way.to(Fetch.ITEM, key, f"{way.short}[{key!r}]"))
+
+
+def sequence(walk: Walk, value: Any, way: Way) -> Guard:
+    """A list, or a tuple of what may change."""
+    if len(value) > MOST_MEMBERS:
+        return walk.unknown(value, way, f"a {type(value).__name__} of {len(value)} members")
+    expected = (type(value), len(value))
+    return walk.guard(way, Check.LENGTH, expected, f"{expected}", members(walk, value, way))
+
+
+def members(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
+    """The guards of what is in a list or tuple."""
+    for position, member in enumerate(value):
+        yield walk.describe(member, way.to(Fetch.INDEX, position, f"{way.short}[{position}]"))
+
+
+def unordered(walk: Walk, value: Any, way: Way) -> Guard:
+    """A set, or a queue: compared by a copy."""
+    if len(value) > MOST_MEMBERS or not all(map(is_plain, value)):
+        return walk.unknown(value, way)
+    copy = tuple if isinstance(value, collections.deque) else frozenset
+    inner = walk.describe(copy(value), way.to(Fetch.VIA, copy, way.label))
+    return walk.guard(way, Check.TYPE, type(value), type(value).__name__, (inner,))
+
+
+def view(walk: Walk, value: Any, way: Way) -> Guard:
+    """A read-only dict, or a chain of several."""
+    inner = walk.describe(dict(value), way.to(Fetch.VIA, dict, way.label))
+    return walk.guard(way, Check.TYPE, type(value), type(value).__name__, (inner,))

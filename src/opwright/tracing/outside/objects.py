@@ -1,0 +1,127 @@
+"""What is read of objects: attributes, and of some kinds what they hold: context variables, layers, tensors, arrays."""
+
+from __future__ import annotations
+
+import argparse
+import enum
+import inspect
+import types
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+
+from opwright.tracing.outside.classes import class_of
+from opwright.tracing.outside.containers import items, members
+from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard
+from opwright.tracing.outside.plain import is_plain
+from opwright.tracing.outside.purity import is_installed, is_third_party
+from opwright.tracing.outside.walk import Walk, Way
+
+MOST_ELEMENTS = 64
+_HOLDERS = (types.SimpleNamespace, argparse.Namespace)
+_HOOKS = frozenset(name for name in vars(torch.nn.Module()) if name.endswith("_hooks"))
+
+
+def instance(walk: Walk, value: Any, way: Way) -> Guard:
+    """An object of any class: its class, its attributes, and the members of one that is a container."""
+    cls = type(value)
+    if isinstance(value, enum.Enum):
+        held = value.value if is_plain(value.value) else type(value.value)
+        return walk.guard(way, Check.IDENTITY, value, f"{cls.__qualname__}.{value.name} {held!r}")
+    if cls.__module__.startswith("opwright.") and callable(getattr(value, "reference", None)):
+        reference = walk.describe(value.reference, way.to(Fetch.ATTRIBUTE, "reference", way.label))
+        return walk.guard(way, Check.IDENTITY, value, "operator", (reference,))
+    if cls.__module__ == "typing":
+        return walk.guard(way, Check.IDENTITY, value, repr(value))
+    if is_installed(cls.__module__) and hasattr(cls, "__get__") and not hasattr(value, "__dict__"):
+        return walk.same(value, way)  # a descriptor, such as a field of a named tuple
+    if is_installed(cls.__module__) and not isinstance(value, _HOLDERS):
+        return walk.unknown(value, way)
+    if is_third_party(cls.__module__, walk.own) and not hasattr(value, "__dict__"):
+        return walk.unknown(value, way)
+    inner = [class_of(walk, cls, way.to(Fetch.VIA, type, f"class of {way.label}")), *_attributes(walk, value, way)]
+    if isinstance(value, dict):
+        inner += items(walk, value, way)
+    elif isinstance(value, (list, tuple)):
+        inner += members(walk, value, way)
+    return walk.guard(way, Check.TYPE, cls, cls.__qualname__, inner)
+
+
+def _attributes(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
+    cls, held = type(value), getattr(value, "__dict__", None)
+    for name in walk.counting({name for base in cls.__mro__ for name in _slots(base)}):
+        found, inside = _stored(value, name), way.member(Fetch.ATTRIBUTE, name)
+        yield walk.nothing(inside) if found is ABSENT else walk.describe(found, inside)
+    if isinstance(held, dict):
+        of_class = {name for name in walk.names if inspect.getattr_static(cls, name, ABSENT) is not ABSENT}
+        inside = way.to(Fetch.ATTRIBUTE, "__dict__", way.label)
+        yield walk.guard(inside, Check.TYPE, dict, "attributes", _held(walk, held, of_class, way))
+
+
+def _held(walk: Walk, held: Mapping[str, Any], of_class: set[str], way: Way) -> Iterator[Guard]:
+    """Attributes, and that there are none of some names: one would take the place of what is read instead."""
+    for name in walk.counting(held):
+        yield walk.describe(held[name], way.member(Fetch.ITEM, name))
+    for name in sorted((walk.asked | of_class) - held.keys()):
+        yield walk.nothing(way.member(Fetch.ITEM, name))
+
+
+def _slots(cls: type) -> tuple[str, ...]:
+    slots = vars(cls).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
+
+
+def _stored(value: Any, name: str) -> Any:
+    try:
+        return object.__getattribute__(value, name)
+    except AttributeError:
+        return ABSENT
+
+
+def layer(walk: Walk, value: Any, way: Way) -> Guard:
+    """A module of torch: plain attributes, hooks and children; what uses its tensors has no kernels anyway."""
+    cls, held = type(value), vars(value)
+    if is_installed(cls.__module__):
+        wanted = {name for name in held if not name.startswith("_")}
+    else:
+        wanted = {"training", *walk.counting(held)} - {"_modules", "_parameters", "_buffers"}
+    inner = [class_of(walk, cls, way.to(Fetch.VIA, type, f"class of {way.label}"))]
+    for name in sorted(wanted | (_HOOKS & held.keys())):
+        inner.append(walk.describe(held[name], way.member(Fetch.ATTRIBUTE, name)))
+    children = [walk.describe(child, way.member(Fetch.ITEM, name)) for name, child in value._modules.items()]
+    inside = way.to(Fetch.ATTRIBUTE, "_modules", f"children of {way.label}")
+    inner.append(walk.guard(inside, Check.TYPE, type(value._modules), "children", children))
+    return walk.guard(way, Check.TYPE, cls, cls.__qualname__, inner)
+
+
+def context_variable(walk: Walk, value: ContextVar[Any], way: Way) -> Guard:
+    """A context variable has the value that it has in the context of the call."""
+    held = value.get(ABSENT)
+    inside = way.to(Fetch.CONTEXT, None, f"context variable {way.label}")
+    inner = walk.nothing(inside) if held is ABSENT else walk.describe(held, inside)
+    return walk.guard(way, Check.IDENTITY, value, f"context {value.name}", (inner,))
+
+
+def tensor(walk: Walk, value: torch.Tensor, way: Way) -> Guard:
+    """What uses the values of a tensor from outside has no kernels; its shape may be read."""
+    inside = way.to(Fetch.VIA, _about_tensor, f"shape of {way.label}")
+    inner = walk.guard(inside, Check.PLAIN, _about_tensor(value), None)
+    return walk.guard(way, Check.IDENTITY, value, None, (inner,))
+
+
+def _about_tensor(value: torch.Tensor) -> tuple[Any, ...]:
+    return (tuple(value.shape), value.dtype, value.device, value.requires_grad)
+
+
+def array(walk: Walk, value: Any, way: Way) -> Guard:
+    """An array of NumPy; a small one is compared by a copy."""
+    if value.size > MOST_ELEMENTS or value.dtype.hasobject:
+        return walk.unknown(value, way, f"an array of {value.size} elements")
+    inner = walk.describe(_about_array(value), way.to(Fetch.VIA, _about_array, way.label))
+    return walk.guard(way, Check.TYPE, type(value), "array", (inner,))
+
+
+def _about_array(value: Any) -> tuple[Any, ...]:
+    return (value.dtype, value.shape, value.tobytes())

@@ -1,0 +1,141 @@
+"""The walk through all that a function can reach by the names in its code: what is common to every kind of value.
+
+    describe(value, way) -> Guard      by rules that stand in functions, classes, objects and containers
+
+Of an object those attributes count whose names stand in some code that was reached, whoever the object belongs to: a
+walk cannot know which object a name will be asked of. So it is repeated until it meets no new names.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterable, Mapping, Set
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from opwright.errors import Place
+from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard
+from opwright.tracing.outside.hazards import Hazard
+from opwright.tracing.outside.instructions import Lines, Named, named_by
+from opwright.tracing.outside.plain import is_plain, spelled
+
+MOST_VALUES = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a value was found.
+
+    Attributes:
+        fetch: How it is found in the value before.
+        key: A name, a position, or what else `fetch` needs.
+        label: What it is called, as in "global 'scale'".
+        code: The code that reads it, or what it stands in.
+        lines: The lines that do.
+    """
+
+    fetch: Fetch
+    key: Any
+    label: str
+    code: types.CodeType
+    lines: Lines
+
+    def to(self, fetch: Fetch, key: Any, label: str) -> Way:
+        """The way to something in the value, which the same lines read."""
+        return replace(self, fetch=fetch, key=key, label=label)
+
+    def member(self, fetch: Fetch, key: Any) -> Way:
+        """The way to an attribute."""
+        return self.to(fetch, key, f"{self.short}.{key}")
+
+    @property
+    def short(self) -> str:
+        """The label as code would spell it."""
+        return self.label.removeprefix("global ").removeprefix("module ").replace("'", "")
+
+    @property
+    def place(self) -> Place:
+        """The first of the lines."""
+        return Place(self.code.co_filename, min(self.lines, default=self.code.co_firstlineno))
+
+
+Follow = Callable[["Walk", Any, Way], Guard]
+
+
+@dataclass(slots=True)
+class Walk:
+    """One walk.
+
+    Attributes:
+        names: The attributes that count, if not every name does.
+        every_name: Whether attributes may be read by computed names.
+        asked: Attributes that may be asked for where there are none.
+        frozen: Labels of values that are taken for constants.
+        own: The module of the function.
+        follow: The rule for a value.
+        hazards: What cannot be compared.
+        known: Identities of what is there once for all (modules, classes, plain functions) and has been described.
+    """
+
+    names: frozenset[str]
+    every_name: bool
+    asked: frozenset[str]
+    frozen: frozenset[str]
+    own: str | None
+    follow: Callable[[Any], Follow]
+    hazards: list[Hazard] = field(default_factory=list)
+    known: set[int] = field(default_factory=set)
+    met_names: set[str] = field(default_factory=set)
+    met_asked: set[str] = field(default_factory=set)
+    met_dynamic: bool = False
+    _entered: list[Any] = field(default_factory=list)
+    _values: int = 0
+
+    def describe(self, value: Any, way: Way) -> Guard:
+        """The guard of a value, with those of what is in it."""
+        self._values += 1
+        if way.short in self.frozen:
+            return self.guard(way, Check.NOTHING, None, spelled(value) if is_plain(value) else None)
+        if is_plain(value):
+            return self.guard(way, Check.PLAIN, value, spelled(value))
+        if self._values > MOST_VALUES:
+            return self.unknown(value, way, f"more than {MOST_VALUES} values")
+        if id(value) in self.known or any(value is entered for entered in self._entered):
+            return self.guard(way, Check.IDENTITY, value, "again")
+        self._entered.append(value)
+        try:
+            return self.follow(value)(self, value, way)
+        finally:
+            self._entered.pop()
+
+    def guard(self, way: Way, check: Check, expected: Any, fact: str | None, inner: Iterable[Guard] = ()) -> Guard:
+        """A guard with others in it."""
+        told = None if fact is None else f"{way.label} {fact}"
+        return Guard(way.fetch, way.key, check, expected, tuple(inner), way.label, way.place, told)
+
+    def same(self, value: Any, way: Way, inner: Iterable[Guard] = ()) -> Guard:
+        """The guard of what its name says, and no other object."""
+        called = getattr(value, "__qualname__", None) or getattr(value, "__name__", None) or type(value).__qualname__
+        return self.guard(way, Check.IDENTITY, value, f"{getattr(value, '__module__', '')}.{called}", inner)
+
+    def nothing(self, way: Way) -> Guard:
+        """The guard of what is not there."""
+        return self.guard(way, Check.IDENTITY, ABSENT, "nothing")
+
+    def unknown(self, value: Any, way: Way, what: str = "") -> Guard:
+        """What cannot be compared: a trace must not read it, and then it need not be told apart on disk."""
+        self.hazards.append(Hazard(way.code, way.lines, f"{way.label}, {what or f'a {type(value).__name__}'}"))
+        return self.guard(way, Check.IDENTITY, value, "not read")
+
+    def note(self, code: types.CodeType) -> Named:
+        """Remember the names in some code."""
+        named = named_by(code)
+        self.met_names |= named.attributes | named.strings
+        self.met_dynamic |= named.is_dynamic
+        if named.is_dynamic or "AttributeError" in named.globals:
+            self.met_asked |= {name for name in named.attributes | named.strings if name.isidentifier()}
+        return named
+
+    def counting(self, held: Set[str] | Mapping[str, Any]) -> list[str]:
+        """Those of some attributes that count, in order."""
+        return sorted(held if self.every_name else self.names.intersection(held))

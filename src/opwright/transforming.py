@@ -1,0 +1,54 @@
+"""Operators of derivatives and batches that a user asks an operator for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from opwright.derivation.batched import Randomness
+from opwright.tracing.signature import Signature, declared_outputs, tensor_positions
+
+if TYPE_CHECKING:
+    from opwright.binding.family import Family
+    from opwright.operator import Operator
+
+
+class Transforming:
+    """Methods of an operator that give its transforms, by names of its parameters."""
+
+    reference: Callable[..., Any]
+    _signature: Signature
+    _family: Family[Operator]
+
+    def vjp(self, *names: str) -> Operator:
+        """The operator (arguments…, incoming gradients…) → gradients of the named arguments, by default of all tensors.
+
+        It takes one incoming gradient for each tensor that this operator returns.
+
+        Raises:
+            UnsupportedReturn: If the return annotation does not tell how many tensors there are.
+            UnsupportedParameter: If a name is no tensor parameter.
+        """
+        outputs = declared_outputs(self.reference, self._signature)
+        every = tuple(range(outputs))
+        return self._family.backward(tensor_positions(self.reference, self._signature, names), every, every, outputs)
+
+    def jvp(self, *names: str) -> Operator:
+        """The operator (arguments…, tangents of the named ones…) → (results…, tangents…), by default of all tensors.
+
+        Raises:
+            UnsupportedParameter: If a name is no tensor parameter.
+        """
+        return self._family.jvp(tensor_positions(self.reference, self._signature, names))
+
+    def vmap(self, *names: str, randomness: Randomness = "error") -> Operator:
+        """The operator over the first dimension of the named arguments, by default of all tensors.
+
+        Args:
+            names: Parameters that have a batch; the others are the same for all of it.
+            randomness: What `torch.vmap` should do with random numbers.
+
+        Raises:
+            UnsupportedParameter: If a name is no tensor parameter.
+        """
+        return self._family.batched(tensor_positions(self.reference, self._signature, names), randomness)
