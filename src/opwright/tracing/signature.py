@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 
-from opwright.codegen.cpp_names import schema_words
 from opwright.errors import Place, UnannotatedParameter, UnsupportedParameter, UnsupportedReturn
+from opwright.ir.schema_words import schema_words
 from opwright.tracing.annotations import SCALARS, is_named_tuple, is_supported, schema_type
 
 
