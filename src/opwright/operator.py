@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 DEFAULT_NAMESPACE = "opwright"
 
 
-class Operator(Conveniences, Transforming):
+class Operator(Conveniences, Transforming["Operator"]):
     """A PyTorch function with kernels of its own.
 
     Call it like the function it was made from. The first call with a new dtype, rank or broadcast pattern derives and

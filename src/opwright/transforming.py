@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeVar
 
+from opwright.binding.family import Family
 from opwright.derivation.batched import Randomness
 from opwright.tracing.signature import Signature, declared_outputs, tensor_positions
 
-if TYPE_CHECKING:
-    from opwright.binding.family import Family
-    from opwright.operator import Operator
+Member = TypeVar("Member")
 
 
-class Transforming:
+class Transforming(Generic[Member]):
     """Methods of an operator that give its transforms, by names of its parameters."""
 
     reference: Callable[..., Any]
     _signature: Signature
-    _family: Family[Operator]
+    _family: Family[Member]
 
-    def vjp(self, *names: str) -> Operator:
+    def vjp(self, *names: str) -> Member:
         """The operator (arguments…, incoming gradients…) → gradients of the named arguments, by default of all tensors.
 
         It takes one incoming gradient for each tensor that this operator returns.
@@ -33,7 +32,7 @@ class Transforming:
         every = tuple(range(outputs))
         return self._family.backward(tensor_positions(self.reference, self._signature, names), every, every, outputs)
 
-    def jvp(self, *names: str) -> Operator:
+    def jvp(self, *names: str) -> Member:
         """The operator (arguments…, tangents of the named ones…) → (results…, tangents…), by default of all tensors.
 
         Raises:
@@ -41,7 +40,7 @@ class Transforming:
         """
         return self._family.jvp(tensor_positions(self.reference, self._signature, names))
 
-    def vmap(self, *names: str, randomness: Randomness = "error") -> Operator:
+    def vmap(self, *names: str, randomness: Randomness = "error") -> Member:
         """The operator over the first dimension of the named arguments, by default of all tensors.
 
         Args:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from opwright.codegen.cpp_names import CPP, MACROS_FILE, SCHEMA_WORDS_FILE, reserved, schema_words, spelling
+from opwright.codegen.cpp_names import CPP, MACROS_FILE, reserved, spelling
 from opwright.codegen.cuda_program import DEVICE_HEADER, HOST_HEADER
+from opwright.ir.schema_words import SCHEMA_WORDS_FILE, schema_words
 from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
 from opwright.toolchain.recipe import INCLUDE_DIRECTORY

@@ -31,9 +31,9 @@ def test_methods_of_a_project_call_nothing_twice(tmp_path):
     """Attributes of `ctx`, and what it is called itself, are not what arguments are called."""
     eject(mistakable, tmp_path / "project", dtypes=(torch.float64,))
     text = (tmp_path / "project/mistakable/function.py").read_text()
-    assert "def mistakable(end: torch.Tensor, made: torch.Tensor, ctx: torch.Tensor, outputs: torch.Tensor" in text
+    assert "    end: torch.Tensor, made: torch.Tensor, ctx: torch.Tensor, outputs: torch.Tensor, inputs: float" in text
     assert "def setup_context(ctx, inputs, outputs):" in text
-    assert "def forward(end, made_1, ctx_1, outputs_1" in text
+    assert "def forward(end, made_1, ctx_1, outputs_1):" in text
 
 
 @opwright.operator(samples=opwright.shapes("B S", "B S", B=4, S=24))

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from opwright.codegen.allocator import Language
 from opwright.ir.identifiers import ascii_spelling
+from opwright.ir.schema_words import schema_words
 
 # ISO C++23, [lex.key], with the alternative tokens of [lex.digraph]; and the words that are keywords of compilers.
 _KEYWORDS_FILE = Path(__file__).with_name("cpp_keywords.txt")
-SCHEMA_WORDS_FILE = Path(__file__).with_name("schema_words.txt")
 MACROS_FILE = Path(__file__).with_name("cpp_macros.txt")
 
 
@@ -22,12 +22,6 @@ def reserved() -> frozenset[str]:
     tests/codegen/test_cpp_names.py asks the compiler and torch for them; `pytest --update-golden` writes the files.
     """
     return _words(_KEYWORDS_FILE) | _words(MACROS_FILE) | schema_words()
-
-
-@cache
-def schema_words() -> frozenset[str]:
-    """What no parameter can be called in a schema of torch, which kernels are registered with."""
-    return _words(SCHEMA_WORDS_FILE)
 
 
 def _words(file: Path) -> frozenset[str]:

@@ -19,8 +19,8 @@ from typing import Any
 
 import torch
 
-from opwright.codegen.cpp_names import schema_words
 from opwright.errors import UnsupportedParameter, UnsupportedReturn
+from opwright.ir.schema_words import schema_words
 from opwright.tracing.annotations import SCALARS, is_named_tuple, is_supported, read_annotations, schema_type
 from opwright.tracing.place import place_of as place_of
 
