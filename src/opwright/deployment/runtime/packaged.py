@@ -69,7 +69,7 @@ class PackagedOperator:
 
     @property
     def last_rung(self) -> Rung | None:
-        """What served this thread's last call: "cpp", "cuda", or "composed" for the reference; None before the first."""
+        """What served the last call of this thread: "cpp", "cuda" or, for the reference, "composed"; None before."""
         return self._latest.rung
 
     @property
