@@ -1,5 +1,11 @@
 """opwright: one PyTorch function in, a finished operator out."""
 
+# ruff: noqa: E402  (PyTorch may end the process where it is imported in a subinterpreter)
+
+from opwright.toolchain.interpreter import refuse_subinterpreters
+
+refuse_subinterpreters()
+
 from opwright.auditing import audit
 from opwright.benchmark import bench
 from opwright.binding.opaque import opaque

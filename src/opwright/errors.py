@@ -112,6 +112,10 @@ class TracingFailed(NoKernel):
     """Something raised while the reference was traced: either it cannot be traced, or it was called wrongly."""
 
 
+class InterpreterUnsupported(OpwrightError, ImportError):
+    """opwright is imported in an interpreter that is not the main one of its process."""
+
+
 class CompilerMissing(OpwrightError):
     """There is no working C++ compiler on this machine."""
 

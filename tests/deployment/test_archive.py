@@ -11,7 +11,6 @@ from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
 from opwright.deployment.archive import Distribution, read_version, write_wheel
-from opwright.deployment.platform_tag import platform_tag
 from opwright.errors import WheelUnsupported
 
 DISTRIBUTION = Distribution(
@@ -57,17 +56,3 @@ def test_the_same_contents_are_the_same_bytes(tmp_path):
 def test_a_version_that_is_none_is_refused():
     with pytest.raises(WheelUnsupported, match=r"'one' is not the version of a wheel\nhint: write one such as 1\.2\.0"):
         read_version("one")
-
-
-@pytest.mark.parametrize(
-    ("needed", "tag"),
-    [
-        (b"", "manylinux_2_28_x86_64"),
-        (b"\0GLIBC_2.2.5\0GLIBC_2.14\0", "manylinux_2_28_x86_64"),
-        (b"\0GLIBC_2.2.5\0GLIBC_2.34\0GLIBCXX_3.4.21\0", "manylinux_2_34_x86_64"),
-    ],
-)
-def test_the_platform_is_the_oldest_that_the_libraries_run_on(tmp_path, needed, tag):
-    library = tmp_path / "a.so"
-    library.write_bytes(needed)
-    assert platform_tag([library], "x86_64") == tag

@@ -136,3 +136,14 @@ def test_a_precompiled_header_serves_other_extensions(
 def test_a_module_without_bindings_is_refused(shared: Settings) -> None:
     with pytest.raises(ExtensionUnloadable, match="bound was built, but it defines no module"):
         bound(shared, None)
+
+
+@pytest.mark.parametrize("gil_not_used", [False, True])
+def test_bindings_may_say_that_they_need_no_gil(gil_not_used: bool, settings: Settings) -> None:
+    text = "#include <pybind11/pybind11.h>\nint seven() { return 7; }"
+    options = {"gil_not_used": gil_not_used, "with_pytorch_error_handling": False, "no_implicit_headers": True}
+    module = opwright.load_inline("quick", text, functions="seven", settings=settings, **options)
+    (source,) = settings.cache_directory.rglob("main.cpp")
+
+    assert module.seven() == 7
+    assert ("mod_gil_not_used()" in source.read_text()) == gil_not_used

@@ -22,7 +22,7 @@ from opwright.deployment.carried import carried_modules
 from opwright.deployment.faithful import refuse_unfaithful
 from opwright.deployment.init_module import init_module
 from opwright.deployment.planned import PlannedOperator, plan_operator, servings
-from opwright.deployment.platform_tag import platform_tag
+from opwright.deployment.platform_tag import can_tell, platform_tag
 from opwright.deployment.records import operator_record
 from opwright.deployment.reference_source import reference_module
 from opwright.errors import WheelUnsupported
@@ -39,6 +39,9 @@ from opwright.version import VERSION
 
 TORCH_TARGET = "2.11"  # the oldest torch that kernels run on; see include/opwright/shim.h
 _REQUIRES_PYTHON = ">=3.10"
+_NO_AUDITWHEEL = (
+    "the wheel is for machines such as this one; install auditwheel to have its tag say on which Linux systems it runs"
+)
 _RESERVED = {"Path", "cpu_level", "library", "load", "reference", "runtime"}  # what its `__init__.py` names
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 
@@ -128,6 +131,8 @@ def build_wheel(
         }
         tag = f"py3-none-{platform_tag(libraries, platform.machine())}"
     summary = f"Operators with kernels of their own: {', '.join(each.short_name for each in planned)}"
+    if settings.notify and not can_tell():
+        print(f"opwright: {_NO_AUDITWHEEL}", file=sys.stderr)
     distribution = Distribution(name, released, tag, summary, _REQUIRES_PYTHON, (f"torch>={TORCH_TARGET}",))
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)

@@ -40,6 +40,7 @@ def load_inline(
     use_pch: bool = False,
     no_implicit_headers: bool = False,
     *,
+    gil_not_used: bool = False,
     cuda_optional: bool = False,
     settings: Settings | None = None,
 ) -> ModuleType | str:
@@ -58,6 +59,8 @@ def load_inline(
         with_pytorch_error_handling: Whether errors that functions raise reach Python as PyTorch's own do.
         no_implicit_headers: Whether torch/extension.h, and torch/types.h and CUDA's headers, are left for the texts to
             include.
+        gil_not_used: Whether the module that binds `functions` says that it is safe without the GIL, so that a Python
+            without one does not switch it on. (`torch.utils.cpp_extension` has it from 2.15 on.)
         extra_cflags: See `load`.
         extra_cuda_cflags: See `load`.
         extra_sycl_cflags: See `load`.
@@ -82,7 +85,7 @@ def load_inline(
     refuse_sycl(with_sycl, sycl_sources, extra_sycl_cflags)
     headers = not no_implicit_headers
     cpp = _joined(_CPP_HEADERS if headers else (), _listed(cpp_sources), "cpp_sources")
-    cpp += _bindings(functions, with_pytorch_error_handling)
+    cpp += _bindings(functions, with_pytorch_error_handling, gil_not_used)
     cuda = _joined(_CUDA_HEADERS if headers else (), _listed(cuda_sources), "cuda_sources")
     request = Request(
         check_name(name),
@@ -115,7 +118,7 @@ def _joined(headers: Sequence[str], texts: Sequence[str], title: str) -> str:
     return includes + "".join(f'#line 1 "{title}[{index}]"\n{text}\n' for index, text in enumerate(texts))
 
 
-def _bindings(functions: Functions | None, with_pytorch_error_handling: bool) -> str:
+def _bindings(functions: Functions | None, with_pytorch_error_handling: bool, gil_not_used: bool) -> str:
     """Write the module of pybind11 that has these functions; nothing where none are asked for."""
     if functions is None:
         return ""
@@ -124,5 +127,6 @@ def _bindings(functions: Functions | None, with_pytorch_error_handling: bool) ->
     lines = [
         f"  m.def({json.dumps(each)}, {wrapped.format(each)}, {json.dumps(text)});" for each, text in documented.items()
     ]
-    opening = '#line 1 "bindings of functions="\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {'
+    options = ", pybind11::mod_gil_not_used()" if gil_not_used else ""
+    opening = f'#line 1 "bindings of functions="\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m{options}) {{'
     return "\n".join([opening, *lines, "}", ""])

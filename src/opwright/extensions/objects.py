@@ -13,9 +13,9 @@ from pathlib import Path
 
 from opwright.errors import BuildFailed
 from opwright.extensions.compilation import DEPENDENCIES, Compilation, Product, product
-from opwright.extensions.dependencies import marks, namesakes, newest_ns, read_dependencies
 from opwright.extensions.progress import Progress
 from opwright.toolchain.cache import LibraryCache
+from opwright.toolchain.dependencies import marks, namesakes, newest_ns, read_dependencies
 from opwright.toolchain.jobs import Job
 from opwright.toolchain.records import RecordStore, canonical_json, digest
 

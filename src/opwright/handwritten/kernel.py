@@ -19,8 +19,8 @@ from opwright.handwritten.roles import Contract
 from opwright.handwritten.sources import Sources
 from opwright.handwritten.values import Reader, Tensors, kinds_of, reader
 from opwright.settings import Settings
-from opwright.toolchain.build import build
 from opwright.toolchain.compiler import find_compiler
+from opwright.toolchain.depending import build_with_headers
 from opwright.toolchain.diagnostics import at_the_authors_line
 from opwright.toolchain.source import Source
 
@@ -133,7 +133,7 @@ class CppLoader:
         flags = (*self._sources.search_path(), *self._sources.flags)
         source = Source(self._name, self._text(instance))
         with at_the_authors_line():
-            (path,) = build((source,), self._settings, flags=flags, facts=self._sources.digests())
+            path = build_with_headers(source, self._settings, flags)
         entry = ctypes.CDLL(str(path))[ENTRY]
         grid = [ctypes.c_uint] * len(_GRID) if instance.declaration.is_cuda_kernel else []
         entry.argtypes, entry.restype = [*kinds, *grid], None

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from opwright.errors import FunctionMissing, ImplementationRefused, Place
 from opwright.handwritten.declaration import Declaration, read_declarations
-from opwright.toolchain.records import digest
-
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +61,6 @@ class Sources:
             hint=f"did you mean '{close[0]}'?" if close else there,
         )
 
-    def digests(self) -> dict[str, str]:
-        """The digest of every header of the author's that is included, by its path."""
-        found: dict[str, str] = {}
-        for file in self.files:
-            self._follow(file.text, file.folder, found)
-        return found
-
     def search_path(self) -> tuple[str, ...]:
         """The flags that let the compiler find headers."""
         folders = dict.fromkeys(file.folder for file in self.files if file.folder)
@@ -86,16 +75,6 @@ class Sources:
         for file in self.files:
             escaped = file.name.replace("\\", "\\\\").replace('"', '\\"')
             yield f'#line 1 "{escaped}"\n{file.text}'
-
-    def _follow(self, text: str, folder: Path | None, found: dict[str, str]) -> None:
-        """Digest what a text includes, and what that includes; headers of the system go with the compiler."""
-        for name in _INCLUDE.findall(text):
-            for base in (folder, *self.include_directories):
-                header = base and base / name
-                if header and header.is_file() and str(header) not in found:
-                    content = header.read_text(encoding="utf-8", errors="replace")
-                    found[str(header)] = digest(content)
-                    self._follow(content, header.parent, found)
 
 
 def read_sources(

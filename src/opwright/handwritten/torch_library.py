@@ -156,7 +156,7 @@ class TorchLibrary:
         text = "\n".join([*self._sources.texts(), more])
         flags = (*self._sources.search_path(), *self._sources.flags)
         with at_the_authors_line():
-            return str(build_torch_facing(self._name, text, self._settings, flags, self._sources.digests()))
+            return str(build_torch_facing(self._name, text, self._settings, flags))
 
     def _binding(self) -> str:
         """The module that binds the functions, for sources that bind nothing."""

@@ -84,6 +84,18 @@ static PyObject* wrap(const Route& route, torch::jit::Stack& made) {
   return results.release().ptr();
 }
 
+// A new reference to what a weak one leads to; null if it is gone.
+static PyObject* owner_of(const py::object& weak) {
+#if PY_VERSION_HEX >= 0x030D0000
+  PyObject* owner = nullptr;
+  if (PyWeakref_GetRef(weak.ptr(), &owner) < 0) throw py::error_already_set();
+  return owner;
+#else
+  PyObject* owner = PyWeakref_GetObject(weak.ptr());
+  return owner == Py_None ? nullptr : py::reinterpret_borrow<py::object>(owner).release().ptr();
+#endif
+}
+
 // The results, or None if somebody listens in or nothing at hand takes these arguments.
 static PyObject* play(PyObject* self, PyObject* const* given, Py_ssize_t count) {
   HANDLE_TH_ERRORS
@@ -103,9 +115,8 @@ static PyObject* play(PyObject* self, PyObject* const* given, Py_ssize_t count) 
   if (!routes) Py_RETURN_NONE;
   Differentiable::Operator differentiate;
   if (mask) {
-    PyObject* owned = PyWeakref_GetObject(tape.differentiate.ptr());  // borrowed
-    if (owned == Py_None) Py_RETURN_NONE;                             // another thread has wound a new tape
-    Py_INCREF(owned);
+    PyObject* owned = owner_of(tape.differentiate);
+    if (!owned) Py_RETURN_NONE;  // another thread has wound a new tape
     differentiate = std::make_shared<c10::SafePyObject>(owned, getPyInterpreter());
   }
   const Route* taken = nullptr;
@@ -172,7 +183,13 @@ static std::shared_ptr<Route> make_route(std::string node_name, std::string forw
 
 }  // namespace opwright
 
-PYBIND11_MODULE(opwright_tape, module) {
+// It needs no GIL: tapes and routes never change once they are made, and what nodes keep has a mutex. Types of pybind11, and
+// torch itself, belong to one interpreter of a process.
+#if PYBIND11_VERSION_MAJOR >= 3
+PYBIND11_MODULE(opwright_tape, module, py::mod_gil_not_used(), py::multiple_interpreters::not_supported()) {
+#else
+PYBIND11_MODULE(opwright_tape, module, py::mod_gil_not_used()) {
+#endif
   using namespace opwright;
   py::class_<Route, std::shared_ptr<Route>>(module, "Route")
       .def(py::init(&make_route), py::kw_only(), py::arg("node_name"), py::arg("forward"), py::arg("backward"),

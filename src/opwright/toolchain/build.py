@@ -6,7 +6,6 @@ import functools
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 
 from opwright.errors import BuildFailed
 from opwright.settings import Settings
@@ -31,7 +30,6 @@ def build(
     *,
     timeout_s: float = COMPILE_TIMEOUT_S,
     flags: tuple[str, ...] = (),
-    facts: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Path, ...]:
     """Return the shared libraries of sources, building side by side those that the cache does not hold.
 
@@ -42,7 +40,6 @@ def build(
         settings: Where the cache is, which compiler to use, whether to tell that a build is under way.
         timeout_s: How long one compilation may take.
         flags: Flags behind those of every kernel.
-        facts: What the libraries depend on besides, such as the digests of other headers.
 
     Returns:
         A path for each source, in their order.
@@ -57,7 +54,7 @@ def build(
     """
     cache = LibraryCache.open(settings.cache_directory)
     compiler = find_compiler(settings)
-    headers = {**header_digests(INCLUDE_DIRECTORY), **facts}
+    headers = header_digests(INCLUDE_DIRECTORY)
     recipes = tuple(_recipe(source, compiler, headers, flags, settings) for source in sources)
     missing = tuple({recipe.key: recipe for recipe in recipes if not cache.holds(recipe)}.values())
     if missing:

@@ -100,6 +100,12 @@ class LibraryCache:
         subdirectory(self.root, "libraries", entry.key[:2])
         self._replace(self._place(entry), built)
 
+    def move(self, entry: Entry, to: Entry) -> None:
+        """Make of an entry another one with the same product; the caller holds the lock."""
+        directory = Path(tempfile.mkdtemp(dir=subdirectory(self.root, "building"), prefix=f"{entry.key}."))
+        self._place(entry).rename(directory)
+        self.install(to, directory)
+
     def discard(self, entry: Entry) -> None:
         """Remove an entry; the caller holds the lock."""
         shutil.rmtree(self._place(entry), ignore_errors=True)

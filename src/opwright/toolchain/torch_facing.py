@@ -10,20 +10,18 @@ from pathlib import Path
 import torch
 
 from opwright.settings import Settings
-from opwright.toolchain.build import build_recipe
 from opwright.toolchain.cache import LibraryCache
 from opwright.toolchain.compiler import find_compiler
+from opwright.toolchain.depending import WRITING_DEPENDENCIES, Depending
 from opwright.toolchain.extension import against_torch
-from opwright.toolchain.recipe import INCLUDE_DIRECTORY, header_digests, recipe
+from opwright.toolchain.recipe import INCLUDE_DIRECTORY, Recipe, header_digests, recipe
 from opwright.toolchain.source import Source
 
 _BUILD_TIMEOUT_S = 600.0
 _ABI = f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"
 
 
-def build_torch_facing(
-    name: str, text: str, settings: Settings, flags: tuple[str, ...] = (), facts: Mapping[str, str] | None = None
-) -> Path:
+def build_torch_facing(name: str, text: str, settings: Settings, flags: tuple[str, ...] = ()) -> Path:
     """Return the library of a source that may include any header of torch, and bind a Python module of its name.
 
     Args:
@@ -31,7 +29,6 @@ def build_torch_facing(
         text: The source.
         settings: Where the cache is, and which compiler to use.
         flags: Further flags for the compiler.
-        facts: What the library depends on besides, such as the digests of the author's headers.
 
     Raises:
         BuildFailed: The compiler refused the source or took too long.
@@ -40,10 +37,12 @@ def build_torch_facing(
     """
     cache = LibraryCache.open(settings.cache_directory)
     compiler = find_compiler(settings)
-    own = ("-std=c++20", "-shared", "-fopenmp", f"-DTORCH_EXTENSION_NAME={name}", _ABI, *flags)
-    facts = {**header_digests(INCLUDE_DIRECTORY), **(facts or {})}
-    depends = {**facts, "python": platform.python_version(), "abi": str(sysconfig.get_config_var("SOABI"))}
-    made = recipe(Source(name, text), compiler, (*compiler.flags, *own), depends)
-    if not cache.holds(made):
-        build_recipe(made, against_torch(INCLUDE_DIRECTORY), cache, _BUILD_TIMEOUT_S)
-    return cache.library(made)
+    own = ("-std=c++20", "-shared", "-fopenmp", f"-DTORCH_EXTENSION_NAME={name}", _ABI, *flags, *WRITING_DEPENDENCIES)
+    python = {"python": platform.python_version(), "abi": str(sysconfig.get_config_var("SOABI"))}
+    known = {**header_digests(INCLUDE_DIRECTORY), **python}
+
+    def make(headers: Mapping[str, str]) -> Recipe:
+        return recipe(Source(name, text), compiler, (*compiler.flags, *own), {**known, **headers})
+
+    arguments = against_torch(INCLUDE_DIRECTORY)
+    return Depending(make, lambda: arguments, flags, settings, _BUILD_TIMEOUT_S).build(cache)

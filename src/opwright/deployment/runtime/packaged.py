@@ -69,7 +69,7 @@ class PackagedOperator:
 
     @property
     def last_rung(self) -> Rung | None:
-        """What served the last call of this thread: "cpp", "cuda" or, for the reference, "composed"; None before it."""
+        """What served the last call of this thread: "cpp", "cuda" or, for the reference, "composed"; None before."""
         return self._latest.rung
 
     @property

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from opwright.extensions.dependencies import marks, namesakes, newest_ns, read_dependencies
+from opwright.toolchain.dependencies import marks, namesakes, newest_ns, read_dependencies
 
 RULES = {
     "one line": ("a.o: /p/a.cpp /p/b.h\n", ("/p/a.cpp", "/p/b.h")),

@@ -12,6 +12,8 @@ from opwright.toolchain.records import digest
 
 _WORD = re.compile(r"(?:\\.|[^\s\\])+")
 _ESCAPED = re.compile(r"\\(.)|\$(\$)")
+_PROBE = b"__has_include"
+_NAME = re.compile(rb'["<]([^"<>\n]+)[">]')
 
 
 def read_dependencies(text: str) -> tuple[str, ...]:
@@ -28,10 +30,12 @@ class Marks:
     Attributes:
         own: The digest of the content of each header of the user.
         installed: The size and time of each header that belongs to something installed; there are thousands of them.
+        probed: What those of the user may ask for by `__has_include`, which compilers do not write down.
     """
 
     own: Mapping[str, str]
     installed: Mapping[str, str]
+    probed: frozenset[str] = frozenset()
 
 
 def marks(paths: Iterable[str], installed: Sequence[Path]) -> Marks | None:
@@ -39,15 +43,23 @@ def marks(paths: Iterable[str], installed: Sequence[Path]) -> Marks | None:
     folders = tuple(f"{folder}{os.sep}" for folder in installed)
     own: dict[str, str] = {}
     stamps: dict[str, str] = {}
+    asked: set[str] = set()
     try:
         for path in paths:
             if path.startswith(folders):
                 stamps[path] = _stamp(path)
             else:
-                own[path] = digest(Path(path).read_bytes())
+                content = Path(path).read_bytes()
+                own[path] = digest(content)
+                asked |= probed(content)
     except OSError:
         return None
-    return Marks(own, stamps)
+    return Marks(own, stamps, frozenset(asked))
+
+
+def probed(text: bytes) -> set[str]:
+    """Return the names of files in a text that asks by `__has_include`, perhaps of a macro, whether they exist."""
+    return {os.fsdecode(name) for name in _NAME.findall(text)} if _PROBE in text else set()
 
 
 def newest_ns(paths: Iterable[str]) -> int:
@@ -55,15 +67,17 @@ def newest_ns(paths: Iterable[str]) -> int:
     return max((os.stat(path).st_mtime_ns for path in paths), default=0)
 
 
-def namesakes(headers: Marks, directories: Iterable[Path], installed: Sequence[Path]) -> list[str]:
+def namesakes(headers: Marks, directories: Iterable[Path], installed: Sequence[Path], source: bytes = b"") -> list[str]:
     """Return the files that could be taken for one of the headers by their names; a new one may now be found first.
 
     Args:
         headers: The headers that were read.
         directories: Where the compiler looks before the installed folders; the folders of the headers are added.
         installed: Folders that change only when something is installed; what is in them is no namesake.
+        source: What is compiled, if it is none of the headers.
     """
-    words = frozenset(word for path in (*headers.own, *headers.installed) for word in path.split(os.sep))
+    names = (*headers.own, *headers.installed, *headers.probed, *probed(source))
+    words = frozenset(word for name in names for word in name.split(os.sep))
     own = [Path(path).parent for path in headers.own]
     searched = [folder for folder in dict.fromkeys((*directories, *own)) if not _is_below(folder, installed)]
     return sorted({file for folder in searched for file in _reachable(folder, words, installed)})
