@@ -92,7 +92,7 @@ class Operator(Conveniences):
             check_policy(autocast, mutates, place_of(reference))
         short = name or operator_name(reference)
         self.name = short if "::" in short else f"{DEFAULT_NAMESPACE}::{short}"
-        self.reference = reference
+        self.reference: Callable[..., Any] = reference
         self.samples = samples
         self.inline = inline
         self.autocast = autocast

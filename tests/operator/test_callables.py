@@ -16,7 +16,6 @@ from opwright.errors import CallableUnsupported
 from opwright.operator import Operator
 from tests.quiet_settings import quiet_settings
 
-
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")  # torch.func.jvp's own
 
 

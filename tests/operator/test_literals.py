@@ -41,10 +41,22 @@ def test_signs_of_numbers_given_from_outside_are_kept():
         assert operator(torch.ones(3), sign).tolist() == [expected] * 3
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(4, 60))])
+FLOATING = [torch.float32, torch.float64]
+INTEGRAL = [torch.int64, torch.int32, torch.int8, torch.uint8, torch.bool]
+
+
+def _special(dtype):
+    numbers = torch.tensor(SPECIAL, dtype=torch.float64)
+    if dtype.is_floating_point:
+        return numbers.to(dtype)
+    limits = (0, 1) if dtype is torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+    return torch.tensor([*limits, 0, 1, 2, 3, 7, 100]).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATING, *INTEGRAL], ids=str)
+@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(2, 60))])
 def test_random_literals(seed, dtype):
-    function, x = random_function(seed), torch.tensor(SPECIAL, dtype=torch.float64).to(dtype)
+    x = _special(dtype)
+    function = random_function(seed, x)
     operator = Operator(function, settings=quiet_settings(optimized=False))
     assert not differences(function, operator(x), function(x))
-    assert operator.last_rung == "cpp"

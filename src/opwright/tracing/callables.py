@@ -32,7 +32,16 @@ _BUILT_IN = (
     types.MethodWrapperType,
 )
 _CONSTANTS = (int, float, complex, str, bytes, type(None), type(...), torch.dtype, torch.device, torch.layout)
-_FIXED = (*_CONSTANTS, enum.Enum, type, types.ModuleType, types.FunctionType, torch.Tensor, OpOverload, OpOverloadPacket)
+_FIXED = (
+    *_CONSTANTS,
+    enum.Enum,
+    type,
+    types.ModuleType,
+    types.FunctionType,
+    torch.Tensor,
+    OpOverload,
+    OpOverloadPacket,
+)
 _ANY = inspect.Signature([
     inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL),
     inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD),

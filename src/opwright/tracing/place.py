@@ -32,5 +32,5 @@ def function_behind(given: Any) -> types.FunctionType | None:
         case type():
             return None
         case _:
-            called = getattr(type(given), "__call__", None)
+            called = inspect.getattr_static(type(given), "__call__", None)
             return function_behind(called) if isinstance(called, types.FunctionType) else None
