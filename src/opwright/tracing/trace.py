@@ -23,6 +23,7 @@ from opwright.tracing.on_gpu import on_gpu
 from opwright.tracing.questions import Listener
 from opwright.tracing.recorder import Recorder
 from opwright.tracing.results import Result, read_result
+from opwright.tracing.rounding import rounding_each_step
 from opwright.tracing.signature import place_of
 from opwright.tracing.sizes import SizeTable
 from opwright.tracing.specs import ArgumentSpec, ConstantSpec, NumberSpec, TensorSpec
@@ -91,7 +92,8 @@ class Session:
             listening = Listener(reference.__name__, variables)
             pretence = on_gpu(reference.__name__) if self._on_gpu else nullcontext()
             texts = telling_text(self._recorder.numbers)
-            with self.recording(), self._recorder.watching(), texts, listening, pretence:
+            exactly = rounding_each_step(self._recorder.numbers)
+            with self.recording(), self._recorder.watching(), texts, exactly, listening, pretence:
                 returned = reference(*arguments)
             may_copy = hasattr(reference, MAY_COPY)
             result, outputs = read_result(reference.__name__, returned, () if may_copy else arguments)
