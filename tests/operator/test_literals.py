@@ -21,10 +21,24 @@ def both_nans(x: Tensor) -> tuple[Tensor, Tensor]:
     return torch.copysign(x, math.nan), torch.copysign(x, -math.nan)
 
 
+def differences_from_zeros(x: Tensor) -> tuple[Tensor, ...]:
+    """Of what a compiler knows not to be -0."""
+    n = (x * 0).to(torch.int32)
+    return (
+        0.0 - n,
+        -0.0 - n,
+        -(n * 1.0) + 0.0,
+        0.0 - abs(n * 1.0),
+        0.0 - n * n * 1.0,
+        -abs(n * 1.0) + 0.0,
+        -abs(n) - 0.0,
+    )
+
+
 @pytest.mark.parametrize("rung", ["cpp", "function"])
-@pytest.mark.parametrize("function", [both_zeros, both_nans])
+@pytest.mark.parametrize("function", [both_zeros, both_nans, differences_from_zeros])
 def test_signs_of_literals_are_kept(function, rung):
-    x = torch.tensor([1.0, -2.0, math.inf])
+    x = torch.tensor([1.0, -2.0, 3.0])
     operator = Operator(function, settings=quiet_settings(optimized=False))
     for result, expected in zip(operator.on(rung)(x), function(x), strict=True):
         assert torch.equal(result, expected)

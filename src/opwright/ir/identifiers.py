@@ -26,7 +26,7 @@ RESERVED = frozenset({
     "bfloat16", "complex64", "complex128", "float16", "int8", "int8_t", "int16", "int16_t", "uint8", "uint8_t",
     "to_bfloat16", "to_float", "to_float16", "arguments", "places", "inner_axes", "outer_axes", "these_pieces",
     "this_piece", "this_row", "Index", "Width", "Held", "infinity", "not_a_number", "cuda", "partials", "pieces",
-    "read", "compute", "run", "fold", "start",
+    "read", "compute", "run", "fold", "start", "from_zero",
     *(f"{name}f" for name in FUNCTIONS), "fabs", "rint", "rintf",
 })  # fmt: skip
 
