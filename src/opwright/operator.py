@@ -93,7 +93,7 @@ class Operator(Conveniences, Transforming["Operator"]):
             check_policy(autocast, mutates, place_of(reference))
         short = ascii_spelling(name) if name else operator_name(reference)
         self.name = short if "::" in short else f"{DEFAULT_NAMESPACE}::{short}"
-        self.reference = reference
+        self.reference: Callable[..., Any] = reference
         self.samples = samples
         self.inline = inline
         self.autocast = autocast

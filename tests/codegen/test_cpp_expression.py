@@ -100,7 +100,12 @@ def test_a_function_without_spelling() -> None:
 
 def read_literal(text: str) -> float:
     """A spelled number as Python reads it."""
-    for inside, value in (("__builtin_nan", math.nan), ("-__builtin_inf", -math.inf), ("__builtin_inf", math.inf)):
+    for inside, value in (
+        ("-__builtin_nan", -math.nan),
+        ("__builtin_nan", math.nan),
+        ("-__builtin_inf", -math.inf),
+        ("__builtin_inf", math.inf),
+    ):
         if text.startswith(inside):
             return value
     return float(text.removesuffix("f"))

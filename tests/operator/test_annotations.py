@@ -81,8 +81,9 @@ def chosen(x, mode: Literal["double", "halve"] = "double", dtype=None, weights=(
     y = x * (2 if mode == "double" else 0.5) * weights[0] + weights[1]
     for other in (*rest, *named.values()):
         y = y * other
-    more = {} if dtype is None else {"z": y.to(dtype)}
-    return {"y": y + shift, "sizes": len(rest), "named": dict.fromkeys(named, y * 1)} | more
+    return {"y": y + shift, "sizes": len(rest), "named": dict.fromkeys(named, y * 1)} | (
+        {} if dtype is None else {"z": y.to(dtype)}
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import assert_never
 from opwright.errors import InternalError
 from opwright.ir.conversion import Scalar, convert_number, shortest
 from opwright.ir.dtype import DType
+from opwright.ir.exact import exact
 from opwright.ir.expression import Apply, Cast, Expression, Literal, Load, Local, children
 
 CPP_TYPES = {
@@ -133,6 +134,8 @@ def _spell_bare(expression: Expression, target: Target) -> tuple[str, int]:
 
 def _spell_apply(expression: Apply, target: Target) -> tuple[str, int]:
     function, operands = expression.function, expression.operands
+    if (subtracted := _subtracted_from_zero(expression)) is not None:
+        return f"from_zero({_spell(subtracted, _CONDITIONAL, target)})", _CALL
     if function in CPP_OPERATORS:
         template, binding = CPP_OPERATORS[function]
         # Floating-point arithmetic is not associative: an operand that does not come first keeps parentheses.
@@ -145,6 +148,22 @@ def _spell_apply(expression: Apply, target: Target) -> tuple[str, int]:
     if name is None:
         raise InternalError(f"no C++ spelling of '{function}' of {operands[-1].dtype.value}")
     return f"{name}({', '.join(_spell(operand, _CONDITIONAL, target) for operand in operands)})", _CALL
+
+
+def _subtracted_from_zero(expression: Apply) -> Expression | None:
+    """What `0 - x` and `-x + 0` are of, whose zeros compilers lose, see `from_zero` in arithmetic.h."""
+    if expression.dtype not in (DType.FLOAT32, DType.FLOAT64):
+        return None
+    match expression:
+        case Apply("subtract", (Literal() as zero, x)):
+            pass
+        case Apply("add", (Apply("negate", (x,)), Literal() as zero)):
+            pass
+        case Apply("add", (Literal() as zero, Apply("negate", (x,)))):
+            pass
+        case _:
+            return None
+    return x if exact(float(zero.value.real)) == exact(0.0) else None
 
 
 def _spell_cast(operand: Expression, dtype: DType, target: Target) -> tuple[str, int]:

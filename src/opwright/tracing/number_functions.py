@@ -175,6 +175,7 @@ NUMBER_FUNCTIONS: Mapping[str, NumberFunction] = {
     "Abs": NumberFunction(torch.abs, _absolute_bounds),
     "Max": NumberFunction(lambda x, y: torch.maximum(_tensor(x), _tensor(y)), _corners(max)),
     "Min": NumberFunction(lambda x, y: torch.minimum(_tensor(x), _tensor(y)), _corners(min)),
+    "Identity": NumberFunction(lambda x: x, lambda x: x),
     "ToFloat": NumberFunction(_real, lambda x: Bounds(float(x.low), float(x.high))),
     "IntTrueDiv": _QUOTIENT,
     "FloatTrueDiv": _QUOTIENT,

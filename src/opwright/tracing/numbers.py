@@ -86,7 +86,11 @@ class NumberTable:
 
     def is_size(self, number: torch.SymBool | torch.SymFloat | torch.SymInt) -> bool:
         """Whether sizes alone decide what a traced number is."""
-        return bool(number.node.expr.free_symbols.isdisjoint(self._tensors))
+        return self.is_size_of(number.node.expr)
+
+    def is_size_of(self, expression: Any) -> bool:
+        """The same of the expression that stands for one."""
+        return bool(expression.free_symbols.isdisjoint(self._tensors))
 
     def refuse_in(self, func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Refuse an integer where an operation wants a size, a dimension or an index, and exponents that it sets apart.

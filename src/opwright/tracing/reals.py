@@ -56,6 +56,8 @@ def translate_real(expression: Any, integer: Callable[[Any], Integer]) -> RealOp
     name = type(expression).__name__
     if name == "ToFloat":
         return integer(expression.args[0])
+    if name == "Identity":
+        return translate_real(expression.args[0], integer)
     if expression.is_integer and name not in _FUNCTIONS:
         return integer(expression)
     if name not in _FUNCTIONS:

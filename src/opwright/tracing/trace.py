@@ -22,6 +22,7 @@ from opwright.tracing.on_gpu import on_gpu
 from opwright.tracing.questions import Listener
 from opwright.tracing.recorder import Recorder
 from opwright.tracing.results import Result, read_result
+from opwright.tracing.rounding import rounding_each_step
 from opwright.tracing.signature import place_of
 from opwright.tracing.sizes import SizeTable
 from opwright.tracing.specs import ArgumentSpec, ConstantSpec, NumberSpec, TensorSpec
@@ -92,8 +93,9 @@ class Session:
             listening = Listener(reference.__name__, variables)
             pretence = on_gpu(reference.__name__) if self._on_gpu else nullcontext()
             texts = telling_text(self._recorder.numbers)
+            exactly = rounding_each_step(self._recorder.numbers)
             unchanged = unchanged_outside(reference.__name__, reference, arguments)
-            with self.recording(), self._recorder.watching(), texts, listening, pretence, unchanged:
+            with self.recording(), self._recorder.watching(), texts, exactly, listening, pretence, unchanged:
                 returned = reference(*arguments)
             may_copy = hasattr(reference, MAY_COPY)
             result, outputs = read_result(reference.__name__, returned, () if may_copy else arguments)

@@ -9,6 +9,8 @@ import torch
 from torch._ops import OpOverload
 from torch.fx import Node
 
+from opwright.ir.exact import exact
+
 STANDS_FOR = "opwright_stands_for"  # on an input that is given the value of a node: that node
 
 
@@ -47,7 +49,7 @@ class Digests:
             return [self._spelled(member) for member in value]
         if isinstance(value, dict):
             return [(key, self._spelled(member)) for key, member in sorted(value.items())]
-        return (type(value).__name__, repr(value), str(value))
+        return (type(value).__name__, repr(value), str(value), exact(value) if isinstance(value, float) else ())
 
 
 def _is_repeatable(target: Any) -> bool:

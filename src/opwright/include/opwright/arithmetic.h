@@ -23,6 +23,12 @@ OPWRIGHT_INLINE T max(T x, T y) {
   return y > x || y != y ? y : x;
 }
 
+/// 0 - x, which is 0 for 0. In one expression with a conversion or |x| GCC 12 makes -x of it, which is -0.
+template <class T>
+OPWRIGHT_INLINE T from_zero(T x) {
+  return T(0) - x;
+}
+
 /// torch.sign: -1, 0 or 1; 0 for NaN.
 template <class T>
 OPWRIGHT_INLINE T sign(T x) {
