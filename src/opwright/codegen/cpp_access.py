@@ -69,7 +69,7 @@ class Access:
 
     @property
     def _is_read_as_bytes(self) -> bool:
-        """Truth values of a row: GCC 12 vectorises no loop that loads numbers only where a `bool` in memory is true."""
+        """Truth values of a row: GCC 12 vectorises no loop with a choice between numbers by a `bool` in memory."""
         return self.dtype is DType.BOOL and self.whole_row and not (self.stored or self.is_scratch)
 
     @property

@@ -1,0 +1,115 @@
+"""One result of an operator beside eager's and the exact one: errors, and whether they are within the promise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+RMS_FACTOR, WORST_FACTOR, ULPS = 2.0, 3.0, 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """Errors of a result.
+
+    Attributes:
+        rms: Root mean square, relative to that of the exact result.
+        worst: The largest, relative to the same.
+        ulps: The largest, in units in the last place of the exact number there.
+    """
+
+    rms: float
+    worst: float
+    ulps: float
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Errors of an operator and of eager; the operator's are infinite where it alone has no number."""
+
+    ours: Errors
+    eager: Errors
+
+    @property
+    def rms_ratio(self) -> float:
+        """How many times eager's root mean square error; 1 where neither has any."""
+        return _ratio(self.ours.rms, self.eager.rms)
+
+    @property
+    def worst_ratio(self) -> float:
+        """The same of the largest errors."""
+        return _ratio(self.ours.worst, self.eager.worst)
+
+    def are_kept(self, slack: float = 1.0) -> bool:
+        """Whether the promise is kept: twice eager's rms error and three times its worst, or 4 ulp everywhere.
+
+        Args:
+            slack: How much more is allowed, because what is measured is a sample.
+        """
+        within = self.rms_ratio <= slack * RMS_FACTOR and self.worst_ratio <= slack * WORST_FACTOR
+        return within or self.ours.ulps <= ULPS
+
+
+_NOT_A_NUMBER = Errors(math.inf, math.inf, math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Three results of one computation.
+
+    Attributes:
+        what: "value", or "gradient 0" for that of the first argument.
+        actual: What the operator returned.
+        eager: What the function returned in the same dtype.
+        exact: What it returned in float64.
+    """
+
+    what: str
+    actual: Tensor
+    eager: Tensor
+    exact: Tensor
+
+    def figures(self) -> Figures:
+        """Measure the errors."""
+        numbers = self._numbers
+        return Figures(_errors(self.actual, self.exact, numbers), _errors(self.eager, self.exact, numbers))
+
+    def planted(self) -> Comparison:
+        """The same with a wrong result: its errors are three times eager's, and three times 4 ulp more."""
+        error = self.eager.double() - self.exact
+        away = torch.where(error < 0, -1.0, 1.0)
+        wrong = self.exact + 3 * error + away * 3 * ULPS * _spacing(self.exact, self.eager.dtype)
+        return replace(self, actual=torch.where(self._numbers, wrong, self.eager.double()).to(self.eager.dtype))
+
+    @property
+    def _numbers(self) -> Tensor:
+        return self.exact.to(self.eager.dtype).isfinite() & self.eager.isfinite()
+
+
+def _errors(result: Tensor, exact: Tensor, numbers: Tensor) -> Errors:
+    found, true = result.double()[numbers], exact[numbers]
+    if not found.numel():
+        return Errors(0.0, 0.0, 0.0)
+    if not found.isfinite().all():
+        return _NOT_A_NUMBER
+    error = (found - true).abs()
+    scale = true.square().mean().sqrt().item() or 1.0
+    rms = error.square().mean().sqrt().item()
+    ulps = (error / _spacing(true, result.dtype)).max().item()
+    return Errors(rms / scale, error.max().item() / scale, ulps)
+
+
+def _ratio(ours: float, eager: float) -> float:
+    if ours == eager:
+        return 1.0
+    return ours / eager if eager else math.inf
+
+
+def _spacing(exact: Tensor, dtype: torch.dtype) -> Tensor:
+    """One unit in the last place of each number, as it is rounded to a dtype."""
+    kind = torch.finfo(dtype)
+    exponent = torch.frexp(exact.abs().clamp(kind.tiny, kind.max)).exponent - 1
+    return torch.ldexp(torch.full_like(exact, kind.eps), exponent)

@@ -1,0 +1,113 @@
+"""Run an operator of several functions beside eager and beside float64."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from opwright.operator import Operator
+from opwright.settings import Settings
+from tests.accuracy.comparison import Comparison
+from tests.accuracy.draws import GRADIENTS, Shape, draw_arguments
+from tests.accuracy.subject import Subject
+
+Functions = Callable[[list[Tensor]], list[Tensor]]
+_AT_A_TIME = 13  # functions in one operator: a build for each would take four times as long
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Several subjects as one function, so that one build serves all of them."""
+
+    subjects: tuple[Subject, ...]
+
+    def __call__(self, arguments: list[Tensor]) -> list[Tensor]:
+        """Apply each subject to arguments of its own."""
+        given = iter(arguments)
+        return [subject(*itertools.islice(given, len(subject.kinds))) for subject in self.subjects]
+
+    @property
+    def kinds(self) -> str:
+        """The kinds of all arguments."""
+        return "".join(subject.kinds for subject in self.subjects)
+
+
+def operator_of(subjects: Sequence[Subject], settings: Settings) -> Operator:
+    """Make one operator of several functions."""
+    together = Together(tuple(subjects))
+
+    def reference(arguments: list[Tensor]) -> list[Tensor]:
+        return together(arguments)
+
+    return Operator(reference, name="measured", settings=settings)
+
+
+def chunks(subjects: Mapping[str, Subject], dtype: torch.dtype) -> Iterator[dict[str, Subject]]:
+    """Those that are measured in a dtype, as many at a time as one operator takes."""
+    name = str(dtype).removeprefix("torch.")
+    wanted = [(key, subject) for key, subject in subjects.items() if name in subject.dtypes]
+    for begin in range(0, len(wanted), _AT_A_TIME):
+        yield dict(wanted[begin : begin + _AT_A_TIME])
+
+
+def measure(
+    functions: Functions,
+    subjects: Mapping[str, Subject],
+    dtype: torch.dtype,
+    range_name: str,
+    shape: Shape = (64, 128),
+    seed: int = 0,
+) -> Iterator[tuple[str, Comparison]]:
+    """Compare values, and gradients of every argument, of the subjects that are measured in a range.
+
+    Args:
+        functions: What is measured, such as an operator of the subjects.
+        subjects: The functions by their names, and what their arguments are.
+        dtype: What the arguments are rounded to.
+        range_name: Where they lie.
+        shape: How large they are.
+        seed: Of what is drawn.
+    """
+    together = Together(tuple(subjects.values()))
+    drawn = [
+        argument for subject in together.subjects for argument in draw_arguments(subject.kinds, range_name, shape, seed)
+    ]
+    rounded = [argument.to(dtype) if argument.is_floating_point() else argument for argument in drawn]
+    wide = [argument.double() if argument.is_floating_point() else argument for argument in rounded]
+    runs = ((functions, rounded), (together, rounded), (together, wide))
+    ours, eager, exact = (_results(call, given, together.kinds, dtype) for call, given in runs)
+    for name, what, triple in zip(*_labels(subjects), zip(ours, eager, exact, strict=True), strict=True):
+        if range_name in subjects[name].ranges:
+            yield name, Comparison(what, *triple)
+
+
+def _labels(subjects: Mapping[str, Subject]) -> tuple[list[str], list[str]]:
+    """Whose each result is, and what it is: all values, then all gradients."""
+    gradients = [
+        (name, f"gradient {index}")
+        for name, subject in subjects.items()
+        for index, kind in enumerate(subject.kinds)
+        if kind in GRADIENTS
+    ]
+    labels = [*((name, "value") for name in subjects), *gradients]
+    return [name for name, _ in labels], [what for _, what in labels]
+
+
+def _results(functions: Functions, inputs: Sequence[Tensor], kinds: str, dtype: torch.dtype) -> list[Tensor]:
+    """The values, and the gradients of what has some."""
+    leaves = [
+        argument.detach().requires_grad_() if kind in GRADIENTS else argument
+        for kind, argument in zip(kinds, inputs, strict=True)
+    ]
+    values = functions(leaves)
+    cotangents = []
+    for index, value in enumerate(values):
+        generator = torch.Generator().manual_seed(1000 + index)
+        drawn = torch.randn(value.shape, generator=generator, dtype=torch.float64)
+        cotangents.append(drawn.to(dtype).to(value.dtype))
+    wanted = [leaf for leaf in leaves if leaf.requires_grad]
+    return [*(value.detach() for value in values), *torch.autograd.grad(values, wanted, cotangents)]

@@ -1,0 +1,32 @@
+"""A subject: a function whose error is measured, and what its arguments are drawn as."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from tests.accuracy.draws import FLOATING_RANGES
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A function, and its arguments by their kinds.
+
+    Attributes:
+        function: Takes tensors, gives one tensor.
+        kinds: What each argument is: a key of `draws.KINDS`.
+        ranges: Where the values of its arguments lie: keys of `draws.RANGES`.
+        dtypes: Names of the dtypes that it is measured in.
+    """
+
+    function: Callable[..., Tensor]
+    kinds: str = "x"
+    ranges: tuple[str, ...] = FLOATING_RANGES
+    dtypes: tuple[str, ...] = ("float32", "bfloat16")
+
+    def __call__(self, *arguments: Any) -> Tensor:
+        """Apply the function."""
+        return self.function(*arguments)

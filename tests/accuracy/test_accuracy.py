@@ -1,0 +1,82 @@
+"""Values and gradients of some 140 functions are within twice eager's rms error and three times its worst, or 4 ulp."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.accuracy.comparison import Comparison
+from tests.accuracy.measure import Together, chunks, measure, operator_of
+from tests.accuracy.subject import Subject
+from tests.accuracy.tables import EXCEPTIONAL_FACTOR, EXCEPTIONS, FAMILIES
+from tests.quiet_settings import quiet_settings
+
+SAMPLING = 1.15  # a root mean square over 64 rows whose errors are common to a row is not known better
+BY_DAY, AT_NIGHT = (torch.float32,), (torch.bfloat16, torch.float16)
+RANGES_BY_DAY = ("large", "delicate", "sorted", "offset")  # where most faults were found
+LENGTHS = ((4096, 1), (512, 7), (7, 4096), (1, 100_000), (4096, 7), (100_000, 1))
+
+
+def _cases(dtypes: tuple[torch.dtype, ...]) -> list[object]:
+    return [
+        pytest.param(chunk, dtype, id=f"{str(dtype).removeprefix('torch.')}-{family}-{number}")
+        for dtype in dtypes
+        for family, subjects in FAMILIES.items()
+        for number, chunk in enumerate(chunks(subjects, dtype))
+    ]
+
+
+def _ranges(subjects: dict[str, Subject]) -> list[str]:
+    return list(dict.fromkeys(name for subject in subjects.values() for name in subject.ranges))
+
+
+def _assert_kept(name: str, range_name: str, found: Comparison) -> None:
+    slack = SAMPLING * (EXCEPTIONAL_FACTOR if name in EXCEPTIONS else 1.0)
+    figures = found.figures()
+    assert figures.are_kept(slack), (
+        f"{name}, {range_name}, {found.what}: {figures.rms_ratio:.2f} times eager's rms error and "
+        f"{figures.worst_ratio:.2f} times its worst, {figures.ours.ulps:.1f} ulp"
+    )
+
+
+@pytest.mark.parametrize(("subjects", "dtype"), _cases(BY_DAY))
+def test_promise_is_kept(subjects: dict[str, Subject], dtype: torch.dtype) -> None:
+    operator = operator_of(list(subjects.values()), quiet_settings(optimized=False))
+    for range_name in set(RANGES_BY_DAY).intersection(_ranges(subjects)):
+        for name, found in measure(operator, subjects, dtype, range_name):
+            _assert_kept(name, range_name, found)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_three_times_the_error_is_noticed(family: str) -> None:
+    subjects = dict(FAMILIES[family])
+    eager = Together(tuple(subjects.values()))
+    for name, found in measure(eager, subjects, torch.float32, "normal"):
+        assert found.figures().are_kept()
+        assert not found.planted().figures().are_kept(SAMPLING), (name, found.what)
+
+
+def test_a_number_lost_is_noticed() -> None:
+    exact = torch.ones(8, dtype=torch.float64)
+    lost = torch.tensor([float("nan"), *[1.0] * 7])
+    assert not Comparison("value", lost, torch.ones(8), exact).figures().are_kept(SAMPLING)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("subjects", "dtype"), _cases((*BY_DAY, *AT_NIGHT)))
+def test_promise_is_kept_as_users_build(subjects: dict[str, Subject], dtype: torch.dtype) -> None:
+    operator = operator_of(list(subjects.values()), quiet_settings())
+    for range_name in _ranges(subjects):
+        for seed in range(3):
+            for name, found in measure(operator, subjects, dtype, range_name, seed=seed):
+                _assert_kept(name, range_name, found)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("family", ["softmaxes", "norms", "reductions"])
+def test_rows_and_columns_of_every_length(family: str) -> None:
+    for subjects in chunks(FAMILIES[family], torch.float32):
+        operator = operator_of(list(subjects.values()), quiet_settings())
+        for shape in LENGTHS:
+            for name, found in measure(operator, subjects, torch.float32, "normal", shape):
+                _assert_kept(name, str(shape), found)
