@@ -14,12 +14,14 @@ from torch._ops import OpOverload
 
 from opwright.binding.autocast import AutocastPolicy, check_policy, without_autocast
 from opwright.binding.environment import is_compiling
+from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.family import Family
 from opwright.binding.function_rung import FunctionRung
 from opwright.binding.mutating import MutatingServer
 from opwright.binding.numbers import numbers_in
 from opwright.binding.registered import Registered, Serving
 from opwright.binding.rungs import Ladder, Rung, RungName, Way
+from opwright.binding.safe_transforms import SafeTransforms
 from opwright.binding.server import Server
 from opwright.binding.structured import StructuredServer
 from opwright.binding.targets import TARGETS, Target, devices_of, examine, refuse_another, target_for
@@ -106,6 +108,8 @@ class Operator(Conveniences):
         self._family = Family(
             self._positional, self.name, self._signature, self._names, self._identity, self._make_relative
         )
+        self._fallbacks = Fallbacks(self._short_name, self._settings)
+        self._transforms = SafeTransforms(self._family, self._positional, self._arity, self._fallbacks)
         self._server = self._make_server()
         self._serving: Serving = self._server
         self._function = FunctionRung(self._short_name, self._names, self._derive_function)
@@ -115,7 +119,7 @@ class Operator(Conveniences):
             self._signature,
             reference,
             self._server,
-            self._family.backward,
+            self._transforms.backward,
             lambda: self._variants.plain and self._serving is self._server,
             autocast=autocast,
             inline=inline,
@@ -127,21 +131,20 @@ class Operator(Conveniences):
     def _make_server(self) -> Server | StructuredServer | MutatingServer:
         if self._mutated:
             self._functional = self._family.functional(self._mutated)
-            return MutatingServer(
-                self._positional, self._signature, self._mutated, lambda: self._flattened(())[0].server
-            )
+            functional = lambda: self._flattened(())[0].server  # noqa: E731
+            return MutatingServer(self._positional, self._signature, self._mutated, functional, self._fallbacks)
         if not self._signature.is_flat:
             flat = lambda *given: self._family.flat(*given).server  # noqa: E731
-            return StructuredServer(self._positional, self._signature, flat, self._served_cast)
+            return StructuredServer(self._positional, self._signature, flat, self._fallbacks, self._served_cast)
         return Server(
-            self._short_name,
             self._positional,
             getattr(self._positional, "fallback", self._positional),
             self._signature,
             self._settings,
+            self._fallbacks,
             self._variants,
             lambda args, recording: self._derive(args, recording).plan,
-            TransformServer(self, self._family, self._positional, self._settings).serve,
+            TransformServer(self, self._transforms, self._positional, self._settings).serve,
             lambda args: self._registered.serve_compiled(args),
             self._served_cast,
         )
@@ -201,7 +204,7 @@ class Operator(Conveniences):
     def _differentiate(self, arguments: Sequence[Any], incoming: Sequence[Any], plan: Plan) -> Sequence[Any]:
         """The backward pass as an operator of its own: what runs under `create_graph=True`."""
         given = [value.item() if p in plan.numbers else value for p, value in enumerate(arguments)]
-        found = self.backward_operator(plan)(*given, *incoming)
+        found = self._transforms.backward_of(plan)(*given, *incoming)
         return (found,) if isinstance(found, torch.Tensor) else found
 
     def backward_operator(self, plan: Plan) -> Operator:
@@ -211,9 +214,9 @@ class Operator(Conveniences):
     # -- transforms ------------------------------------------------------------------------------------------------
 
     @property
-    def transforms(self) -> Family[Operator]:
+    def transforms(self) -> SafeTransforms:
         """The operators that function transforms make of this one, by position of the arguments."""
-        return self._family
+        return self._transforms
 
     def vjp(self, *names: str) -> Operator:
         """The operator (arguments…, incoming gradients…) → gradients of the named arguments, by default of all tensors.
@@ -320,7 +323,7 @@ class Operator(Conveniences):
     @functools.cached_property
     def _written(self) -> WrittenServer:
         about = (self._short_name, self._positional, self._signature, self._settings)
-        return WrittenServer(*about, self._server, self._family.backward)
+        return WrittenServer(*about, self._server, self._transforms.backward, self._fallbacks)
 
     def _examine_function(self) -> None:
         if self._mutated:

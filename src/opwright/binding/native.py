@@ -7,6 +7,7 @@ operator that is called starts a process that builds it, and until it is there c
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import subprocess
 import sys
@@ -17,13 +18,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
-from opwright.errors import OpwrightError
 from opwright.settings import Settings
 from opwright.toolchain.extension import Extension
+from opwright.tracing.faults import summary
 
 _DIRECTORY = Path(__file__).parents[1] / "native"
 _NAME = "tape"
 _POLL_S = 0.25
+_log = logging.getLogger("opwright")
 
 
 class Equipped(Protocol):
@@ -59,7 +61,7 @@ class Native:
             if self._module is None:
                 self._waiting.add(user)
                 return
-        user.equip(self._module)
+        _equip(user, self._module)
 
     def wait(self, patience_s: float) -> None:
         """Wait for a build that is under way."""
@@ -76,8 +78,8 @@ class Native:
             elif not extension.was_refused() and sys.executable:
                 self._building = threading.Thread(target=self._await, args=(extension,), daemon=True)
                 self._building.start()
-        except (OpwrightError, ImportError, OSError):
-            return  # calls go through Python, which is right too
+        except Exception as error:
+            _stay_in_python(error)
 
     def _await(self, extension: Extension) -> None:
         """Wait until it is built, by a process that outlives this one or by somebody else; give it to all who wait."""
@@ -90,13 +92,26 @@ class Native:
             if path is None:
                 return
             module = _load(path)
-        except (OpwrightError, ImportError, OSError):
+        except Exception as error:
+            _stay_in_python(error)
             return
         with self._lock:
             self._module = module
             users = list(self._waiting)
         for user in users:
-            user.equip(module)
+            _equip(user, module)
+
+
+def _equip(user: Equipped, module: ModuleType) -> None:
+    try:
+        user.equip(module)
+    except Exception as error:
+        _stay_in_python(error)
+
+
+def _stay_in_python(error: Exception) -> None:
+    """Without the module calls go through Python, which is right too."""
+    _log.info("the hot path in C++ cannot be had: %s", summary(error))
 
 
 native = Native(_DIRECTORY)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,8 +20,10 @@ from opwright.binding.environment import (
     is_quiet,
     is_recorded,
 )
+from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.kinds import Key, are_constants
 from opwright.binding.numbers import Numbers, constants_of, needed_in
+from opwright.binding.own_errors import is_for_the_caller, runs_reference
 from opwright.binding.rungs import RungName
 from opwright.binding.targets import examine, target_for
 from opwright.binding.transforms import are_transformed
@@ -31,6 +32,7 @@ from opwright.binding.variants import Variants
 from opwright.errors import NoKernel, OpwrightError, TracingFailed, UndeclaredMutation, UnsupportedReturn
 from opwright.ir.identifiers import identifiers
 from opwright.settings import Settings
+from opwright.tracing.faults import fault_of
 from opwright.tracing.flatten import Leaves
 from opwright.tracing.signature import Kind, Signature
 
@@ -41,11 +43,11 @@ class Server:
     """Serves the calls of one operator.
 
     Args:
-        name: What the operator is called when there is something to say.
         reference: The function as written, of arguments in order.
         fallback: The same of arguments as they were given, where these were laid out flat.
         signature: Its parameters.
-        settings: Where to build, and whether to say anything.
+        settings: Where to build.
+        fallbacks: Told why the reference serves a call.
         variants: The kernels at hand.
         derive: `(arguments, whether gradients are recorded) -> plan` for arguments that no variant takes.
         serve_transformed: Serves calls under function transforms and with dual tensors; gives the rung too.
@@ -58,11 +60,11 @@ class Server:
 
     def __init__(
         self,
-        name: str,
         reference: Callable[..., Any],
         fallback: Callable[..., Any],
         signature: Signature,
         settings: Settings,
+        fallbacks: Fallbacks,
         variants: Variants,
         derive: Callable[[Sequence[Any], bool], Plan],
         serve_transformed: Callable[[Sequence[Any]], tuple[Any, RungName | None]],
@@ -70,11 +72,11 @@ class Server:
         serve_cast: Callable[[Sequence[Any]], Any] | None = None,
     ) -> None:
         self.last_rung: RungName | None = None
-        self._name = name
         self._reference = reference
         self._fallback = fallback
         self._signature = signature
         self._settings = settings
+        self._fallbacks = fallbacks
         self._variants = variants
         self._derive = derive
         self._serve_transformed = serve_transformed
@@ -85,7 +87,6 @@ class Server:
         self._only_tensors = all(p.kind is Kind.TENSOR and not p.optional for p in signature.parameters)
         self._numbers = Numbers(reference)
         self._names = identifiers([parameter.name for parameter in signature.parameters])
-        self._said: set[str] = set()
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
         """Serve a call; a pinned one raises where another would run the reference."""
@@ -99,7 +100,7 @@ class Server:
                     return result
             elif self._only_tensors and self._variants.plain and is_quiet() and are_plain(args):
                 return self._run(args, ())
-        except (Declined, NotImplementedError):  # torch finds no kernel for a nested tensor
+        except Exception:  # no kernel takes it, or one fails; what that means is found out slowly
             pass
         return self._serve_slowly(args, pinned=pinned)
 
@@ -119,6 +120,7 @@ class Server:
         self.last_rung = rung
         return result
 
+    @runs_reference
     def serve_by_reference(self, args: Sequence[Any]) -> Any:
         """Run the function as written."""
         self.last_rung = "composed"
@@ -158,6 +160,18 @@ class Server:
         return tuple([isinstance(a, torch.Tensor) and a.requires_grad for a in args])
 
     def _serve_slowly(self, args: Sequence[Any], *, pinned: bool, gradients: bool = True) -> Any:
+        """Serve by what is found or made now; where that fails in a way that nobody foresaw, by the reference."""
+        try:
+            return self._serve_found_or_made(args, pinned=pinned, gradients=gradients)
+        except Exception as error:
+            if pinned or is_for_the_caller(error):
+                raise
+            fault = fault_of(error)
+        result = self._serve_as_laid_out(args) if self.is_ordinary(args) else self.serve_by_reference(args)
+        self._fallbacks.tell(fault)
+        return result
+
+    def _serve_found_or_made(self, args: Sequence[Any], *, pinned: bool, gradients: bool) -> Any:
         """Find or make the variant for these arguments, or run the reference and say why."""
         if is_compiling_or_exporting():
             return self._serve_compiled(args)
@@ -210,14 +224,16 @@ class Server:
             self._variants.refuse(way, args, failure)
             if pinned:
                 raise
-            self._say(failure)
+            self._fallbacks.tell(failure)
             return result
         except OpwrightError as refusal:
             if pinned:
                 raise
-            self._say(refusal)
+            self._fallbacks.tell(refusal)
         except Declined:
-            self._variants.refuse(way, args, NoKernel("its kernel declines these arguments"))
+            declined = NoKernel("its kernel declines these arguments")
+            self._variants.refuse(way, args, declined)
+            self._fallbacks.tell(declined)
         return self._serve_as_laid_out(args)
 
     def _run_added(self, args: Sequence[Any], way: Key, recording: bool) -> Any:
@@ -256,14 +272,6 @@ class Server:
             else:
                 rest.append(arg)
         return not rest or (not self._only_tensors and are_constants(rest))
-
-    def _say(self, refusal: OpwrightError) -> None:
-        """Tell once, in one sentence, why the reference serves."""
-        where = f"{refusal.place}: " if refusal.place else ""
-        text = f"opwright: {self._name} runs its reference: {where}{refusal.fact}"
-        if self._settings.notify and text not in self._said:
-            print(text + (f" (hint: {refusal.hint})" if refusal.hint else ""), file=sys.stderr)
-        self._said.add(text)
 
 
 def _rung_on(device: torch.device) -> RungName:

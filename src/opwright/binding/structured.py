@@ -10,8 +10,11 @@ from torch.utils._pytree import TreeSpec
 from opwright.binding.autocast import is_autocast
 from opwright.binding.dispatcher import row_major_if_own
 from opwright.binding.environment import are_abstract, is_overheard
+from opwright.binding.fallbacks import Fallbacks
+from opwright.binding.own_errors import is_for_the_caller, runs_reference
 from opwright.binding.rungs import RungName
 from opwright.binding.server import Server
+from opwright.tracing.faults import fault_of
 from opwright.tracing.flatten import Leaves, flatten
 from opwright.tracing.signature import Signature
 
@@ -23,6 +26,7 @@ class StructuredServer:
         reference: The function as written, taking every argument by position.
         signature: Its parameters.
         flat: Gives the server of the flat operator for a structure.
+        fallbacks: Told why the reference serves a call.
         serve_cast: Serves calls under autocast by its policy; None if there is none, and the reference serves them.
 
     Attributes:
@@ -34,12 +38,14 @@ class StructuredServer:
         reference: Callable[..., Any],
         signature: Signature,
         flat: Callable[[Leaves, TreeSpec], Server],
+        fallbacks: Fallbacks,
         serve_cast: Callable[[Sequence[Any]], Any] | None = None,
     ) -> None:
         self.last_rung: RungName | None = None
         self._reference = reference
         self._signature = signature
         self._flat = flat
+        self._fallbacks = fallbacks
         self._serve_cast = serve_cast
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
@@ -47,6 +53,17 @@ class StructuredServer:
         given = self._signature.bind(args, kwargs)
         if self._serve_cast is not None and is_autocast():
             return self._serve_cast(given)
+        try:
+            return self._serve_flat(given, pinned=pinned)
+        except Exception as error:
+            if pinned or is_for_the_caller(error):
+                raise
+            fault = fault_of(error)
+        result = self.serve_by_reference(given)
+        self._fallbacks.tell(fault)
+        return result
+
+    def _serve_flat(self, given: tuple[Any, ...], *, pinned: bool) -> Any:
         leaves, layout = flatten(given)
         if is_overheard():
             result = self.serve_by_reference(given)
@@ -64,6 +81,7 @@ class StructuredServer:
         self.last_rung = server.last_rung
         return result
 
+    @runs_reference
     def serve_by_reference(self, args: tuple[Any, ...]) -> Any:
         """Run the function as written."""
         self.last_rung = "composed"
