@@ -57,7 +57,7 @@ class Native:
         with self._lock:
             if self._module is None and not self._asked:
                 self._asked = True
-                self._ask(Extension(self._directory, _NAME, settings))
+                self._ask(settings)
             if self._module is None:
                 self._waiting.add(user)
                 return
@@ -68,8 +68,9 @@ class Native:
         if self._building is not None:
             self._building.join(patience_s)
 
-    def _ask(self, extension: Extension) -> None:
+    def _ask(self, settings: Settings) -> None:
         try:
+            extension = Extension(self._directory, _NAME, settings)
             if extension.settings.tape == "now":
                 extension.build()
             path = extension.find()
