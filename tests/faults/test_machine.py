@@ -75,6 +75,7 @@ COMPILERS = {
     "removes its folder": QUESTIONS + 'rm -rf "$PWD"; exit 1',
     "fills the disk and fails": QUESTIONS + "echo 'No space left on device'; exit 1",
     "does not know itself": "exit 127",
+    "hangs when it is asked": "sleep 1000",
     "says nothing of itself": 'case "$*" in *--version*) exit 0;; esac; exit 1',
     "knows no flag": 'case "$*" in *--version*) echo g++; exit 0;; esac; exit 1',
 }
@@ -87,6 +88,7 @@ def test_a_compiler_that_fails(script, tmp_path, monkeypatch):
     compiler.write_text(f"#!/bin/sh\n{script.replace('{real}', real)}\n")
     compiler.chmod(0o700)
     monkeypatch.setitem(opwright.toolchain.build.build.__kwdefaults__, "timeout_s", 2.0)
+    monkeypatch.setattr("opwright.toolchain.compiler.PROBE_TIMEOUT_S", 1.0)
     assert not problems(subject(tmp_path / "cache", str(compiler)), as_it_is, recovers=False)
     compiler.write_text(f'#!/bin/sh\nexec {real} "$@"\n')  # as after an update: the next process asks again
     operator = subject(tmp_path / "cache", str(compiler)).make()
@@ -235,14 +237,19 @@ def test_a_system_that_does_not_tell_its_cores(tmp_path, monkeypatch):
 # -- libraries that go away --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "harm", [Path.unlink, lambda path: path.write_bytes(b""), lambda path: path.write_bytes(b"no")]
-)
+HARMS = {
+    "gone": Path.unlink,
+    "empty": lambda path: path.write_bytes(b""),
+    "overwritten": lambda path: path.write_bytes(b"no library"),
+}
+
+
+@pytest.mark.parametrize("harm", HARMS)
 def test_a_library_that_is_harmed_before_it_is_loaded(harm, tmp_path, monkeypatch):
     load = opwright.binding.variant.load_kernel
 
     def harmed(path: Path, name: str) -> Any:
-        harm(path)
+        HARMS[harm](path)
         return load(path, name)
 
     @contextlib.contextmanager
@@ -254,7 +261,7 @@ def test_a_library_that_is_harmed_before_it_is_loaded(harm, tmp_path, monkeypatc
     def another(x: Tensor, y: Tensor) -> Tensor:  # a name of its own: a library is loaded once in a process
         return scaled(x, y)
 
-    another.__name__ = f"another_{harm.__name__.strip('<>')}_{abs(hash(harm))}"
+    another.__name__ = f"another_{harm}"
     settings = Settings(tmp_path / "cache", os.environ["CXX"], tape="off")
     assert not problems(Subject(another, lambda: Operator(another, settings=settings), results), strike)
 
