@@ -5,7 +5,6 @@ By day some of them; at night all.
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -17,10 +16,8 @@ import torch
 from torch import Tensor
 
 from opwright.operator import Operator
-from opwright.settings import Settings
 from tests.faults.injection import Fault, faults, name_of, sample, steps_of, struck_by
 from tests.faults.trial import Subject, problems
-from tests.quick_compiler import chosen_compiler
 
 pytestmark = [pytest.mark.falls_back, pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")]
 
@@ -35,18 +32,21 @@ LAST_RESORT = {
     "tracing/signature.py": ("bind",),
     "tracing/faults.py": ("fault_of", "refusing_faults"),
 }
-# The backward passes of nodes: they read what was kept, and derive nothing themselves.
+# The backward passes of nodes, and which operator they ask: lines that derive nothing and run at every call.
 NODES = {
     "binding/autograd.py": (
-        "backward", "some_missing", "_run_backward", "_size", "_arguments", "_intermediates", "_tangents", "zeros",
+        *("backward", "some_missing", "_run_backward", "_size"),
+        *("_arguments", "_intermediates", "_tangents", "zeros", "<listcomp>", "<genexpr>"),
     ),
-    "binding/derived_node.py": (),
-    "binding/variant.py": ("spared", "narrowed", "given", "known", "sources"),
+    "binding/derived_node.py": ("backward", "gradients", "_arguments", "_call", "_drawing", "_nothing", "<listcomp>"),
+    "binding/dual_tensors.py": ("backward",),
     "binding/environment.py": ("is_transformed", "is_asked_for", "recording"),
-    "binding/safe_transforms.py": (),
-    "operator.py": ("_differentiate",),
-}  # fmt: skip
-_numbers = itertools.count()
+    "binding/safe_transforms.py": ("backward_of", "backward", "_made", "<genexpr>"),
+    "binding/step_below.py": ("backward",),
+    "binding/variant.py": ("spared", "narrowed", "given", "known", "<listcomp>", "<genexpr>"),
+    "operator.py": ("_differentiate", "<listcomp>"),
+    "tracing/results.py": ("places",),
+}
 
 
 def two_orders(function: Callable[..., Any]) -> list[Tensor]:
@@ -75,10 +75,6 @@ def plain(x: Tensor, y: Tensor) -> Tensor:
     return torch.sin(x * y) + y
 
 
-def structured(x: Tensor, y: Tensor) -> Tensor:
-    return plain(x, y)
-
-
 WAYS = {"gradients": (normalized, two_orders), "transforms": (plain, batched_gradients)}
 
 
@@ -87,24 +83,10 @@ def is_a_step(code: CodeType) -> bool:
     return name not in LAST_RESORT.get(file, ()) and name not in NODES.get(file, ())
 
 
-def settings(cache: Path) -> Settings:
-    return Settings(cache, compiler=chosen_compiler() if cache.name == "cache" else None, tape="off")
-
-
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One cache for all faults that are no matter of it."""
     return tmp_path_factory.mktemp("faults") / "libraries"
-
-
-def subject_of(way: str, cache: Path, identity: Callable[[], str | None]) -> Subject:
-    reference, call = WAYS[way]
-
-    def make() -> Operator:
-        name = f"{reference.__name__}_{next(_numbers)}" if way == "transforms" else reference.__name__
-        return Operator(reference, name=name, settings=Settings.from_environment(), identity=identity)
-
-    return Subject(reference, make, call)
 
 
 def in_derivations(cache: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> tuple[Subject, Counter[CodeType]]:

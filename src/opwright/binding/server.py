@@ -23,7 +23,7 @@ from opwright.binding.environment import (
 from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.kinds import Key, are_constants
 from opwright.binding.numbers import Numbers, constants_of, needed_in
-from opwright.binding.own_errors import is_for_the_caller, runs_reference
+from opwright.binding.own_errors import is_for_the_caller, is_wanted, runs_reference
 from opwright.binding.rungs import RungName
 from opwright.binding.targets import examine, target_for
 from opwright.binding.transforms import are_transformed
@@ -100,8 +100,11 @@ class Server:
                     return result
             elif self._only_tensors and self._variants.plain and is_quiet() and are_plain(args):
                 return self._run(args, ())
-        except Exception:  # no kernel takes it, or one fails; what that means is found out slowly
+        except (Declined, NotImplementedError):  # torch finds no kernel for a nested tensor
             pass
+        except Exception as error:  # one fails; what that means is found out slowly
+            if is_wanted(error):
+                raise
         return self._serve_slowly(args, pinned=pinned)
 
     def serve_below_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -224,17 +227,17 @@ class Server:
             self._variants.refuse(way, args, failure)
             if pinned:
                 raise
-            self._fallbacks.tell(failure)
-            return result
-        except OpwrightError as refusal:
+            refusal: OpwrightError = failure.again()
+        except OpwrightError as error:
             if pinned:
                 raise
-            self._fallbacks.tell(refusal)
+            refusal, result = error.again(), self._serve_as_laid_out(args)
         except Declined:
-            declined = NoKernel("its kernel declines these arguments")
-            self._variants.refuse(way, args, declined)
-            self._fallbacks.tell(declined)
-        return self._serve_as_laid_out(args)
+            refusal = NoKernel("its kernel declines these arguments")
+            self._variants.refuse(way, args, refusal)
+            result = self._serve_as_laid_out(args)  # for an index out of range, say, it raises
+        self._fallbacks.tell(refusal)
+        return result
 
     def _run_added(self, args: Sequence[Any], way: Key, recording: bool) -> Any:
         """Run kernels, found on disk or derived if need be; raises Declined if what was derived declines."""

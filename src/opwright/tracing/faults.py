@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +33,15 @@ def refusing_faults() -> Iterator[None]:
     except OpwrightError:
         raise
     except Exception as error:
+        if comes_from_a_signal(error):
+            raise
         raise fault_of(error) from error
+
+
+def comes_from_a_signal(error: BaseException) -> bool:
+    """Whether the handler of a signal raised an error, such as a timeout: it is meant for whoever waits."""
+    handlers = {getattr(signal.getsignal(number), "__code__", None) for number in signal.valid_signals()} - {None}
+    return any(frame.f_code in handlers for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def summary(error: Exception) -> str:

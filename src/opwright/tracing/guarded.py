@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from opwright.errors import InternalError, OpwrightError, TracingFailed
-from opwright.tracing.faults import line_of_ours, summary
+from opwright.tracing.faults import comes_from_a_signal, line_of_ours, summary
 
 Derived = TypeVar("Derived")
 
@@ -24,6 +24,8 @@ def guarded(reference: Callable[..., Any], derive: Callable[[], Derived]) -> Der
     except OpwrightError:
         raise
     except Exception as error:
+        if comes_from_a_signal(error):
+            raise
         from opwright.tracing.trace import place_in  # imports sympy, as whatever derives has done
 
         said = summary(error)
