@@ -42,6 +42,14 @@ def _fallbacks(request, monkeypatch):
         monkeypatch.setattr("opwright.binding.fallbacks.Fallbacks.is_strict", False)
 
 
+@pytest.fixture
+def told(recwarn):
+    """Gives what operators have said by now of falling back."""
+    from opwright.errors import FallbackWarning
+
+    return lambda: [str(warning.message) for warning in recwarn if warning.category is FallbackWarning]
+
+
 @pytest.fixture(params=["quick", pytest.param("optimized", marks=pytest.mark.nightly)])
 def settings_quick_by_day(request):
     """Kernels built without optimization by day, and at night as users build them too."""
