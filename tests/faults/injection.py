@@ -66,14 +66,15 @@ def name_of(step: CodeType) -> str:
 def steps_of(run: Callable[[], Any]) -> Counter[CodeType]:
     """The functions of the package that a run goes through, and how often each is called.
 
-    Generators are left out: they are resumed as often as called, and one that is cut off there does not clean up.
+    What cleans up is left out, generators with it: one that is cut off where it is resumed does not.
     """
     seen: Counter[CodeType] = Counter()
     prefix = f"{PACKAGE}/"
 
     def count(frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(prefix) and not code.co_flags & inspect.CO_GENERATOR:
+        cleans_up = code.co_name == "__exit__" or code.co_flags & inspect.CO_GENERATOR
+        if event == "call" and code.co_filename.startswith(prefix) and not cleans_up:
             seen[code] += 1
 
     sys.setprofile(count)

@@ -5,6 +5,7 @@ By day some of them; at night all.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -16,8 +17,10 @@ import torch
 from torch import Tensor
 
 from opwright.operator import Operator
+from opwright.settings import Settings
 from tests.faults.injection import Fault, faults, name_of, sample, steps_of, struck_by
 from tests.faults.trial import Subject, problems
+from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
 
 pytestmark = [pytest.mark.falls_back, pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")]
 
@@ -47,6 +50,7 @@ NODES = {
     "operator.py": ("_differentiate", "<listcomp>"),
     "tracing/results.py": ("places",),
 }
+_numbers = itertools.count()
 
 
 def two_orders(function: Callable[..., Any]) -> list[Tensor]:
@@ -122,3 +126,42 @@ def test_a_fault_in_a_derivation_ends_in_the_reference(way, count, cache, monkey
     found = run(subject, chosen)
     assert not found, f"{len(found)} problems after {len(chosen)} faults:\n" + "\n".join(found)
     print(f"{len(chosen)} faults in {len(steps)} steps of {way}")
+
+
+def scaled(x: Tensor, y: Tensor) -> Tensor:
+    return x * y + y
+
+
+def one_order(function: Callable[..., Any]) -> list[Tensor]:
+    x = torch.linspace(-1, 1, 6).requires_grad_()
+    z = function(x, torch.full((6,), 2.0))
+    return [z.detach(), *torch.autograd.grad(z.sum(), x)]
+
+
+def from_nothing(folder: Path) -> Subject:
+    """A subject with a cache of its own, and kernels that no other has loaded."""
+    cache, name = folder / f"cache_{next(_numbers)}", f"scaled_{next(_numbers)}"
+    settings = Settings(cache, quick_compiler(folder, OPTIMIZING_NOTHING), tape="off")
+    return Subject(scaled, lambda: Operator(scaled, name=name, settings=settings, identity=lambda: name), one_order)
+
+
+@pytest.mark.parametrize("count", [8, pytest.param(None, marks=pytest.mark.nightly)])
+def test_a_fault_in_a_build_ends_in_the_reference(count, tmp_path):
+    one_order(from_nothing(tmp_path).make())
+    built = from_nothing(tmp_path).make()
+    steps = steps_of(lambda: one_order(built))
+    again = from_nothing(tmp_path)
+    one_order(again.make())
+    derived = again.make()
+    steps -= steps_of(lambda: one_order(derived))  # what is done where kernels are found; the rest of it is done above
+    steps = Counter({step: calls for step, calls in steps.items() if is_a_step(step) and is_of_a_build(step)})
+    chosen, found = sample(list(faults(steps, each=2, seed=4)), count, seed=2), []
+    for fault in chosen:
+        for problem in problems(from_nothing(tmp_path), lambda fault=fault: struck_by(fault)):
+            found.append(f"{fault}: {problem}")
+    assert not found, f"{len(found)} problems after {len(chosen)} faults:\n" + "\n".join(found)
+    print(f"{len(chosen)} faults in {len(steps)} steps of a build")
+
+
+def is_of_a_build(code: CodeType) -> bool:
+    return name_of(code).startswith(("toolchain/", "binding/"))
