@@ -86,6 +86,7 @@ class Operator(Conveniences):
         identity: Callable[[], str | None] | None = None,
         inline: bool = False,
         autocast: AutocastPolicy | None = None,
+        fallbacks: Fallbacks | None = None,
     ) -> None:
         if autocast is not None:
             check_policy(autocast, mutates, place_of(reference))
@@ -108,7 +109,7 @@ class Operator(Conveniences):
         self._family = Family(
             self._positional, self.name, self._signature, self._names, self._identity, self._make_relative
         )
-        self._fallbacks = Fallbacks(self._short_name, self._settings)
+        self._fallbacks = fallbacks or Fallbacks(self._short_name, self._settings)
         self._transforms = SafeTransforms(self._family, self._positional, self._arity, self._fallbacks)
         self._server = self._make_server()
         self._serving: Serving = self._server
@@ -151,7 +152,10 @@ class Operator(Conveniences):
 
     def _make_relative(self, reference: Callable[..., Any], **options: Any) -> Operator:
         options |= {"save": self.save, "settings": self._settings, "inline": self.inline, "autocast": self.autocast}
-        return Operator(reference, **options)
+        told = (
+            self._fallbacks if options["name"] == self.name else None
+        )  # the same operator, its arguments laid out flat
+        return Operator(reference, fallbacks=told, **options)
 
     @property
     def _served_cast(self) -> Callable[[Sequence[Any]], Any] | None:

@@ -183,3 +183,15 @@ def test_the_environment_decides(variables, status, out, err, monkeypatch, tmp_p
     assert (done.returncode, done.stdout.strip()) == (status, out), done.stderr
     assert err in done.stderr
     assert err or not done.stderr
+
+
+def in_a_list(xs: list[Tensor]) -> Tensor:
+    return xs[0] * xs[-1].max().item()
+
+
+def test_an_operator_of_structures_tells_a_reason_once_for_all_of_them(recwarn):
+    warnings.simplefilter("always")
+    operator = made(in_a_list)
+    for length in (1, 2, 3):
+        operator([torch.ones(3)] * length)
+    assert len(recwarn) == 1

@@ -1,4 +1,4 @@
-"""Errors that are the caller's leave an operator as they are: the reference's, and those of hooks and signal handlers."""
+"""Errors that are the caller's leave an operator as they are: those of the reference, hooks and signal handlers."""
 
 from __future__ import annotations
 

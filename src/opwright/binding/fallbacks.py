@@ -29,13 +29,17 @@ class Fallbacks:
         """Whether falling back is an error."""
         return self._settings.strict
 
-    def tell(self, refusal: OpwrightError) -> None:
+    def tell(self, refusal: OpwrightError, instead: str = "its reference") -> None:
         """Warn, unless this reason was told before.
+
+        Args:
+            refusal: Why.
+            instead: What the operator runs.
 
         Raises:
             FallbackRefused: If the settings are strict.
         """
-        fact = f"{self._name} runs its reference: "
+        fact = f"{self._name} runs {instead}: "
         if self.is_strict:
             raise FallbackRefused(fact + refusal.fact, place=refusal.place, hint=refusal.hint) from refusal
         where = f"{refusal.place}: " if refusal.place else ""

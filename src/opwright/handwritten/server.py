@@ -123,7 +123,7 @@ class WrittenServer:
                     except Exception as error:
                         if not _is_no_mistake_of_the_author(error):
                             raise
-                        self._fallbacks.tell(fault_of(error))
+                        self._fallbacks.tell(fault_of(error), "its derived kernels")
         return otherwise(args, kwargs)
 
     def _serve_pinned(self, rung: RungName, *args: Any, **kwargs: Any) -> Any:
