@@ -25,6 +25,29 @@ def pytest_configure():
         os.environ["OPWRIGHT_CACHE"] = tempfile.mkdtemp(prefix="opwright-tests-")
         use_quick_compiler(Path(os.environ["OPWRIGHT_CACHE"], "compilers"))
         os.environ.setdefault("OPWRIGHT_TAPE", "now")  # tests ask what users get once it is built
+        os.environ.setdefault("OPWRIGHT_STRICT", "1")  # a test that falls back says so, by its marker
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.get_closest_marker("falls_back"):
+            item.add_marker(pytest.mark.filterwarnings("ignore::opwright.FallbackWarning"))
+
+
+@pytest.fixture(autouse=True)
+def _fallbacks(request, monkeypatch):
+    """Under @pytest.mark.falls_back a call may run its reference, for operators made before the test too."""
+    if request.node.get_closest_marker("falls_back"):
+        monkeypatch.setenv("OPWRIGHT_STRICT", "")
+        monkeypatch.setattr("opwright.binding.fallbacks.Fallbacks.is_strict", False)
+
+
+@pytest.fixture
+def told(recwarn):
+    """Gives what operators have said by now of falling back."""
+    from opwright.errors import FallbackWarning
+
+    return lambda: [str(warning.message) for warning in recwarn if warning.category is FallbackWarning]
 
 
 @pytest.fixture(params=["quick", pytest.param("optimized", marks=pytest.mark.nightly)])

@@ -6,12 +6,19 @@ from opwright.toolchain.interpreter import refuse_subinterpreters
 
 refuse_subinterpreters()
 
+from torch import __version__ as _torch_version
+
+from opwright.toolchain.platforms import refuse_unsupported, this_platform
+
+refuse_unsupported(this_platform(_torch_version))  # before anything else of opwright is imported
+
 from opwright.auditing import audit
 from opwright.benchmark import bench
 from opwright.binding.opaque import opaque
 from opwright.checking import check
 from opwright.decorator import operator
 from opwright.deployment import build_wheel
+from opwright.errors import FallbackWarning
 from opwright.extensions import load, load_inline
 from opwright.nn import module
 from opwright.operator import Operator
@@ -19,6 +26,7 @@ from opwright.samples import Sample, shapes
 from opwright.version import VERSION
 
 __all__ = [
+    "FallbackWarning",
     "Operator",
     "Sample",
     "audit",

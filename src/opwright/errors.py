@@ -116,6 +116,18 @@ class InterpreterUnsupported(OpwrightError, ImportError):
     """opwright is imported in an interpreter that is not the main one of its process."""
 
 
+class Fault(NoKernel):
+    """Something failed that nobody foresaw while kernels were derived, built, loaded or run; the reference serves."""
+
+
+class FallbackWarning(UserWarning):
+    """An operator runs its reference instead of kernels; the text says why, where in the source, and what helps."""
+
+
+class FallbackRefused(OpwrightError):
+    """A call would be served by the reference, which OPWRIGHT_STRICT forbids."""
+
+
 class CompilerMissing(OpwrightError):
     """There is no working C++ compiler on this machine."""
 
@@ -185,6 +197,10 @@ class UnsafeCache(OpwrightError):
 
 class CacheUnusable(OpwrightError):
     """The cache directory cannot be created, read or written."""
+
+
+class LibraryUnloadable(OpwrightError):
+    """A library of kernels that was built cannot be loaded, as from a folder whose files must not be executed."""
 
 
 class RungMissing(OpwrightError):

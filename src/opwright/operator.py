@@ -14,17 +14,20 @@ from torch._ops import OpOverload
 
 from opwright.binding.autocast import AutocastPolicy, check_policy, without_autocast
 from opwright.binding.environment import is_compiling
-from opwright.binding.family import Family, FamilyInState, Identity
+from opwright.binding.fallbacks import Fallbacks
+from opwright.binding.family import Family, Identity
 from opwright.binding.function_rung import FunctionRung
 from opwright.binding.mutating import MutatingServer
 from opwright.binding.numbers import numbers_in
 from opwright.binding.registered import Registered, Serving
 from opwright.binding.rungs import Ladder, Rung, RungName, Way
+from opwright.binding.safe_transforms import SafeTransforms
 from opwright.binding.server import Server
 from opwright.binding.states import Outside, State
 from opwright.binding.structured import StructuredServer
 from opwright.binding.targets import TARGETS, Target, devices_of, examine, refuse_another, target_for
 from opwright.binding.transforms import TransformServer
+from opwright.binding.transforms_now import TransformsNow
 from opwright.binding.variant import Plan, SavePolicy
 from opwright.binding.variants import Variants, VariantsByState
 from opwright.conveniences import Conveniences
@@ -86,6 +89,7 @@ class Operator(Conveniences, Transforming["Operator"]):
         autocast: AutocastPolicy | None = None,
         freeze: Sequence[str] = (),
         outside: Outside | None = None,
+        fallbacks: Fallbacks | None = None,
     ) -> None:
         if signature is None:
             reference = as_function(getattr(reference, "reference", reference))
@@ -111,6 +115,8 @@ class Operator(Conveniences, Transforming["Operator"]):
         self._family = Family(
             self._positional, self.name, self._signature, self._names, self._identity, self._make_relative
         )
+        self._fallbacks = fallbacks or Fallbacks(self._short_name, self._settings)
+        self._transforms = SafeTransforms(self._family, self._positional, self._arity, self._fallbacks)
         self._server = self._make_server()
         self._serving: Serving = self._server
         self._function = FunctionRung(self._short_name, self._names, self._derive_function)
@@ -132,18 +138,17 @@ class Operator(Conveniences, Transforming["Operator"]):
     def _make_server(self) -> Server | StructuredServer | MutatingServer:
         if self._mutated:
             self._functional = self._family.functional(self._mutated)
-            return MutatingServer(
-                self._positional, self._signature, self._mutated, lambda: self._flattened(())[0].server
-            )
+            functional = lambda: self._flattened(())[0].server  # noqa: E731
+            return MutatingServer(self._positional, self._signature, self._mutated, functional, self._fallbacks)
         if not self._signature.is_flat:
             flat = lambda *given: self._family.flat(*given).server  # noqa: E731
-            return StructuredServer(self._positional, self._signature, flat, self._served_cast)
+            return StructuredServer(self._positional, self._signature, flat, self._fallbacks, self._served_cast)
         return Server(
-            self._short_name,
             self._positional,
             getattr(self._positional, "fallback", self._positional),
             self._signature,
             self._settings,
+            self._fallbacks,
             self._variants,
             lambda args, recording, state: self._derive(args, recording, state).plan,
             TransformServer(self, self._positional, self._settings).serve,
@@ -154,7 +159,10 @@ class Operator(Conveniences, Transforming["Operator"]):
     def _make_relative(self, reference: Callable[..., Any], **options: Any) -> Operator:
         options |= {"save": self.save, "settings": self._settings, "inline": self.inline, "autocast": self.autocast}
         options |= {"outside": self._outside}
-        return Operator(reference, **options)
+        told = (
+            self._fallbacks if options["name"] == self.name else None
+        )  # the same operator, its arguments laid out flat
+        return Operator(reference, fallbacks=told, **options)
 
     @property
     def _served_cast(self) -> Callable[[Sequence[Any]], Any] | None:
@@ -218,7 +226,7 @@ class Operator(Conveniences, Transforming["Operator"]):
         """The backward pass as an operator of its own: what runs under `create_graph=True`."""
         state.ensure_same()
         given = [value.item() if p in plan.numbers else value for p, value in enumerate(arguments)]
-        found = self.backward_operator(plan)(*given, *incoming)
+        found = self._transforms.backward_of(plan)(*given, *incoming)
         return (found,) if isinstance(found, torch.Tensor) else found
 
     def backward_operator(self, plan: Plan) -> Operator:
@@ -228,9 +236,9 @@ class Operator(Conveniences, Transforming["Operator"]):
     # -- transforms ------------------------------------------------------------------------------------------------
 
     @property
-    def transforms(self) -> FamilyInState[Operator]:
+    def transforms(self) -> TransformsNow:
         """The operators that function transforms make of a call of this one now, by position of the arguments."""
-        return FamilyInState(self._family, self._outside)
+        return TransformsNow(self._transforms, self._outside)
 
     # -- structured arguments --------------------------------------------------------------------------------------
 
@@ -304,7 +312,7 @@ class Operator(Conveniences, Transforming["Operator"]):
     @functools.cached_property
     def _written(self) -> WrittenServer:
         about = (self._short_name, self._positional, self._signature, self._settings)
-        return WrittenServer(*about, self._server, self._family.backward)
+        return WrittenServer(*about, self._server, self._transforms.backward, self._fallbacks)
 
     def _examine_function(self) -> None:
         if self._mutated:

@@ -20,7 +20,8 @@ class Settings:
         cache_directory: Where built libraries and the records of derived variants are kept.
         compiler: The C++ compiler to use instead of the one that is found; None to look for one.
         color: Whether terminal output may be coloured.
-        notify: Whether to say on stderr that a call is served by the reference, and that a build is under way.
+        notify: Whether to warn that a call is served by the reference, and to log that a build is under way.
+        strict: Whether it is an error that a call is served by the reference where kernels are expected.
         tape: When to build the hot path in C++: beside the first calls, before the first of them, or never.
         cuda_home: The CUDA toolkit to use instead of the one that is found; None to look for one.
         cuda_architectures: For which devices to compile CUDA sources, as in "8.0 9.0+PTX"; None for those here.
@@ -34,6 +35,7 @@ class Settings:
     compiler: str | None = None
     color: bool = True
     notify: bool = True
+    strict: bool = False
     tape: TapePolicy = "background"
     cuda_home: Path | None = None
     cuda_architectures: str | None = None
@@ -46,9 +48,9 @@ class Settings:
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
         """Read the variables OPWRIGHT_* and those that other tools know too.
 
-        OPWRIGHT_CACHE, XDG_CACHE_HOME, OPWRIGHT_QUIET, OPWRIGHT_TAPE, OPWRIGHT_CUDA_ON_HOST, CXX, CUDACXX and NO_COLOR;
-        also what `torch.utils.cpp_extension` reads: CUDA_HOME or CUDA_PATH, TORCH_CUDA_ARCH_LIST, MAX_JOBS and
-        TORCH_EXTENSIONS_DIR.
+        OPWRIGHT_CACHE, XDG_CACHE_HOME, OPWRIGHT_QUIET, OPWRIGHT_STRICT, OPWRIGHT_TAPE, OPWRIGHT_CUDA_ON_HOST, CXX,
+        CUDACXX and NO_COLOR; also what `torch.utils.cpp_extension` reads: CUDA_HOME or CUDA_PATH, TORCH_CUDA_ARCH_LIST,
+        MAX_JOBS and TORCH_EXTENSIONS_DIR.
         """
         cuda_home = environment.get("CUDA_HOME") or environment.get("CUDA_PATH")
         job_limit = environment.get("MAX_JOBS", "")
@@ -57,6 +59,7 @@ class Settings:
             compiler=environment.get("CXX") or None,
             color="NO_COLOR" not in environment,
             notify=not environment.get("OPWRIGHT_QUIET"),
+            strict=environment.get("OPWRIGHT_STRICT", "") not in ("", "0"),
             tape=_TAPE_POLICIES.get(environment.get("OPWRIGHT_TAPE", ""), "background"),
             cuda_home=Path(cuda_home) if cuda_home else None,
             cuda_architectures=environment.get("TORCH_CUDA_ARCH_LIST") or None,

@@ -243,13 +243,14 @@ def _saved(joint: Joint, kept: Partition, backward: Program, positions: dict[str
     names = {given.node: given.name for given in joint.graph.inputs}
     behind = {positions[names[node]] for node in inputs_behind(joint)} | {positions[names[n]] for n in kept.inputs}
     behind |= {positions[guard.name] for guard in joint.graph.number_guards}  # on which it depends what is traced
+    digests = Digests()
     return Saved(
         arguments=tuple(positions[names[node]] for node in kept.inputs),
         intermediates=len(kept.intermediates),
         sizes=tuple(_argument_size(size, positions) for size in backward.sizes),
         contributing=tuple(sorted(behind)),
         outputs=tuple(joint.graph.outputs.index(node) for node in kept.outputs),
-        digests=tuple(map(Digests().of, kept.intermediates)),
+        digests=tuple([digests.of(node) for node in kept.intermediates]),  # map() would end at a StopIteration
     )
 
 

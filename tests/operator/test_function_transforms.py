@@ -170,6 +170,7 @@ def test_transforms_give_what_they_give_in_eager_and_run_on_kernels(operator, ar
             assert operator.last_rung == "cpp", transform.__name__
 
 
+@pytest.mark.falls_back
 def test_the_registered_operator_is_transformed_too():
     for transform in (grad_of_grad, hessian, vmap_of_grad, dual):
         torch.testing.assert_close(transform(lltm.overload, *CELL), transform(lltm.reference, *CELL))
@@ -197,6 +198,7 @@ def test_optional_arguments_and_numbers_are_passed_on():
             torch.testing.assert_close(transform(biased), transform(biased.reference))
 
 
+@pytest.mark.falls_back
 @pytest.mark.parametrize("randomness", ["different", "same"])
 def test_random_numbers_are_those_of_eager(randomness):
     x = random(3, 4)
@@ -333,6 +335,7 @@ def with_an_opaque_step(x: Tensor) -> Tensor:
     return numpy_sine(x * 2) + x
 
 
+@pytest.mark.falls_back
 @pytest.mark.parametrize("function", [with_an_opaque_step, with_an_opaque_step.reference, numpy_sine])
 def test_forward_mode_through_an_opaque_step_is_refused(function):
     """PyTorch takes the tangents of a custom operator for zeros."""

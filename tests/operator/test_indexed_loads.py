@@ -130,6 +130,7 @@ def test_out_of_range(case, bad):
     assert raised[0] == raised[1]
 
 
+@pytest.mark.falls_back
 def test_an_index_that_nothing_is_computed_for_is_checked_too():
     table, ids = random(5, 3), torch.tensor([0, 1, 2, 9])
     for function in (beginning.reference, beginning):
@@ -168,6 +169,7 @@ def test_every_width(dtype, kind):
     assert_as_eager(copied, x, numbers(4, high=6, dtype=kind), order=0)
 
 
+@pytest.mark.falls_back
 def test_a_mask_is_no_index():
     x, mask = random(6, 5, gradient=False), torch.arange(6) % 2 == 0
     torch.testing.assert_close(opwright.operator(copied_by_mask)(x, mask), copied_by_mask(x, mask))

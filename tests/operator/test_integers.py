@@ -84,6 +84,7 @@ def overflowing(x: Tensor, k: int) -> Tensor:
     return x * (2 * k + 1)
 
 
+@pytest.mark.falls_back
 @pytest.mark.parametrize("dtype", [torch.int64, torch.float32])
 def test_what_needs_more_than_64_bits_is_what_eager_makes_of_it(dtype):
     operator = opwright.operator(overflowing)

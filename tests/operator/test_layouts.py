@@ -110,6 +110,7 @@ def by_strides_from_the_start(x: torch.Tensor) -> torch.Tensor:
     return x.as_strided((2, 2), (1, 2), 0) * 3
 
 
+@pytest.mark.falls_back
 @pytest.mark.parametrize("operator", [by_strides, by_strides_from_the_start], ids=lambda operator: operator.__name__)
 def test_a_view_by_strides_of_a_part_of_memory(operator):
     """It may reach what is not in the tensor, and its gradient depends on where the tensor lies."""

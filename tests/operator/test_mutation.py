@@ -71,6 +71,7 @@ def test_two_arguments_and_a_number():
     assert_same(averaged_, make)
 
 
+@pytest.mark.falls_back
 @pytest.mark.parametrize("leaf", ["x", "y", "both"])
 def test_gradients(leaf):
     def make(function):
@@ -129,6 +130,7 @@ def test_arguments_that_share_memory_are_the_references(overlap):
     assert_same(scaled_, make, rung="composed")
 
 
+@pytest.mark.falls_back
 def test_a_view_of_the_changed_argument_is_the_references():
     def make(function):
         x = random(4, gradient=False)

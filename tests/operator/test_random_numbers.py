@@ -50,6 +50,7 @@ def everything(function: Callable[[Tensor], Tensor], x: Tensor) -> list[Tensor]:
     return [output.detach(), gradient.detach(), second, without_graph, torch.rand(2)]
 
 
+@pytest.mark.falls_back
 @pytest.mark.parametrize("function", [several_draws, unused_draw, drawn_in_place, seeded])
 def test_the_stream_is_that_of_eager(function: Callable[[Tensor], Tensor]) -> None:
     operator = operator_of(function)
@@ -59,6 +60,7 @@ def test_the_stream_is_that_of_eager(function: Callable[[Tensor], Tensor]) -> No
         assert operator.last_rung == ("composed" if function is seeded else "cpp")
 
 
+@pytest.mark.falls_back
 def test_another_layout_is_the_references() -> None:
     operator = operator_of(unused_draw)
     x = torch.randn(5, 4, generator=torch.Generator().manual_seed(0)).t()

@@ -118,6 +118,7 @@ NOTHING: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+@pytest.mark.falls_back
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of torch, that means of nothing are NaN
 @pytest.mark.parametrize(
     "shape",

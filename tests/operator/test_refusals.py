@@ -167,6 +167,7 @@ def itself(x: Tensor) -> Tensor:
     return x
 
 
+@pytest.mark.falls_back
 @pytest.mark.parametrize(
     ("reference", "why"),
     [
@@ -180,7 +181,7 @@ def itself(x: Tensor) -> Tensor:
         (overlapping, "returns two views of the same memory"),
     ],
 )
-def test_the_reference_serves_and_says_why_once(reference, why, capsys):
+def test_the_reference_serves_and_says_why_once(reference, why, told):
     operator = opwright.operator(reference)
     for _ in range(3):
         given, kept = torch.arange(3.0), torch.arange(3.0)
@@ -190,7 +191,7 @@ def test_the_reference_serves_and_says_why_once(reference, why, capsys):
         torch.testing.assert_close(operator(given), expected)
         torch.testing.assert_close(given, kept)
         assert operator.last_rung == "composed"
-    (line,) = capsys.readouterr().err.splitlines()
+    (line,) = told()
     assert line.startswith(f"opwright: {reference.__name__} runs its reference: ")
     assert why in line
 
@@ -231,6 +232,7 @@ def failing_compiler(folder):
     return str(script)
 
 
+@pytest.mark.falls_back
 @pytest.mark.parametrize(
     ("compiler", "words"),
     [
@@ -238,18 +240,19 @@ def failing_compiler(folder):
         (failing_compiler, r"compiling \S+ failed"),
     ],
 )
-def test_without_a_compiler_that_works_the_reference_serves(compiler, words, tmp_path, capsys):
+def test_without_a_compiler_that_works_the_reference_serves(compiler, words, tmp_path, told):
     operator = Operator(plain, settings=Settings(tmp_path / "cache", compiler=compiler(tmp_path)))
     for gradient in (False, False, True):
         x = torch.ones(3, requires_grad=gradient)
         torch.testing.assert_close(operator(x), plain(x))
         assert operator.last_rung == "composed"
-    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("opwright:")]
+    said = [line for line in told() if line.startswith("opwright:")]
     assert said
     assert all(re.search(words, line) for line in said)
 
 
-def test_a_quiet_operator_says_nothing(tmp_path, capsys):
+@pytest.mark.falls_back
+def test_a_quiet_operator_says_nothing(tmp_path, told):
     operator = Operator(seeds, settings=Settings(tmp_path / "cache", notify=False))
     operator(torch.ones(3))
-    assert capsys.readouterr().err == ""
+    assert not told()

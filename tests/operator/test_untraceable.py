@@ -11,6 +11,8 @@ import opwright
 from opwright.errors import NoKernel, UntraceableReference
 from opwright.samples import shapes
 
+pytestmark = pytest.mark.falls_back
+
 
 def branch(x: Tensor) -> Tensor:
     return x * 3 if x.sum() > 0 else x * x
@@ -99,7 +101,7 @@ def inputs():
 
 @pytest.mark.parametrize(("reference", "why"), CASES, ids=[case[0].__name__ for case in CASES])
 @pytest.mark.parametrize("gradient", [False, True])
-def test_the_reference_serves_and_says_once_why_and_where(reference, why, gradient, capsys):
+def test_the_reference_serves_and_says_once_why_and_where(reference, why, gradient, told):
     operator = opwright.operator(reference)
     for values in inputs():
         results = []
@@ -110,7 +112,7 @@ def test_the_reference_serves_and_says_once_why_and_where(reference, why, gradie
         for made, expected in zip(*results, strict=True):
             torch.testing.assert_close(made, expected, rtol=0, atol=0)
         assert operator.last_rung == "composed"
-    (line,) = capsys.readouterr().err.splitlines()
+    (line,) = told()
     first = inspect.getsourcelines(reference)[1]
     assert line.startswith(f"opwright: {reference.__name__} runs its reference: {__file__}:{first + 1}: ")
     assert why in line
@@ -141,17 +143,17 @@ def fails_under_a_trace(x: Tensor) -> Tensor:
     return x.add_(1).clone()
 
 
-def test_what_a_trace_raises_is_told_with_its_place(capsys):
+def test_what_a_trace_raises_is_told_with_its_place(told):
     operator = opwright.operator(fails_under_a_trace)
     operator(torch.ones(3))
     first = inspect.getsourcelines(fails_under_a_trace)[1]
-    said = capsys.readouterr().err
+    (said,) = told()
     assert f"{__file__}:{first + 2}: tracing it failed with TypeError: not a plain tensor" in said
     with pytest.raises(NoKernel, match="not a plain tensor"):
         operator.on("cpp")(torch.ones(3))
 
 
-def test_what_is_assigned_to_data_counts(capsys):
+def test_what_is_assigned_to_data_counts(told):
     @opwright.operator
     def other_memory(x: Tensor) -> Tensor:
         y = torch.sin(x)
@@ -160,4 +162,4 @@ def test_what_is_assigned_to_data_counts(capsys):
 
     x = torch.randn(3, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(other_memory(x), torch.cos(x) * 2)
-    assert "gives a tensor other memory, which a trace does not see" in capsys.readouterr().err
+    assert "gives a tensor other memory, which a trace does not see" in told()[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ import torch
 from opwright.errors import OpwrightError
 from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
+from opwright.toolchain.cores import available_cores
 
 _CPU_FACTS = Path("/proc/cpuinfo")
 
@@ -47,7 +47,7 @@ def this_machine(settings: Settings | None = None) -> Machine:
     settings = settings or Settings.from_environment()
     return Machine(
         cpu=_cpu_model(),
-        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        cores=available_cores(),
         torch_threads=torch.get_num_threads(),
         torch=torch.__version__,
         python=platform.python_version(),

@@ -10,7 +10,7 @@ import torch
 from torch.utils._pytree import TreeSpec
 
 from opwright.binding.mutating import FunctionalReference
-from opwright.binding.states import Outside, State
+from opwright.binding.states import State
 from opwright.binding.variant import Plan
 from opwright.derivation.backward import backward_reference, backward_signature, value_names
 from opwright.derivation.batched import Randomness, batched_reference, batched_signature
@@ -180,32 +180,6 @@ class Family(Generic[Member]):
     def _identity_of(self, state: State, member: str) -> str | None:
         mine = self._identity(state)
         return mine and f"{mine} {member}"
-
-
-class FamilyInState(Generic[Member]):
-    """The transforms of an operator for a call that is made now; its gradients are asked for later.
-
-    Args:
-        family: The transforms.
-        outside: What the function reads outside of its arguments.
-    """
-
-    def __init__(self, family: Family[Member], outside: Outside) -> None:
-        self._family = family
-        self._state = outside.now()
-        self.jvp = family.jvp
-        self.batched = family.batched
-
-    def backward(
-        self, wanted: tuple[int, ...], places: tuple[int, ...], tangents: tuple[int, ...], outputs: int
-    ) -> Member:
-        """As `Family.backward`.
-
-        Raises:
-            OutsideChanged: If the function reads another value by now.
-        """
-        self._state.ensure_same()
-        return self._family.backward(wanted, places, tangents, outputs)
 
 
 def _bounded(name: str) -> str:

@@ -11,9 +11,11 @@ from typing import Any
 import torch
 
 from opwright.codegen.cpp_program import NAMESPACE
+from opwright.errors import LibraryUnloadable
 from opwright.toolchain.forks import hold_off_forks
 
 Kernel = Callable[..., Any]
+_HINT = "if its folder is mounted noexec, choose another one with OPWRIGHT_CACHE=/path/to/folder"
 _loaded: dict[str, tuple[Kernel, ctypes.CDLL]] = {}
 
 
@@ -27,11 +29,17 @@ def load_kernel(library: Path, name: str) -> Kernel:
 
     The operator returns tensors, or None for each when it declines a call. It computes no gradients, so the
     autograd key is passed over: what is recorded there would be an error node.
+
+    Raises:
+        LibraryUnloadable: If the system's loader refuses it.
     """
     if name not in _loaded:
         with hold_off_forks():
-            handle = ctypes.CDLL(str(library))
-            _fallthroughs().impl(name, torch.library.fallthrough_kernel, "Autograd")
+            try:
+                handle = ctypes.CDLL(str(library))
+            except OSError as error:
+                raise LibraryUnloadable(f"the kernels that were built cannot be loaded: {error}", hint=_HINT) from error
             operator = torch._C._get_operation_overload(f"{NAMESPACE}::{name}", "")[0]
+            _fallthroughs().impl(name, torch.library.fallthrough_kernel, "Autograd")
             _loaded[name] = (operator, handle)
     return _loaded[name][0]

@@ -13,8 +13,11 @@ import torch
 from torch.utils._pytree import tree_map_only
 
 from opwright.binding.environment import is_quiet
+from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.last_rung import RemembersRung
+from opwright.binding.own_errors import is_for_the_caller, runs_reference
 from opwright.binding.server import Server
+from opwright.tracing.faults import fault_of
 from opwright.tracing.flatten import Leaves
 from opwright.tracing.memory import memory_of
 from opwright.tracing.signature import Signature
@@ -55,6 +58,7 @@ class MutatingServer(RemembersRung):
         signature: Its parameters.
         mutated: Positions of those that it changes.
         functional: Gives the server of the functional operator.
+        fallbacks: Told why the reference serves a call.
     """
 
     def __init__(
@@ -63,30 +67,47 @@ class MutatingServer(RemembersRung):
         signature: Signature,
         mutated: Sequence[int],
         functional: Callable[[], Server],
+        fallbacks: Fallbacks,
     ) -> None:
         super().__init__()
         self._reference = reference
         self._signature = signature
         self._mutated = mutated
         self._functional = functional
+        self._fallbacks = fallbacks
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
         """Serve a call; a pinned one raises where another would run the reference."""
         given = self._signature.bind(args, kwargs)
+        try:
+            made = self._made(given, pinned=pinned)
+        except Exception as error:  # nothing has changed yet
+            if pinned or is_for_the_caller(error):
+                raise
+            fault = fault_of(error)
+        else:
+            return made.returned if isinstance(made, Done) else self._update(given, *made)
+        result = self.serve_by_reference(given)
+        self._fallbacks.tell(fault)
+        return result
+
+    def _made(self, given: tuple[Any, ...], *, pinned: bool) -> Any:
+        """What the functional operator gives, or what the reference returned after it changed the arguments."""
         if not is_quiet() or not self._may_copy(given):
-            return self.serve_by_reference(given)
+            return Done(self.serve_by_reference(given))
         server = self._functional()
         arguments = Leaves(self._kept(given) if torch.is_grad_enabled() else given)
         arguments.given = given
         made = server.serve(arguments, {}, pinned=pinned)
         self.last_rung = server.last_rung
-        return made.returned if isinstance(made, Done) else self._update(given, *made)
+        return made
 
     def serve_below_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Serve a call that records no gradients."""
         with torch.no_grad():
             return self.serve(args, kwargs)
 
+    @runs_reference
     def serve_by_reference(self, args: tuple[Any, ...]) -> Any:
         """Run the function as written."""
         self.last_rung = "composed"

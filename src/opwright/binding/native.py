@@ -8,6 +8,7 @@ no Python to start, as in a frozen application, only OPWRIGHT_TAPE=now builds it
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import subprocess
 import threading
@@ -17,15 +18,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
-from opwright.errors import OpwrightError
 from opwright.settings import Settings
 from opwright.toolchain.extension import Extension
 from opwright.toolchain.forks import Lock, hold_off_forks
 from opwright.toolchain.own_python import can_start_python, python_command
+from opwright.tracing.faults import summary
 
 _DIRECTORY = Path(__file__).parents[1] / "native"
 _NAME = "tape"
 _POLL_S = 0.25
+_log = logging.getLogger("opwright")
 
 
 class Equipped(Protocol):
@@ -58,7 +60,7 @@ class Native:
             self._waiting.add(user)
             if self._module is None and self._asked_in != os.getpid():
                 self._asked_in = os.getpid()
-                self._ask(Extension(self._directory, _NAME, settings))
+                self._ask(settings)
         self._equip_all()
 
     def wait(self, patience_s: float) -> None:
@@ -66,8 +68,9 @@ class Native:
         if self._building is not None:
             self._building.join(patience_s)
 
-    def _ask(self, extension: Extension) -> None:
+    def _ask(self, settings: Settings) -> None:
         try:
+            extension = Extension(self._directory, _NAME, settings)
             if extension.settings.tape == "now":
                 extension.build()
             path = extension.find()
@@ -76,8 +79,8 @@ class Native:
             elif not extension.was_refused() and can_start_python():
                 self._building = threading.Thread(target=self._await, args=(extension,), daemon=True)
                 self._building.start()
-        except (OpwrightError, ImportError, OSError):
-            return  # calls go through Python, which is right too
+        except Exception as error:
+            _stay_in_python(error)
 
     def _await(self, extension: Extension) -> None:
         """Wait until it is built, by a process that outlives this one or by somebody else; give it to all who wait."""
@@ -90,7 +93,8 @@ class Native:
             if path is None:
                 return
             module = _load(path)
-        except (OpwrightError, ImportError, OSError):
+        except Exception as error:
+            _stay_in_python(error)
             return
         with self._lock:
             self._module = module
@@ -103,7 +107,19 @@ class Native:
             for user in users:
                 self._waiting.discard(user)
         for user in users:
-            user.equip(self._module)
+            _equip(user, self._module)
+
+
+def _equip(user: Equipped, module: ModuleType | None) -> None:
+    try:
+        user.equip(module)
+    except Exception as error:
+        _stay_in_python(error)
+
+
+def _stay_in_python(error: Exception) -> None:
+    """Without the module calls go through Python, which is right too."""
+    _log.info("the hot path in C++ cannot be had: %s", summary(error))
 
 
 native = Native(_DIRECTORY)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,9 +20,11 @@ from opwright.binding.environment import (
     is_quiet,
     is_recorded,
 )
+from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.kinds import Key, are_constants
 from opwright.binding.last_rung import RemembersRung
 from opwright.binding.numbers import Numbers, constants_of, needed_in
+from opwright.binding.own_errors import is_for_the_caller, is_wanted, runs_reference
 from opwright.binding.rungs import RungName
 from opwright.binding.states import OutsideMoved, State
 from opwright.binding.targets import examine, target_for
@@ -33,6 +34,7 @@ from opwright.binding.variants import Variants, VariantsByState
 from opwright.errors import NoKernel, OpwrightError, TracingFailed, UndeclaredMutation, UnsupportedReturn
 from opwright.ir.identifiers import identifiers
 from opwright.settings import Settings
+from opwright.tracing.faults import fault_of
 from opwright.tracing.flatten import Leaves
 from opwright.tracing.outside.hazards import OutsideUnknown
 from opwright.tracing.signature import Kind, Signature
@@ -45,11 +47,11 @@ class Server(RemembersRung):
     """Serves the calls of one operator.
 
     Args:
-        name: What the operator is called when there is something to say.
         reference: The function as written, of arguments in order.
         fallback: The same of arguments as they were given, where these were laid out flat.
         signature: Its parameters.
-        settings: Where to build, and whether to say anything.
+        settings: Where to build.
+        fallbacks: Told why the reference serves a call.
         variants: The kernels at hand.
         derive: `(arguments, whether gradients are recorded, state) -> plan` for arguments that no variant takes.
         serve_transformed: Serves calls under function transforms and with dual tensors; gives the rung too.
@@ -59,11 +61,11 @@ class Server(RemembersRung):
 
     def __init__(
         self,
-        name: str,
         reference: Callable[..., Any],
         fallback: Callable[..., Any],
         signature: Signature,
         settings: Settings,
+        fallbacks: Fallbacks,
         variants: VariantsByState,
         derive: Callable[[Sequence[Any], bool, State], Plan],
         serve_transformed: Callable[[Sequence[Any]], tuple[Any, RungName | None]],
@@ -71,11 +73,11 @@ class Server(RemembersRung):
         serve_cast: Callable[[Sequence[Any]], Any] | None = None,
     ) -> None:
         super().__init__()
-        self._name = name
         self._reference = reference
         self._fallback = fallback
         self._signature = signature
         self._settings = settings
+        self._fallbacks = fallbacks
         self._variants = variants
         self._latest: Variants | None = None
         self._derive = derive
@@ -86,7 +88,6 @@ class Server(RemembersRung):
         self._only_tensors = all(p.kind is Kind.TENSOR and not p.optional for p in signature.parameters)
         self._numbers = Numbers(reference)
         self._names = identifiers([parameter.name for parameter in signature.parameters])
-        self._said: set[str] = set()
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
         """Serve a call; a pinned one raises where another would run the reference."""
@@ -106,6 +107,9 @@ class Server(RemembersRung):
                 return self._run(latest, args, ())
         except (Declined, NotImplementedError):  # torch finds no kernel for a nested tensor
             pass
+        except Exception as error:  # one fails; what that means is found out slowly
+            if is_wanted(error):
+                raise
         return self._serve_slowly(args, pinned=pinned)
 
     def serve_below_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -124,6 +128,7 @@ class Server(RemembersRung):
         self.last_rung = rung
         return result
 
+    @runs_reference
     def serve_by_reference(self, args: Sequence[Any]) -> Any:
         """Run the function as written."""
         self.last_rung = "composed"
@@ -163,6 +168,18 @@ class Server(RemembersRung):
         return tuple([isinstance(a, torch.Tensor) and a.requires_grad for a in args])
 
     def _serve_slowly(self, args: Sequence[Any], *, pinned: bool, gradients: bool = True) -> Any:
+        """Serve by what is found or made now; where that fails in a way that nobody foresaw, by the reference."""
+        try:
+            return self._serve_found_or_made(args, pinned=pinned, gradients=gradients)
+        except Exception as error:
+            if pinned or is_for_the_caller(error):
+                raise
+            fault = fault_of(error)
+        result = self._serve_as_laid_out(args) if self.is_ordinary(args) else self.serve_by_reference(args)
+        self._fallbacks.tell(fault)
+        return result
+
+    def _serve_found_or_made(self, args: Sequence[Any], *, pinned: bool, gradients: bool) -> Any:
         """Find or make the variant for these arguments, or run the reference and say why."""
         if is_compiling_or_exporting():
             return self._serve_compiled(args)
@@ -171,11 +188,7 @@ class Server(RemembersRung):
         if are_transformed(args):
             if is_overheard():
                 return self.serve_by_reference(args)
-            try:
-                result, self.last_rung = self._serve_transformed(args)
-            except OutsideUnknown as unknown:
-                self._say(unknown)
-                return self.serve_by_reference(args)
+            result, self.last_rung = self._serve_transformed(args)
             return result
         if are_abstract(args):
             return self._serve_compiled(args) if is_recorded() else self._serve_as_laid_out(args)
@@ -198,8 +211,9 @@ class Server(RemembersRung):
                 refusal = moved
         if pinned:
             raise refusal
-        self._say(refusal)
-        return self._serve_as_laid_out(args)
+        result = self._serve_as_laid_out(args)
+        self._fallbacks.tell(refusal)
+        return result
 
     def _serve_in_state(self, variants: Variants, args: Sequence[Any], *, pinned: bool, gradients: bool) -> Any:
         """Serve a call by variants for what the function reads outside, or by the reference."""
@@ -245,15 +259,17 @@ class Server(RemembersRung):
             variants.refuse(way, args, failure)
             if pinned:
                 raise
-            self._say(failure)
-            return result
-        except OpwrightError as refusal:
+            refusal: OpwrightError = failure.again()
+        except OpwrightError as error:
             if pinned:
                 raise
-            self._say(refusal)
+            refusal, result = error.again(), self._serve_as_laid_out(args)
         except Declined:
-            variants.refuse(way, args, NoKernel("its kernel declines these arguments"))
-        return self._serve_as_laid_out(args)
+            refusal = NoKernel("its kernel declines these arguments")
+            variants.refuse(way, args, refusal)
+            result = self._serve_as_laid_out(args)  # for an index out of range, say, it raises
+        self._fallbacks.tell(refusal)
+        return result
 
     def _run_added(self, variants: Variants, args: Sequence[Any], way: Key, recording: bool) -> Any:
         """Run kernels, found on disk or derived if need be; raises Declined if what was derived declines."""
@@ -293,14 +309,6 @@ class Server(RemembersRung):
             else:
                 rest.append(arg)
         return not rest or (not self._only_tensors and are_constants(rest))
-
-    def _say(self, refusal: OpwrightError) -> None:
-        """Tell once, in one sentence, why the reference serves."""
-        where = f"{refusal.place}: " if refusal.place else ""
-        text = f"opwright: {self._name} runs its reference: {where}{refusal.fact}"
-        if self._settings.notify and text not in self._said:
-            print(text + (f" (hint: {refusal.hint})" if refusal.hint else ""), file=sys.stderr)
-        self._said.add(text)
 
 
 def _rung_on(device: torch.device) -> RungName:

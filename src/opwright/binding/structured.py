@@ -10,9 +10,12 @@ from torch.utils._pytree import TreeSpec
 from opwright.binding.autocast import is_autocast
 from opwright.binding.dispatcher import row_major_if_own
 from opwright.binding.environment import PLAIN_TYPES, are_abstract, is_overheard
+from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.kinds import CONSTANT_TYPES
 from opwright.binding.last_rung import RemembersRung
+from opwright.binding.own_errors import is_for_the_caller, runs_reference
 from opwright.binding.server import Server
+from opwright.tracing.faults import fault_of
 from opwright.tracing.flatten import Leaves, flatten
 from opwright.tracing.signature import Signature
 
@@ -26,6 +29,7 @@ class StructuredServer(RemembersRung):
         reference: The function as written, taking every argument by position.
         signature: Its parameters.
         flat: Gives the server of the flat operator for a structure.
+        fallbacks: Told why the reference serves a call.
         serve_cast: Serves calls under autocast by its policy; None if there is none, and the reference serves them.
     """
 
@@ -34,12 +38,14 @@ class StructuredServer(RemembersRung):
         reference: Callable[..., Any],
         signature: Signature,
         flat: Callable[[Leaves, TreeSpec], Server],
+        fallbacks: Fallbacks,
         serve_cast: Callable[[Sequence[Any]], Any] | None = None,
     ) -> None:
         super().__init__()
         self._reference = reference
         self._signature = signature
         self._flat = flat
+        self._fallbacks = fallbacks
         self._serve_cast = serve_cast
         self._of_flat: dict[tuple[type, ...], Server] = {}
 
@@ -48,6 +54,17 @@ class StructuredServer(RemembersRung):
         given = self._signature.bind(args, kwargs)
         if self._serve_cast is not None and is_autocast():
             return self._serve_cast(given)
+        try:
+            return self._serve_flat(given, pinned=pinned)
+        except Exception as error:
+            if pinned or is_for_the_caller(error):
+                raise
+            fault = fault_of(error)
+        result = self.serve_by_reference(given)
+        self._fallbacks.tell(fault)
+        return result
+
+    def _serve_flat(self, given: tuple[Any, ...], *, pinned: bool) -> Any:
         if is_overheard():
             result = self.serve_by_reference(given)
             leaves, _ = flatten(given)
@@ -77,6 +94,7 @@ class StructuredServer(RemembersRung):
         self.last_rung = server.last_rung
         return result
 
+    @runs_reference
     def serve_by_reference(self, args: tuple[Any, ...]) -> Any:
         """Run the function as written."""
         self.last_rung = "composed"

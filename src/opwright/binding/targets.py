@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -40,8 +41,10 @@ def examine(target: Target, settings: Settings) -> None:
     Raises:
         CompilerMissing: There is no C++ compiler.
         CudaCompilerMissing: There is no compiler of CUDA kernels.
-        NoKernel: They are for a GPU, and there is none.
+        NoKernel: They are for a GPU, and there is none; or this is no Linux.
     """
+    if platform.system() != "Linux":
+        raise NoKernel(f"kernels are linked as Linux does it, and this is {platform.system()}")
     find_compiler(settings)
     if target == "cpp" and settings.cuda_on_host:
         raise NoKernel("tensors on the processor are served by CUDA kernels, as OPWRIGHT_CUDA_ON_HOST asks")

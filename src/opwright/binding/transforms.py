@@ -19,6 +19,7 @@ import torch
 from opwright.binding.dual_tensors import serve_dual
 from opwright.binding.kinds import Key, kind_of
 from opwright.binding.native import native
+from opwright.binding.own_errors import runs_reference
 from opwright.binding.step_below import step_below
 from opwright.binding.transformed import Served, Transformable, Transformed
 from opwright.settings import Settings
@@ -57,14 +58,18 @@ class TransformServer:
     def serve(self, args: Sequence[Any]) -> Served:
         """Serve a call."""
         if self._draws_elsewhere(args):
-            return self._reference(*args), "composed"
+            return self._run_reference(args)
         transforms = self._operator.transforms
         if not functorch.are_active():
             return serve_dual(transforms, self._reference, args)
         if not self._has_asked:
             self._has_asked = True
             native.equip(self, self._settings)
-        return self._step_below(self._operator, transforms, args) or (self._reference(*args), "composed")
+        return self._step_below(self._operator, transforms, args) or self._run_reference(args)
+
+    @runs_reference
+    def _run_reference(self, args: Sequence[Any]) -> Served:
+        return self._reference(*args), "composed"
 
     def _draws_elsewhere(self, args: Sequence[Any]) -> bool:
         """Whether a call draws from a GPU's generator."""

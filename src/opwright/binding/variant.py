@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from opwright.binding.kernel import Kernel, load_kernel
+from opwright.binding.record_types import has_declared_types
 from opwright.binding.rungs import RungName
 from opwright.toolchain.source import Source
 from opwright.tracing.number_guards import NumberGuard
@@ -131,9 +132,13 @@ class Plan:
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Plan:
-        """The inverse of `to_record`, also after a passage through JSON."""
+        """The inverse of `to_record`, also after a passage through JSON.
+
+        Raises:
+            TypeError, KeyError: If it is no record of a plan.
+        """
         saved = record["saved"]
-        return cls(
+        plan = cls(
             forward=Source(**record["forward"]),
             backward=Source(**record["backward"]) if record["backward"] else None,
             outputs=record["outputs"],
@@ -157,6 +162,9 @@ class Plan:
             needs_row_major=record["needs_row_major"],
             needs_whole_memory=record["needs_whole_memory"],
         )
+        if not has_declared_types(plan, cls):
+            raise TypeError("a record of a plan holds something else than a plan does")
+        return plan
 
 
 @dataclass(frozen=True, slots=True, eq=False)

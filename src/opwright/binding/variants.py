@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,10 @@ from opwright.settings import Settings
 from opwright.toolchain.build import build
 from opwright.toolchain.forks import Lock
 from opwright.toolchain.records import RecordStore
+from opwright.tracing.faults import refusing_faults, summary
 
 _MOST_VARIANTS = 32
+_log = logging.getLogger("opwright")
 
 
 class Variants:
@@ -70,7 +73,12 @@ class Variants:
             self._wind()
 
     def _wind(self) -> None:
-        self._tape = self._make_tape(self._native, self.by_call) if self._native and self.plain else None
+        self._tape = None
+        try:
+            if self._native and self.plain:
+                self._tape = self._make_tape(self._native, self.by_call)
+        except Exception as error:  # calls go through Python, which is right too
+            _log.warning("calls take the path in Python: %s", summary(error))
         self.play = self._tape and self._tape.play
 
     def add(
@@ -108,8 +116,9 @@ class Variants:
             if not known and sum(other[0] == way[0] for other in self.by_call) >= _MOST_VARIANTS:
                 raise NoKernel(f"it has kernels for {_MOST_VARIANTS} combinations of constants already")
             try:
-                recorded = self._recorded(kind, known, settings)
-                variant = recorded or self._derived(kind, settings, derive)
+                with refusing_faults():
+                    recorded = self._recorded(kind, known, settings)
+                    variant = recorded or self._derived(kind, settings, derive)
             except (TracingFailed, OutsideMoved):
                 raise  # a wrong call, perhaps, and a right one may be of the same kind
             except OpwrightError as refusal:
@@ -127,7 +136,10 @@ class Variants:
     def _derived(self, kind: Key, settings: Settings, derive: Callable[[], Plan]) -> Variant:
         plan = derive()
         variant = self._load(plan, build(plan.sources, settings))
-        self._record(kind, plan, settings)
+        try:
+            self._record(kind, plan, settings)
+        except Exception as error:  # it costs the next process time, and this one nothing
+            _log.warning("other processes will derive %s again: %s", plan.forward.name, summary(error))
         return variant
 
     def refuse(self, way: Key, arguments: Sequence[Any], refusal: OpwrightError) -> None:
@@ -154,10 +166,12 @@ class Variants:
                 return None
             try:
                 plan = Plan.from_record(record)
-            except (KeyError, TypeError):  # of an opwright that wrote other plans
+                if all(variant.plan.forward.name != plan.forward.name for variant in known):
+                    return self._load(plan, build(plan.sources, settings))
+            except OpwrightError:
+                raise
+            except Exception:  # of an opwright that wrote other plans
                 return None
-            if all(variant.plan.forward.name != plan.forward.name for variant in known):
-                return self._load(plan, build(plan.sources, settings))
         return None
 
     def _record(self, kind: Key, plan: Plan, settings: Settings) -> None:

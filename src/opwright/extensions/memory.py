@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
 from opwright.settings import Settings
+from opwright.toolchain.cores import available_cores
 
 _MEMORY = Path("/proc/meminfo")
 _OWN_GROUP = Path("/proc/self/cgroup")
@@ -17,7 +17,7 @@ def jobs_at_once(settings: Settings, bytes_each: int) -> int:
     """Return MAX_JOBS where the user has set it, else what cores and memory allow; at least one."""
     if settings.job_limit is not None:
         return settings.job_limit
-    cores = len(os.sched_getaffinity(0))
+    cores = available_cores()
     memory = available_bytes()
     return cores if memory is None else max(1, min(cores, memory // bytes_each))
 

@@ -9,17 +9,29 @@ from typing import Any
 import torch
 
 from opwright.binding.derived_node import GradientsOf
+from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.rungs import RungName, Way
 from opwright.binding.server import Server
-from opwright.errors import CompilerMissing, ImplementationRefused, NoKernel
+from opwright.errors import (
+    CacheUnusable,
+    CompilerMissing,
+    ImplementationRefused,
+    LibraryUnloadable,
+    NoKernel,
+    OpwrightError,
+    UnsafeCache,
+)
 from opwright.handwritten.contracts import Subject
 from opwright.handwritten.expected import Expected, ReferenceRefuses
 from opwright.handwritten.implement import implemented
 from opwright.handwritten.node import Written, record
 from opwright.handwritten.passes import Passes
 from opwright.settings import Settings
+from opwright.tracing.faults import fault_of, line_of_ours
 from opwright.tracing.signature import Signature, place_of
 
+# What a machine may refuse; what an author's source or results are refused for is raised, so that it is mended.
+_OF_THE_MACHINE = (CacheUnusable, LibraryUnloadable, UnsafeCache)
 _FASTEST_FIRST: tuple[RungName, ...] = ("cuda", "cpp", "function")
 
 
@@ -33,6 +45,7 @@ class WrittenServer:
         settings: Where to build.
         derived: Serves what they are not for, and calls under transforms and modes.
         gradients_of: The derived operators of the gradients.
+        fallbacks: Told why what is derived serves a call.
 
     Raises:
         ImplementationRefused: If it takes or returns structures, or changes arguments.
@@ -46,6 +59,7 @@ class WrittenServer:
         settings: Settings,
         derived: Any,
         gradients_of: GradientsOf,
+        fallbacks: Fallbacks,
     ) -> None:
         if not isinstance(derived, Server) or signature.structured:
             raise ImplementationRefused(
@@ -58,6 +72,7 @@ class WrittenServer:
         self._expected = Expected(reference)
         self._subject = Subject(name, reference, signature, self._expected, settings)
         self._gradients_of = gradients_of
+        self._fallbacks = fallbacks
         self._arity = len(signature.parameters)
         self._rungs: dict[RungName, Passes] = {}
 
@@ -105,6 +120,10 @@ class WrittenServer:
                         return self._run(rung, args, gradients=gradients)
                     except (NoKernel, CompilerMissing):
                         continue
+                    except Exception as error:
+                        if not _is_no_mistake_of_the_author(error):
+                            raise
+                        self._fallbacks.tell(fault_of(error), "its derived kernels")
         return otherwise(args, kwargs)
 
     def _serve_pinned(self, rung: RungName, *args: Any, **kwargs: Any) -> Any:
@@ -131,6 +150,12 @@ class WrittenServer:
             return self._derived.serve_by_reference(args)
         self.last_rung = rung
         return outputs[0] if expected.bare else outputs
+
+
+def _is_no_mistake_of_the_author(error: Exception) -> bool:
+    if isinstance(error, OpwrightError):
+        return isinstance(error, _OF_THE_MACHINE)
+    return line_of_ours(error) is not None
 
 
 def _wants_gradients(args: Sequence[Any]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -13,13 +12,16 @@ from torch.nn.modules import module as torch_module
 from torch.nn.utils import parametrize
 from torch.utils._pytree import TreeSpec, tree_flatten
 
+from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.last_rung import RemembersRung
+from opwright.binding.own_errors import is_wanted, runs_reference
 from opwright.errors import NoKernel, OpwrightError, UndeclaredMutation
 from opwright.ir.identifiers import identifiers
 from opwright.nn.description import Described
 from opwright.nn.reference import Forward, ModuleReference, Ran
 from opwright.operator import Operator
 from opwright.settings import Settings
+from opwright.tracing.faults import fault_of
 from opwright.tracing.flatten import Leaves
 from opwright.tracing.memory import memory_of
 from opwright.tracing.signature import Kind, Parameter, Signature
@@ -39,17 +41,21 @@ class Serving(RemembersRung):
         super().__init__()
         self._forward = forward
         self._operators: dict[Hashable, tuple[Operator, tuple[int, ...]] | None] = {}
-        self._said: set[str] = set()
+        self._fallbacks: Fallbacks | None = None
 
     def serve(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the forward by an operator, or as it was written."""
         try:
             refuse_listeners(module)
             return self._serve(module, args, kwargs)
-        except OpwrightError as refusal:  # nothing has run yet: it is raised before, or by, a derivation
-            self._say(module, refusal.fact, refusal.hint)
+        except Exception as error:  # nothing has run yet: it is raised before, or by, a derivation
+            if is_wanted(error):
+                raise
+            refusal = fault_of(error)
+        self._tell(module, refusal)
         return self.run_as_written(module, args, kwargs)
 
+    @runs_reference
     def run_as_written(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the forward that the module was written with."""
         self.last_rung = "composed"
@@ -115,12 +121,11 @@ class Serving(RemembersRung):
         signature = Signature(tuple(parameters), None, structured=True)
         return Operator(reference, signature=signature, identity=lambda _: None), tuple(mutated)
 
-    def _say(self, module: nn.Module, fact: str, hint: str | None) -> None:
-        """Tell once why the module runs as it was written."""
-        text = f"opwright: {type(module).__name__} runs its reference: {fact}"
-        if text not in self._said and Settings.from_environment().notify:
-            print(text + (f" (hint: {hint})" if hint else ""), file=sys.stderr)
-        self._said.add(text)
+    def _tell(self, module: nn.Module, refusal: OpwrightError) -> None:
+        """Tell why the module runs as it was written."""
+        if self._fallbacks is None:
+            self._fallbacks = Fallbacks(type(module).__name__, Settings.from_environment())
+        self._fallbacks.tell(refusal)
 
 
 def tensor_names(dotted: Sequence[str]) -> list[str]:

@@ -12,6 +12,7 @@ from opwright.settings import Settings
 from opwright.toolchain.cache import LibraryCache
 from opwright.toolchain.compiler import Compiler, find_compiler
 from opwright.toolchain.directory import refusing_os_errors
+from opwright.toolchain.elf import is_whole_library
 from opwright.toolchain.images import device_facts, host_flags, write_kernels
 from opwright.toolchain.jobs import Job, Outcome, run_side_by_side
 from opwright.toolchain.locks import hold
@@ -22,6 +23,7 @@ from opwright.toolchain.source import Source
 
 COMPILE_TIMEOUT_S = 120.0
 _SHOWN_LINES = 5
+_ENDS = {None: "took too long and was stopped", 0: "left no whole library, though the compiler said that all was well"}
 
 
 def build(
@@ -152,7 +154,7 @@ def _make(
         outcomes = run_side_by_side(jobs, timeout_s, lambda: notice.tick(f"building {title}"))
         failures = []
         for recipe, job, outcome in zip(missing, jobs, outcomes, strict=True):
-            if outcome.status == 0:
+            if outcome.status == 0 and is_whole_library(job.directory / recipe.product):
                 cache.install(recipe, job.directory)
             else:
                 kept = cache.keep_failure(recipe, job.directory) / f"{recipe.source.name}.cpp"
@@ -172,7 +174,7 @@ def _command(recipe: Recipe, arguments: tuple[str, ...]) -> tuple[str, ...]:
 
 def _failure(job: Job, outcome: Outcome, kept: Path) -> BuildFailed:
     lines = [line for line in outcome.transcript.splitlines() if line.strip()][:_SHOWN_LINES]
-    reason = "took too long and was stopped" if outcome.status is None else "failed"
+    reason = _ENDS.get(outcome.status, "failed")
     return BuildFailed(
         "\n".join([f"compiling {kept} {reason}", *(f"  {line}" for line in lines)]),
         hint=f"see it again with: cd {shlex.quote(str(kept.parent))} && {shlex.join(job.command)}",

@@ -10,7 +10,6 @@ For host execution there are no images: `<name>_device.cpp` includes the kernels
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +17,7 @@ from pathlib import Path
 from opwright.errors import CudaCompilerMissing
 from opwright.settings import Settings
 from opwright.toolchain.architectures import architectures, for_compiler
+from opwright.toolchain.cores import available_cores
 from opwright.toolchain.nvcc import compile_with_nvcc, nvcc_path
 from opwright.toolchain.nvrtc import FLAGS, compile_cuda, find_nvrtc, nvrtc_candidates
 from opwright.toolchain.records import digest
@@ -102,7 +102,7 @@ def _compiled(
 
     targets = image_targets(settings)
     files = {target: f"{name}.{target}.{'cubin' if target.startswith('sm_') else 'ptx'}" for target in targets}
-    with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(max_workers=available_cores()) as pool:
         for target, image in zip(targets, pool.map(compile_for, targets), strict=True):
             (directory / files[target]).write_bytes(image)
     return files

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from opwright.errors import CompilerMissing
+from opwright.toolchain.cores import available_cores
 
 _POLL_S = 0.002
 
@@ -58,7 +59,7 @@ def run_side_by_side(
         on_wait: Called again and again while jobs run.
         at_once: How many may run at a time; None for one per core.
     """
-    limit = at_once or len(os.sched_getaffinity(0))
+    limit = at_once or available_cores()
     waiting = list(range(len(jobs)))
     running: dict[int, _Running] = {}
     outcomes: dict[int, Outcome] = {}

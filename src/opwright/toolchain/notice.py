@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 
 _QUIET_S = 0.5
+_log = logging.getLogger("opwright")
 
 
 class Notice:
-    """A line on stderr, printed once, and only when something takes longer than half a second at a terminal.
+    """A line in the log, written once, and only when something takes longer than half a second.
+
+    It is a warning at a terminal, where somebody waits and sees it without setting up logging; elsewhere information.
 
     Args:
         wanted: Whether the settings ask for such lines.
@@ -17,10 +21,11 @@ class Notice:
 
     def __init__(self, wanted: bool) -> None:
         self._due = time.monotonic() + _QUIET_S
-        self._open = wanted and sys.stderr is not None and sys.stderr.isatty()
+        self._open = wanted
 
     def tick(self, text: str) -> None:
-        """Say by now what is going on; printed if it is late and nothing was printed yet."""
+        """Say by now what is going on; written if it is late and nothing was written yet."""
         if self._open and time.monotonic() >= self._due:
             self._open = False
-            print(f"opwright: {text} …", file=sys.stderr, flush=True)
+            at_terminal = sys.stderr is not None and sys.stderr.isatty()
+            _log.log(logging.WARNING if at_terminal else logging.INFO, "%s …", text)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 from opwright.errors import InternalError, OpwrightError, TracingFailed
+from opwright.tracing.faults import comes_from_a_signal, line_of_ours, summary
 
 Derived = TypeVar("Derived")
 
-_PACKAGE = Path(__file__).parents[1]
 _MISTAKES = (InternalError, AssertionError, AttributeError, KeyError, NameError)
 
 
@@ -26,9 +24,11 @@ def guarded(reference: Callable[..., Any], derive: Callable[[], Derived]) -> Der
     except OpwrightError:
         raise
     except Exception as error:
+        if comes_from_a_signal(error):
+            raise
         from opwright.tracing.trace import place_in  # imports sympy, as whatever derives has done
 
-        said = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}".removesuffix(": ")
+        said = summary(error)
         place = place_in(reference, error)
         if line := _of_ours(error):
             fact = f"deriving it failed with {said} at {line}, which is a fault of opwright, not of this function"
@@ -38,6 +38,4 @@ def guarded(reference: Callable[..., Any], derive: Callable[[], Derived]) -> Der
 
 def _of_ours(error: Exception) -> str | None:
     """The line of opwright that raised what only a mistake in it can raise; None for what else is raised."""
-    raised = traceback.extract_tb(error.__traceback__)[-1]
-    is_ours = isinstance(error, _MISTAKES) and Path(raised.filename).is_relative_to(_PACKAGE)
-    return f"opwright/{Path(raised.filename).relative_to(_PACKAGE)}:{raised.lineno}" if is_ours else None
+    return line_of_ours(error) if isinstance(error, _MISTAKES) else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 
 import torch
@@ -10,13 +9,14 @@ import torch
 from opwright.doctor.finding import Finding
 from opwright.extensions.memory import available_bytes, jobs_at_once
 from opwright.settings import Settings
+from opwright.toolchain.cores import available_cores
 
 _MEMORY_OF_A_SOURCE_BYTES = 2 << 30
 
 
 def processor(settings: Settings) -> Finding:
     """Say which instructions there are, how many cores, and how much memory compilers may take."""
-    cores = len(os.sched_getaffinity(0))
+    cores = available_cores()
     memory = available_bytes()
     jobs = jobs_at_once(settings, _MEMORY_OF_A_SOURCE_BYTES)
     facts = [

@@ -1,0 +1,63 @@
+"""Falling back to the reference: a warning, once for each reason, or an error where the settings are strict."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+from opwright.errors import FallbackRefused, FallbackWarning, OpwrightError
+from opwright.settings import Settings
+
+_PASSED_OVER = ("opwright", "torch")
+
+
+class Fallbacks:
+    """Tells why one operator falls back to its reference.
+
+    Args:
+        name: What the operator is called.
+        settings: Whether to say anything, and whether falling back is an error.
+    """
+
+    def __init__(self, name: str, settings: Settings) -> None:
+        self._name = name
+        self._settings = settings
+        self._said: set[str] = set()
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether falling back is an error."""
+        return self._settings.strict
+
+    def tell(self, refusal: OpwrightError, instead: str = "its reference") -> None:
+        """Warn, unless this reason was told before.
+
+        Args:
+            refusal: Why.
+            instead: What the operator runs.
+
+        Raises:
+            FallbackRefused: If the settings are strict.
+        """
+        fact = f"{self._name} runs {instead}: "
+        if self.is_strict:
+            raise FallbackRefused(fact + refusal.fact, place=refusal.place, hint=refusal.hint) from refusal
+        where = f"{refusal.place}: " if refusal.place else ""
+        text = f"opwright: {fact}{where}{refusal.fact}"
+        if text in self._said:
+            return
+        if self._settings.notify:
+            hint = f" (hint: {refusal.hint})" if refusal.hint else ""
+            warnings.warn(text + hint, FallbackWarning, stacklevel=_level_of_the_caller())
+        self._said.add(text)  # not before: where warnings are errors every call raises
+
+
+def _level_of_the_caller() -> int:
+    """How far up the stack, seen from `tell`, the code is that called the operator: neither ours nor torch's."""
+    level, frame = 0, sys._getframe(1)
+    while frame is not None:
+        level += 1
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in _PASSED_OVER:
+            return level
+        frame = frame.f_back  # type: ignore[assignment]
+    return 1
