@@ -19,7 +19,7 @@ _PURE = frozenset({
 })  # fmt: skip
 _IMPURE_BUILTINS = frozenset({"open", "input", "eval", "exec", "globals", "locals", "__import__", "breakpoint", "dir"})
 # Libraries that change only with their version. What they have in them is taken for constant, but for their settings.
-_LIBRARIES = frozenset({"torch", "numpy", "sympy", "opwright"})
+_LIBRARIES = frozenset({"torch", "numpy", "sympy", "mpmath", "networkx", "opwright"})
 _GETTER = re.compile(r"(is|are|has|get)_\w+|current_\w+|\w+_count|(is|was)\w*")
 _STATEFUL = frozenset({"initial_seed", "seed", "get_rng_state", "get_rng_state_all", "default_generator"})
 _CONSTANTS = frozenset({"torch", "numpy", "math", "cmath", "string", "torch.nn.functional"})
