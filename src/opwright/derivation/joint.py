@@ -40,7 +40,7 @@ class Joint:
 
 
 def trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> Joint:
-    """Trace a reference and the gradients of all arguments whose spec requires one.
+    """Trace a reference and the gradients of all arguments whose spec requires one, with gradients recorded.
 
     Raises:
         UntraceableReference: If its control flow or a shape depends on data.

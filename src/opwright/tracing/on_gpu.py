@@ -23,6 +23,9 @@ from opwright.tracing.questions import is_outside
 
 _GPU = torch.device("cuda")
 _HERE = torch.device("cpu")
+_ASKED: Any = FakeTensor.device
+_lock = threading.Lock()
+_tracing: set[int] = set()  # the threads that are told so
 
 
 def _getter(name: str) -> Callable[..., Any]:
@@ -51,19 +54,24 @@ def on_gpu(name: str) -> Iterator[None]:
     Args:
         name: What the reference is called.
     """
-    asked: Any = FakeTensor.device
     tracing = threading.get_ident()
-
-    def device(tensor: FakeTensor) -> torch.device:
-        told = threading.get_ident() == tracing and is_outside(sys._getframe(1))
-        return _GPU if told else asked.fget(tensor)
-
-    FakeTensor.device = property(device)  # type: ignore[assignment]  # it asks no function mode
+    with _lock:
+        _tracing.add(tracing)
+        FakeTensor.device = property(_device)  # type: ignore[assignment]  # it asks no function mode
     try:
         with _OnGpu(name):
             yield
     finally:
-        FakeTensor.device = asked  # type: ignore[method-assign]
+        with _lock:
+            _tracing.remove(tracing)
+            if not _tracing:
+                FakeTensor.device = _ASKED  # type: ignore[method-assign]
+
+
+def _device(tensor: FakeTensor) -> torch.device:
+    told = threading.get_ident() in _tracing and is_outside(sys._getframe(1))
+    found: torch.device = _GPU if told else _ASKED.fget(tensor)
+    return found
 
 
 class _OnGpu(TorchFunctionMode):

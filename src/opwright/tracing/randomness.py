@@ -14,7 +14,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from opwright.tracing.effects.watch import paused, unchanged_outside
-from opwright.tracing.torch_hooks.isolation import in_fresh_thread
+from opwright.tracing.torch_hooks.isolation import Modes, in_fresh_thread
 from opwright.tracing.torch_hooks.unseen import Unseen
 
 _SIZE_THAT_NOBODY_KNOWS = 8
@@ -45,7 +45,7 @@ def draws(function: Callable[..., Any], arguments: Sequence[Any]) -> bool:
                 return True
         return watch.has_seen_a_draw
 
-    return in_fresh_thread(work)
+    return in_fresh_thread(work, Modes.of_caller())
 
 
 class _Watch(Unseen, TorchDispatchMode):

@@ -7,6 +7,7 @@ PyTorch's own derivative formulas.
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -29,6 +30,7 @@ from opwright.tracing.memory import memory_of
 from opwright.tracing.number_functions import FIRST_INTEGER, LAST_INTEGER, Bounds
 from opwright.tracing.number_uses import integers_held_by
 from opwright.tracing.numbers import NUMBER, NumberTable
+from opwright.tracing.questions import is_outside
 from opwright.tracing.sizes import SizeTable
 from opwright.tracing.torch_hooks.fake_mode import core_decompositions
 from opwright.tracing.torch_hooks.unseen import Unseen
@@ -41,6 +43,7 @@ _SILENT = {"prim::device", "prim::layout", "prim::dtype", "aten::is_same_size", 
 _BY_STRIDES = {aten.as_strided, aten.as_strided_copy, aten.as_strided_scatter}
 _LIFTS = {aten.lift_fresh.default, aten.lift_fresh_copy.default, aten.lift.default}
 _MOST_CONSTANTS = 64
+_LOOKS_FOR_NAN = {aten._is_any_true.default, aten._local_scalar_dense.default}
 _FORWARDING = {aten.detach.default, aten.alias.default, aten.lift_fresh.default}
 
 
@@ -58,8 +61,10 @@ class Recorder(Unseen, TorchDispatchMode):
         self.needs_whole_memory = False
         self._generator = torch.get_rng_state()
         self._watching = False
+        self._recording = True
         self._detached: set[int] = set()
         self._nodes: dict[int, Node] = {}
+        self._looked_at: set[int] = set()
         self._inputs: list[torch.Tensor] = []
         self._views: dict[int, SeenThrough] = {}
         self._kept: list[Any] = []  # keeps every fake tensor alive, so that its id stays its own
@@ -67,7 +72,7 @@ class Recorder(Unseen, TorchDispatchMode):
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Note whether anything is hidden from autograd until the end of the block."""
-        self._watching = torch.is_grad_enabled()
+        self._watching, self._recording = True, torch.is_grad_enabled()
         yield
         self._watching = False
 
@@ -123,14 +128,28 @@ class Recorder(Unseen, TorchDispatchMode):
         self, func: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         with paused():
+            if func in _LOOKS_FOR_NAN and torch.is_anomaly_check_nan_enabled() and not is_outside(sys._getframe(1)):
+                return self._finds_no_nan(func, args)
             return self._dispatched(func, args, kwargs or {})
+
+    def _finds_no_nan(self, func: OpOverload, args: tuple[Any, ...]) -> Any:
+        """Anomaly mode looks for NaN in every gradient: what has no values has none."""
+        if func is aten._local_scalar_dense.default:
+            if id(args[0]) not in self._looked_at:
+                raise DataDependentOutputException(func)
+            return False
+        result = func(*args)
+        self._looked_at.add(id(result))
+        self._kept.append(result)
+        return result
 
     def _dispatched(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func.name().split(".")[0] in _SILENT:
             return func(*args, **kwargs)
         if func is aten._local_scalar_dense.default:
             raise DataDependentOutputException(func)
-        if self._watching and (not torch.is_grad_enabled() or self._reads_detached((args, kwargs))):
+        hidden = self._recording and not torch.is_grad_enabled()
+        if self._watching and (hidden or self._reads_detached((args, kwargs))):
             self.hides_from_autograd = True
         is_random = torch.Tag.nondeterministic_seeded in func.tags
         rule = OWN_DECOMPOSITIONS.get(func) or core_decompositions().get(func)

@@ -27,7 +27,7 @@ from opwright.tracing.signature import place_of
 from opwright.tracing.sizes import SizeTable
 from opwright.tracing.specs import ArgumentSpec, ConstantSpec, NumberSpec, TensorSpec
 from opwright.tracing.torch_hooks.fake_mode import fake_mode, with_more_formulas_if_needed
-from opwright.tracing.torch_hooks.isolation import in_fresh_thread
+from opwright.tracing.torch_hooks.isolation import Modes, in_fresh_thread
 from opwright.tracing.values import Digests
 
 _DATA_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
@@ -176,7 +176,7 @@ def place_in(reference: Callable[..., Any], error: BaseException) -> Place:
 
 
 def trace(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> tuple[Graph, Result]:
-    """Trace a reference without derivatives.
+    """Trace a reference without derivatives, which finds torch's modes as they are on this thread.
 
     Args:
         reference: The function as written.
@@ -195,4 +195,4 @@ def trace(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> tuple
         result, outputs = session.call(reference, [session.argument(spec) for spec in specs])
         return session.graph(outputs), result
 
-    return in_fresh_thread(lambda: with_more_formulas_if_needed(work))
+    return in_fresh_thread(lambda: with_more_formulas_if_needed(work), Modes.of_caller())

@@ -27,6 +27,7 @@ from opwright.tracing.effects.happenings import happening_in, logs
 from opwright.tracing.effects.points import Points, points_of
 from opwright.tracing.effects.reach import Reach
 from opwright.tracing.effects.state import Snapshot
+from opwright.tracing.effects.surroundings import Surroundings
 
 _MOST_OBJECTS = 20_000
 _MOST_SECONDS = 0.02  # for looking at each line; from then on only the first state and the last are compared
@@ -53,7 +54,7 @@ def unchanged_outside(name: str, function: Callable[..., Any], arguments: Sequen
         yield
     finally:
         sys.settrace(before)
-        watch.compare()
+        watch.leave()
         if watch.refusal is not None:  # also if the function has caught it
             watch.undo()
             raise watch.refusal from None
@@ -98,6 +99,7 @@ class Watch:
         self._is_whole = True
         self._open = 0
         self._spent_s = 0.0
+        self._surroundings = Surroundings.now()
         self._place: Place | None = None
 
     def __call__(self, frame: types.FrameType, event: str, argument: Any) -> Any:
@@ -146,6 +148,13 @@ class Watch:
         elif not self._is_whole:
             self._refuse(f"{self._name} reaches too many objects to see whether it changes one", self._place)
 
+    def leave(self) -> None:
+        """See whether anything has changed in the end."""
+        self.compare()
+        changed = self._surroundings.changed(lambda variable: self._reached().has(variable))
+        if changed is not None:
+            self._refuse(f"{self._name} changes {changed}", None)
+
     def happens(self, frame: types.FrameType, points: Points) -> bool:
         """Look at a name that is about to be loaded: whether what it leads to may change something.
 
@@ -166,6 +175,7 @@ class Watch:
 
     def undo(self) -> None:
         """Give back to everything that has changed what it held."""
+        self._surroundings.put_back()
         if self._snapshot is not None:
             with torch._C.DisableTorchFunction():
                 for kept in reversed(self._snapshot.changed()):

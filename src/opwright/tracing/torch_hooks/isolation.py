@@ -1,11 +1,14 @@
-"""Tracing apart from what the caller's thread has switched on."""
+"""Tracing apart from what the caller's thread has switched on, and with what a function may ask of it."""
 
 from __future__ import annotations
 
+import contextvars
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import torch
 
@@ -13,15 +16,48 @@ from opwright.toolchain.forks import hold_off_forks
 
 Result = TypeVar("Result")
 
-_set_autograd_compiler = torch._C._dynamo.compiled_autograd.set_autograd_compiler
+_set_autograd_compiler: Callable[..., Any] = torch._C._dynamo.compiled_autograd.set_autograd_compiler
+_COMPILED_AUTOGRAD = "torch._dynamo.compiled_autograd"
+_exchange = threading.Lock()
+_away: list[Any] = []  # the autograd compiler that was there, once for each trace that differentiates without it
 
 
-def in_fresh_thread(work: Callable[[], Result]) -> Result:
-    """Do work on a new thread and return its result, or raise what it raises.
+@dataclass(frozen=True, slots=True)
+class Modes:
+    """What a function can ask of torch on the thread that calls it.
 
-    Gradient mode, inference mode, saved-tensor hooks and profilers belong to a thread; a trace that ran under the
-    caller's would show them fake tensors. Anomaly mode and compiled autograd belong to the process, and would look for
-    NaN in fake tensors and compile their derivatives: they are off meanwhile, and other threads fork when it is over.
+    Attributes:
+        grad: Whether gradients are recorded.
+        inference: Whether that is ruled out for good.
+    """
+
+    grad: bool = True
+    inference: bool = False
+
+    @staticmethod
+    def of_caller() -> Modes:
+        """Those of this thread."""
+        return Modes(torch.is_grad_enabled(), torch.is_inference_mode_enabled())
+
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        """Have a function find them until the end of the block."""
+        with torch.inference_mode(self.inference), torch.set_grad_enabled(self.grad):
+            yield
+
+
+RECORDING = Modes()
+
+
+def in_fresh_thread(work: Callable[[], Result], modes: Modes = RECORDING) -> Result:
+    """Do work on a new thread, in a copy of the caller's context, and return its result, or raise what it raises.
+
+    Saved-tensor hooks, profilers and modes that look at operations belong to a thread; a trace that ran under the
+    caller's would show them fake tensors. Other threads fork when it is over.
+
+    Args:
+        work: What to do.
+        modes: What is found there when torch is asked.
     """
     results: list[Result] = []
     errors: list[BaseException] = []
@@ -30,13 +66,13 @@ def in_fresh_thread(work: Callable[[], Result]) -> Result:
 
     def run() -> None:
         try:
-            with hold_off_forks(caller):
+            with hold_off_forks(caller), _without_compiled_autograd(), modes.on():
                 results.append(work())
         except BaseException as error:
             errors.append(error)
 
-    with hold_off_forks(), _without_anomaly_mode(), _without_compiled_autograd():
-        thread = threading.Thread(target=run, name="opwright trace")
+    with hold_off_forks():
+        thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), name="opwright trace")
         thread.start()
         thread.join()
     if errors:
@@ -45,21 +81,28 @@ def in_fresh_thread(work: Callable[[], Result]) -> Result:
 
 
 @contextmanager
-def _without_anomaly_mode() -> Iterator[None]:
-    if not torch.is_anomaly_enabled():
+def _without_compiled_autograd() -> Iterator[None]:
+    """Differentiate without the compiler of autograd, which would compile the derivatives of fake tensors.
+
+    It belongs to the process. It is looked for only where it has been imported, and taken away only where it is on;
+    whoever switches it on or off meanwhile has the last word.
+    """
+    if not _is_on():
         yield
         return
-    torch.set_anomaly_enabled(False, torch.is_anomaly_check_nan_enabled())
+    with _exchange:
+        _away.append(_set_autograd_compiler(None, False))
     try:
         yield
     finally:
-        torch.set_anomaly_enabled(True, torch.is_anomaly_check_nan_enabled())
+        with _exchange:
+            _put_back(_away.pop() if len(_away) > 1 else _away.pop(0))
 
 
-@contextmanager
-def _without_compiled_autograd() -> Iterator[None]:
-    before = _set_autograd_compiler(None, False)
-    try:
-        yield
-    finally:
-        _set_autograd_compiler(*before)
+def _put_back(before: tuple[Any, bool]) -> None:
+    now = _set_autograd_compiler(None, False)
+    _set_autograd_compiler(*(now if now[0] is not None or not _is_on() else before))
+
+
+def _is_on() -> bool:
+    return bool(getattr(sys.modules.get(_COMPILED_AUTOGRAD), "compiled_autograd_enabled", False))

@@ -1,0 +1,335 @@
+"""Functions that change what is made outside of them run as themselves; local work keeps its kernels."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import random
+import time
+import warnings
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
+
+from opwright.errors import SideEffect
+from opwright.tracing.specs import ArgumentSpec, TensorSpec
+from opwright.tracing.torch_hooks.isolation import in_fresh_thread
+from opwright.tracing.trace import trace
+from tests.tracing.effects import outside
+from tests.tracing.effects.outside import BOX, LATEST, LOG, LOGGER, NESTED, NUMBERS, ORDERED, SEEN, SLOTS, SPACE, STORE
+
+X: tuple[ArgumentSpec, ...] = (TensorSpec("x", torch.float32, (3,)),)
+COUNT = 0
+
+
+def count(x: Tensor) -> Tensor:
+    global COUNT
+    COUNT += 1
+    return x * 2
+
+
+def define(x: Tensor) -> Tensor:
+    global DEFINED
+    DEFINED = x * 2  # type: ignore[name-defined]
+    return DEFINED  # type: ignore[name-defined, no-any-return]
+
+
+def counter() -> Callable[[Tensor], Tensor]:
+    calls = 0
+
+    def counted(x: Tensor) -> Tensor:
+        nonlocal calls
+        calls += 1
+        return x * 2
+
+    return counted
+
+
+def store(x: Tensor) -> Tensor:
+    STORE["y"] = x * 2
+    return x
+
+
+def delete(x: Tensor) -> Tensor:
+    del ORDERED["a"]
+    return x * 2
+
+
+def in_a_function_of_the_users(x: Tensor) -> Tensor:
+    BOX.keep(x * 2)
+    return x * 2
+
+
+def alias(x: Tensor) -> Tensor:
+    log = LOG
+    log += [x]
+    return x * 2
+
+
+def deep(x: Tensor) -> Tensor:
+    NESTED["deep"][0]["inside"].append(x.shape[0])
+    return x * 2
+
+
+def in_a_loop(x: Tensor) -> Tensor:
+    for number in range(3):
+        x = x + number
+        if number == 2:
+            LOG.append(number)
+    return x
+
+
+def caught(x: Tensor) -> Tensor:
+    try:
+        LOG.append(x)
+        return x * 2
+    except Exception:
+        return x * 3
+
+
+def attribute(x: Tensor) -> Tensor:
+    BOX.last = x
+    return x * 2
+
+
+def of_an_argument(x: Tensor) -> Tensor:
+    x.note = "seen"  # type: ignore[attr-defined]
+    return x * 2
+
+
+def by_setattr(x: Tensor) -> Tensor:
+    setattr(BOX, "fresh", 1)  # noqa: B010
+    return x * 2
+
+
+def class_attribute(x: Tensor) -> Tensor:
+    outside.Box.made += 1
+    return x * 2
+
+
+def module_attribute(x: Tensor) -> Tensor:
+    outside.COUNT += 1
+    return x * 2
+
+
+def slot(x: Tensor) -> Tensor:
+    SLOTS.value = 3
+    return x * 2
+
+
+def namespace(x: Tensor) -> Tensor:
+    SPACE.value = 2.5
+    return x * 2
+
+
+def of_a_tensor(x: Tensor) -> Tensor:
+    outside.WEIGHT.note = 1  # type: ignore[attr-defined]
+    return x * 2
+
+
+def cached_property(x: Tensor) -> Tensor:
+    return x * BOX.scale
+
+
+def cached_tensor(x: Tensor) -> Tensor:
+    return x * outside.remembered(3)
+
+
+def queue(x: Tensor) -> Tensor:
+    LATEST.append(1)
+    return x * 2
+
+
+def members(x: Tensor) -> Tensor:
+    SEEN.add(x.dim())
+    return x * 2
+
+
+def context_variable(x: Tensor) -> Tensor:
+    outside.VARIABLE.set(3.0)
+    return x * 2
+
+
+def gradient_mode(x: Tensor) -> Tensor:
+    torch.set_grad_enabled(False)
+    return x * 2
+
+
+def prints(x: Tensor) -> Tensor:
+    print("seen")
+    return x * 2
+
+
+def logs(x: Tensor) -> Tensor:
+    LOGGER.error("seen")
+    return x * 2
+
+
+def warns(x: Tensor) -> Tensor:
+    warnings.warn("seen", stacklevel=1)
+    return x * 2
+
+
+def draws(x: Tensor) -> Tensor:
+    return x * random.random()
+
+
+def iterates(x: Tensor) -> Tensor:
+    return x * next(NUMBERS)
+
+
+def asks_for_the_time(x: Tensor) -> Tensor:
+    return x * (time.time() % 2)
+
+
+CHANGES = {
+    function.__name__: (function, fact)
+    for function, fact in (
+        (count, "changes the global COUNT"),
+        (define, "changes the global DEFINED"),
+        (counter(), "changes calls"),
+        (store, "changes STORE"),
+        (delete, "changes ORDERED"),
+        (in_a_function_of_the_users, "changes BOX"),
+        (alias, "changes LOG"),
+        (deep, "changes NESTED"),
+        (in_a_loop, "changes LOG"),
+        (caught, "changes LOG"),
+        (attribute, "changes BOX"),
+        (of_an_argument, "changes an argument"),
+        (by_setattr, "changes BOX"),
+        (class_attribute, "changes outside.Box"),
+        (module_attribute, "changes outside"),
+        (slot, "changes SLOTS"),
+        (namespace, "changes SPACE"),
+        (of_a_tensor, "changes outside.WEIGHT"),
+        (cached_property, "changes BOX"),
+        (cached_tensor, "changes outside.remembered"),
+        (queue, "changes LATEST"),
+        (members, "changes SEEN"),
+        (context_variable, "changes the context variable VARIABLE"),
+        (gradient_mode, "changes whether gradients are recorded"),
+        (prints, "writes something out"),
+        (logs, "logs"),
+        (warns, "warns"),
+        (draws, "draws random numbers that are not torch's"),
+        (iterates, "takes from an iterator that is made outside of it"),
+        (asks_for_the_time, "asks for the time"),
+    )
+}
+
+
+def state() -> object:
+    kept = (STORE, list(ORDERED), LOG, SEEN, LATEST, NESTED, COUNT, outside.COUNT, vars(BOX), vars(SPACE))
+    held = (hasattr(SLOTS, "value"), dict(vars(outside.WEIGHT)), outside.Box.made, "DEFINED" in globals())
+    return copy.deepcopy((kept, held, random.getstate(), outside.remembered.cache_info().currsize))
+
+
+@pytest.mark.parametrize(("function", "fact"), CHANGES.values(), ids=CHANGES)
+def test_a_change_is_refused_at_its_line_and_undone(
+    function: Callable[..., Tensor], fact: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    before = state()
+    with pytest.raises(SideEffect, match=fact) as refused:
+        trace(function, X)
+    assert refused.value.hint
+    assert refused.value.place is not None
+    assert state() == before
+    assert "seen" not in capfd.readouterr().out + caplog.text
+    assert gc.collect() >= 0
+    assert not [found for found in gc.get_objects() if type(found) is FakeTensor and found in gc.get_referrers(STORE)]
+
+
+def test_the_place_is_the_line() -> None:
+    with pytest.raises(SideEffect) as refused:
+        trace(store, X)
+    place = refused.value.place
+    assert place is not None
+    assert (place.file, place.line) == (__file__, store.__code__.co_firstlineno + 1)
+
+
+def local_objects(x: Tensor) -> Tensor:
+    out, table, box = [], {}, outside.Box()
+    for number in range(3):
+        out.append(x * number)
+        table[number] = x + number
+        box.keep(x)
+        box.last = x
+        setattr(box, "other", x)  # noqa: B010
+    y = out[1] + table[2]
+    y[0] = 1
+    y += sum(box.items)
+    return y
+
+
+def local_cells(x: Tensor) -> Tensor:
+    total = x
+
+    def add(y: Tensor) -> None:
+        nonlocal total
+        total = total + y
+
+    add(x * 2)
+    return total
+
+
+def local_iterators(x: Tensor) -> Tensor:
+    numbers = iter([1, 2, 3])
+    return x * next(numbers) * sum(number for number in numbers)
+
+
+def is_silent(x: Tensor) -> Tensor:
+    if STORE.get("verbose"):
+        print("seen")
+    LOGGER.debug("seen")
+    return x * 2
+
+
+def cached_number(x: Tensor) -> Tensor:
+    return x * outside.next_of(3)
+
+
+def without_gradients(x: Tensor) -> Tensor:
+    with torch.no_grad():
+        y = x * 2
+    return y + x
+
+
+def same_again(x: Tensor) -> Tensor:
+    SPACE.value = 1
+    return x * 2
+
+
+LOCAL = (local_objects, local_cells, local_iterators, is_silent, cached_number, without_gradients, same_again)
+
+
+@pytest.mark.parametrize("function", LOCAL, ids=lambda function: function.__name__)
+def test_local_work_is_traced(function: Callable[..., Tensor]) -> None:
+    graph, result = trace(function, X)
+    assert result.is_bare
+    assert len(graph.outputs) == 1
+
+
+def test_a_function_finds_the_modes_and_the_context_of_its_caller() -> None:
+    found: list[object] = []
+
+    def ask() -> tuple[bool, bool, float]:
+        return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), outside.VARIABLE.get()
+
+    def reference(x: Tensor) -> Tensor:
+        grad, inference, variable = ask()
+        return x * (2 if grad else 3) * (5 if inference else 7) * variable
+
+    token = outside.VARIABLE.set(11.0)
+    try:
+        for mode in (torch.no_grad, torch.inference_mode, torch.enable_grad):
+            with mode():
+                graph, _ = trace(reference, X)
+                found.append(sorted(a for node in graph.fx.nodes for a in node.args if isinstance(a, (int, float))))
+        assert found == [[3, 7, 11.0], [3, 5, 11.0], [2, 7, 11.0]]
+        assert in_fresh_thread(ask) == (True, False, 11.0)
+    finally:
+        outside.VARIABLE.reset(token)

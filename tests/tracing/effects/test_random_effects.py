@@ -1,0 +1,54 @@
+"""Random functions with and without effects, against eager: results, and the objects outside, over several calls."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import pytest
+import torch
+from torch.utils._pytree import tree_map_only
+
+from opwright.operator import Operator
+from tests.quiet_settings import quiet_settings
+from tests.tracing.effects.random_effects import random_program
+
+BY_DAY, BY_NIGHT = range(20), range(20, 260)
+
+
+def state(module: types.ModuleType) -> Any:
+    box = vars(module.BOX)
+    held = {
+        name: member for name, member in vars(module).items() if name in ("TABLE", "LOG", "COUNT", "NESTED", "MADE")
+    }
+    members = [held, sorted(module.SEEN), box, module.Box.total]
+    return tree_map_only(torch.Tensor, lambda tensor: (type(tensor), tensor.tolist()), members)
+
+
+def compare(seed: int) -> None:
+    program = random_program(seed)
+    eager, ours = program.load(), program.load()
+    operator = Operator(ours.f, name=f"effects_{seed}", settings=quiet_settings(optimized=False))
+    for call in range(3):
+        x = torch.arange(1.0, 5.0) + call
+        assert torch.allclose(operator(x), eager.f(x)), program.source
+        assert repr(state(ours)) == repr(state(eager)), program.source
+    assert operator.last_rung == ("composed" if program.has_effect else "cpp"), program.source
+
+
+@pytest.mark.parametrize("seed", BY_DAY)
+def test_as_in_eager(seed: int) -> None:
+    compare(seed)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", BY_NIGHT)
+def test_as_in_eager_by_night(seed: int) -> None:
+    compare(seed)
+
+
+def test_a_dropped_effect_would_be_seen() -> None:
+    program = next(made for made in map(random_program, range(100)) if made.has_effect)
+    eager, ours = program.load(), program.load()
+    eager.f(torch.ones(4))
+    assert repr(state(ours)) != repr(state(eager))

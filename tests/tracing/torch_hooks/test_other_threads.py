@@ -1,0 +1,98 @@
+"""Threads that compile, differentiate and transform while others trace for the first time, in a fresh process."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+TRACES = """
+import sys, threading, torch
+from concurrent.futures import ThreadPoolExecutor
+from opwright.derivation.joint import trace_joint
+from opwright.tracing.specs import TensorSpec
+begin = threading.Barrier(3, timeout=60)
+def traced(number):
+    begin.wait()
+    for size in range(3, 7):
+        specs = [TensorSpec("x", torch.float32, (size, 3), True)]
+        joint = trace_joint(lambda x: torch.softmax(x.tanh() * number, -1), specs)
+        assert joint.gradients[0] is not None
+def other():
+    begin.wait()
+    for _ in range(TIMES):
+        work()
+"""
+END = """
+with ThreadPoolExecutor(3) as threads:
+    for done in [threads.submit(traced, 2), threads.submit(traced, 3), threads.submit(other)]:
+        done.result()
+"""
+WORK = {
+    "torch.compile": """
+TIMES = 1
+def work():
+    compiled = torch.compile(lambda x: x.sin() * 2, backend="eager", fullgraph=True)
+    assert torch.equal(compiled(torch.ones(3)), torch.ones(3).sin() * 2)
+""",
+    "torch.func": """
+TIMES = 300
+def work():
+    x = torch.arange(3.0)
+    assert torch.allclose(torch.func.vmap(torch.func.grad(torch.sin))(x), x.cos())
+""",
+    "a backward pass in anomaly mode": """
+import warnings
+warnings.simplefilter("ignore")
+TIMES = 300
+torch.autograd.set_detect_anomaly(True)
+def work():
+    assert torch.is_anomaly_enabled() and torch.is_anomaly_check_nan_enabled()
+    x = torch.zeros(3, requires_grad=True)
+    try:
+        (x.sqrt() * 0).sum().backward()
+    except RuntimeError as error:
+        assert "nan values" in str(error)
+    else:
+        raise AssertionError("the NaN was not found")
+""",
+    "fake tensors and their text": """
+from torch._subclasses.fake_tensor import FakeTensorMode
+TIMES = 100
+device = FakeTensorMode.__torch_dispatch__
+def work():
+    with FakeTensorMode():
+        made = torch.ones(3) * 2
+    assert made.device.type == "cpu" and FakeTensorMode.__torch_dispatch__ is device
+""",
+}
+
+
+@pytest.mark.parametrize("work", WORK.values(), ids=WORK)
+def test_another_thread_is_not_disturbed(work: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", TRACES + work + END], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_a_trace_waits_for_another_that_its_function_starts() -> None:
+    script = """
+import threading, torch
+from opwright.tracing.specs import TensorSpec
+from opwright.tracing.trace import trace
+specs = [TensorSpec("x", torch.float32, (4,))]
+def inner(x):
+    return x * 2
+def outer(x):
+    other = threading.Thread(target=trace, args=(inner, specs))
+    other.start()
+    other.join()
+    return x * 3
+assert len(trace(outer, specs)[0].outputs) == 1
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
