@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from opwright.ir.verifier import verify
 from opwright.passes.narrow_products import narrow_products
 from tests.passes.programs import lowered_from, steps, text
 
@@ -39,6 +40,16 @@ KEPT = {
 def test_narrowed(reference: Callable[..., torch.Tensor], expected: str) -> None:
     listing = steps(narrow_products(lowered_from(reference, LEFT, RIGHT)))
     assert listing.startswith(text(expected))
+
+
+def test_a_slice_has_a_name_of_its_own() -> None:
+    def reference(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        slice_columns = x.sin()
+        part = (slice_columns @ y)[:, 2:4]
+        part_columns = part.sin() @ y[2:4]
+        return part_columns @ part_columns.mT
+
+    verify(narrow_products(lowered_from(reference, LEFT, RIGHT)))
 
 
 @pytest.mark.parametrize("reference", KEPT.values(), ids=KEPT)

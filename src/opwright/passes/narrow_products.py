@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from opwright.ir.integer import Integer, symbol, symbols_of
@@ -56,7 +56,14 @@ def _narrow(product: Call, part: View, offsets: tuple[Integer, Integer], buffers
         shape, indices = list(source.shape), [symbol(axis) for axis in view_axes(2)]
         shape[dimension] = part.target.shape[dimension]
         indices[dimension] = indices[dimension] + offsets[dimension]
-        target = Buffer(f"{part.target.name}_{side}", source.dtype, tuple(shape))
+        target = Buffer(_fresh(f"{part.target.name}_{side}", buffers), source.dtype, tuple(shape))
+        buffers[target.name] = target
         steps.append(View(target, source.name, tuple(indices)))
         operands[dimension] = TensorOperand(target.name)
     return [*steps, replace(product, targets=(part.target,), operands=tuple(operands))]
+
+
+def _fresh(name: str, taken: Container[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from opwright.errors import NotEjectable
 from opwright.explain.origin import place_from_here
 from opwright.projects.arguments import SampleSource, sample_files
 from opwright.projects.carried import Carried, carry
@@ -26,6 +27,7 @@ from opwright.projects.readme import readme
 from opwright.projects.subject import Subject
 from opwright.projects.templates import filled
 from opwright.toolchain.compiler import ROUNDING_FLAGS
+from opwright.tracing.signature import place_of
 from opwright.version import VERSION
 
 if TYPE_CHECKING:
@@ -79,7 +81,10 @@ def eject(
     """
     target = Path(directory)
     subject = _subject(operator, tuple(dict.fromkeys(dtypes)), lambda: check_directory(target, force=force))
-    files = _files(subject)
+    try:
+        files = _files(subject)
+    except NotEjectable as refusal:
+        raise refusal.again(place_of(operator.reference)) from None
     write_files(target, files)
     return Ejected(subject.name, target, tuple(files), subject.kinds, subject.left_out)
 
