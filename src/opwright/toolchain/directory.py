@@ -69,8 +69,9 @@ def _refuse_open(path: Path, status: os.stat_result) -> None:
 def _refuse_open_ancestor(path: Path, folder: Path, status: os.stat_result, administrators: set[int]) -> None:
     """Refuse a folder whose owner, or others, could rename what the cache directory lies in, and put theirs there.
 
-    As OpenSSH has it for its keys, but for two kinds of folders that others may write to: sticky ones, such as /tmp,
-    where nobody renames what belongs to another; and those of a group that has one user as its only member.
+    As OpenSSH has it for its keys, but for two kinds of folders that others may write to: sticky ones, as that for
+    temporary files is, where nobody renames what belongs to another; and those of a group that has one user as its
+    only member.
     """
     mine = status.st_uid == os.geteuid()
     if not mine and status.st_uid not in administrators:
