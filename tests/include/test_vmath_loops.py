@@ -22,6 +22,11 @@ LOOPS = {
     "lltm cell": _loop("tanh(y[i] + (x[i] > 0 ? x[i] : expm1(x[i])) * sigmoid(y[i])) * sigmoid(x[i])", "float"),
     "gelu": _loop("0.5f * x[i] * (1 + erf(x[i] * 0.70710678f))", "float"),
     "softplus": _loop("x[i] > 20 ? x[i] : log1p(exp(x[i]))", "float"),
+    "choice by a mask": (
+        "void loop(const float* x, const unsigned char* mask, float* out, long count) { "
+        '_Pragma("omp simd") for (long i = 0; i < count; ++i) { const bool kept = mask[i] != 0; '
+        "const float value = x[i], masked = !kept ? -__builtin_inff() : value; out[i] = exp(masked - 1.0f); } }"
+    ),
     "silu gradient": _loop("y[i] * sigmoid(x[i]) * (1 + x[i] * (1 - sigmoid(x[i])))", "float"),
 }
 

@@ -1,8 +1,8 @@
 """How folds are spelled in C++: what a value is added to, and what becomes of it in the end.
 
 Sums and products of real numbers are kept in double precision; where a row is gone over again, its elements are summed
-in their own precision by the hundred first, in as many lanes as a vector has. Largest and smallest values of a row are
-found among integers in the same order (include/opwright/fold_order.h), which a compiler can do for many at once.
+in their own precision first, sixteen in each lane of a vector. Largest and smallest values of a row are found among
+integers in the same order (include/opwright/fold_order.h), which a compiler can do for many at once.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class FoldSpelling:
         value: A value, as it is folded; gets the value.
         step: A statement that folds a value in; gets what is folded so far, and the value.
         end: The result; gets what is folded.
-        part: The type in which some hundred elements are folded before they are added to what is kept; None if every
-            element is.
+        part: The type in which a run of elements (`sum_run`) is folded before it is added to what is kept; None if
+            every element is.
     """
 
     kept_as: str
