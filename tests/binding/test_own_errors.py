@@ -186,4 +186,4 @@ def test_an_argument_is_changed_once_whatever_fails(monkeypatch, told):
                 x = torch.ones(3)
                 assert operator(x) is x
                 assert x.tolist() == [2, 2, 2]
-    assert len(told()) == 3
+    assert len(told()) == 2  # two of the three in the same words

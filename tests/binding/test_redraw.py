@@ -80,6 +80,7 @@ def batched_backward_pass(f):
     return torch.autograd.grad(output, leaf, given, is_grads_batched=True)
 
 
+@pytest.mark.falls_back
 @pytest.mark.parametrize("function", [noisy, pytest.param(dropped, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(
     "transform",

@@ -90,6 +90,7 @@ def test_it_fits_on_a_terminal(operator):
     assert max(map(len, after_the_path)) <= 100
 
 
+@pytest.mark.falls_back
 @pytest.mark.parametrize(
     ("call", "words"),
     [

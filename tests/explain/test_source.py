@@ -98,6 +98,7 @@ def test_what_is_not_written_is_refused(rung, message):
     assert str(refusal.value) == message
 
 
+@pytest.mark.falls_back
 def test_a_function_without_a_file_has_no_source():
     namespace = {}
     exec("import torch\ndef typed(x: torch.Tensor) -> torch.Tensor:\n    return x + 1\n", namespace)

@@ -214,7 +214,7 @@ def refused(call: str, refusal: str, at: int | None) -> Iterator[None]:
         setattr(owner, name, original)
 
 
-@pytest.mark.parametrize("count", [12, pytest.param(None, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("count", [8, pytest.param(None, marks=pytest.mark.nightly)])
 def test_a_system_that_refuses(count, tmp_path):
     chosen, found = sample(REFUSED, count, seed=5), []
     for number, fault in enumerate(chosen):

@@ -82,9 +82,10 @@ def altered(whole: bytes) -> Iterator[bytes]:
         yield whole[:place] + bytes([whole[place] ^ (1 << chooser.randrange(8))]) + whole[place + 1 :]
 
 
-def test_an_altered_record_is_made_again(subject, record):
+@pytest.mark.parametrize("count", [8, pytest.param(None, marks=pytest.mark.nightly)])
+def test_an_altered_record_is_made_again(count, subject, record):
     found = []
-    for content in altered(record.read_bytes()):
+    for content in sample(list(altered(record.read_bytes())), count, seed=1):
         with holding(record, content):
             found += [f"{content[:40]!r}: {problem}" for problem in problems(subject, contextlib.nullcontext)]
     assert not found, "\n".join(found)
@@ -117,7 +118,7 @@ def places(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(member, (*way, step))
 
 
-@pytest.mark.parametrize("count", [12, pytest.param(None, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("count", [6, pytest.param(None, marks=pytest.mark.nightly)])
 def test_a_record_of_another_kind_does_no_harm(count, subject, record):
     """One that is intact, and was written by another opwright under the same name."""
     plan = json.loads(record.read_bytes())["record"]

@@ -26,6 +26,7 @@ def test_some(name: str) -> None:
     _judge(name, most=1)
 
 
+@pytest.mark.falls_back
 @pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of torch, about arguments of its own samples
 @pytest.mark.parametrize("name", sorted(set(modules()) - UNUSABLE))
