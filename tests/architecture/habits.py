@@ -16,6 +16,11 @@ PICKLING_MODULES = frozenset({"pickle", "_pickle", "cPickle", "cloudpickle", "di
 TORCH_LOADERS = frozenset({"load"})
 UNPICKLES_WHAT_IT_PICKLED = frozenset({"opwright.auditing.families.copies"})
 MOST_LINES = 400
+TORCH_HOOKS = ("opwright.tracing.torch_hooks", "opwright.binding.environment")
+REPLACED_ELSEWHERE = frozenset(  # the first two to become hooks; the last puts the user's own file there
+    {"opwright.tracing.number_text", "opwright.tracing.on_gpu", "opwright.cli.load"}
+)
+TORCH_CLASSES = frozenset({"FakeTensor", "FakeTensorMode", "ShapeEnv", "Tensor"})
 
 
 def no_vague_name(modules: Modules) -> list[str]:
@@ -43,6 +48,16 @@ def nothing_is_unpickled(modules: Modules) -> list[str]:
     ]
 
 
+def torch_is_changed_in_hooks(modules: Modules) -> list[str]:
+    """What is put into `sys.modules`, or in the place of a member of torch's classes, is put there in one folder."""
+    return [
+        f"{module.name}:{line} changes what belongs to torch"
+        for module in modules.values()
+        if not module.name.startswith(TORCH_HOOKS) and module.name not in REPLACED_ELSEWHERE
+        for line in sorted(_lines_that_change_torch(module))
+    ]
+
+
 def no_module_is_long(modules: Modules) -> list[str]:
     """A long module holds more than one idea."""
     return [
@@ -50,6 +65,25 @@ def no_module_is_long(modules: Modules) -> list[str]:
         for module in modules.values()
         if module.line_count > MOST_LINES
     ]
+
+
+def _lines_that_change_torch(module: Module) -> set[int]:
+    """Lines that assign to `sys.modules[…]`, `torch.….name` or an attribute of one of torch's classes."""
+    targets = [
+        target for node in ast.walk(module.tree) if isinstance(node, ast.Assign | ast.Delete) for target in node.targets
+    ]
+    return {target.lineno for target in targets if _belongs_to_torch(target)}
+
+
+def _belongs_to_torch(target: ast.expr) -> bool:
+    match target:
+        case ast.Subscript(value=ast.Attribute(value=ast.Name(id="sys"), attr="modules")):
+            return True
+        case ast.Attribute(value=ast.Name(id=name)):
+            return name == "torch" or name in TORCH_CLASSES
+        case ast.Attribute(value=ast.Attribute() as owner):
+            return _belongs_to_torch(owner)
+    return False
 
 
 def _pickling_imports(module: Module) -> set[int]:
@@ -72,5 +106,6 @@ HABIT_CHECKS = (
     no_vague_name,
     environment_is_read_in_settings,
     nothing_is_unpickled,
+    torch_is_changed_in_hooks,
     no_module_is_long,
 )

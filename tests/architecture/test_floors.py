@@ -142,6 +142,19 @@ REFUSED = (
         ("opwright.toolchain.a:1 can unpickle", "opwright.toolchain.b:2 can unpickle"),
     ),
     Planted(
+        "a change of torch",
+        habits.torch_is_changed_in_hooks,
+        {
+            "tracing/a.py": 'sys.modules["torch._dynamo"] = None\ntorch.Tensor.sum = None',
+            "binding/b.py": "del FakeTensor.x",
+        },
+        (
+            "opwright.binding.b:1 changes what belongs to torch",
+            "opwright.tracing.a:1 changes what belongs to torch",
+            "opwright.tracing.a:2 changes what belongs to torch",
+        ),
+    ),
+    Planted(
         "length",
         habits.no_module_is_long,
         {"ir/long.py": "\n" * (habits.MOST_LINES + 1), "ir/long_enough.py": "\n" * habits.MOST_LINES},
@@ -167,6 +180,7 @@ ALLOWED = (
         habits.nothing_is_unpickled,
         {"auditing/families/copies.py": "import pickle"},
     ),
+    Planted("a hook", habits.torch_is_changed_in_hooks, {"tracing/torch_hooks/a.py": "FakeTensor.device = None"}),
     Planted("another load", habits.nothing_is_unpickled, {"report/read.py": "import json\njson.load(file)"}),
 )
 

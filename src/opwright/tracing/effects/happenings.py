@@ -10,7 +10,7 @@ import random
 import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy
@@ -100,7 +100,8 @@ def _of_value(value: Any) -> Happening | None:
         return _of_owner(value.__self__)
     if isinstance(value, (functools._lru_cache_wrapper, functools.partial)):
         return Happening()
-    return _of_owner(value)
+    found = _of_owner(value)
+    return replace(found, is_common=True) if found is not None and isinstance(value, io.IOBase) else found
 
 
 def _of_builtin(function: types.BuiltinFunctionType) -> Happening | None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import collections
 import functools
 import logging
+import os
+import sys
+import sysconfig
 import threading
 import types
 from collections.abc import Iterable, Iterator
@@ -17,6 +20,7 @@ from opwright.tracing.outside.instructions import names_in
 from opwright.tracing.outside.purity import is_installed
 
 GLOBALS = "globals"
+LIBRARIES = tuple(f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "purelib", "platlib"))
 _PACKAGE = __name__.partition(".")[0]
 _ATOMS = (int, float, complex, str, bytes, bool, type(None), type(...), torch.dtype, torch.device, types.CodeType)
 _CLOSED = (logging.Logger, logging.Handler, logging.Manager, threading.local)  # they reach everything, or other threads
@@ -42,9 +46,9 @@ class Reach:
 
     def add(self, roots: Iterable[tuple[Any, str]]) -> None:
         """Find all that can be reached from some objects."""
-        waiting = list(roots)
+        waiting = collections.deque(roots)  # what is near comes first
         while waiting:
-            value, name = waiting.pop()
+            value, name = waiting.popleft()
             if not isinstance(value, _ATOMS) and id(value) not in self.objects:
                 if len(self.objects) >= self.most:
                     self.is_whole = False
@@ -64,7 +68,7 @@ class Reach:
         if isinstance(value, types.CellType):
             return _contents(value, name)
         if isinstance(value, types.ModuleType):
-            if is_own(value.__name__) or is_installed(value.__name__):
+            if is_own(value.__name__) or is_library(value.__name__):
                 return ()
             self._modules.append((value, name))
             return ()
@@ -76,7 +80,7 @@ class Reach:
 
     def _of_function(self, function: types.FunctionType) -> Iterator[tuple[Any, str]]:
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-        if is_installed(function.__module__) or is_own(function.__module__):
+        if is_library(function.__module__) or is_own(function.__module__):
             for name, cell in cells:
                 yield from _contents(cell, name)
             return
@@ -130,7 +134,7 @@ def _of_object(value: Any, name: str) -> Iterable[tuple[Any, str]]:
     if is_own(kind.__module__) and not isinstance(value, torch.nn.Module):
         return [(getattr(value, "__wrapped__", None), name)]
     if isinstance(value, type):
-        held = () if is_installed(value.__module__) else _held(value)
+        held = () if is_library(value.__module__) else _held(value)
         return [(member, f"{value.__name__}.{attribute}") for attribute, member in held]
     if is_installed(kind.__module__) and not isinstance(value, torch.nn.Module) and not _is_plain(value):
         return [(getattr(value, "__wrapped__", None), name)]
@@ -167,6 +171,12 @@ def slots_of(value: Any) -> list[str]:
 def _is_plain(value: Any) -> bool:
     """An object of Python's own that holds what a user puts there, such as a `SimpleNamespace`."""
     return type(value).__module__ in {"types", "argparse"} and type(getattr(value, "__dict__", None)) is dict
+
+
+def is_library(module: str | None) -> bool:
+    """Whether a module was installed, with Python or on top of it: what it defines is no state of the user's."""
+    file = getattr(sys.modules.get(module or ""), "__file__", None) or ""
+    return is_installed(module) or file.startswith(LIBRARIES)
 
 
 def is_own(module: str | None) -> bool:

@@ -14,8 +14,7 @@ import numpy
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from opwright.tracing.effects.reach import GLOBALS, slots_of
-from opwright.tracing.outside.purity import is_installed
+from opwright.tracing.effects.reach import GLOBALS, is_library, slots_of
 
 _PLAIN = (int, float, complex, str, bytes, bool, type(None))
 _SYMBOLIC = (FakeTensor, torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -158,7 +157,7 @@ def _put_content(cell: types.CellType, held: Any) -> None:
 
 
 def _members_of_class(kind: type) -> dict[str, Any]:
-    if is_installed(kind.__module__):
+    if is_library(kind.__module__):
         return {}
     return {name: member for name, member in vars(kind).items() if name not in _OF_EVERY_CLASS}
 
@@ -177,9 +176,11 @@ def _in_slots(value: Any) -> dict[str, Any]:
 
 def _put_slots(value: Any, held: Mapping[str, Any]) -> None:
     for name, member in held.items():
+        if _same(getattr(value, name, _EMPTY), member):
+            continue
         if member is not _EMPTY:
             object.__setattr__(value, name, member)
-        elif getattr(value, name, _EMPTY) is not _EMPTY:
+        else:
             object.__delattr__(value, name)
 
 

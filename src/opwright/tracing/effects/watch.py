@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import sys
-import sysconfig
+import threading
 import time
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +25,7 @@ import torch
 from opwright.errors import Place, SideEffect
 from opwright.tracing.effects.happenings import happening_in, logs
 from opwright.tracing.effects.points import Points, points_of
-from opwright.tracing.effects.reach import Reach
+from opwright.tracing.effects.reach import LIBRARIES, Reach
 from opwright.tracing.effects.state import Snapshot
 from opwright.tracing.effects.surroundings import Surroundings
 
@@ -33,7 +33,7 @@ _MOST_OBJECTS = 20_000
 _MOST_SECONDS = 0.02  # for looking at each line; from then on only the first state and the last are compared
 _HINT = "return it, or keep this line outside of the operator"
 _UNWATCHED = tuple(f"{folder}{os.sep}" for folder in (Path(torch.__file__).parent, Path(__file__).parents[2]))
-_LIBRARIES = ("<frozen ", *(f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "purelib", "platlib")))
+_LIBRARIES = ("<frozen ", *LIBRARIES)
 
 
 @contextmanager
@@ -109,7 +109,7 @@ class Watch:
             SideEffect: If it is the one that writes a log, and not torch's own.
         """
         code = frame.f_code
-        if not _is_of_user(frame):
+        if code.co_filename == threading.__file__ or not _is_of_user(frame):
             return None
         if logs(code):
             self._end(f"{self._name} logs, which its kernel would not do", frame)
@@ -238,6 +238,8 @@ class _Lines:
 def _is_of_user(frame: types.FrameType) -> bool:
     """Whether the user's own code runs, or a library that it calls."""
     above: types.FrameType | None = frame
+    if frame.f_code.co_filename.startswith("<") and frame.f_back is not None:  # made by a library, if one calls it
+        above = frame.f_back if frame.f_back.f_code.co_filename.startswith(_LIBRARIES) else frame
     while above is not None and above.f_code.co_filename.startswith(_LIBRARIES):
         if above.f_code.co_filename.startswith(_UNWATCHED):
             return False
