@@ -57,6 +57,7 @@ def test_a_chain_and_its_derivatives_of_both_orders():
         torch.testing.assert_close(found, expected)
 
 
+@pytest.mark.falls_back
 def test_without_a_derivative_a_gradient_is_refused():
     operator = opwright.operator(refused)
     x = random(3, gradient=False)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from opwright.binding.kernel import Kernel, load_kernel
 from opwright.binding.record_types import has_declared_types
 from opwright.binding.rungs import RungName
+from opwright.toolchain.records import canonical_json
 from opwright.toolchain.source import Source
 from opwright.tracing.number_guards import NumberGuard
 from opwright.tracing.results import Result
@@ -162,7 +163,7 @@ class Plan:
             needs_row_major=record["needs_row_major"],
             needs_whole_memory=record["needs_whole_memory"],
         )
-        if not has_declared_types(plan, cls):
+        if not has_declared_types(plan, cls) or canonical_json(plan.to_record()) != canonical_json(record):
             raise TypeError("a record of a plan holds something else than a plan does")
         return plan
 
