@@ -12,6 +12,7 @@ from torch import Tensor
 import opwright
 from opwright.binding.states import MOST_STATES, OutsideChanged
 
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")  # torch.func.jvp's own
 X = torch.linspace(-2, 2, 12).reshape(3, 4)
 OUTSIDE = types.SimpleNamespace(scale=2.0)
 TABLE = list(range(1000))

@@ -50,7 +50,7 @@ class ModuleReference:
         self._key = described.key
         self._count = len(described.tensors)
         self._template = _copied(module, described.position, {})
-        self.reads_from = tuple({type(inner): None for inner in module.modules()})  # classes: values are described
+        self.reads_from = _classes(module)  # what is in them is described
 
     def __call__(self, *leaves: Any) -> tuple[Any, list[torch.Tensor]]:
         """Run the forward.
@@ -70,6 +70,12 @@ class ModuleReference:
     def fallback(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ran:
         """Run the module itself."""
         return Ran(self._forward(module, args, kwargs))
+
+
+def _classes(module: nn.Module) -> tuple[type, ...]:
+    """The classes that modules were written as; the first is the one that is served."""
+    written = next(kind for kind in type(module).__mro__[1:] if not kind.__module__.startswith("opwright.nn."))
+    return tuple(dict.fromkeys([written, *(type(inner) for inner in module.modules() if inner is not module)]))
 
 
 def written_forward(module: nn.Module) -> Any:

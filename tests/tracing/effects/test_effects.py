@@ -21,6 +21,8 @@ from opwright.tracing.trace import trace
 from tests.tracing.effects import outside
 from tests.tracing.effects.outside import BOX, LATEST, LOG, LOGGER, NESTED, NUMBERS, ORDERED, SEEN, SLOTS, SPACE, STORE
 
+pytestmark = pytest.mark.falls_back
+
 X: tuple[ArgumentSpec, ...] = (TensorSpec("x", torch.float32, (3,)),)
 COUNT = 0
 

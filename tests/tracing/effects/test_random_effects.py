@@ -13,6 +13,8 @@ from opwright.operator import Operator
 from tests.quiet_settings import quiet_settings
 from tests.tracing.effects.random_effects import random_program
 
+pytestmark = pytest.mark.falls_back
+
 BY_DAY, BY_NIGHT = range(20), range(20, 260)
 
 

@@ -82,6 +82,8 @@ def test_a_trace_waits_for_another_that_its_function_starts() -> None:
 import threading, torch
 from opwright.tracing.specs import TensorSpec
 from opwright.tracing.trace import trace
+
+pytestmark = pytest.mark.falls_back
 specs = [TensorSpec("x", torch.float32, (4,))]
 def inner(x):
     return x * 2

@@ -93,7 +93,8 @@ def class_of(walk: Walk, value: Any, way: Way, also: frozenset[str] = frozenset(
     serves_torch = any(cls.__module__.partition(".")[0] == "torch" for cls in value.__mro__)
     own = [cls for cls in value.__mro__ if not is_installed(cls.__module__)]
     inner = []
-    for name, member in sorted({name: each for cls in reversed(own) for name, each in vars(cls).items()}.items()):
+    for name in sorted({name for cls in own for name in vars(cls)}):
+        member = inspect.getattr_static(value, name)
         is_function = isinstance(member, (types.FunctionType, staticmethod, classmethod))
         is_implied = name in also or (name.startswith("__") and name not in _AT_CONSTRUCTION)
         if name not in _NEVER_ASKED and (name in walk.names or (is_function and (serves_torch or is_implied))):
