@@ -229,10 +229,6 @@ class Operator(Conveniences, Transforming["Operator"]):
         found = self._transforms.backward_of(plan)(*given, *incoming)
         return (found,) if isinstance(found, torch.Tensor) else found
 
-    def backward_operator(self, plan: Plan) -> Operator:
-        """The operator (arguments…, incoming gradients…, intermediates…) → gradients, derived like any other."""
-        return self._family.backward_of(plan)
-
     # -- transforms ------------------------------------------------------------------------------------------------
 
     @property

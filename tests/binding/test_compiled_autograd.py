@@ -76,7 +76,7 @@ def under_compiled_autograd(step, batches):
 @pytest.fixture(autouse=True, scope="module")
 def tapes():
     all_gradients(OURS, 2)
-    assert all(operator._variants.play for operator in OURS)
+    assert all(operator._variants.now().play for operator in OURS)
 
 
 @pytest.mark.parametrize("step", [all_gradients, one_gradient, gradients_through_hooks])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 import opwright
 from opwright.errors import FallbackWarning, InternalError
 from opwright.operator import Operator
+from opwright.settings import Settings
 
 pytestmark = pytest.mark.falls_back
 RUNS: list[str] = []
@@ -100,7 +102,7 @@ def test_a_timeout_by_a_signal_is_raised_wherever_it_strikes(told, monkeypatch):
             with monkeypatch.context() as patched:
                 patched.setattr(step, busy)
                 with pytest.raises(TimeoutError, match="too late"):
-                    Operator(wave, identity=lambda: None)(torch.ones(3))
+                    Operator(wave, identity=lambda _: None)(torch.ones(3))
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert not told()
@@ -111,7 +113,7 @@ def test_interrupts_pass(error, monkeypatch):
     def interrupted(*_: object, **__: object) -> None:
         raise error
 
-    operator = Operator(wave, identity=lambda: None)
+    operator = Operator(wave, identity=lambda _: None)
     with monkeypatch.context() as patched:
         patched.setattr("opwright.binding.variants.build", interrupted)
         with pytest.raises(error):
@@ -134,7 +136,7 @@ def test_where_a_transform_cannot_be_made_the_reference_is_transformed(step, err
         lambda f: torch.func.vmap(f, in_dims=1)(x),
         lambda f: twice(f, x),
     ]
-    operator = Operator(wave, identity=lambda: None)
+    operator = Operator(wave, identity=lambda _: None)
     monkeypatch.setattr(f"opwright.binding.family.Family.{step}", fails)
     for way in ways:
         torch.testing.assert_close(way(operator), way(wave))
@@ -151,17 +153,17 @@ def test_a_pinned_call_raises_what_failed(monkeypatch):
     def fails(*_: object, **__: object) -> None:
         raise InternalError("injected")
 
-    operator = Operator(wave, identity=lambda: None)
+    operator = Operator(wave, identity=lambda _: None)
     monkeypatch.setattr("opwright.binding.variants.build", fails)
     with pytest.raises(opwright.errors.Fault, match=r"its kernels failed with InternalError: injected"):
         operator.on("cpp")(torch.ones(3))
 
 
 def test_a_kernel_that_fails_leaves_the_call_to_the_reference(monkeypatch, told):
-    operator = opwright.operator(wave)
+    operator = Operator(wave, settings=replace(Settings.from_environment(), tape="off"))
     x = torch.ones(3)
     operator(x)
-    (variant,) = operator._variants.by_call[((), ())]
+    (variant,) = operator._variants.now().by_call[((), ())]
 
     def fails(*_: object) -> None:
         raise RuntimeError("injected")
@@ -179,7 +181,7 @@ def test_an_argument_is_changed_once_whatever_fails(monkeypatch, told):
         raise InternalError("injected")
 
     for step in ("opwright.binding.variants.build", "opwright.binding.server.target_for", "opwright.stages.lower"):
-        operator = Operator(changing, mutates=("x",), identity=lambda: None)
+        operator = Operator(changing, mutates=("x",), identity=lambda _: None)
         with monkeypatch.context() as patched:
             patched.setattr(step, fails)
             for _ in range(2):

@@ -64,7 +64,7 @@ def path(request, monkeypatch):
     for operator in CASES:
         operator(*leaves_of(operator))
         if request.param == "Python":
-            monkeypatch.setattr(operator._variants, "play", None)
+            monkeypatch.setattr(operator._variants.now(), "play", None)
 
 
 @pytest.mark.usefixtures("path")
@@ -98,6 +98,6 @@ def test_products_that_are_computed(operator, positions, products):
 )
 def test_which_gradients_a_product_is_computed_for(operator, products):
     operator(*leaves_of(operator))
-    (variant,) = operator._variants.by_call[((True,) * len(CASES[operator]), ())]
+    (variant,) = operator._variants.now().by_call[((True,) * len(CASES[operator]), ())]
     assert variant.plan.products == products
     assert Plan.from_record(variant.plan.to_record()) == variant.plan

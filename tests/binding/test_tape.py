@@ -30,7 +30,7 @@ def tensors(*, requires_grad=True):
 def tape():
     for requires_grad in (True, False):
         scaled_product(*tensors(requires_grad=requires_grad))
-    return scaled_product._variants.play
+    return scaled_product._variants.now().play
 
 
 def test_the_node_is_called_after_the_operator(tape):
@@ -119,7 +119,7 @@ def test_it_plays_what_the_conjugate_and_negative_bits_stand_for(tape):
 def test_random_operators_have_none():
     """Their backward pass draws the same numbers again, which is done in Python."""
     noisy(torch.ones(3, requires_grad=True)).sum().backward()
-    assert noisy._variants.play is None
+    assert noisy._variants.now().play is None
 
 
 def test_what_was_recorded_dies_with_its_result(tape):
@@ -136,7 +136,7 @@ def test_what_was_recorded_dies_with_its_result(tape):
 
 
 def test_a_tape_lives_as_long_as_its_operator_or_a_node(tape):
-    variants = scaled_product._variants
+    variants = scaled_product._variants.now()
     first, given = weakref.ref(variants._tape), tensors()
     result = tape(*given)
     variants.equip(variants._native)  # winds a new one
@@ -178,7 +178,7 @@ def test_a_wrong_gradient_of_the_differentiable_backward_raises(tape, monkeypatc
     def fail(*_):
         raise ArithmeticError("from below")
 
-    monkeypatch.setattr(type(scaled_product), "backward_operator", fail)
+    monkeypatch.setattr("opwright.binding.safe_transforms.SafeTransforms.backward_of", fail)
     result = tape(*tensors())
     with pytest.raises(ArithmeticError, match="from below"):
         result.sum().backward(create_graph=True)

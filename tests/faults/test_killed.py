@@ -27,7 +27,7 @@ def shared(x: Tensor, y: Tensor) -> Tensor:
 
 def check(settings: Settings) -> str | None:
     """Make the operator, compare it with its reference, and give the rung."""
-    operator = Operator(shared, settings=settings, identity=lambda: "shared")
+    operator = Operator(shared, settings=settings, identity=lambda _: "shared")
     found = []
     for function in (operator, shared):
         x = torch.linspace(-1, 1, 12).reshape(3, 4).requires_grad_()

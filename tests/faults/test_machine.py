@@ -41,7 +41,7 @@ def results(function: Callable[..., Any]) -> list[Tensor]:
 
 def subject(cache: Path, compiler: str | None = None, **more: Any) -> Subject:
     settings = Settings(cache, compiler or os.environ["CXX"], **{"tape": "off", **more})
-    return Subject(scaled, lambda: Operator(scaled, settings=settings, identity=lambda: "scaled"), results)
+    return Subject(scaled, lambda: Operator(scaled, settings=settings, identity=lambda _: "scaled"), results)
 
 
 @contextlib.contextmanager

@@ -38,7 +38,7 @@ def results(function: Any) -> list[Tensor]:
 @pytest.fixture(scope="module")
 def subject(tmp_path_factory: pytest.TempPathFactory) -> Subject:
     settings = Settings(tmp_path_factory.mktemp("records") / "cache", os.environ["CXX"], tape="off")
-    made = Subject(kept, lambda: Operator(kept, settings=settings, identity=lambda: "kept"), results)
+    made = Subject(kept, lambda: Operator(kept, settings=settings, identity=lambda _: "kept"), results)
     results(made.make())
     return made
 

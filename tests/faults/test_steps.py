@@ -100,7 +100,7 @@ def in_derivations(cache: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> tu
     reference, call = WAYS[way]
 
     def make() -> Operator:
-        return Operator(reference, identity=lambda: None)
+        return Operator(reference, identity=lambda _: None)
 
     subject = Subject(reference, make, call)
     call(make())  # what is done once in a process, and the libraries
@@ -142,7 +142,7 @@ def from_nothing(folder: Path) -> Subject:
     """A subject with a cache of its own, and kernels that no other has loaded."""
     cache, name = folder / f"cache_{next(_numbers)}", f"scaled_{next(_numbers)}"
     settings = Settings(cache, quick_compiler(folder, OPTIMIZING_NOTHING), tape="off")
-    return Subject(scaled, lambda: Operator(scaled, name=name, settings=settings, identity=lambda: name), one_order)
+    return Subject(scaled, lambda: Operator(scaled, name=name, settings=settings, identity=lambda _: name), one_order)
 
 
 @pytest.mark.parametrize("count", [6, pytest.param(None, marks=pytest.mark.nightly)])

@@ -111,6 +111,7 @@ def _locks_held(operator: Operator) -> list[str]:
 
 
 def _is_free(lock: Any) -> bool:
+    lock = getattr(lock, "_lock", lock)  # inside of one that children make anew
     if not lock.acquire(timeout=1):
         return False
     lock.release()

@@ -51,6 +51,7 @@ def output_and_gradient(function: Callable[[Tensor], Tensor], x: Tensor) -> tupl
     return output.detach(), torch.autograd.grad((output * output).sum(), leaf)[0]
 
 
+@pytest.mark.falls_back
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_as_in_eager(name: str) -> None:
     operator = operator_of(FUNCTIONS[name], f"call_{[*FUNCTIONS].index(name)}")

@@ -186,7 +186,7 @@ NAMES = {
     "lambda_function": lambda x: x,
     "plain": functools.partial(plain, 1.0),
     "mul_Tensor": torch.ops.aten.mul.Tensor,
-    "private": type(plain)(plain.__code__, {}, "_private"),
+    "_private": type(plain)(plain.__code__, {}, "_private"),
     "grou00dfe": type(plain)(plain.__code__, {}, "größe"),
     "u65e5u672c": type(plain)(plain.__code__, {}, "日本"),
     "lambda_": type(plain)(plain.__code__, {}, "lambda_"),

@@ -21,6 +21,13 @@ def samples(device, dtype):
     return [opwright.Sample((torch.ones(3, device=device, dtype=dtype),))]
 
 
+OUTSIDE = 2.0
+
+
+def scaled_from_outside(x: torch.Tensor) -> torch.Tensor:
+    return x * OUTSIDE
+
+
 # Option: its value, and what it changes.
 OPTIONS = {
     "name": (scaled, "elsewhere::scaled_by_a_name", lambda operator: operator.name),
@@ -29,7 +36,17 @@ OPTIONS = {
     "mutates": (doubled, ("x",), lambda operator: _changed(operator)),
     "inline": (scaled, True, lambda operator: operator.inline),
     "autocast": (scaled, "fp32", lambda operator: operator.autocast),
+    "freeze": (scaled_from_outside, ("OUTSIDE",), lambda operator: _after_a_change(operator)),
 }
+
+
+def _after_a_change(operator):
+    """A result once what is read from outside is another value."""
+    global OUTSIDE
+    OUTSIDE = 2.0
+    operator(torch.ones(3))
+    OUTSIDE = 3.0
+    return operator(torch.ones(3)).tolist()
 
 
 def _changed(operator):

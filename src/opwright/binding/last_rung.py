@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from threading import get_ident
 
+from opwright.binding.environment import is_compiling
 from opwright.binding.rungs import RungName
 from opwright.toolchain.forks import Lock
 
@@ -33,6 +34,8 @@ class RemembersRung:
 
     @last_rung.setter
     def last_rung(self, rung: RungName | None) -> None:
+        if is_compiling():  # a compiler that looks on does not know of threads
+            return
         if rung == self.usual_rung:
             self.unusual_rungs.pop(get_ident(), None)
         else:

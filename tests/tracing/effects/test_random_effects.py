@@ -35,7 +35,8 @@ def compare(seed: int) -> None:
         x = torch.arange(1.0, 5.0) + call
         assert torch.allclose(operator(x), eager.f(x)), program.source
         assert repr(state(ours)) == repr(state(eager)), program.source
-    assert operator.last_rung == ("composed" if program.has_effect else "cpp"), program.source
+        if call == 0 or not program.has_effect:  # later it may have nothing left to change, and kernels then
+            assert operator.last_rung == ("composed" if program.has_effect else "cpp"), program.source
 
 
 @pytest.mark.parametrize("seed", BY_DAY)
