@@ -98,7 +98,8 @@ def _not_served(case: Case, reason: str) -> Service:
 
 def _compare(case: Case, settings: Settings) -> tuple[str, str]:
     """Why kernels did not serve, and what is wrong; both empty if all is well."""
-    operator = Operator(case.function, name=case.function.__name__, signature=case.signature, settings=settings)
+    about = {"name": case.function.__name__, "signature": case.signature, "settings": settings}
+    operator = Operator(case.function, freeze=("info", "sample"), **about)
 
     def pinned(*tensors: torch.Tensor) -> Any:
         returned = operator.on("cpp")(*tensors)
