@@ -126,6 +126,14 @@ HAZARDS = {
     "random of NumPy": ("def f(x): return x * float(numpy.random.rand())", "numpy.random.rand"),
     "file": ("def f(x): return x * float(open('a').read())", "open()"),
     "computed name": ("def f(x, n='A'): return x * float(os.environ[n])", "an environment variable"),
+    **{
+        f"computed as {key}": (f"def f(x, n='A'): return x * float({key})", "an environment variable")
+        for key in (
+            *("os.environ['A' + n]", "os.environ[f'A{n}']", "os.environ['A %s' % n]", "os.environ['a'.upper()]"),
+            *("os.environ.get('A' + n)", "os.environ.get('A'.join(n), '1')", "os.getenv('A' * n, 1)"),
+            *("os.environb[b'A']", "os.getenvb(b'A')"),
+        )
+    },
     "seed": ("def f(x): return x * torch.initial_seed()", "torch.initial_seed"),
     "logger": ("def f(x):\n    LOG.info('x')\n    return x", "'LOG', a Logger"),
     "many": ("K = list(range(100))\ndef f(x): return x * K[0]", "'K', a list of 100 members"),
