@@ -1,6 +1,8 @@
 """What a function reads from outside: every change is seen, in Python and in C++, and what stays the same stays."""
 
+import contextlib
 import functools
+import gc
 import logging
 import types
 
@@ -70,6 +72,31 @@ def test_a_change_is_seen_in_python_and_in_cpp(kind, extension):
         assert extension.Guards(again.guard.spec, function, ABSENT, are_same).hold()
     finally:
         torch.set_grad_enabled(True)
+
+
+@pytest.mark.parametrize(("error", "is_raised"), [(ValueError, False), (KeyboardInterrupt, True)])
+def test_an_interruption_is_no_answer(error, is_raised, extension):
+    def raising(value, expected):
+        raise error
+
+    function = made("K = 'ab'\ndef f(x): return x * len(K)")
+    guards = extension.Guards(reads_of(function).guard.spec, function, ABSENT, raising)
+    function.__globals__["K"] = "".join(["a", "b"])
+    with pytest.raises(error) if is_raised else contextlib.nullcontext():
+        assert not guards.hold()
+
+
+def test_values_live_while_they_are_compared(extension):
+    def taking_away(value, expected):
+        function.__globals__["K"] = None
+        gc.collect()
+        return are_same(value, expected)
+
+    function = made("K = [(1, 'ab'), (2, 'cd'), (3, 'ef')]\ndef f(x): return x * K[0][0] * K[1][0] * K[2][0]")
+    spec = reads_of(function).guard.spec
+    for _ in range(50):
+        function.__globals__["K"] = [(k, "".join(text)) for k, text in ((1, "ab"), (2, "cd"), (3, "ef"))]
+        assert extension.Guards(spec, function, ABSENT, taking_away).hold()
 
 
 HELPER = "def helper(x):\n    return x * {factor}\n"
