@@ -8,6 +8,7 @@ import random
 import time
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -241,6 +242,17 @@ def test_a_change_is_refused_at_its_line_and_undone(
     assert "seen" not in capfd.readouterr().out + caplog.text
     assert gc.collect() >= 0
     assert not [found for found in gc.get_objects() if type(found) is FakeTensor and found in gc.get_referrers(STORE)]
+
+
+@pytest.mark.parametrize("names", [100, 200, 300])
+def test_what_code_with_many_names_does_is_seen(names: int, capfd: pytest.CaptureFixture[str]) -> None:
+    """From 128 names on their numbers do not fit into one instruction."""
+    lines = [f"    a{number} = g{number}\n" for number in range(names)]
+    namespace: dict[str, Any] = {f"g{number}": 1.0 for number in range(names)}
+    exec(compile(f"def many(x):\n{''.join(lines)}    print('seen')\n    return x * g0", "many.py", "exec"), namespace)
+    with pytest.raises(SideEffect, match="writes something out"):
+        trace(namespace["many"], X)
+    assert "seen" not in capfd.readouterr().out
 
 
 def test_the_place_is_the_line() -> None:
