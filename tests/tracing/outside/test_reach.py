@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import logging
+import sys
 import types
 
 import pytest
@@ -71,6 +72,25 @@ def test_a_change_is_seen_in_python_and_in_cpp(kind, extension):
         assert extension.Guards(again.guard.spec, function, ABSENT, are_same).hold()
     finally:
         torch.set_grad_enabled(True)
+
+
+def test_a_module_of_the_user_may_have_the_name_of_one_of_python(monkeypatch):
+    module = types.ModuleType("profile")
+    module.__file__ = "/home/me/profile.py"
+    monkeypatch.setitem(sys.modules, "profile", module)
+    exec("K = 1.0\ndef get(): return K\ndef f(x): return x * get()", vars(module))
+    reads = reads_of(module.f)
+    module.K = 2.0
+    assert first_failing(reads.guard, module.f).label == "global 'K'"
+
+
+def test_lists_of_python_are_compared(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["a"])
+    function = made("def f(x): return x * len(sys.argv)")
+    reads = reads_of(function)
+    assert first_failing(reads.guard, function) is None
+    sys.argv.append("b")
+    assert first_failing(reads.guard, function) is not None
 
 
 @pytest.mark.parametrize(("error", "is_raised"), [(ValueError, False), (KeyboardInterrupt, True)])
@@ -160,6 +180,7 @@ HAZARDS = {
         )
     },
     "seed": ("def f(x): return x * torch.initial_seed()", "torch.initial_seed"),
+    "module by a name": ("def f(x): return x * sys.modules['a_file'].K", "sys.modules, a dict"),
     "logger": ("def f(x):\n    LOG.info('x')\n    return x", "'LOG', a Logger"),
     "many": ("K = list(range(100))\ndef f(x): return x * K[0]", "'K', a list of 100 members"),
     "counter": ("import itertools\nK = itertools.count()\ndef f(x): return x * next(K)", "'K', a count"),
