@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import gc
 import random
+import sys
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -253,6 +255,23 @@ def test_what_code_with_many_names_does_is_seen(names: int, capfd: pytest.Captur
     with pytest.raises(SideEffect, match="writes something out"):
         trace(namespace["many"], X)
     assert "seen" not in capfd.readouterr().out
+
+
+def test_a_module_is_not_loaded_by_a_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it makes at its import would be a tensor without data for the whole process."""
+    (tmp_path / "loaded_late.py").write_text("import torch\nW = torch.arange(3.0)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def imports(x: Tensor) -> Tensor:
+        import loaded_late
+
+        return x * loaded_late.W
+
+    with pytest.raises(SideEffect, match="imports a module that is not loaded yet"):
+        trace(imports, X)
+    assert "loaded_late" not in sys.modules
+    assert imports(torch.ones(3)).tolist() == [0.0, 1.0, 2.0]
+    del sys.modules["loaded_late"]
 
 
 def test_the_place_is_the_line() -> None:
