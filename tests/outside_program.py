@@ -101,6 +101,28 @@ READS: dict[str, Read] = {
         "nt{i}.scale",
         "global nt{i}; nt{i} = NT{i}(value, 1)",
     ),
+    "attribute of a number": Read(
+        "class FA{i}(float): pass\nfb{i} = FA{i}(1); fb{i}.v = {v}", "fb{i}.v", "fb{i}.v = value"
+    ),
+    "number that spells itself": Read(
+        "class FR{i}(float):\n    def __repr__(self): return 'v'\n    def __eq__(self, other): return True\n"
+        "fr{i} = FR{i}({v})",
+        "float(fr{i})",
+        "global fr{i}; fr{i} = FR{i}(value)",
+    ),
+    "set of a class": Read(
+        "class SC{i}(set): pass\nsc{i} = SC{i}({{1, {v}}})",
+        "(2.0 if 1.5 in sc{i} else 3.0)",
+        "sc{i}.clear(); sc{i}.update({{1, value}})",
+    ),
+    "attribute of a base of Python's": Read(
+        "class UD{i}(collections.UserDict): pass\nud{i} = UD{i}(a={v})", "ud{i}['a']", "ud{i}['a'] = value"
+    ),
+    "method of an enum": Read(
+        "class EM{i}(enum.Enum):\n    A = 1\n    def scale(self): return ek{i}\nek{i} = {v}\nem{i} = EM{i}.A",
+        "em{i}.scale()",
+        "global ek{i}; ek{i} = value",
+    ),
     "method": Read(
         "class M{i}:\n    def __init__(self): self.v = {v}\n    def scale(self): return self.v\nm{i} = M{i}()",
         "m{i}.scale()",

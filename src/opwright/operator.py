@@ -107,7 +107,7 @@ class Operator(Conveniences, Transforming["Operator"]):
         self._positional = self._signature.positional(reference)
         self._mutated = mutated_positions(reference, self._signature, mutates)
         self._functional: Operator | None = None
-        self._identity = identity or self._fingerprint
+        self._identity = identity or self._recorded_under
         self._outside = outside or Outside(getattr(reference, "reads_from", reference), freeze)
         self._arity = len(self._signature.parameters)
         self._names = identifiers([parameter.name for parameter in self._signature.parameters])
@@ -159,9 +159,8 @@ class Operator(Conveniences, Transforming["Operator"]):
     def _make_relative(self, reference: Callable[..., Any], **options: Any) -> Operator:
         options |= {"save": self.save, "settings": self._settings, "inline": self.inline, "autocast": self.autocast}
         options |= {"outside": self._outside}
-        told = (
-            self._fallbacks if options["name"] == self.name else None
-        )  # the same operator, its arguments laid out flat
+        # Of that name it is the same operator, its arguments laid out flat.
+        told = self._fallbacks if options["name"] == self.name else None
         return Operator(reference, fallbacks=told, **options)
 
     @property
@@ -187,7 +186,7 @@ class Operator(Conveniences, Transforming["Operator"]):
         """The rung that served the last call of this thread; None before the first."""
         return self._server.last_rung
 
-    def _fingerprint(self, state: State) -> str | None:
+    def _recorded_under(self, state: State) -> str | None:
         """What variants for a state of the world outside are recorded under."""
         return state.identity and f"{state.identity} {self.name} {self.save}"
 

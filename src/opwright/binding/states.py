@@ -90,8 +90,8 @@ class State:
             raise OutsideMoved("what it reads outside of its arguments is not what it was")
         try:
             derived = derive(refusing(reference, self._reads.hazards))
-        except ImportedMeanwhile:
-            raise OutsideMoved("it imports a module") from None
+        except ImportedMeanwhile as imported:
+            raise OutsideMoved(imported.fact) from None
         if not self.holds():
             failing = self.failing()
             raise OutsideMoved(f"it changes {failing.label if failing else 'what it reads'}")

@@ -56,10 +56,10 @@ class Guards {
   }
 
   bool holds(const Guard& guard, PyObject* parent) const {
-    py::object owner;
-    PyObject* value = fetched(guard, parent, owner);
+    const py::object held = fetched(guard, parent);
+    PyObject* value = held.ptr();
     if (!value) {
-      PyErr_Clear();
+      forget_error();
       return guard.expected == absent_;
     }
     if (value == absent_) return guard.expected == absent_;
@@ -69,54 +69,59 @@ class Guards {
     return true;
   }
 
-  // The value, which `owner` keeps alive if nobody else does; null, with or without an error, if there is none.
-  PyObject* fetched(const Guard& guard, PyObject* parent, py::object& owner) const {
-    const auto own = [&](PyObject* made) {
-      owner = py::reinterpret_steal<py::object>(made);
-      return made;
-    };
+  // An error says that a value is not there, or another one; but not what somebody who interrupts the program raises.
+  static void forget_error() {
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) throw py::error_already_set();
+    PyErr_Clear();
+  }
+
+  static py::object borrowed(PyObject* found) { return py::reinterpret_borrow<py::object>(found); }
+  static py::object own(PyObject* made) { return py::reinterpret_steal<py::object>(made); }
+
+  // The value, or null, with or without an error, if there is none. It is held on to: what compares values may let other
+  // threads run, which may take it out of where it is.
+  py::object fetched(const Guard& guard, PyObject* parent) const {
     switch (guard.fetch) {
       case self:
-        return parent;
+        return borrowed(parent);
       case item:
-        return PyDict_Check(parent) ? PyDict_GetItemWithError(parent, guard.key)
+        return PyDict_Check(parent) ? borrowed(PyDict_GetItemWithError(parent, guard.key))
                                     : own(PyObject_GetItem(parent, guard.key));
       case index:
-        if (guard.position >= PySequence_Size(parent)) return nullptr;
-        return PyList_Check(parent) ? PyList_GET_ITEM(parent, guard.position)
-               : PyTuple_Check(parent) ? PyTuple_GET_ITEM(parent, guard.position)
+        return PyList_Check(parent)    ? borrowed(PyList_GetItem(parent, guard.position))
+               : PyTuple_Check(parent) ? borrowed(PyTuple_GetItem(parent, guard.position))
                                        : own(PySequence_GetItem(parent, guard.position));
       case keys:
         return own(PySequence_Tuple(parent));
       case code:
-        return PyFunction_Check(parent) ? PyFunction_GET_CODE(parent) : nullptr;
+        return borrowed(PyFunction_Check(parent) ? PyFunction_GET_CODE(parent) : nullptr);
       case globals:
-        return PyFunction_Check(parent) ? PyFunction_GET_GLOBALS(parent) : nullptr;
+        return borrowed(PyFunction_Check(parent) ? PyFunction_GET_GLOBALS(parent) : nullptr);
       case defaults:
-        return PyFunction_Check(parent) ? or_none(PyFunction_GET_DEFAULTS(parent)) : nullptr;
+        return borrowed(PyFunction_Check(parent) ? or_none(PyFunction_GET_DEFAULTS(parent)) : nullptr);
       case keyword_defaults:
-        return PyFunction_Check(parent) ? or_none(PyFunction_GET_KW_DEFAULTS(parent)) : nullptr;
+        return borrowed(PyFunction_Check(parent) ? or_none(PyFunction_GET_KW_DEFAULTS(parent)) : nullptr);
       case cell: {
         PyObject* cells = PyFunction_Check(parent) ? PyFunction_GET_CLOSURE(parent) : nullptr;
-        if (!cells || guard.position >= PyTuple_GET_SIZE(cells)) return nullptr;
+        if (!cells || guard.position >= PyTuple_GET_SIZE(cells)) return {};
         return own(PyCell_Get(PyTuple_GET_ITEM(cells, guard.position)));
       }
       case attribute:
         return own(attribute_of(parent, guard.key));
       case method: {
-        PyObject* found = own(attribute_of(parent, guard.key));
-        return found && PyMethod_Check(found) ? PyMethod_GET_FUNCTION(found) : found;
+        py::object found = own(attribute_of(parent, guard.key));
+        return found && PyMethod_Check(found.ptr()) ? borrowed(PyMethod_GET_FUNCTION(found.ptr())) : found;
       }
       case call:
         return own(PyObject_CallNoArgs(parent));
       case context: {
         PyObject* found = nullptr;
-        return PyContextVar_Get(parent, absent_, &found) < 0 ? nullptr : own(found);
+        return PyContextVar_Get(parent, absent_, &found) < 0 ? py::object() : own(found);
       }
       case via:
         return own(PyObject_CallOneArg(guard.key, parent));
     }
-    return nullptr;
+    return {};
   }
 
   static PyObject* or_none(PyObject* value) { return value ? value : Py_None; }
@@ -138,9 +143,15 @@ class Guards {
         return reinterpret_cast<PyObject*>(Py_TYPE(value)) == guard.expected;
       case length:
         return reinterpret_cast<PyObject*>(Py_TYPE(value)) == PyTuple_GET_ITEM(guard.expected, 0) &&
-               PyObject_Size(value) == PyLong_AsSsize_t(PyTuple_GET_ITEM(guard.expected, 1));
+               size_of(value) == PyLong_AsSsize_t(PyTuple_GET_ITEM(guard.expected, 1));
     }
     return false;
+  }
+
+  static Py_ssize_t size_of(PyObject* value) {
+    const Py_ssize_t size = PyObject_Size(value);
+    if (size < 0) forget_error();
+    return size;
   }
 
   bool is_same(PyObject* value, PyObject* expected) const {
@@ -153,7 +164,7 @@ class Guards {
     PyObject* answer = PyObject_CallFunctionObjArgs(are_same_, value, expected, nullptr);
     const bool is_true = answer == Py_True;
     Py_XDECREF(answer);
-    PyErr_Clear();
+    if (!answer) forget_error();
     return is_true;
   }
 

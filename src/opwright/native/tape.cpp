@@ -33,11 +33,23 @@ static bool is_plain(const Tape& tape, PyObject* argument) {
   return false;
 }
 
+// A new reference to what a weak one leads to; null if it is gone.
+static PyObject* owner_of(const py::object& weak) {
+#if PY_VERSION_HEX >= 0x030D0000
+  PyObject* owner = nullptr;
+  if (PyWeakref_GetRef(weak.ptr(), &owner) < 0) throw py::error_already_set();
+  return owner;
+#else
+  PyObject* owner = PyWeakref_GetObject(weak.ptr());
+  return owner == Py_None ? nullptr : py::reinterpret_borrow<py::object>(owner).release().ptr();
+#endif
+}
+
 // Whether what the function reads outside of its arguments is as it was when it was traced.
 static bool is_as_traced(const Tape& tape) {
   if (!tape.guards) return true;
-  const auto state = py::reinterpret_borrow<py::object>(PyWeakref_GetObject(tape.state.ptr()));
-  return !state.is_none() && tape.guards->hold();
+  const auto state = py::reinterpret_steal<py::object>(owner_of(tape.state));
+  return state && tape.guards->hold();
 }
 
 static const std::vector<std::shared_ptr<const Route>>* find_routes(const Tape& tape, uint64_t mask) {
@@ -82,18 +94,6 @@ static PyObject* wrap(const Route& route, torch::jit::Stack& made) {
     PyTuple_SET_ITEM(results.ptr(), position, result);
   }
   return results.release().ptr();
-}
-
-// A new reference to what a weak one leads to; null if it is gone.
-static PyObject* owner_of(const py::object& weak) {
-#if PY_VERSION_HEX >= 0x030D0000
-  PyObject* owner = nullptr;
-  if (PyWeakref_GetRef(weak.ptr(), &owner) < 0) throw py::error_already_set();
-  return owner;
-#else
-  PyObject* owner = PyWeakref_GetObject(weak.ptr());
-  return owner == Py_None ? nullptr : py::reinterpret_borrow<py::object>(owner).release().ptr();
-#endif
 }
 
 // The results, or None if somebody listens in or nothing at hand takes these arguments.

@@ -5,9 +5,12 @@ from __future__ import annotations
 import copy
 import gc
 import random
+import sys
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -243,6 +246,34 @@ def test_a_change_is_refused_at_its_line_and_undone(
     assert "seen" not in capfd.readouterr().out + caplog.text
     assert gc.collect() >= 0
     assert not [found for found in gc.get_objects() if type(found) is FakeTensor and found in gc.get_referrers(STORE)]
+
+
+@pytest.mark.parametrize("names", [100, 200, 300])
+def test_what_code_with_many_names_does_is_seen(names: int, capfd: pytest.CaptureFixture[str]) -> None:
+    """From 128 names on their numbers do not fit into one instruction."""
+    lines = [f"    a{number} = g{number}\n" for number in range(names)]
+    namespace: dict[str, Any] = {f"g{number}": 1.0 for number in range(names)}
+    exec(compile(f"def many(x):\n{''.join(lines)}    print('seen')\n    return x * g0", "many.py", "exec"), namespace)
+    with pytest.raises(SideEffect, match="writes something out"):
+        trace(namespace["many"], X)
+    assert "seen" not in capfd.readouterr().out
+
+
+def test_a_module_is_not_loaded_by_a_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it makes at its import would be a tensor without data for the whole process."""
+    (tmp_path / "loaded_late.py").write_text("import torch\nW = torch.arange(3.0)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def imports(x: Tensor) -> Tensor:
+        import loaded_late
+
+        return x * loaded_late.W
+
+    with pytest.raises(SideEffect, match="imports a module that is not loaded yet"):
+        trace(imports, X)
+    assert "loaded_late" not in sys.modules
+    assert imports(torch.ones(3)).tolist() == [0.0, 1.0, 2.0]
+    del sys.modules["loaded_late"]
 
 
 def test_the_place_is_the_line() -> None:

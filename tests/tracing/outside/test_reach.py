@@ -1,7 +1,9 @@
 """What a function reads from outside: every change is seen, in Python and in C++, and what stays the same stays."""
 
+import contextlib
 import functools
 import logging
+import sys
 import types
 
 import pytest
@@ -72,6 +74,49 @@ def test_a_change_is_seen_in_python_and_in_cpp(kind, extension):
         torch.set_grad_enabled(True)
 
 
+def test_a_module_of_the_user_may_have_the_name_of_one_of_python(monkeypatch):
+    module = types.ModuleType("profile")
+    module.__file__ = "/home/me/profile.py"
+    monkeypatch.setitem(sys.modules, "profile", module)
+    exec("K = 1.0\ndef get(): return K\ndef f(x): return x * get()", vars(module))
+    reads = reads_of(module.f)
+    module.K = 2.0
+    assert first_failing(reads.guard, module.f).label == "global 'K'"
+
+
+def test_lists_of_python_are_compared(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["a"])
+    function = made("def f(x): return x * len(sys.argv)")
+    reads = reads_of(function)
+    assert first_failing(reads.guard, function) is None
+    sys.argv.append("b")
+    assert first_failing(reads.guard, function) is not None
+
+
+@pytest.mark.parametrize(("error", "is_raised"), [(ValueError, False), (KeyboardInterrupt, True)])
+def test_an_interruption_is_no_answer(error, is_raised, extension):
+    def raising(value, expected):
+        raise error
+
+    function = made("K = 'ab'\ndef f(x): return x * len(K)")
+    guards = extension.Guards(reads_of(function).guard.spec, function, ABSENT, raising)
+    function.__globals__["K"] = "".join(["a", "b"])
+    with pytest.raises(error) if is_raised else contextlib.nullcontext():
+        assert not guards.hold()
+
+
+def test_values_live_while_they_are_compared(extension):
+    def taking_away(value, expected):
+        function.__globals__["K"] = None  # which held the last references
+        return are_same(value, expected)
+
+    function = made("K = [(1, 'ab'), (2, 'cd'), (3, 'ef')]\ndef f(x): return x * K[0][0] * K[1][0] * K[2][0]")
+    spec = reads_of(function).guard.spec
+    for _ in range(3):
+        function.__globals__["K"] = [(k, "".join(text)) for k, text in ((1, "ab"), (2, "cd"), (3, "ef"))]
+        assert extension.Guards(spec, function, ABSENT, taking_away).hold()
+
+
 HELPER = "def helper(x):\n    return x * {factor}\n"
 PAIRS = {
     "body": ("def f(x): return x * 2", "def f(x): return x * 3"),
@@ -126,7 +171,16 @@ HAZARDS = {
     "random of NumPy": ("def f(x): return x * float(numpy.random.rand())", "numpy.random.rand"),
     "file": ("def f(x): return x * float(open('a').read())", "open()"),
     "computed name": ("def f(x, n='A'): return x * float(os.environ[n])", "an environment variable"),
+    **{
+        f"computed as {key}": (f"def f(x, n='A'): return x * float({key})", "an environment variable")
+        for key in (
+            *("os.environ['A' + n]", "os.environ[f'A{n}']", "os.environ['A %s' % n]", "os.environ['a'.upper()]"),
+            *("os.environ.get('A' + n)", "os.environ.get('A'.join(n), '1')", "os.getenv('A' * n, 1)"),
+            *("os.environb[b'A']", "os.getenvb(b'A')"),
+        )
+    },
     "seed": ("def f(x): return x * torch.initial_seed()", "torch.initial_seed"),
+    "module by a name": ("def f(x): return x * sys.modules['a_file'].K", "sys.modules, a dict"),
     "logger": ("def f(x):\n    LOG.info('x')\n    return x", "'LOG', a Logger"),
     "many": ("K = list(range(100))\ndef f(x): return x * K[0]", "'K', a list of 100 members"),
     "counter": ("import itertools\nK = itertools.count()\ndef f(x): return x * next(K)", "'K', a count"),

@@ -16,7 +16,8 @@ _STORES = (
     *("DELETE_ATTR", "DELETE_SUBSCR", "DELETE_GLOBAL"),
 )
 _OF_CELLS = ("STORE_DEREF", "DELETE_DEREF")
-_ROOTS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_FAST")
+_ROOTS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_FAST", "STORE_FAST_LOAD_FAST")
+_WIDER = "EXTENDED_ARG"
 _FROM_OUTSIDE = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF")
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 _CONTAINERS = (list, dict, set, bytearray, collections.deque, collections.OrderedDict, collections.defaultdict)
@@ -32,7 +33,7 @@ class Points:
 
     Attributes:
         changing: The lines on which it may change an object.
-        names: By the offset of an instruction, the dotted name that it loads.
+        names: By the offset of an instruction, and by that of what widens its argument, the dotted name that it loads.
     """
 
     changing: frozenset[int]
@@ -57,12 +58,17 @@ def points_of(code: types.CodeType) -> Points:
     """Read a code object; functions inside of it have their own."""
     changing, names = set(), {}
     name: Name | None = None
+    offsets: list[int] = []  # of an instruction and of those before it that widen its argument, which Python tells of
     for step, line in _steps(code):
+        offsets.append(step.offset)
+        if step.opname == _WIDER:
+            continue
         if may_change(step, code):
             changing.add(line)
         name = _named(step, name, code)
         if name is not None and (len(name.way) > 1 or not name.is_local):
-            names[step.offset] = name
+            names.update(dict.fromkeys(offsets, name))
+        offsets = []
     return Points(frozenset(changing), names)
 
 
@@ -79,8 +85,10 @@ def may_change(step: dis.Instruction, code: types.CodeType) -> bool:
 
 def _named(step: dis.Instruction, before: Name | None, code: types.CodeType) -> Name | None:
     """The dotted name on top of the stack after an instruction."""
-    if step.opname.startswith(_ROOTS) and isinstance(step.argval, str):
-        return Name((step.argval,), is_local=step.opname not in _FROM_OUTSIDE or step.argval in code.co_cellvars)
+    if step.opname.startswith(_ROOTS):
+        # From Python 3.13 on an instruction may load two variables, or store one and load another.
+        loaded = step.argval[-1] if isinstance(step.argval, tuple) else step.argval
+        return Name((loaded,), is_local=step.opname not in _FROM_OUTSIDE or loaded in code.co_cellvars)
     if before is not None and step.opname in _ATTRIBUTES:
         return Name((*before.way, step.argval), before.is_local)
     return None

@@ -34,6 +34,7 @@ _MOST_SECONDS = 0.02  # for looking at each line; from then on only the first st
 _HINT = "return it, or keep this line outside of the operator"
 _UNWATCHED = tuple(f"{folder}{os.sep}" for folder in (Path(torch.__file__).parent, Path(__file__).parents[2]))
 _LIBRARIES = ("<frozen ", *LIBRARIES)
+_IMPORTS = "<frozen importlib._bootstrap>"
 
 
 @contextmanager
@@ -106,11 +107,13 @@ class Watch:
         """Watch a function that begins to run, unless it is torch's.
 
         Raises:
-            SideEffect: If it is the one that writes a log, and not torch's own.
+            SideEffect: If it is the one that writes a log or imports a module, and not torch's own.
         """
         code = frame.f_code
         if code.co_filename == threading.__file__ or not _is_of_user(frame):
             return None
+        if code.co_filename == _IMPORTS:  # before the module runs, whose tensors would be without data for ever
+            self._end(f"{self._name} imports a module that is not loaded yet", frame)
         if logs(code):
             self._end(f"{self._name} logs, which its kernel would not do", frame)
         points = points_of(code)

@@ -64,8 +64,13 @@ def _of_library(walk: Walk, value: Any, name: str, way: Way) -> Iterator[Guard]:
             yield walk.describe(found, inside)
     elif type(found).__module__.startswith("torch.backends"):
         yield from _settings(walk, found, inside)
-    elif isinstance(found, (ContextVar, type(sys.stdout))):
+    elif isinstance(found, (ContextVar, type(sys.stdout))) or _is_list_of_python(found, value.__name__):
         yield walk.describe(found, inside)
+
+
+def _is_list_of_python(found: Any, module: str) -> bool:
+    """Whether a member of Python's is a container that changes, such as `sys.argv` and `sys.modules`."""
+    return type(found) in (list, dict, set) and module.partition(".")[0] in sys.stdlib_module_names
 
 
 def _settings(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:

@@ -18,7 +18,7 @@ class OutsideUnknown(NoKernel):
     """A function reads something outside of its arguments whose changes could not be seen."""
 
 
-class ImportedMeanwhile(Exception):
+class ImportedMeanwhile(NoKernel):
     """A trace has imported a module whose values could not be looked at before."""
 
 
@@ -67,7 +67,7 @@ def refusing(function: Callable[..., Any], hazards: Sequence[Hazard]) -> Callabl
                     hint="make it a parameter, or name it in freeze= of the decorator",
                 )
         if met:
-            raise ImportedMeanwhile
+            raise ImportedMeanwhile("it imports a module")
         return result
 
     return watched

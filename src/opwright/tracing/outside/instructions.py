@@ -14,6 +14,10 @@ _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM", "STORE_ATTR"
 _GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 _CELLS = frozenset({"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
 _NOTHING = frozenset({"CACHE", "PRECALL", "PUSH_NULL", "NOP", "EXTENDED_ARG", "NOT_TAKEN"})
+_ENVIRONMENT = frozenset({"environ", "getenv"})
+_ENVIRONMENT_IN_BYTES = frozenset({"environb", "getenvb"})
+_LONGEST_LOOKUP = 4  # instructions behind the name: `get`, the key, a default, the call
+_VALUES = ("LOAD_CONST", "LOAD_FAST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME", "LOAD_SMALL_INT")
 # Whoever names one of these may read an attribute whose name is in no instruction.
 _DYNAMIC = frozenset({"getattr", "hasattr", "vars", "__dict__", "attrgetter", "__getattribute__", "fields", "asdict"})
 
@@ -54,7 +58,8 @@ def named_by(code: types.CodeType) -> Named:
     for position, step in enumerate(steps):
         line = (step.positions and step.positions.lineno) or line
         has_jumped = has_jumped or "JUMP" in step.opname or step.opname == "FOR_ITER"
-        found.note(step, steps[position + 1 : position + 3], line, is_certain=not has_jumped)
+        following = steps[position + 1 : position + 1 + _LONGEST_LOOKUP]
+        found.note(step, following, line, is_certain=not has_jumped)
     for inner in _inner(code):
         found.add(named_by(inner))
     return found.named()
@@ -86,7 +91,11 @@ class _Found:
         elif kind == "IMPORT_NAME":
             _add(self._imports, name, line)
             self._at_once |= {name} if is_certain else set()
-        if name in ("environ", "getenv") and kind in _ATTRIBUTES | _GLOBALS | _CELLS and kind != "IMPORT_FROM":
+        if kind not in _ATTRIBUTES | _GLOBALS | _CELLS or kind == "IMPORT_FROM":
+            return
+        if name in _ENVIRONMENT_IN_BYTES:
+            self._unknown |= {line}
+        if name in _ENVIRONMENT:
             key = _environment_key(following)
             if key is None:
                 self._unknown |= {line}
@@ -144,9 +153,26 @@ def _inner(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _environment_key(following: Sequence[dis.Instruction]) -> str | None:
-    """The name that `os.environ["NAME"]`, `os.environ.get("NAME")` or `os.getenv("NAME")` is followed by."""
+    """The name that `os.environ["NAME"]`, `os.environ.get("NAME")` or `os.getenv("NAME")` is followed by.
+
+    None if it is computed, as in `os.environ["NAME" + suffix]`: what comes behind the text is no end of the lookup.
+    """
     if following and following[0].argval == "get" and following[0].opname in _ATTRIBUTES:
         following = following[1:]
-    if following and following[0].opname == "LOAD_CONST" and isinstance(following[0].argval, str):
-        return following[0].argval
+    match following:
+        case [key, *rest] if key.opname == "LOAD_CONST" and isinstance(key.argval, str) and _ends_lookup(rest):
+            return key.argval
     return None
+
+
+def _ends_lookup(steps: Sequence[dis.Instruction]) -> bool:
+    """Whether a subscript or a call follows at once, or a call behind one default."""
+    if steps and _is_subscript(steps[0]):
+        return True
+    if steps and steps[0].opname.startswith(_VALUES):
+        steps = steps[1:]
+    return bool(steps) and steps[0].opname == "CALL"
+
+
+def _is_subscript(step: dis.Instruction) -> bool:
+    return step.opname == "BINARY_SUBSCR" or (step.opname == "BINARY_OP" and step.argrepr == "[]")

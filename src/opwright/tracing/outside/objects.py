@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import enum
 import inspect
-import types
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
@@ -13,14 +11,13 @@ from typing import Any
 import torch
 
 from opwright.tracing.outside.classes import class_of
-from opwright.tracing.outside.containers import items, members
+from opwright.tracing.outside.contents import HOLDERS, contents, is_known, uses_attributes_of_its_own
 from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard
 from opwright.tracing.outside.plain import is_plain
 from opwright.tracing.outside.purity import is_installed, is_third_party
 from opwright.tracing.outside.walk import Walk, Way
 
 MOST_ELEMENTS = 64
-_HOLDERS = (types.SimpleNamespace, argparse.Namespace)
 _HOOKS = frozenset(name for name in vars(torch.nn.Module()) if name.endswith("_hooks"))
 
 
@@ -29,7 +26,8 @@ def instance(walk: Walk, value: Any, way: Way) -> Guard:
     cls = type(value)
     if isinstance(value, enum.Enum):
         held = value.value if is_plain(value.value) else type(value.value)
-        return walk.guard(way, Check.IDENTITY, value, f"{cls.__qualname__}.{value.name} {held!r}")
+        inner = () if is_installed(cls.__module__) else (_class(walk, cls, way), *_attributes(walk, value, way))
+        return walk.guard(way, Check.IDENTITY, value, f"{cls.__qualname__}.{value.name} {held!r}", inner)
     if cls.__module__.startswith("opwright.") and callable(getattr(value, "reference", None)):
         reference = walk.describe(value.reference, way.to(Fetch.ATTRIBUTE, "reference", way.label))
         return walk.guard(way, Check.IDENTITY, value, "operator", (reference,))
@@ -37,16 +35,18 @@ def instance(walk: Walk, value: Any, way: Way) -> Guard:
         return walk.guard(way, Check.IDENTITY, value, repr(value))
     if is_installed(cls.__module__) and hasattr(cls, "__get__") and not hasattr(value, "__dict__"):
         return walk.same(value, way)  # a descriptor, such as a field of a named tuple
-    if is_installed(cls.__module__) and not isinstance(value, _HOLDERS):
+    if is_installed(cls.__module__) and not isinstance(value, HOLDERS):
         return walk.unknown(value, way)
     if is_third_party(cls.__module__, walk.own) and not hasattr(value, "__dict__"):
         return walk.unknown(value, way)
-    inner = [class_of(walk, cls, way.to(Fetch.VIA, type, f"class of {way.label}")), *_attributes(walk, value, way)]
-    if isinstance(value, dict):
-        inner += items(walk, value, way)
-    elif isinstance(value, (list, tuple)):
-        inner += members(walk, value, way)
+    if not is_known(value):
+        return walk.unknown(value, way)
+    inner = (_class(walk, cls, way), *_attributes(walk, value, way), *contents(walk, value, way))
     return walk.guard(way, Check.TYPE, cls, cls.__qualname__, inner)
+
+
+def _class(walk: Walk, cls: type, way: Way) -> Guard:
+    return class_of(walk, cls, way.to(Fetch.VIA, type, f"class of {way.label}"))
 
 
 def _attributes(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
@@ -57,12 +57,13 @@ def _attributes(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
     if isinstance(held, dict):
         of_class = {name for name in walk.names if inspect.getattr_static(cls, name, ABSENT) is not ABSENT}
         inside = way.to(Fetch.ATTRIBUTE, "__dict__", way.label)
-        yield walk.guard(inside, Check.TYPE, dict, "attributes", _held(walk, held, of_class, way))
+        counting = sorted(held) if uses_attributes_of_its_own(cls) else walk.counting(held)
+        yield walk.guard(inside, Check.TYPE, dict, "attributes", _held(walk, held, counting, of_class, way))
 
 
-def _held(walk: Walk, held: Mapping[str, Any], of_class: set[str], way: Way) -> Iterator[Guard]:
+def _held(walk: Walk, held: Mapping[str, Any], counting: list[str], of_class: set[str], way: Way) -> Iterator[Guard]:
     """Attributes, and that there are none of some names: one would take the place of what is read instead."""
-    for name in walk.counting(held):
+    for name in counting:
         yield walk.describe(held[name], way.member(Fetch.ITEM, name))
     for name in sorted((walk.asked | of_class) - held.keys()):
         yield walk.nothing(way.member(Fetch.ITEM, name))
@@ -87,7 +88,7 @@ def layer(walk: Walk, value: Any, way: Way) -> Guard:
         wanted = {name for name in held if not name.startswith("_")}
     else:
         wanted = {"training", *walk.counting(held)} - {"_modules", "_parameters", "_buffers"}
-    inner = [class_of(walk, cls, way.to(Fetch.VIA, type, f"class of {way.label}"))]
+    inner = [_class(walk, cls, way)]
     for name in sorted(wanted | (_HOOKS & held.keys())):
         inner.append(walk.describe(held[name], way.member(Fetch.ATTRIBUTE, name)))
     children = [walk.describe(child, way.member(Fetch.ITEM, name)) for name, child in value._modules.items()]

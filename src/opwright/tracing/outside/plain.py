@@ -21,17 +21,23 @@ _PLAIN: tuple[type, ...] = (
     *(fractions.Fraction, decimal.Decimal, datetime.date, datetime.time, datetime.timedelta, datetime.timezone),
     *(uuid.UUID, pathlib.PurePath, re.Pattern, numpy.generic, numpy.dtype),
 )
-_TOLD_BY_TEXT = (float, complex)  # as text -0.0 is not 0.0, and a NaN is itself
-_BY_NAME = {int, float, complex, str, bytes, bool, type(None), type(...), torch.dtype, torch.device, torch.layout}
+# As text -0.0 is not 0.0, 1.0 not 1.00, a NaN is itself, and one moment in two time zones is two.
+_TOLD_BY_TEXT = (float, complex, decimal.Decimal, range, datetime.date, datetime.time)
+_HOMES = frozenset({kind.__module__.partition(".")[0] for kind in _PLAIN})
 
 
 def is_plain(value: object) -> bool:
-    """Whether a value never changes, and neither does what is in it."""
+    """Whether a value never changes, and neither does what is in it.
+
+    One of a class that a user made from such a type may: it has attributes, and methods that read what they like.
+    """
     if isinstance(value, (tuple, frozenset)) and type(value) in (tuple, frozenset):
         return all(map(is_plain, value))
     if isinstance(value, slice):
         return is_plain(value.start) and is_plain(value.stop) and is_plain(value.step)
-    return isinstance(value, _PLAIN) and not isinstance(value, enum.Enum)
+    if not isinstance(value, _PLAIN) or isinstance(value, enum.Enum):
+        return False
+    return type(value) in _PLAIN or type(value).__module__.partition(".")[0] in _HOMES
 
 
 def are_same(left: Any, right: Any) -> bool:

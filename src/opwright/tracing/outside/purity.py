@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import builtins
+import os
 import re
 import sys
+import sysconfig
 import types
 from typing import Any
 
@@ -20,6 +22,7 @@ _PURE = frozenset({
 _IMPURE_BUILTINS = frozenset({"open", "input", "eval", "exec", "globals", "locals", "__import__", "breakpoint", "dir"})
 # Libraries that change only with their version. What they have in them is taken for constant, but for their settings.
 _LIBRARIES = frozenset({"torch", "numpy", "sympy", "mpmath", "networkx", "opwright"})
+_STANDARD = tuple({os.path.dirname(os.__file__), sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
 _GETTER = re.compile(r"(is|are|has|get)_\w+|current_\w+|\w+_count|(is|was)\w*")
 _STATEFUL = frozenset({"initial_seed", "seed", "get_rng_state", "get_rng_state_all", "default_generator"})
 _CONSTANTS = frozenset({"torch", "numpy", "math", "cmath", "string", "torch.nn.functional"})
@@ -28,7 +31,20 @@ _CONSTANTS = frozenset({"torch", "numpy", "math", "cmath", "string", "torch.nn.f
 def is_installed(module: str | None) -> bool:
     """Whether a module belongs to Python, torch or NumPy, which change only with their version."""
     root = (module or "").partition(".")[0]
-    return root in _LIBRARIES or root == builtins.__name__ or root in sys.stdlib_module_names
+    if root in _LIBRARIES or root == builtins.__name__:
+        return True
+    return root in sys.stdlib_module_names and not _hides_one_of_python(root)
+
+
+def _hides_one_of_python(name: str) -> bool:
+    """Whether a module with the name of one of Python's is the user's, such as a `profile.py` beside a script."""
+    file = getattr(sys.modules.get(name), "__file__", None) or ""
+    is_frozen = getattr(sys, "frozen", False)  # an application, whose modules are where it likes
+    return bool(file) and not is_frozen and not file.startswith(_STANDARD) and not _is_in_packages(file)
+
+
+def _is_in_packages(file: str) -> bool:
+    return "site-packages" in file or "dist-packages" in file
 
 
 def is_third_party(module: str | None, own: str | None) -> bool:
@@ -37,7 +53,7 @@ def is_third_party(module: str | None, own: str | None) -> bool:
     if is_installed(root) or root == (own or "").partition(".")[0]:
         return False
     file = getattr(sys.modules.get(module or ""), "__file__", None) or ""
-    return "site-packages" in file or "dist-packages" in file
+    return _is_in_packages(file)
 
 
 def holds_constants(module: str) -> bool:

@@ -1,0 +1,71 @@
+"""What an object holds besides attributes, as its class is made from one of Python's: a number, members, a state."""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from opwright.tracing.outside.containers import items, members
+from opwright.tracing.outside.guard import Fetch, Guard
+from opwright.tracing.outside.plain import is_plain
+from opwright.tracing.outside.purity import is_installed
+from opwright.tracing.outside.walk import Walk, Way
+
+_WITHOUT_STATE = frozenset({"typing", "typing_extensions", "abc", "_abc", "collections.abc"})  # modules of bases
+
+
+def _bytes_of(value: bytes) -> bytes:
+    return bytes.__getitem__(value, slice(None))
+
+
+# How the value that a base keeps is had as a plain one, whatever the methods of the class are.
+_BARE: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+    (int, int.__pos__),
+    (float, float.__pos__),
+    (complex, complex.__pos__),
+    (str, str.__str__),
+    (bytes, _bytes_of),
+    (set, frozenset),
+    (frozenset, frozenset),
+    (collections.deque, tuple),
+)
+HOLDERS = (types.SimpleNamespace, argparse.Namespace)  # of attributes, and nothing else
+_GUARDED = frozenset({object, dict, list, tuple, collections.OrderedDict, *HOLDERS, *(base for base, _ in _BARE)})
+
+
+def contents(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
+    """The guards of what the bases of an object's class keep."""
+    for base, bare in _BARE:
+        if isinstance(value, base):
+            yield walk.describe(bare(value), way.to(Fetch.VIA, bare, way.label))
+    if isinstance(value, dict):
+        yield from items(walk, value, way)
+    elif isinstance(value, (list, tuple)):
+        yield from members(walk, value, way)
+
+
+def is_known(value: Any) -> bool:
+    """Whether all that an object holds can be looked at: attributes, and what `contents` tells."""
+    bare = (bare(value) for base, bare in _BARE if isinstance(value, base))
+    return all(map(is_plain, bare)) and all(map(_is_written_in_python, _bases(type(value))))
+
+
+def uses_attributes_of_its_own(cls: type) -> bool:
+    """Whether a class is made from one of a library's, whose methods read attributes that no code of the user names."""
+    return any(map(_is_written_in_python, _bases(cls)))
+
+
+def _bases(cls: type) -> Iterator[type]:
+    """Bases from Python and other libraries, without those that keep nothing or that `contents` tells."""
+    return (
+        base
+        for base in cls.__mro__
+        if base not in _GUARDED and is_installed(base.__module__) and base.__module__ not in _WITHOUT_STATE
+    )
+
+
+def _is_written_in_python(cls: type) -> bool:
+    return any(isinstance(member, types.FunctionType) for member in vars(cls).values())
