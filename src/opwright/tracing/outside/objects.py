@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import collections
 import enum
 import inspect
+import logging
+import threading
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -21,6 +24,19 @@ from opwright.tracing.outside.walk import Walk, Way
 
 MOST_ELEMENTS = 64
 _HOLDERS = (types.SimpleNamespace, argparse.Namespace)
+# What an object of a subclass of a built-in class is without its attributes and methods.
+_EXACTLY: Mapping[type, Callable[[Any], Any]] = {
+    int: int.__int__,
+    float: float.__float__,
+    complex: complex.__complex__,
+    str: str.__str__,
+    bytes: bytes.__bytes__,
+    set: frozenset,
+    frozenset: frozenset,
+    collections.deque: tuple,
+}
+# Classes of Python's whose methods read no attributes that code would not name.
+_BARE = frozenset({"builtins", "abc", "typing", "enum", "typing_extensions", *(each.__module__ for each in _HOLDERS)})
 _HOOKS = frozenset(name for name in vars(torch.nn.Module()) if name.endswith("_hooks"))
 
 
@@ -29,19 +45,24 @@ def instance(walk: Walk, value: Any, way: Way) -> Guard:
     cls = type(value)
     if isinstance(value, enum.Enum):
         held = value.value if is_plain(value.value) else type(value.value)
-        return walk.guard(way, Check.IDENTITY, value, f"{cls.__qualname__}.{value.name} {held!r}")
+        inner = [class_of(walk, cls, way.to(Fetch.VIA, type, f"class of {way.label}")), *_attributes(walk, value, way)]
+        return walk.guard(way, Check.IDENTITY, value, f"{cls.__qualname__}.{value.name} {held!r}", inner)
     if cls.__module__.startswith("opwright.") and callable(getattr(value, "reference", None)):
         reference = walk.describe(value.reference, way.to(Fetch.ATTRIBUTE, "reference", way.label))
         return walk.guard(way, Check.IDENTITY, value, "operator", (reference,))
-    if cls.__module__ == "typing":
+    if cls.__module__ in ("typing", "dataclasses"):
         return walk.guard(way, Check.IDENTITY, value, repr(value))
     if is_installed(cls.__module__) and hasattr(cls, "__get__") and not hasattr(value, "__dict__"):
         return walk.same(value, way)  # a descriptor, such as a field of a named tuple
-    if is_installed(cls.__module__) and not isinstance(value, _HOLDERS):
+    if isinstance(value, threading.local) or (is_installed(cls.__module__) and not isinstance(value, _HOLDERS)):
         return walk.unknown(value, way)
     if is_third_party(cls.__module__, walk.own) and not hasattr(value, "__dict__"):
         return walk.unknown(value, way)
-    inner = [class_of(walk, cls, way.to(Fetch.VIA, type, f"class of {way.label}")), *_attributes(walk, value, way)]
+    inner = [] if cls in _HOLDERS else [class_of(walk, cls, way.to(Fetch.VIA, type, f"class of {way.label}"))]
+    inner += _attributes(walk, value, way)
+    for base, exactly in _EXACTLY.items():
+        if isinstance(value, base):
+            inner.append(walk.describe(exactly(value), way.to(Fetch.VIA, exactly, way.label)))
     if isinstance(value, dict):
         inner += items(walk, value, way)
     elif isinstance(value, (list, tuple)):
@@ -50,19 +71,29 @@ def instance(walk: Walk, value: Any, way: Way) -> Guard:
 
 
 def _attributes(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
-    cls, held = type(value), getattr(value, "__dict__", None)
-    for name in walk.counting({name for base in cls.__mro__ for name in _slots(base)}):
+    cls, held = type(value), _stored(value, "__dict__")
+    is_read_elsewhere = _has_library_methods(walk, cls)
+    slots = {name for base in cls.__mro__ for name in _slots(base)} - {"__dict__", "__weakref__"}
+    for name in sorted(slots) if is_read_elsewhere else walk.counting(slots):
         found, inside = _stored(value, name), way.member(Fetch.ATTRIBUTE, name)
         yield walk.nothing(inside) if found is ABSENT else walk.describe(found, inside)
     if isinstance(held, dict):
         of_class = {name for name in walk.names if inspect.getattr_static(cls, name, ABSENT) is not ABSENT}
         inside = way.to(Fetch.ATTRIBUTE, "__dict__", way.label)
-        yield walk.guard(inside, Check.TYPE, dict, "attributes", _held(walk, held, of_class, way))
+        yield walk.guard(inside, Check.TYPE, dict, "attributes", _held(walk, held, of_class, way, is_read_elsewhere))
 
 
-def _held(walk: Walk, held: Mapping[str, Any], of_class: set[str], way: Way) -> Iterator[Guard]:
+def _has_library_methods(walk: Walk, cls: type) -> bool:
+    """Whether methods that are not walked through may read attributes of objects."""
+    if is_third_party(cls.__module__, walk.own):
+        return True
+    bases = [base.__module__ for base in cls.__mro__ if base.__module__ not in _BARE]
+    return any(is_installed(module) or is_third_party(module, walk.own) for module in bases)
+
+
+def _held(walk: Walk, held: Mapping[str, Any], of_class: set[str], way: Way, is_every: bool) -> Iterator[Guard]:
     """Attributes, and that there are none of some names: one would take the place of what is read instead."""
-    for name in walk.counting(held):
+    for name in sorted(held) if is_every else walk.counting(held):
         yield walk.describe(held[name], way.member(Fetch.ITEM, name))
     for name in sorted((walk.asked | of_class) - held.keys()):
         yield walk.nothing(way.member(Fetch.ITEM, name))
@@ -70,7 +101,9 @@ def _held(walk: Walk, held: Mapping[str, Any], of_class: set[str], way: Way) -> 
 
 def _slots(cls: type) -> tuple[str, ...]:
     slots = vars(cls).get("__slots__", ())
-    return (slots,) if isinstance(slots, str) else tuple(slots)
+    owner = cls.__name__.lstrip("_")
+    names = (slots,) if isinstance(slots, str) else tuple(slots)
+    return tuple(f"_{owner}{name}" if name.startswith("__") and not name.endswith("__") else name for name in names)
 
 
 def _stored(value: Any, name: str) -> Any:
@@ -90,10 +123,39 @@ def layer(walk: Walk, value: Any, way: Way) -> Guard:
     inner = [class_of(walk, cls, way.to(Fetch.VIA, type, f"class of {way.label}"))]
     for name in sorted(wanted | (_HOOKS & held.keys())):
         inner.append(walk.describe(held[name], way.member(Fetch.ATTRIBUTE, name)))
+    of_class = {name for name in {"forward", *walk.names} if inspect.getattr_static(cls, name, ABSENT) is not ABSENT}
+    inside = way.to(Fetch.ATTRIBUTE, "__dict__", way.label)
+    hiding = [walk.nothing(way.member(Fetch.ITEM, name)) for name in sorted((walk.asked | of_class) - held.keys())]
+    inner.append(walk.guard(inside, Check.TYPE, dict, "attributes", hiding))
+    for part in ("_parameters", "_buffers"):
+        tensors = [_presence(walk, each, way.member(Fetch.ITEM, name)) for name, each in held[part].items()]
+        inside = way.to(Fetch.ATTRIBUTE, part, f"{part} of {way.label}")
+        inner.append(walk.guard(inside, Check.TYPE, type(held[part]), part, tensors))
     children = [walk.describe(child, way.member(Fetch.ITEM, name)) for name, child in value._modules.items()]
     inside = way.to(Fetch.ATTRIBUTE, "_modules", f"children of {way.label}")
     inner.append(walk.guard(inside, Check.TYPE, type(value._modules), "children", children))
     return walk.guard(way, Check.TYPE, cls, cls.__qualname__, inner)
+
+
+def _presence(walk: Walk, value: Any, way: Way) -> Guard:
+    """Whether there is a tensor; what uses it has no kernels."""
+    return walk.describe(value, way) if value is None else walk.guard(way, Check.NOTHING, None, "a tensor")
+
+
+def logger(walk: Walk, value: logging.Logger, way: Way) -> Guard:
+    """A logger: what it lets through. A line that it writes ends a trace."""
+    level = walk.describe(_threshold(value), way.to(Fetch.VIA, _threshold, f"level of {way.label}"))
+    return walk.guard(way, Check.IDENTITY, value, f"logger {value.name}", (level,))
+
+
+def _threshold(value: logging.Logger) -> tuple[Any, ...]:
+    return (value.getEffectiveLevel(), value.disabled, value.manager.disable)
+
+
+def weak_reference(walk: Walk, value: Any, way: Way) -> Guard:
+    """A weak reference is the object that it leads to."""
+    held = walk.describe(value(), way.to(Fetch.CALL, None, f"what {way.label} leads to"))
+    return walk.guard(way, Check.IDENTITY, value, "weak reference", (held,))
 
 
 def context_variable(walk: Walk, value: ContextVar[Any], way: Way) -> Guard:
@@ -107,12 +169,14 @@ def context_variable(walk: Walk, value: ContextVar[Any], way: Way) -> Guard:
 def tensor(walk: Walk, value: torch.Tensor, way: Way) -> Guard:
     """What uses the values of a tensor from outside has no kernels; its shape may be read."""
     inside = way.to(Fetch.VIA, _about_tensor, f"shape of {way.label}")
-    inner = walk.guard(inside, Check.PLAIN, _about_tensor(value), None)
-    return walk.guard(way, Check.IDENTITY, value, None, (inner,))
+    shape = walk.guard(inside, Check.PLAIN, _about_tensor(value), None)
+    return walk.guard(way, Check.IDENTITY, value, None, (shape, *_attributes(walk, value, way)))
 
 
 def _about_tensor(value: torch.Tensor) -> tuple[Any, ...]:
-    return (tuple(value.shape), value.dtype, value.device, value.requires_grad)
+    layout = (value.stride(), value.storage_offset()) if value.layout is torch.strided else ()
+    has_gradient = value.is_leaf and value.grad is not None
+    return (tuple(value.shape), value.dtype, value.device, value.requires_grad, layout, value.is_leaf, has_gradient)
 
 
 def array(walk: Walk, value: Any, way: Way) -> Guard:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import enum
 import fractions
 import pathlib
 import re
@@ -21,6 +20,7 @@ _PLAIN: tuple[type, ...] = (
     *(fractions.Fraction, decimal.Decimal, datetime.date, datetime.time, datetime.timedelta, datetime.timezone),
     *(uuid.UUID, pathlib.PurePath, re.Pattern, numpy.generic, numpy.dtype),
 )
+_MODULES = frozenset({kind.__module__.partition(".")[0] for kind in _PLAIN})  # a subclass of a user's has more to it
 _TOLD_BY_TEXT = (float, complex)  # as text -0.0 is not 0.0, and a NaN is itself
 _BY_NAME = {int, float, complex, str, bytes, bool, type(None), type(...), torch.dtype, torch.device, torch.layout}
 
@@ -31,7 +31,9 @@ def is_plain(value: object) -> bool:
         return all(map(is_plain, value))
     if isinstance(value, slice):
         return is_plain(value.start) and is_plain(value.stop) and is_plain(value.step)
-    return isinstance(value, _PLAIN) and not isinstance(value, enum.Enum)
+    if type(value) in _PLAIN:
+        return True
+    return isinstance(value, _PLAIN) and type(value).__module__.partition(".")[0] in _MODULES
 
 
 def are_same(left: Any, right: Any) -> bool:
