@@ -346,9 +346,6 @@ READS: dict[str, Read] = {
         "sys.argv.append('a{v}')", "(2.0 if 'a1.5' in sys.argv else 3.0)", "sys.argv[-1] = f'a{{value}}'"
     ),
     "attribute of a tensor": Read("ta{i} = torch.zeros(2); ta{i}.scale = {v}", "ta{i}.scale", "ta{i}.scale = value"),
-    "strides of a tensor": Read(
-        "ts{i} = torch.zeros(2, 3)", "ts{i}.stride(0)", "ts{i}.set_(torch.zeros(3, 2).t() if value else None)"
-    ),
     "weight that a layer gets": Read(
         "lw{i} = torch.nn.LayerNorm(4, elementwise_affine=False)",
         "(2.0 if lw{i}.weight is None else 3.0)",

@@ -127,6 +127,10 @@ HAZARDS = {
     "computed name": ("def f(x, n='A'): return x * float(os.environ[n])", "an environment variable"),
     "seed": ("def f(x): return x * torch.initial_seed()", "torch.initial_seed"),
     "thread-local": ("import threading\nK = threading.local()\ndef f(x): return x * K.scale", "'K', a _local"),
+    "what lies there": (
+        "import pathlib\nK = pathlib.Path('a')\ndef f(x): return x * K.exists()",
+        "'K', a PosixPath",
+    ),
     "what exists": ("def f(x): return x * os.path.exists('a')", "os.path.exists"),
     "variable in a text": ("def f(x): return x * float(os.path.expandvars('$A'))", "os.path.expandvars"),
     "variable by bytes": ("def f(x): return x * float(os.environb[b'A'])", "an environment variable"),

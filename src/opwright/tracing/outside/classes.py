@@ -121,9 +121,7 @@ def _counting(walk: Walk, value: Any, also: frozenset[str]) -> Iterator[tuple[An
     serves_torch = any(cls.__module__.partition(".")[0] == "torch" for cls in value.__mro__)
     met = set[str]()
     for cls in value.__mro__:
-        if is_installed(cls.__module__):
-            continue
-        for name, member in sorted(vars(cls).items()):
+        for name, member in () if is_installed(cls.__module__) else sorted(vars(cls).items()):
             is_function = isinstance(member, (types.FunctionType, staticmethod, classmethod))
             is_implied = name in also or (name.startswith("__") and name not in _AT_CONSTRUCTION | _NEVER_ASKED)
             if name in walk.names or (is_function and (is_implied or (serves_torch and name not in _NEVER_ASKED))):

@@ -78,17 +78,18 @@ def _globals(walk: Walk, value: Any, named: Named) -> Guard:
             inner.append(walk.describe(value.__globals__[name], way))
             continue
         inner.append(walk.nothing(way))
-        if not hasattr(builtins, name):
-            look = functools.partial(_builtin, name)
-            inner.append(walk.describe(look(None), way.to(Fetch.VIA, look, f"built-in '{name}'")))
+        found = getattr(builtins, name, ABSENT)
+        if found is ABSENT or is_plain(found):  # somebody may put it there
+            inside = way.to(Fetch.VIA, functools.partial(_builtin, name), f"built-in '{name}'")
+            inner.append(walk.nothing(inside) if found is ABSENT else walk.describe(found, inside))
         if answers_otherwise(getattr(builtins, name, None)):
             walk.hazards.append(Hazard(code, lines, f"what {name}() gives"))
     way = Way(Fetch.GLOBALS, None, "globals", code, frozenset())
     return walk.guard(way, Check.TYPE, dict, "globals", inner)
 
 
-def _builtin(name: str, _: object) -> bool:
-    return hasattr(builtins, name)
+def _builtin(name: str, _: object) -> Any:
+    return getattr(builtins, name, ABSENT)
 
 
 def _imports(walk: Walk, value: Any, named: Named) -> Iterator[Guard]:

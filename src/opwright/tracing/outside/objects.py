@@ -7,6 +7,7 @@ import collections
 import enum
 import inspect
 import logging
+import pathlib
 import threading
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -37,6 +38,7 @@ _EXACTLY: Mapping[type, Callable[[Any], Any]] = {
 }
 # Classes of Python's whose methods read no attributes that code would not name.
 _BARE = frozenset({"builtins", "abc", "typing", "enum", "typing_extensions", *(each.__module__ for each in _HOLDERS)})
+_ASKING_THE_DISK = frozenset(vars(pathlib.Path)) - frozenset(vars(pathlib.PurePath)) - frozenset(dir(object))
 _HOOKS = frozenset(name for name in vars(torch.nn.Module()) if name.endswith("_hooks"))
 
 
@@ -152,6 +154,13 @@ def _threshold(value: logging.Logger) -> tuple[Any, ...]:
     return (value.getEffectiveLevel(), value.disabled, value.manager.disable)
 
 
+def path(walk: Walk, value: pathlib.Path, way: Way) -> Guard:
+    """A path, as long as no code names a method that looks at what lies there."""
+    if not walk.names.isdisjoint(_ASKING_THE_DISK):
+        return walk.unknown(value, way)
+    return walk.guard(way, Check.PLAIN, value, repr(value))
+
+
 def weak_reference(walk: Walk, value: Any, way: Way) -> Guard:
     """A weak reference is the object that it leads to."""
     held = walk.describe(value(), way.to(Fetch.CALL, None, f"what {way.label} leads to"))
@@ -174,9 +183,7 @@ def tensor(walk: Walk, value: torch.Tensor, way: Way) -> Guard:
 
 
 def _about_tensor(value: torch.Tensor) -> tuple[Any, ...]:
-    layout = (value.stride(), value.storage_offset()) if value.layout is torch.strided else ()
-    has_gradient = value.is_leaf and value.grad is not None
-    return (tuple(value.shape), value.dtype, value.device, value.requires_grad, layout, value.is_leaf, has_gradient)
+    return (tuple(value.shape), value.dtype, value.device, value.requires_grad)
 
 
 def array(walk: Walk, value: Any, way: Way) -> Guard:

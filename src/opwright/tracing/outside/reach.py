@@ -7,6 +7,7 @@ import functools
 import inspect
 import logging
 import operator
+import pathlib
 import types
 import weakref
 from collections.abc import Callable, Mapping
@@ -94,6 +95,7 @@ _KINDS: tuple[tuple[Any, Callable[..., Guard]], ...] = (
     (property, classes.property_of),
     (functools.cached_property, classes.cached_property),
     (logging.Logger, objects.logger),
+    (pathlib.Path, objects.path),
     (weakref.ref, objects.weak_reference),
     (types.ModuleType, classes.module),
     (type, classes.class_called),
