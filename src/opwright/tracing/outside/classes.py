@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import operator
 import sys
 import types
@@ -108,8 +107,9 @@ def class_of(walk: Walk, value: Any, way: Way, also: frozenset[str] = frozenset(
         return walk.guard(way, Check.IDENTITY, value, "again")
     walk.known.add((id(value), also))
     inner = [_member(walk, cls, name, way, is_hidden) for cls, name, is_hidden in _counting(walk, value, also)]
-    if walk.asked:
-        look = functools.partial(_defined, walk.asked)
+    absent = frozenset(name for name in walk.asked if not any(name in vars(base) for base in value.__mro__))
+    if absent:
+        look = functools.partial(_has_none, absent)
         inner.append(walk.describe(look(value), way.to(Fetch.VIA, look, f"attributes of {way.label}")))
     if not is_installed(type(value).__module__):
         inner.append(class_of(walk, type(value), way.to(Fetch.VIA, type, f"class of {way.label}")))
@@ -129,29 +129,31 @@ def _counting(walk: Walk, value: Any, also: frozenset[str]) -> Iterator[tuple[An
         met |= vars(cls).keys()
 
 
-def _defined(names: frozenset[str], cls: type) -> frozenset[str]:
-    """Which of some names a class of the user's has members of."""
-    return frozenset().union(*(names & vars(base).keys() for base in cls.__mro__ if not is_installed(base.__module__)))
+def _has_none(names: frozenset[str], cls: type) -> bool:
+    """Whether a class has no members of some names."""
+    return all(base.__dict__.keys().isdisjoint(names) for base in cls.__mro__[:-1])
 
 
 def _member(walk: Walk, value: Any, name: str, way: Way, is_hidden: bool) -> Guard:
     """A member of a class; one that another class hides is looked for where it is defined."""
-    member, label = inspect.getattr_static(value, name), f"'{name}' of {value.__name__}"
+    member, label = _static(name, value), f"'{name}' of {value.__name__}"
     if is_hidden:
         return walk.describe(member, way.to(Fetch.VIA, functools.partial(_static_of, value, name), label))
     if isinstance(member, (staticmethod, classmethod, types.FunctionType)):
         return walk.describe(getattr(member, "__func__", member), way.to(Fetch.METHOD, name, label))
     if isinstance(member, (types.MemberDescriptorType, types.GetSetDescriptorType)):
         return walk.same(member, way.to(Fetch.ATTRIBUTE, name, label))  # a slot
+    if not hasattr(type(member), "__get__"):
+        return walk.describe(member, way.to(Fetch.ATTRIBUTE, name, label))
     return walk.describe(member, way.to(Fetch.VIA, functools.partial(_static, name), label))
 
 
 def _static(name: str, cls: type) -> Any:
-    return inspect.getattr_static(cls, name)
+    return next(vars(base)[name] for base in cls.__mro__ if name in vars(base))
 
 
 def _static_of(base: type, name: str, _: type) -> Any:
-    return inspect.getattr_static(base, name)
+    return base.__dict__[name]
 
 
 def cached_property(walk: Walk, value: Any, way: Way) -> Guard:
