@@ -252,6 +252,152 @@ READS: dict[str, Read] = {
     "absent attribute": Read(
         "class Ab{i}: pass\nab{i} = Ab{i}()", "getattr(ab{i}, 'scale', {v})", "ab{i}.scale = value"
     ),
+    "method behind super()": Read(
+        "sg{i} = {v}\nclass SA{i}:\n    def scale(self): return sg{i}\n"
+        "class SB{i}(SA{i}):\n    def scale(self): return super().scale()\nsb{i} = SB{i}()",
+        "sb{i}.scale()",
+        "global sg{i}; sg{i} = value",
+    ),
+    "__init__ behind super()": Read(
+        "ig{i} = {v}\nclass IA{i}:\n    def __init__(self): self.scale = ig{i}\n"
+        "class IB{i}(IA{i}):\n    def __init__(self): super().__init__()",
+        "IB{i}().scale",
+        "global ig{i}; ig{i} = value",
+    ),
+    "__init__ of a class that was met as that of an object": Read(
+        "zg{i} = {v}\nclass Z{i}:\n    one = 1.0\n    def __init__(self): self.scale = zg{i}\nA_Z{i} = Z{i}()",
+        "A_Z{i}.one * Z{i}().scale",
+        "global zg{i}; zg{i} = value",
+    ),
+    "__init__ by type()": Read(
+        "yg{i} = {v}\nclass Y{i}:\n    def __init__(self): self.scale = yg{i}\ny{i} = Y{i}()",
+        "type(y{i})().scale",
+        "global yg{i}; yg{i} = value",
+    ),
+    "attribute of a metaclass": Read(
+        "class Me{i}(type): scale = {v}\nclass Mc{i}(metaclass=Me{i}): pass", "Mc{i}.scale", "Me{i}.scale = value"
+    ),
+    "class attribute that is made up": Read(
+        "mg{i} = {{'scale': {v}}}\nclass Mg{i}(type):\n    def __getattr__(cls, name): return mg{i}[name]\n"
+        "class Mh{i}(metaclass=Mg{i}): pass",
+        "Mh{i}.scale",
+        "mg{i}['scale'] = value",
+    ),
+    "text of an object": Read(
+        "class Tx{i}:\n    def __init__(self): self.v = {v}\n    def __str__(self): return str(self.v)\n"
+        "tx{i} = Tx{i}()",
+        "float(f'{{tx{i}}}')",
+        "tx{i}.v = value",
+    ),
+    "subclass of a number": Read(
+        "class Fs{i}(float):\n    def __eq__(self, other): return True\n    def __hash__(self): return 1\n"
+        "fs{i} = Fs{i}({v})",
+        "float(fs{i})",
+        "global fs{i}; fs{i} = Fs{i}(value)",
+    ),
+    "subclass of a set": Read(
+        "class Ss{i}(set): pass\nss{i} = Ss{i}([{v}])", "(2.0 if 0.25 in ss{i} else 3.0)", "ss{i}.add(value)"
+    ),
+    "subclass of UserDict": Read(
+        "class Ud{i}(collections.UserDict): pass\nud{i} = Ud{i}(a={v})", "ud{i}['a']", "ud{i}['a'] = value"
+    ),
+    "default of a dict": Read(
+        "dg{i} = {v}\ndd{i} = collections.defaultdict(lambda: dg{i})",
+        "dd{i}.default_factory()",
+        "global dg{i}; dg{i} = value",
+    ),
+    "key of a dict": Read(
+        "class Ke{i}: pass\nke{i} = Ke{i}(); ke{i}.scale = {v}\nkd{i} = {{ke{i}: 1}}",
+        "next(iter(kd{i}.keys())).scale",
+        "ke{i}.scale = value",
+    ),
+    "attribute of a module that is made up": Read(
+        "mm{i} = types.ModuleType('outside_made{i}'); mm{i}.held = {{'scale': {v}}}\n"
+        "mm{i}.__getattr__ = lambda name: mm{i}.held[name]",
+        "mm{i}.scale",
+        "mm{i}.held['scale'] = value",
+    ),
+    "property of a module": Read(
+        "class Mt{i}(types.ModuleType):\n    @property\n    def scale(self): return self.held\n"
+        "mt{i} = Mt{i}('outside_mt{i}'); mt{i}.held = {v}",
+        "mt{i}.scale",
+        "mt{i}.held = value",
+    ),
+    "object out of a cache": Read(
+        "@functools.lru_cache\ndef ca{i}(): return types.SimpleNamespace(scale={v})\nca{i}()",
+        "ca{i}().scale",
+        "ca{i}().scale = value",
+    ),
+    "cache that is emptied": Read(
+        "cg{i} = {v}\n@functools.cache\ndef cc{i}(): return cg{i}\ncc{i}()",
+        "cc{i}()",
+        "global cg{i}; cg{i} = value; cc{i}.cache_clear()",
+    ),
+    "attribute that is matched": Read(
+        "class Ma{i}: pass\nma{i} = Ma{i}(); ma{i}.scale = {v}\ndef mat{i}():\n    match ma{i}:\n"
+        "        case Ma{i}(scale=found): return found",
+        "mat{i}()",
+        "ma{i}.scale = value",
+    ),
+    "private slot": Read(
+        "class Ps{i}:\n    __slots__ = ('__v',)\n    def __init__(self): self.__v = {v}\n"
+        "    def get(self): return self.__v\nps{i} = Ps{i}()",
+        "ps{i}.get()",
+        "ps{i}._Ps{i}__v = value",
+    ),
+    "attribute that may be missed": Read(
+        "class Mi{i}: pass\nmi{i} = Mi{i}()\ndef mis{i}():\n    try: return mi{i}.scale\n"
+        "    except Exception: return {v}",
+        "mis{i}()",
+        "Mi{i}.scale = value",
+    ),
+    "global that is missed": Read(
+        "def glo{i}():\n    try: return outside_missing{i}\n    except NameError: return {v}",
+        "glo{i}()",
+        "import builtins; setattr(builtins, 'outside_missing{i}', value)",
+    ),
+    "argument of the program": Read(
+        "sys.argv.append('a{v}')", "(2.0 if 'a1.5' in sys.argv else 3.0)", "sys.argv[-1] = f'a{{value}}'"
+    ),
+    "attribute of a tensor": Read("ta{i} = torch.zeros(2); ta{i}.scale = {v}", "ta{i}.scale", "ta{i}.scale = value"),
+    "weight that a layer gets": Read(
+        "lw{i} = torch.nn.LayerNorm(4, elementwise_affine=False)",
+        "(2.0 if lw{i}.weight is None else 3.0)",
+        "lw{i}.weight = torch.nn.Parameter(torch.ones(4))",
+    ),
+    "forward of one layer": Read(
+        "lf{i} = torch.nn.Identity()", "lf{i}({v})", "lf{i}.forward = lambda y: value"
+    ),
+    "level of a logger": Read(
+        "import logging\nlog{i} = logging.getLogger('outside{i}'); log{i}.setLevel(20)",
+        "(2.0 if log{i}.isEnabledFor(10) else 3.0)",
+        "log{i}.setLevel(10)",
+    ),
+    "weak reference": Read(
+        "import weakref\nclass We{i}: pass\nwe{i} = We{i}(); we{i}.scale = {v}; wr{i} = weakref.ref(we{i})",
+        "wr{i}().scale",
+        "we{i}.scale = value",
+    ),
+    "settings of cuDNN": Read(
+        "", "(2.0 if torch.backends.cudnn.benchmark else 3.0)", "torch.backends.cudnn.benchmark = True"
+    ),
+    "argparse.Namespace": Read("import argparse\nns{i} = argparse.Namespace(s={v})", "ns{i}.s", "ns{i}.s = value"),
+    "attrgetter": Read(
+        "import operator\nag{i} = operator.attrgetter('scale'); ao{i} = types.SimpleNamespace(scale={v})",
+        "ag{i}(ao{i})",
+        "ao{i}.scale = value",
+    ),
+    "cached property": Read(
+        "class Cp{i}:\n    @functools.cached_property\n    def scale(self): return {v}\ncp{i} = Cp{i}(); cp{i}.scale",
+        "cp{i}.scale",
+        "cp{i}.scale = value",
+    ),
+    "partial method": Read(
+        "class Pm{i}:\n    def both(self, k): return self.v * k\n    twice = functools.partialmethod(both, 2.0)\n"
+        "pm{i} = Pm{i}(); pm{i}.v = {v}",
+        "pm{i}.twice()",
+        "pm{i}.v = value",
+    ),
 }  # fmt: skip
 
 

@@ -10,6 +10,8 @@ from opwright.errors import UndeclaredMutation
 from opwright.operator import Operator
 from tests.quiet_settings import quiet_settings
 
+pytestmark = pytest.mark.falls_back  # not every method has a kernel
+
 # What is no function of values: identities, files, hooks and memory.
 _APART = ("__dlpack__", "__hash__", "__iter__", "reduce", "__deepcopy__", "__setstate__", "__torch", "__dir__",
           "hook", "backward", "share_memory", "storage", "__repr__", "__format__", "_typed", "__array")  # fmt: skip

@@ -25,7 +25,7 @@ _OWN = tuple(f"{folder}{os.sep}" for folder in (Path(torch.__file__).parent, Pat
 
 def _asked(names: str) -> list[Callable[..., Any]]:
     """Methods and properties of a tensor by name, as a function mode sees them."""
-    members = [getattr(torch.Tensor, name) for name in names.split()]
+    members = [getattr(torch.Tensor, name) for name in names.split() if hasattr(torch.Tensor, name)]
     return [member if callable(member) else member.__get__ for member in members]
 
 
@@ -33,11 +33,13 @@ _QUESTIONS: Mapping[str, Iterable[Callable[..., Any]]] = {
     "hands a tensor to NumPy, which cannot be traced": _asked("numpy __array__ __dlpack__ __dlpack_device__"),
     "writes a tensor as text, which is another one at each call": _asked("__repr__ __format__"),
     "asks how a tensor lies in memory, which differs from call to call": _asked(
-        "is_contiguous stride storage_offset data_ptr untyped_storage storage is_set_to"
+        "is_contiguous stride storage_offset data_ptr untyped_storage storage is_set_to _base _is_view is_shared "
+        "is_pinned is_neg is_conj _cdata"
     ),
     "gives a tensor other memory, which a trace does not see": [torch.Tensor.data.__set__],  # type: ignore[attr-defined]
     "asks what autograd knows of a tensor, which differs from call to call": _asked(
-        "requires_grad grad grad_fn is_leaf _version"
+        "requires_grad grad grad_fn is_leaf _version is_inference retains_grad _backward_hooks output_nr "
+        "_grad _grad_fn grad_dtype"
     ),
 }
 _FACTS = {question: fact for fact, questions in _QUESTIONS.items() for question in questions}

@@ -276,6 +276,35 @@ def test_a_module_is_not_loaded_by_a_trace(tmp_path: Path, monkeypatch: pytest.M
     del sys.modules["loaded_late"]
 
 
+def asks_with_a_default(x: Tensor) -> Tensor:
+    return x * getattr(x, "scale", 1.0)
+
+
+def asks_whether(x: Tensor) -> Tensor:
+    return x * 2 if hasattr(x, "scale") else x
+
+
+def asks_by_a_computed_name(x: Tensor, name: str = "scale") -> Tensor:
+    return x * getattr(x, name, 1.0)
+
+
+def tries(x: Tensor) -> Tensor:
+    try:
+        return x * x.scale  # type: ignore[attr-defined]
+    except AttributeError:
+        return x
+
+
+@pytest.mark.parametrize("function", [asks_with_a_default, asks_whether, asks_by_a_computed_name, tries])
+def test_attributes_of_a_user_s_on_a_tensor_are_not_looked_for(function: Callable[..., Tensor]) -> None:
+    with pytest.raises(SideEffect, match="whether a tensor has an attribute"):
+        trace(function, X)
+
+
+def asks_what_all_have(x: Tensor) -> Tensor:
+    return x * getattr(x, "shape", 1.0)[0] if hasattr(x, "sin") else x
+
+
 def test_the_place_is_the_line() -> None:
     with pytest.raises(SideEffect) as refused:
         trace(store, X)
@@ -336,7 +365,16 @@ def same_again(x: Tensor) -> Tensor:
     return x * 2
 
 
-LOCAL = (local_objects, local_cells, local_iterators, is_silent, cached_number, without_gradients, same_again)
+LOCAL = (
+    asks_what_all_have,
+    local_objects,
+    local_cells,
+    local_iterators,
+    is_silent,
+    cached_number,
+    without_gradients,
+    same_again,
+)
 
 
 @pytest.mark.parametrize("function", LOCAL, ids=lambda function: function.__name__)

@@ -2,17 +2,17 @@
 
 import contextlib
 import functools
-import logging
 import sys
 import types
 
 import pytest
 import torch
 
+import opwright
 from opwright.binding.native import native
 from opwright.binding.states import Outside, State
 from opwright.settings import Settings
-from opwright.tracing.outside.guard import ABSENT, count, first_failing
+from opwright.tracing.outside.guard import ABSENT, Fetch, count, first_failing
 from opwright.tracing.outside.plain import are_same
 from opwright.tracing.outside.reach import reads_of
 from tests.outside_program import READS, VALUES
@@ -181,7 +181,16 @@ HAZARDS = {
     },
     "seed": ("def f(x): return x * torch.initial_seed()", "torch.initial_seed"),
     "module by a name": ("def f(x): return x * sys.modules['a_file'].K", "sys.modules, a dict"),
-    "logger": ("def f(x):\n    LOG.info('x')\n    return x", "'LOG', a Logger"),
+    "thread-local": ("import threading\nK = threading.local()\ndef f(x): return x * K.scale", "'K', a _local"),
+    "what lies there": (
+        "import pathlib\nK = pathlib.Path('a')\ndef f(x): return x * K.exists()",
+        "'K', a PosixPath",
+    ),
+    "what exists": ("def f(x): return x * os.path.exists('a')", "os.path.exists"),
+    "variable in a text": ("def f(x): return x * float(os.path.expandvars('$A'))", "os.path.expandvars"),
+    "variable by bytes": ("def f(x): return x * float(os.environb[b'A'])", "an environment variable"),
+    "variable of a prefix": ("def f(x, g=dict.get): return x * g(os.environ, 'A' + 'B')", "an environment variable"),
+    "errors of NumPy": ("def f(x): return x * len(numpy.geterr())", "numpy.geterr"),
     "many": ("K = list(range(100))\ndef f(x): return x * K[0]", "'K', a list of 100 members"),
     "counter": ("import itertools\nK = itertools.count()\ndef f(x): return x * next(K)", "'K', a count"),
 }
@@ -190,7 +199,7 @@ HAZARDS = {
 @pytest.mark.parametrize("what", HAZARDS)
 def test_what_cannot_be_compared_is_told(what):
     text, named = HAZARDS[what]
-    hazards = reads_of(made(text, LOG=logging.getLogger("a"))).hazards
+    hazards = reads_of(made(text)).hazards
     assert any(named in hazard.fact for hazard in hazards), hazards
 
 
@@ -256,3 +265,72 @@ def test_partials_and_bound_methods_are_followed():
     failing = first_failing(reads.guard, function)
     assert failing is not None
     assert "scale" in failing.label
+
+
+LIBRARY = """
+import functools
+SCALE = 2.0
+def set_scale(value):
+    global SCALE
+    SCALE = value
+def scaled(): return SCALE
+def decorated(function):
+    @functools.wraps(function)
+    def wrapper(*args): return function(*args)
+    return wrapper
+def by_default(function):
+    def wrapper(held=function): return held()
+    return wrapper
+class Lazy:
+    def __init__(self, function): self._function = function
+    def __call__(self): return self._function()
+class Config:
+    def __init__(self, **content): self.__dict__["_content"] = content
+    def __getattr__(self, name): return self.__dict__["_content"][name]
+    def put(self, value): self._content["scale"] = value
+"""
+OF_LIBRARIES = {
+    "decorator": ("K = 2.0\n@lib.decorated\ndef g(): return K", "g()", "global K; K = value"),
+    "default": ("K = 2.0\n@lib.by_default\ndef g(): return K", "g()", "global K; K = value"),
+    "object with a function": ("K = 2.0\ng = lib.Lazy(lambda: K)", "g()", "global K; K = value"),
+    "configuration": ("c = lib.Config(scale=2.0)", "c.scale", "c.put(value)"),
+    "subclass": ("class C(lib.Config): pass\nc = C(scale=2.0)", "c.scale", "c.put(value)"),
+    "setting": ("", "lib.scaled()", "lib.set_scale(value)"),
+    "setting by name": ("scaled = lib.scaled", "scaled()", "lib.set_scale(value)"),
+}
+
+
+@pytest.mark.parametrize("what", OF_LIBRARIES)
+def test_what_libraries_hold_of_the_user_s_is_compared(what, tmp_path, monkeypatch):
+    setup, read, change = OF_LIBRARIES[what]
+    library = types.ModuleType("a_library")
+    library.__file__ = str(tmp_path / "site-packages" / "a_library.py")
+    monkeypatch.setitem(sys.modules, "a_library", library)
+    exec(LIBRARY, vars(library))
+    function = made(f"{setup}\ndef f(x): return x * {read}\ndef change(value): {change}", lib=library)
+    reads = reads_of(function)
+    assert not reads.hazards
+    assert first_failing(reads.guard, function) is None
+    before = function(1.0)
+    function.__globals__["change"](3.0)
+    assert function(1.0) != before
+    assert first_failing(reads.guard, function) is not None
+
+
+def test_defaults_of_data_classes_are_found_quickly():
+    fields = "\n".join(f"    a{k}: float = {k}.5" for k in range(20))
+    function = made(f"class C:\n{fields}\nc = C()\ndef f(x): return x * ({'+'.join(f'c.a{k}' for k in range(20))})")
+    pending, fetches = [reads_of(function).guard], []
+    while pending:
+        fetches.append(pending[-1].fetch)
+        pending += pending.pop().guards
+    assert fetches.count(Fetch.VIA) <= 2
+
+
+def test_a_forward_behind_that_of_a_served_module_is_compared():
+    function = made("K = 2.0\nclass f(torch.nn.Module):\n    def forward(self, x): return x * K")
+    served = type(opwright.module(function()))
+    reads = reads_of(served)
+    assert first_failing(reads.guard, served) is None
+    function.forward.__globals__["K"] = 3.0
+    assert first_failing(reads.guard, served) is not None

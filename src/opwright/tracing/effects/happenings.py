@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy
+import torch
 
 from opwright.tracing.effects.points import Name
 
@@ -77,12 +78,26 @@ def happening_in(frame: types.FrameType, name: Name) -> Happening | None:
     value = frame.f_locals.get(root, _NOTHING)
     if value is _NOTHING:
         value = frame.f_globals.get(root, frame.f_builtins.get(root))
+    if name.asked is not None and (value is getattr or value is hasattr):
+        variable, attribute = name.asked
+        return _of_tensor(frame.f_locals.get(variable), attribute)
     for position, attribute in enumerate(attributes):
+        if (asked := _of_tensor(value, attribute)) is not None:
+            return asked
         owner, value = value, _member(value, attribute)
         if value is None:
             is_last = position == len(attributes) - 1
             return _of_owner(owner) if is_last else None
     return _of_value(value)
+
+
+def _of_tensor(value: Any, attribute: str | None) -> Happening | None:
+    """A tensor that is asked for what is no member of all tensors: that of a trace has none of a user's attributes."""
+    if not isinstance(value, torch.Tensor) or (attribute is not None and hasattr(torch.Tensor, attribute)):
+        return None
+    if attribute is not None and attribute in getattr(value, "__dict__", {}):
+        return None
+    return Happening(f"looks whether a tensor has an attribute {attribute or ''!r}")
 
 
 def logs(code: types.CodeType) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import collections
 import dis
 import types
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import torch
@@ -20,6 +20,7 @@ _ROOTS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_FAST", "STORE_FAST_LOA
 _WIDER = "EXTENDED_ARG"
 _FROM_OUTSIDE = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF")
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
+_ASKING = (("getattr",), ("hasattr",))
 _CONTAINERS = (list, dict, set, bytearray, collections.deque, collections.OrderedDict, collections.defaultdict)
 _CONSTANT_TWINS = (tuple, types.MappingProxyType, frozenset, bytes)
 _CHANGING_METHODS = frozenset(name for kind in _CONTAINERS for name in dir(kind)).difference(
@@ -47,10 +48,12 @@ class Name:
     Attributes:
         way: Its parts.
         is_local: Whether the first of them is a variable of the function itself.
+        asked: For `getattr(x, "scale", 1.0)` and the like the variable, and the attribute unless it is computed.
     """
 
     way: tuple[str, ...]
     is_local: bool
+    asked: tuple[str, str | None] | None = None
 
 
 @lru_cache(maxsize=4096)
@@ -58,8 +61,9 @@ def points_of(code: types.CodeType) -> Points:
     """Read a code object; functions inside of it have their own."""
     changing, names = set(), {}
     name: Name | None = None
+    steps = list(_steps(code))
     offsets: list[int] = []  # of an instruction and of those before it that widen its argument, which Python tells of
-    for step, line in _steps(code):
+    for position, (step, line) in enumerate(steps):
         offsets.append(step.offset)
         if step.opname == _WIDER:
             continue
@@ -67,7 +71,8 @@ def points_of(code: types.CodeType) -> Points:
             changing.add(line)
         name = _named(step, name, code)
         if name is not None and (len(name.way) > 1 or not name.is_local):
-            names.update(dict.fromkeys(offsets, name))
+            asked = _asked([following for following, _ in steps[position + 1 :]]) if name.way in _ASKING else None
+            names.update(dict.fromkeys(offsets, replace(name, asked=asked)))
         offsets = []
     return Points(frozenset(changing), names)
 
@@ -92,6 +97,17 @@ def _named(step: dis.Instruction, before: Name | None, code: types.CodeType) -> 
     if before is not None and step.opname in _ATTRIBUTES:
         return Name((*before.way, step.argval), before.is_local)
     return None
+
+
+def _asked(following: Sequence[dis.Instruction]) -> tuple[str, str | None] | None:
+    """What the first two arguments of a call are, if the first is a variable."""
+    first, second, *_ = (*(step for step in following[:4] if step.opname not in ("CACHE", "PUSH_NULL")), None, None)
+    if first is None or not first.opname.startswith(_ROOTS):
+        return None
+    if not isinstance(first.argval, str):  # both are loaded at once, and the second is computed
+        return first.argval[0], None
+    is_known = second is not None and second.opname == "LOAD_CONST" and isinstance(second.argval, str)
+    return first.argval, second.argval if second is not None and is_known else None
 
 
 def _steps(code: types.CodeType) -> Iterator[tuple[dis.Instruction, int]]:

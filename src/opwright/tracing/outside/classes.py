@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import operator
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -19,8 +18,9 @@ from opwright.tracing.outside.walk import Walk, Way
 
 _AT_CONSTRUCTION = frozenset({"__init__", "__new__", "__post_init__"})
 _NEVER_ASKED = frozenset({
-    "__repr__", "__str__", "__del__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__dict__",
-    "__weakref__", "__doc__", "__module__", "__init_subclass__", "__subclasshook__", "__class__", "__sizeof__",
+    "__repr__", "__str__", "__format__", "__del__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__",
+    "__dict__",
+    "__weakref__", "__doc__", "__module__", "__subclasshook__", "__class__", "__sizeof__",
     "__annotations__", "__qualname__", "__match_args__", "__dataclass_fields__", "__dataclass_params__", "__slots__",
     "__static_attributes__", "__firstlineno__", "__orig_bases__", "__parameters__", "__abstractmethods__",
     "_abc_impl", "__dir__", "__copy__", "__deepcopy__", "__annotate__", "__annotations_cache__",
@@ -30,13 +30,23 @@ _NEVER_ASKED = frozenset({
 def module(walk: Walk, value: Any, way: Way) -> Guard:
     """A module."""
     walk.known.add(id(value))
-    if "__getattr__" in vars(value):  # NumPy loads `numpy.random` when it is asked for
+    if "__getattr__" in vars(value) and is_installed(value.__name__):  # NumPy loads `numpy.random` when it is asked for
         for name in walk.names.intersection(getattr(value, "__all__", ())):
             getattr(value, name, None)
     members = vars(value)
-    follow = _of_library if is_installed(value.__name__) else _of_user
+    is_library = is_installed(value.__name__)
+    follow = _of_library if is_library else _of_user
     inner = [guard for name in sorted(walk.names & members.keys()) for guard in follow(walk, value, name, way)]
-    if not is_installed(value.__name__) and (absent := walk.asked - members.keys()):
+    if is_installed(type(value).__module__):
+        inner += _settings(walk, value, way) if type(value) is not types.ModuleType else ()
+    else:
+        inner.append(class_of(walk, type(value), way.to(Fetch.VIA, type, f"class of {way.label}")))
+    if "__getattr__" in members and not is_library:  # it is asked for what is not there
+        inner += _of_user(walk, value, "__getattr__", way)
+        absent = (walk.names | walk.asked) - members.keys()
+    else:
+        absent = frozenset() if is_library else walk.asked - members.keys()
+    if absent:
         none = [walk.nothing(way.member(Fetch.ITEM, name)) for name in sorted(absent)]
         held = way.to(Fetch.ATTRIBUTE, "__dict__", f"attributes of {way.label}")
         inner.append(walk.guard(held, Check.TYPE, dict, "attributes", none))
@@ -57,28 +67,29 @@ def _of_library(walk: Walk, value: Any, name: str, way: Way) -> Iterator[Guard]:
     elif reads_environment(found):
         return  # variables are looked at one by one
     elif callable(found):
-        if answers_otherwise(found) or asks_torch(found):
+        is_replaced = isinstance(found, types.FunctionType) and not is_installed(found.__globals__.get("__name__"))
+        if answers_otherwise(found) or asks_torch(found) or is_replaced:
             yield walk.describe(found, inside)
     elif is_plain(found):
         if not holds_constants(value.__name__):
             yield walk.describe(found, inside)
     elif type(found).__module__.startswith("torch.backends"):
-        yield from _settings(walk, found, inside)
-    elif isinstance(found, (ContextVar, type(sys.stdout))) or _is_list_of_python(found, value.__name__):
+        if settings := tuple(_settings(walk, found, inside)):
+            yield walk.guard(inside, Check.IDENTITY, found, "settings", settings)
+    elif isinstance(found, (ContextVar, type(sys.stdout))) or _is_state(value, found):
         yield walk.describe(found, inside)
 
 
-def _is_list_of_python(found: Any, module: str) -> bool:
-    """Whether a member of Python's is a container that changes, such as `sys.argv` and `sys.modules`."""
-    return type(found) in (list, dict, set) and module.partition(".")[0] in sys.stdlib_module_names
+def _is_state(module: types.ModuleType, found: Any) -> bool:
+    """Whether it is what programs write to in a module of Python's, such as `sys.argv`."""
+    return module.__name__ in sys.stdlib_module_names and isinstance(found, (list, dict, MutableMapping))
 
 
 def _settings(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
     """Settings that torch keeps in objects with properties, such as `torch.backends.cuda.matmul.allow_tf32`."""
-    for name in sorted(walk.names):
+    for name in sorted(walk.names - vars(value).keys()):
         if is_plain(found := getattr(value, name, value)):
-            inner = walk.describe(found, way.to(Fetch.VIA, operator.attrgetter(name), f"{way.short}.{name}"))
-            yield walk.guard(way, Check.IDENTITY, value, "settings", (inner,))
+            yield walk.describe(found, way.to(Fetch.VIA, operator.attrgetter(name), f"{way.short}.{name}"))
 
 
 def class_called(walk: Walk, value: Any, way: Way) -> Guard:
@@ -92,32 +103,63 @@ def class_of(walk: Walk, value: Any, way: Way, also: frozenset[str] = frozenset(
         if answers_otherwise(value):
             return walk.unknown(value, way, f"what {value.__name__} gives")
         return walk.same(value, way)
-    if id(value) in walk.known:
+    if (id(value), also) in walk.known:
         return walk.guard(way, Check.IDENTITY, value, "again")
-    walk.known.add(id(value))
-    serves_torch = any(cls.__module__.partition(".")[0] == "torch" for cls in value.__mro__)
-    own = [cls for cls in value.__mro__ if not is_installed(cls.__module__)]
-    inner = []
-    for name in sorted({name for cls in own for name in vars(cls)}):
-        member = inspect.getattr_static(value, name)
-        is_function = isinstance(member, (types.FunctionType, staticmethod, classmethod))
-        is_implied = name in also or (name.startswith("__") and name not in _AT_CONSTRUCTION)
-        if name not in _NEVER_ASKED and (name in walk.names or (is_function and (serves_torch or is_implied))):
-            inner.append(_member(walk, value, name, member, way))
+    walk.known.add((id(value), also))
+    inner = [_member(walk, cls, name, way, is_hidden) for cls, name, is_hidden in _counting(walk, value, also)]
+    absent = frozenset(name for name in walk.asked if not any(name in vars(base) for base in value.__mro__))
+    if absent:
+        look = functools.partial(_has_none, absent)
+        inner.append(walk.describe(look(value), way.to(Fetch.VIA, look, f"attributes of {way.label}")))
+    if not is_installed(type(value).__module__):
+        inner.append(class_of(walk, type(value), way.to(Fetch.VIA, type, f"class of {way.label}")))
     return walk.guard(way, Check.IDENTITY, value, f"class {value.__module__}.{value.__qualname__}", inner)
 
 
-def _member(walk: Walk, value: Any, name: str, member: Any, way: Way) -> Guard:
-    label = f"'{name}' of {value.__name__}"
+def _counting(walk: Walk, value: Any, also: frozenset[str]) -> Iterator[tuple[Any, str, bool]]:
+    """Members that count, with the classes that define them, and whether another hides them but from `super()`."""
+    serves_torch = any(cls.__module__.partition(".")[0] == "torch" for cls in value.__mro__)
+    met = set[str]()
+    for cls in value.__mro__:
+        for name, member in () if is_installed(cls.__module__) else sorted(vars(cls).items()):
+            is_function = isinstance(member, (types.FunctionType, staticmethod, classmethod))
+            is_implied = name in also or (name.startswith("__") and name not in _AT_CONSTRUCTION | _NEVER_ASKED)
+            if name in walk.names or (is_function and (is_implied or (serves_torch and name not in _NEVER_ASKED))):
+                yield cls if name in met else value, name, name in met
+        met |= vars(cls).keys()
+
+
+def _has_none(names: frozenset[str], cls: type) -> bool:
+    """Whether a class has no members of some names."""
+    return all(base.__dict__.keys().isdisjoint(names) for base in cls.__mro__[:-1])
+
+
+def _member(walk: Walk, value: Any, name: str, way: Way, is_hidden: bool) -> Guard:
+    """A member of a class; one that another class hides is looked for where it is defined."""
+    member, label = _static(name, value), f"'{name}' of {value.__name__}"
+    if is_hidden:
+        return walk.describe(member, way.to(Fetch.VIA, functools.partial(_static_of, value, name), label))
     if isinstance(member, (staticmethod, classmethod, types.FunctionType)):
         return walk.describe(getattr(member, "__func__", member), way.to(Fetch.METHOD, name, label))
     if isinstance(member, (types.MemberDescriptorType, types.GetSetDescriptorType)):
         return walk.same(member, way.to(Fetch.ATTRIBUTE, name, label))  # a slot
+    if not hasattr(type(member), "__get__"):
+        return walk.describe(member, way.to(Fetch.ATTRIBUTE, name, label))
     return walk.describe(member, way.to(Fetch.VIA, functools.partial(_static, name), label))
 
 
 def _static(name: str, cls: type) -> Any:
-    return inspect.getattr_static(cls, name)
+    return next(vars(base)[name] for base in cls.__mro__ if name in vars(base))
+
+
+def _static_of(base: type, name: str, _: type) -> Any:
+    return base.__dict__[name]
+
+
+def cached_property(walk: Walk, value: Any, way: Way) -> Guard:
+    """A property that is asked once; what it gave is an attribute of the object."""
+    inner = walk.describe(value.func, way.to(Fetch.VIA, operator.attrgetter("func"), way.label))
+    return walk.guard(way, Check.IDENTITY, value, "cached property", (inner,))
 
 
 def property_of(walk: Walk, value: Any, way: Way) -> Guard:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import collections
+import functools
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +19,11 @@ def mapping(walk: Walk, value: Any, way: Way) -> Guard:
     """A dict: its keys in their order, and its values."""
     if len(value) > MOST_MEMBERS:
         return walk.unknown(value, way, f"a {type(value).__name__} of {len(value)} members")
-    return walk.guard(way, Check.TYPE, type(value), type(value).__name__, items(walk, value, way))
+    inner = list(items(walk, value, way))
+    if isinstance(value, collections.defaultdict):
+        factory = way.to(Fetch.ATTRIBUTE, "default_factory", f"default of {way.label}")
+        inner.append(walk.describe(value.default_factory, factory))
+    return walk.guard(way, Check.TYPE, type(value), type(value).__name__, inner)
 
 
 def items(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
@@ -25,8 +31,15 @@ def items(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
     keys = tuple(value)
     inside = way.to(Fetch.KEYS, None, f"keys of {way.label}")
     yield walk.guard(inside, Check.PLAIN, keys, spelled(keys) if is_plain(keys) else None)
-    for key in keys:
+    for position, key in enumerate(keys):
+        if not is_plain(key):
+            look = functools.partial(_key_at, position)
+            yield walk.describe(key, way.to(Fetch.VIA, look, f"a key of {way.label}"))
         yield walk.describe(value[key], way.to(Fetch.ITEM, key, f"{way.short}[{key!r}]"))
+
+
+def _key_at(position: int, value: Any) -> Any:
+    return next(itertools.islice(value, position, None))
 
 
 def sequence(walk: Walk, value: Any, way: Way) -> Guard:

@@ -53,11 +53,6 @@ def is_known(value: Any) -> bool:
     return all(map(is_plain, bare)) and all(map(_is_written_in_python, _bases(type(value))))
 
 
-def uses_attributes_of_its_own(cls: type) -> bool:
-    """Whether a class is made from one of a library's, whose methods read attributes that no code of the user names."""
-    return any(map(_is_written_in_python, _bases(cls)))
-
-
 def _bases(cls: type) -> Iterator[type]:
     """Bases from Python and other libraries, without those that keep nothing or that `contents` tells."""
     return (

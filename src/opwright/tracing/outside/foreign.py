@@ -25,19 +25,21 @@ class DeepInside:
 
     Attributes:
         hazards: Lines that ask the world.
+        functions: The function, and those that it calls.
         fact: A digest of its code and of that of the functions it calls; None if it uses other things.
     """
 
     hazards: tuple[Hazard, ...]
+    functions: tuple[types.FunctionType, ...]
     fact: str | None
 
 
 def read_deep_inside(function: types.FunctionType) -> DeepInside:
     """Look through the code of a library's function and of those that it calls by name."""
     digest, hazards, is_known = hashlib.sha256(), list[Hazard](), True
-    pending, seen = [function], {id(function)}
+    pending, seen, functions = [function], {id(function)}, list[types.FunctionType]()
     while pending:
-        current = pending.pop()
+        functions.append(current := pending.pop())
         code, globals_ = current.__code__, current.__globals__
         named = named_by(code)
         for inner in codes_in(code):
@@ -60,7 +62,7 @@ def read_deep_inside(function: types.FunctionType) -> DeepInside:
                     getattr(value, "__module__", None) or getattr(value, "__name__", "")
                 )
         is_known = is_known and not current.__closure__ and len(seen) < _MOST_FUNCTIONS
-    return DeepInside(tuple(hazards), digest.hexdigest() if is_known else None)
+    return DeepInside(tuple(hazards), tuple(functions), digest.hexdigest() if is_known else None)
 
 
 def _asked(value: object, attributes: frozenset[str]) -> Iterator[str]:

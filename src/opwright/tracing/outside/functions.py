@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import builtins
 import functools
+import gc
 import importlib
 import operator
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from opwright.settings import variable
 from opwright.tracing.outside.foreign import read_deep_inside
 from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard
 from opwright.tracing.outside.hazards import Hazard
-from opwright.tracing.outside.instructions import Named
+from opwright.tracing.outside.instructions import Named, named_by
 from opwright.tracing.outside.plain import is_plain, spelled
 from opwright.tracing.outside.purity import answers_otherwise, asks_torch, is_installed, is_third_party
 from opwright.tracing.outside.walk import Walk, Way
@@ -33,7 +34,8 @@ def function(walk: Walk, value: Any, way: Way) -> Guard:
     if is_third_party(home, walk.own):
         found = read_deep_inside(value)
         walk.hazards += found.hazards
-        return walk.guard(way, Check.IDENTITY, value, found.fact)
+        inner = (*_made_from(walk, value, way), *_settings(walk, found.functions))
+        return walk.guard(way, Check.IDENTITY, value, found.fact, inner)
     is_one = not value.__closure__ and "<locals>" not in value.__qualname__
     if is_one:
         walk.known.add(id(value))
@@ -52,7 +54,7 @@ def _parts(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
     yield _globals(walk, value, named)
     yield from _imports(walk, value, named)
     yield from _environment(walk, code, named)
-    for attribute in walk.counting(vars(value).keys() - {"__wrapped__"}):
+    for attribute in walk.counting(vars(value).keys() - ({"__wrapped__"} - walk.names)):
         own = way.to(Fetch.ATTRIBUTE, attribute, f"{way.short or name}.{attribute}")
         yield walk.describe(vars(value)[attribute], own)
 
@@ -76,10 +78,18 @@ def _globals(walk: Walk, value: Any, named: Named) -> Guard:
             inner.append(walk.describe(value.__globals__[name], way))
             continue
         inner.append(walk.nothing(way))
+        found = getattr(builtins, name, ABSENT)
+        if found is ABSENT or is_plain(found):  # somebody may put it there
+            inside = way.to(Fetch.VIA, functools.partial(_builtin, name), f"built-in '{name}'")
+            inner.append(walk.nothing(inside) if found is ABSENT else walk.describe(found, inside))
         if answers_otherwise(getattr(builtins, name, None)):
             walk.hazards.append(Hazard(code, lines, f"what {name}() gives"))
     way = Way(Fetch.GLOBALS, None, "globals", code, frozenset())
     return walk.guard(way, Check.TYPE, dict, "globals", inner)
+
+
+def _builtin(name: str, _: object) -> Any:
+    return getattr(builtins, name, ABSENT)
 
 
 def _imports(walk: Walk, value: Any, named: Named) -> Iterator[Guard]:
@@ -131,17 +141,52 @@ def _installed(walk: Walk, value: Any, way: Way, home: str) -> Guard:
         return walk.unknown(value, way, f"the answer of {home}.{value.__name__}")
     if asks_torch(value):
         return _answer(walk, value, way)
-    inner = []
+    inner: list[Guard] = []
     if home.partition(".")[0] != "opwright":
-        for position, cell in enumerate(value.__closure__ or ()):  # what torch.vmap and the like were made from
-            found = _contents(cell)
-            if isinstance(found, (types.FunctionType, list, dict)) or is_plain(found):
-                label = f"{value.__code__.co_freevars[position]} of {value.__name__}"
-                inner.append(walk.describe(found, way.to(Fetch.CELL, position, label)))
+        inner += _made_from(walk, value, way)
     if not inner:
         return walk.same(value, way)
     code = walk.guard(way.to(Fetch.CODE, None, way.label), Check.PLAIN, value.__code__, value.__qualname__)
     return walk.guard(way, Check.TYPE, type(value), "function", (code, *inner))
+
+
+def _made_from(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
+    """What a library made a function from, as `torch.vmap` does, and decorators."""
+    for position, cell in enumerate(value.__closure__ or ()):
+        found = _contents(cell)
+        if _is_given(found):
+            label = f"{value.__code__.co_freevars[position]} of {value.__name__}"
+            yield walk.describe(found, way.to(Fetch.CELL, position, label))
+    defaults = {**dict(enumerate(value.__defaults__ or ())), **(value.__kwdefaults__ or {})}
+    for key, found in defaults.items():
+        if isinstance(found, types.FunctionType):
+            fetch = Fetch.DEFAULTS if isinstance(key, int) else Fetch.KEYWORD_DEFAULTS
+            whole = value.__defaults__ if isinstance(key, int) else value.__kwdefaults__
+            yield walk.describe(whole, way.to(fetch, None, f"defaults of {value.__name__}"))
+            return
+
+
+def _is_given(found: Any) -> bool:
+    if isinstance(found, types.MethodType):
+        return _is_given(found.__self__)
+    kinds = (types.FunctionType, functools.partial, list, dict)
+    return isinstance(found, kinds) or is_plain(found) or not is_installed(type(found).__module__)
+
+
+def _settings(walk: Walk, functions: Iterable[types.FunctionType]) -> Iterator[Guard]:
+    """Plain values that functions of a library read in its modules, where others write them."""
+    for each in functions:
+        code, space = each.__code__, each.__globals__
+        read = {name: space[name] for name in named_by(code).globals if name in space and is_plain(space[name])}
+        look = functools.partial(_globals_of, each)
+        if read:
+            way = Way(Fetch.VIA, look, f"globals of {each.__name__}", code, frozenset())
+            inner = [walk.describe(held, way.member(Fetch.ITEM, name)) for name, held in sorted(read.items())]
+            yield walk.guard(way, Check.TYPE, dict, None, inner)
+
+
+def _globals_of(function: types.FunctionType, _: object) -> dict[str, Any]:
+    return function.__globals__
 
 
 def _answer(walk: Walk, value: Any, way: Way) -> Guard:
@@ -173,9 +218,46 @@ def method(walk: Walk, value: Any, way: Way) -> Guard:
 
 
 def wrapper(walk: Walk, value: Any, way: Way) -> Guard:
-    """A static method, a class method, a cached function: all is in the function."""
+    """A static method, a class method: all is in the function."""
     inner = walk.describe(value.__wrapped__, way.to(Fetch.VIA, _get_wrapped, way.label))
     return walk.guard(way, Check.TYPE, type(value), type(value).__name__, (inner,))
+
+
+def cached(walk: Walk, value: Any, way: Way) -> Guard:
+    """A function with a cache: also what it remembers, unless that is what it would give again."""
+    function = walk.describe(value.__wrapped__, way.to(Fetch.VIA, _get_wrapped, way.label))
+    held = _remembered(value)
+    if all(map(is_plain, held)) and not any(map(_is_state, _within(function))):
+        return walk.guard(way, Check.TYPE, type(value), type(value).__name__, (function,))
+    inner = walk.describe(held, way.to(Fetch.VIA, _remembered, f"what {way.label} remembers"))
+    return walk.guard(way, Check.TYPE, type(value), type(value).__name__, (function, inner))
+
+
+def _remembered(value: Any) -> tuple[Any, ...]:
+    """The results that a cached function holds, into which only Python's garbage collector can look."""
+    held = [each for each in gc.get_referents(value) if not isinstance(each, type)]  # key, result, key, ..., the dict
+    results = next((each for each in held if type(each) is dict and each is not vars(value)), {})
+    if value.cache_parameters()["maxsize"] is None:
+        return tuple(results.values())
+    places = {id(key): place for place, key in reversed(list(enumerate(held)))}
+    return tuple([held[places[id(key)] + 1] for key in results])
+
+
+def _within(guard: Guard) -> Iterator[Guard]:
+    yield guard
+    for inner in guard.guards:
+        yield from _within(inner)
+
+
+def _is_state(guard: Guard) -> bool:
+    """Whether a guard looks at a value that may change, and not at code."""
+    return guard.check is not Check.IDENTITY and guard.fetch in (Fetch.ITEM, Fetch.INDEX, Fetch.ATTRIBUTE, Fetch.CELL)
+
+
+def getter(walk: Walk, value: Any, way: Way) -> Guard:
+    """What `operator.itemgetter` and its kind make; which attributes they ask for is in no code."""
+    walk.met_dynamic = walk.met_dynamic or not isinstance(value, operator.itemgetter)
+    return walk.guard(way, Check.IDENTITY, value, repr(value))
 
 
 def partial(walk: Walk, value: Any, way: Way) -> Guard:

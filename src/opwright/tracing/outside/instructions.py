@@ -13,13 +13,24 @@ Lines = frozenset[int]
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM", "STORE_ATTR", "LOAD_SUPER_ATTR"})
 _GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 _CELLS = frozenset({"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
+_LOCALS = frozenset({"LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK", "LOAD_CLOSURE"})
 _NOTHING = frozenset({"CACHE", "PRECALL", "PUSH_NULL", "NOP", "EXTENDED_ARG", "NOT_TAKEN"})
 _ENVIRONMENT = frozenset({"environ", "getenv"})
 _ENVIRONMENT_IN_BYTES = frozenset({"environb", "getenvb"})
 _LONGEST_LOOKUP = 4  # instructions behind the name: `get`, the key, a default, the call
 _VALUES = ("LOAD_CONST", "LOAD_FAST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME", "LOAD_SMALL_INT")
 # Whoever names one of these may read an attribute whose name is in no instruction.
-_DYNAMIC = frozenset({"getattr", "hasattr", "vars", "__dict__", "attrgetter", "__getattribute__", "fields", "asdict"})
+_DYNAMIC = frozenset({
+    "getattr", "hasattr", "vars", "__dict__", "attrgetter", "__getattribute__", "fields", "asdict", "astuple",
+    "getmembers", "getattr_static", "__getstate__",
+})  # fmt: skip
+# Whoever names one of these, or has such an instruction, may call methods that it does not name.
+_IMPLIES: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(("str", "repr", "format", "print", "ascii", "FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC",
+                     "CONVERT_VALUE", "%"), frozenset({"__str__", "__repr__", "__format__"})),
+    **dict.fromkeys(("type", "__class__", "cls", "replace"), frozenset({"__init__", "__new__", "__post_init__"})),
+}  # fmt: skip
+_CATCHING = frozenset({"AttributeError", "Exception", "BaseException", "suppress"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +47,7 @@ class Named:
         environment: Environment variables, by name.
         environment_unknown: Lines that read environment variables whose names are computed.
         is_dynamic: Whether attributes may be read that are not named.
+        may_miss: Whether attributes may be asked for that are not there.
     """
 
     globals: Mapping[str, Lines]
@@ -47,6 +59,7 @@ class Named:
     environment: Mapping[str, Lines]
     environment_unknown: Lines
     is_dynamic: bool
+    may_miss: bool
 
 
 @functools.lru_cache(maxsize=4096)
@@ -77,6 +90,7 @@ class _Found:
         self._environment: dict[str, Lines] = {}
         self._unknown: Lines = frozenset()
         self._is_dynamic = False
+        self._may_miss = False
 
     def note(self, step: dis.Instruction, following: Sequence[dis.Instruction], line: int, *, is_certain: bool) -> None:
         kind, name = step.opname, step.argval
@@ -91,12 +105,20 @@ class _Found:
         elif kind == "IMPORT_NAME":
             _add(self._imports, name, line)
             self._at_once |= {name} if is_certain else set()
+        elif kind == "MATCH_CLASS" or (kind == "PUSH_EXC_INFO" and following and following[0].opname == "POP_TOP"):
+            self._may_miss = True
+            self._is_dynamic |= kind == "MATCH_CLASS"
+        self._attributes |= _IMPLIES.get(kind, frozenset())
+        if kind in _GLOBALS | _ATTRIBUTES | _LOCALS:
+            self._attributes |= _IMPLIES.get(name, frozenset())
+        elif kind == "BINARY_OP" and step.argrepr.startswith("%"):
+            self._attributes |= _IMPLIES["%"]
         if kind not in _ATTRIBUTES | _GLOBALS | _CELLS or kind == "IMPORT_FROM":
             return
         if name in _ENVIRONMENT_IN_BYTES:
             self._unknown |= {line}
         if name in _ENVIRONMENT:
-            key = _environment_key(following)
+            key = _environment_key(name, following)
             if key is None:
                 self._unknown |= {line}
             else:
@@ -115,9 +137,11 @@ class _Found:
         self._strings |= inner.strings
         self._unknown |= inner.environment_unknown
         self._is_dynamic |= inner.is_dynamic
+        self._may_miss |= inner.may_miss
 
     def named(self) -> Named:
-        is_dynamic = self._is_dynamic or not _DYNAMIC.isdisjoint(self._attributes | self._globals.keys())
+        named = self._attributes | self._globals.keys()
+        is_dynamic = self._is_dynamic or not _DYNAMIC.isdisjoint(named)
         return Named(
             self._globals,
             self._cells,
@@ -128,6 +152,7 @@ class _Found:
             self._environment,
             self._unknown,
             is_dynamic,
+            is_dynamic or self._may_miss or not _CATCHING.isdisjoint(named),
         )
 
 
@@ -152,23 +177,24 @@ def _inner(code: types.CodeType) -> Iterator[types.CodeType]:
     return (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
 
 
-def _environment_key(following: Sequence[dis.Instruction]) -> str | None:
+def _environment_key(asked: str, following: Sequence[dis.Instruction]) -> str | None:
     """The name that `os.environ["NAME"]`, `os.environ.get("NAME")` or `os.getenv("NAME")` is followed by.
 
     None if it is computed, as in `os.environ["NAME" + suffix]`: what comes behind the text is no end of the lookup.
     """
+    is_called = asked == "getenv"
     if following and following[0].argval == "get" and following[0].opname in _ATTRIBUTES:
-        following = following[1:]
+        is_called, following = True, following[1:]
     match following:
-        case [key, *rest] if key.opname == "LOAD_CONST" and isinstance(key.argval, str) and _ends_lookup(rest):
-            return key.argval
+        case [key, *rest] if key.opname == "LOAD_CONST" and isinstance(key.argval, str):
+            return key.argval if _ends_lookup(rest, is_called=is_called) else None
     return None
 
 
-def _ends_lookup(steps: Sequence[dis.Instruction]) -> bool:
+def _ends_lookup(steps: Sequence[dis.Instruction], *, is_called: bool) -> bool:
     """Whether a subscript or a call follows at once, or a call behind one default."""
-    if steps and _is_subscript(steps[0]):
-        return True
+    if not is_called:
+        return bool(steps) and _is_subscript(steps[0])
     if steps and steps[0].opname.startswith(_VALUES):
         steps = steps[1:]
     return bool(steps) and steps[0].opname == "CALL"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import enum
 import inspect
+import logging
+import pathlib
+import threading
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
@@ -11,13 +14,16 @@ from typing import Any
 import torch
 
 from opwright.tracing.outside.classes import class_of
-from opwright.tracing.outside.contents import HOLDERS, contents, is_known, uses_attributes_of_its_own
+from opwright.tracing.outside.contents import HOLDERS, contents, is_known
 from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard
 from opwright.tracing.outside.plain import is_plain
 from opwright.tracing.outside.purity import is_installed, is_third_party
 from opwright.tracing.outside.walk import Walk, Way
 
 MOST_ELEMENTS = 64
+# Classes of Python's whose methods read no attributes that code would not name.
+_BARE = frozenset({"builtins", "abc", "typing", "enum", "typing_extensions", *(each.__module__ for each in HOLDERS)})
+_ASKING_THE_DISK = frozenset(vars(pathlib.Path)) - frozenset(vars(pathlib.PurePath)) - frozenset(dir(object))
 _HOOKS = frozenset(name for name in vars(torch.nn.Module()) if name.endswith("_hooks"))
 
 
@@ -31,17 +37,18 @@ def instance(walk: Walk, value: Any, way: Way) -> Guard:
     if cls.__module__.startswith("opwright.") and callable(getattr(value, "reference", None)):
         reference = walk.describe(value.reference, way.to(Fetch.ATTRIBUTE, "reference", way.label))
         return walk.guard(way, Check.IDENTITY, value, "operator", (reference,))
-    if cls.__module__ == "typing":
+    if cls.__module__ in ("typing", "dataclasses"):
         return walk.guard(way, Check.IDENTITY, value, repr(value))
     if is_installed(cls.__module__) and hasattr(cls, "__get__") and not hasattr(value, "__dict__"):
         return walk.same(value, way)  # a descriptor, such as a field of a named tuple
-    if is_installed(cls.__module__) and not isinstance(value, HOLDERS):
+    if isinstance(value, threading.local) or (is_installed(cls.__module__) and not isinstance(value, HOLDERS)):
         return walk.unknown(value, way)
     if is_third_party(cls.__module__, walk.own) and not hasattr(value, "__dict__"):
         return walk.unknown(value, way)
     if not is_known(value):
         return walk.unknown(value, way)
-    inner = (_class(walk, cls, way), *_attributes(walk, value, way), *contents(walk, value, way))
+    class_guards = () if cls in HOLDERS else (_class(walk, cls, way),)
+    inner = (*class_guards, *_attributes(walk, value, way), *contents(walk, value, way))
     return walk.guard(way, Check.TYPE, cls, cls.__qualname__, inner)
 
 
@@ -50,15 +57,25 @@ def _class(walk: Walk, cls: type, way: Way) -> Guard:
 
 
 def _attributes(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
-    cls, held = type(value), getattr(value, "__dict__", None)
-    for name in walk.counting({name for base in cls.__mro__ for name in _slots(base)}):
+    cls, held = type(value), _stored(value, "__dict__")
+    is_read_elsewhere = _has_library_methods(walk, cls)
+    slots = {name for base in cls.__mro__ for name in _slots(base)} - {"__dict__", "__weakref__"}
+    for name in sorted(slots) if is_read_elsewhere else walk.counting(slots):
         found, inside = _stored(value, name), way.member(Fetch.ATTRIBUTE, name)
         yield walk.nothing(inside) if found is ABSENT else walk.describe(found, inside)
     if isinstance(held, dict):
         of_class = {name for name in walk.names if inspect.getattr_static(cls, name, ABSENT) is not ABSENT}
         inside = way.to(Fetch.ATTRIBUTE, "__dict__", way.label)
-        counting = sorted(held) if uses_attributes_of_its_own(cls) else walk.counting(held)
+        counting = sorted(held) if is_read_elsewhere else walk.counting(held)
         yield walk.guard(inside, Check.TYPE, dict, "attributes", _held(walk, held, counting, of_class, way))
+
+
+def _has_library_methods(walk: Walk, cls: type) -> bool:
+    """Whether methods that are not walked through may read attributes of objects."""
+    if is_third_party(cls.__module__, walk.own):
+        return True
+    bases = [base.__module__ for base in cls.__mro__ if base.__module__ not in _BARE]
+    return any(is_installed(module) or is_third_party(module, walk.own) for module in bases)
 
 
 def _held(walk: Walk, held: Mapping[str, Any], counting: list[str], of_class: set[str], way: Way) -> Iterator[Guard]:
@@ -71,7 +88,9 @@ def _held(walk: Walk, held: Mapping[str, Any], counting: list[str], of_class: se
 
 def _slots(cls: type) -> tuple[str, ...]:
     slots = vars(cls).get("__slots__", ())
-    return (slots,) if isinstance(slots, str) else tuple(slots)
+    owner = cls.__name__.lstrip("_")
+    names = (slots,) if isinstance(slots, str) else tuple(slots)
+    return tuple(f"_{owner}{name}" if name.startswith("__") and not name.endswith("__") else name for name in names)
 
 
 def _stored(value: Any, name: str) -> Any:
@@ -91,10 +110,46 @@ def layer(walk: Walk, value: Any, way: Way) -> Guard:
     inner = [_class(walk, cls, way)]
     for name in sorted(wanted | (_HOOKS & held.keys())):
         inner.append(walk.describe(held[name], way.member(Fetch.ATTRIBUTE, name)))
+    of_class = {name for name in {"forward", *walk.names} if inspect.getattr_static(cls, name, ABSENT) is not ABSENT}
+    inside = way.to(Fetch.ATTRIBUTE, "__dict__", way.label)
+    hiding = [walk.nothing(way.member(Fetch.ITEM, name)) for name in sorted((walk.asked | of_class) - held.keys())]
+    inner.append(walk.guard(inside, Check.TYPE, dict, "attributes", hiding))
+    for part in ("_parameters", "_buffers"):
+        tensors = [_presence(walk, each, way.member(Fetch.ITEM, name)) for name, each in held[part].items()]
+        inside = way.to(Fetch.ATTRIBUTE, part, f"{part} of {way.label}")
+        inner.append(walk.guard(inside, Check.TYPE, type(held[part]), part, tensors))
     children = [walk.describe(child, way.member(Fetch.ITEM, name)) for name, child in value._modules.items()]
     inside = way.to(Fetch.ATTRIBUTE, "_modules", f"children of {way.label}")
     inner.append(walk.guard(inside, Check.TYPE, type(value._modules), "children", children))
     return walk.guard(way, Check.TYPE, cls, cls.__qualname__, inner)
+
+
+def _presence(walk: Walk, value: Any, way: Way) -> Guard:
+    """Whether there is a tensor; what uses it has no kernels."""
+    return walk.describe(value, way) if value is None else walk.guard(way, Check.NOTHING, None, "a tensor")
+
+
+def logger(walk: Walk, value: logging.Logger, way: Way) -> Guard:
+    """A logger: what it lets through. A line that it writes ends a trace."""
+    level = walk.describe(_threshold(value), way.to(Fetch.VIA, _threshold, f"level of {way.label}"))
+    return walk.guard(way, Check.IDENTITY, value, f"logger {value.name}", (level,))
+
+
+def _threshold(value: logging.Logger) -> tuple[Any, ...]:
+    return (value.getEffectiveLevel(), value.disabled, value.manager.disable)
+
+
+def path(walk: Walk, value: pathlib.Path, way: Way) -> Guard:
+    """A path, as long as no code names a method that looks at what lies there."""
+    if not walk.names.isdisjoint(_ASKING_THE_DISK):
+        return walk.unknown(value, way)
+    return walk.guard(way, Check.PLAIN, value, repr(value))
+
+
+def weak_reference(walk: Walk, value: Any, way: Way) -> Guard:
+    """A weak reference is the object that it leads to."""
+    held = walk.describe(value(), way.to(Fetch.CALL, None, f"what {way.label} leads to"))
+    return walk.guard(way, Check.IDENTITY, value, "weak reference", (held,))
 
 
 def context_variable(walk: Walk, value: ContextVar[Any], way: Way) -> Guard:
@@ -108,8 +163,8 @@ def context_variable(walk: Walk, value: ContextVar[Any], way: Way) -> Guard:
 def tensor(walk: Walk, value: torch.Tensor, way: Way) -> Guard:
     """What uses the values of a tensor from outside has no kernels; its shape may be read."""
     inside = way.to(Fetch.VIA, _about_tensor, f"shape of {way.label}")
-    inner = walk.guard(inside, Check.PLAIN, _about_tensor(value), None)
-    return walk.guard(way, Check.IDENTITY, value, None, (inner,))
+    shape = walk.guard(inside, Check.PLAIN, _about_tensor(value), None)
+    return walk.guard(way, Check.IDENTITY, value, None, (shape, *_attributes(walk, value, way)))
 
 
 def _about_tensor(value: torch.Tensor) -> tuple[Any, ...]:

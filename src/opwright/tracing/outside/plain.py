@@ -35,6 +35,8 @@ def is_plain(value: object) -> bool:
         return all(map(is_plain, value))
     if isinstance(value, slice):
         return is_plain(value.start) and is_plain(value.stop) and is_plain(value.step)
+    if isinstance(value, pathlib.Path):
+        return False  # it can be asked what is in the file
     if not isinstance(value, _PLAIN) or isinstance(value, enum.Enum):
         return False
     return type(value) in _PLAIN or type(value).__module__.partition(".")[0] in _HOMES

@@ -17,13 +17,18 @@ _PURE = frozenset({
     "abc", "array", "bisect", "builtins", "cmath", "collections", "contextlib", "copy", "copyreg", "dataclasses",
     "decimal", "enum", "fractions", "functools", "heapq", "inspect", "itertools", "keyword", "math", "numbers",
     "operator", "posixpath", "re", "reprlib", "statistics", "string", "struct", "textwrap", "types", "typing",
-    "typing_extensions", "warnings", "weakref", "__future__", "genericpath", "traceback", "annotationlib",
+    "typing_extensions", "warnings", "weakref", "__future__", "traceback", "annotationlib",
 })  # fmt: skip
 _IMPURE_BUILTINS = frozenset({"open", "input", "eval", "exec", "globals", "locals", "__import__", "breakpoint", "dir"})
 # Libraries that change only with their version. What they have in them is taken for constant, but for their settings.
 _LIBRARIES = frozenset({"torch", "numpy", "sympy", "mpmath", "networkx", "opwright"})
 _STANDARD = tuple({os.path.dirname(os.__file__), sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
-_GETTER = re.compile(r"(is|are|has|get)_\w+|current_\w+|\w+_count|(is|was)\w*")
+# Functions of NumPy, and of modules that are pure else.
+_IMPURE = frozenset({
+    "abspath", "currentframe", "expanduser", "expandvars", "fromfile", "get_printoptions", "getcontext", "geterr",
+    "geterrcall", "islink", "ismount", "lexists", "load", "loadtxt", "memmap", "realpath", "relpath", "stack",
+})  # fmt: skip
+_GETTER = re.compile(r"(is|are|has|get)_\w+|current_\w+|\w+_count|\w+_enabled|(is|was)\w*")
 _STATEFUL = frozenset({"initial_seed", "seed", "get_rng_state", "get_rng_state_all", "default_generator"})
 _CONSTANTS = frozenset({"torch", "numpy", "math", "cmath", "string", "torch.nn.functional"})
 
@@ -70,7 +75,9 @@ def answers_otherwise(value: Any) -> bool:
     if root == "torch":
         return name in _STATEFUL
     if root == "numpy":
-        return ".random" in module or module == "numpy.random" or name in {"load", "fromfile", "loadtxt", "memmap"}
+        return name in _IMPURE or ".random" in module or module == "numpy.random"
+    if root in sys.stdlib_module_names and name in _IMPURE:
+        return True
     return root in sys.stdlib_module_names and root.removeprefix("_") not in _PURE and root not in _PURE
 
 

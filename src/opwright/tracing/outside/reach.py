@@ -5,7 +5,11 @@ from __future__ import annotations
 import collections
 import functools
 import inspect
+import logging
+import operator
+import pathlib
 import types
+import weakref
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -84,9 +88,15 @@ _KINDS: tuple[tuple[Any, Callable[..., Guard]], ...] = (
     (types.FunctionType, functions.function),
     (types.MethodType, functions.method),
     (types.BuiltinFunctionType, functions.builtin),
-    ((staticmethod, classmethod, functools._lru_cache_wrapper), functions.wrapper),
-    (functools.partial, functions.partial),
+    ((staticmethod, classmethod), functions.wrapper),
+    (functools._lru_cache_wrapper, functions.cached),
+    ((functools.partial, functools.partialmethod), functions.partial),
+    ((operator.itemgetter, operator.attrgetter, operator.methodcaller), functions.getter),
     (property, classes.property_of),
+    (functools.cached_property, classes.cached_property),
+    (logging.Logger, objects.logger),
+    (pathlib.Path, objects.path),
+    (weakref.ref, objects.weak_reference),
     (types.ModuleType, classes.module),
     (type, classes.class_called),
     (torch.Tensor, objects.tensor),

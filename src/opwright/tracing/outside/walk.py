@@ -74,7 +74,8 @@ class Walk:
         own: The module of the function.
         follow: The rule for a value.
         hazards: What cannot be compared.
-        known: Identities of what is there once for all (modules, classes, plain functions) and has been described.
+        known: What is there once for all (modules, classes, plain functions) and has been described, by identity; of
+            classes with the methods that were taken for called.
     """
 
     names: frozenset[str]
@@ -84,7 +85,7 @@ class Walk:
     own: str | None
     follow: Callable[[Any], Follow]
     hazards: list[Hazard] = field(default_factory=list)
-    known: set[int] = field(default_factory=set)
+    known: set[object] = field(default_factory=set)
     met_names: set[str] = field(default_factory=set)
     met_asked: set[str] = field(default_factory=set)
     met_dynamic: bool = False
@@ -132,7 +133,7 @@ class Walk:
         named = named_by(code)
         self.met_names |= named.attributes | named.strings
         self.met_dynamic |= named.is_dynamic
-        if named.is_dynamic or "AttributeError" in named.globals:
+        if named.may_miss:
             self.met_asked |= {name for name in named.attributes | named.strings if name.isidentifier()}
         return named
 
