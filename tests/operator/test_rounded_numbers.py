@@ -39,6 +39,7 @@ def differences(function):
                 yield a, b, result.tolist(), expected.tolist()
 
 
+@pytest.mark.falls_back
 @pytest.mark.parametrize(
     "text",
     [

@@ -31,11 +31,16 @@ class Reduction:
     fold: str
     truth: bool = False
 
+    def of(self, dtype: DType) -> Reduction:
+        """The fold of elements of a dtype: the largest truth value is whether any is true."""
+        return Reduction(_OF_TRUTHS[self.fold], truth=True) if dtype is DType.BOOL and self.fold in _OF_TRUTHS else self
+
     def element(self, value: Expression, result: DType) -> Expression:
         """What is folded, for an element of the tensor and the dtype of the result."""
         return cast(cast(value, value.dtype.computed), DType.BOOL if self.truth else result)
 
 
+_OF_TRUTHS = {"maximum": "any", "minimum": "all"}
 REDUCTIONS: Mapping[Any, Reduction] = {
     aten.sum: Reduction("sum"),
     aten.prod: Reduction("product"),
@@ -70,6 +75,7 @@ def fold_kernel(source: Buffer, target: Buffer, row: Reduction, reduced: Sequenc
         reduced: The dimensions that are folded, in order.
         keep: Whether they stay, with one element.
     """
+    row = row.of(source.dtype)
     axes = [Axis(f"i{dimension}", size) for dimension, size in enumerate(source.shape)]
     value = row.element(Load(source.name, tuple(symbol(axis.name) for axis in axes), source.dtype), target.dtype)
     at = tuple(

@@ -171,9 +171,9 @@ def _import(line: str, module: str, carried: Carried) -> None:
 
 def _is_package(module: str | None) -> bool:
     """Whether a module comes with Python or from a package, other than opwright, that can be installed."""
-    if is_installed(module):
-        return True
     root = (module or "").partition(".")[0]
+    if is_installed(module) and root != "opwright":
+        return True
     try:
         spec = importlib.util.find_spec(root) if root not in ("", "opwright", "__main__") else None
     except ValueError:

@@ -83,7 +83,6 @@ import threading, torch
 from opwright.tracing.specs import TensorSpec
 from opwright.tracing.trace import trace
 
-pytestmark = pytest.mark.falls_back
 specs = [TensorSpec("x", torch.float32, (4,))]
 def inner(x):
     return x * 2
