@@ -381,6 +381,27 @@ READS: dict[str, Read] = {
     "settings of cuDNN": Read(
         "", "(2.0 if torch.backends.cudnn.benchmark else 3.0)", "torch.backends.cudnn.benchmark = True"
     ),
+    "argument of an exception": Read(
+        "class Xa{i}(Exception): pass\nxa{i} = Xa{i}({v})", "xa{i}.args[0]", "xa{i}.args = (value,)"
+    ),
+    "attribute in a format": Read(
+        "fo{i} = types.SimpleNamespace(scale={v})", "float('{{0.scale}}'.format(fo{i}))", "fo{i}.scale = value"
+    ),
+    "attribute that is added": Read(
+        "class Va{i}: pass\nva{i} = Va{i}(); va{i}.one = {v}",
+        "sum(vars(va{i}).values())",
+        "va{i}.two = value if value else 0.125",
+    ),
+    "default of a context variable": Read(
+        "cd{i} = contextvars.ContextVar('cd{i}', default=types.SimpleNamespace(scale={v}))",
+        "cd{i}.get().scale",
+        "cd{i}.get().scale = value",
+    ),
+    "under a lock": Read(
+        "import threading\nlo{i} = threading.Lock(); lk{i} = {v}\ndef und{i}():\n    with lo{i}: return lk{i}",
+        "und{i}()",
+        "global lk{i}; lk{i} = value",
+    ),
     "argparse.Namespace": Read("import argparse\nns{i} = argparse.Namespace(s={v})", "ns{i}.s", "ns{i}.s = value"),
     "attrgetter": Read(
         "import operator\nag{i} = operator.attrgetter('scale'); ao{i} = types.SimpleNamespace(scale={v})",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from opwright.settings import Settings
 from opwright.toolchain.build import build
 from opwright.toolchain.source import Source
 from tests.toolchain.conftest import WriteScript, in_the_making, returning
-from tests.toolchain.test_build import SLOW_KERNEL, Terminal, value_of
+from tests.toolchain.test_build import SLOW_KERNEL, value_of
 
 FORK = multiprocessing.get_context("fork")
 PATIENCE_S = 60.0
@@ -99,7 +99,11 @@ def test_a_killed_builder_blocks_nobody(stuck_settings: Settings, tmp_path: Path
 
 
 def test_a_waiter_says_for_whom_and_gets_the_library(
-    settings: Settings, write_script: WriteScript, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: Settings,
+    write_script: WriteScript,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     started, go_on = tmp_path / "started", tmp_path / "go"
     waiting = f"echo yes > {started}; while [ ! -e {go_on} ]; do sleep 0.01; done"
@@ -109,18 +113,21 @@ def test_a_waiter_says_for_whom_and_gets_the_library(
     builder.start()
     wait_for(started)
 
-    class Listener(Terminal):
+    class Listener(logging.Handler):
         """Lets the builder go on as soon as something is said."""
 
-        def write(self, text: str) -> int:
+        def emit(self, record: logging.LogRecord) -> None:
             go_on.touch()
-            return super().write(text)
 
-    monkeypatch.setattr(sys, "stderr", Listener(interactive=True))
+    listener, log = Listener(), logging.getLogger("opwright")
+    monkeypatch.setattr(log, "level", logging.INFO)
+    monkeypatch.setattr(log, "handlers", [*log.handlers, listener])
     (library,) = build([returning(7)], settings)
     builder.join(PATIENCE_S)
 
-    assert sys.stderr.getvalue() == f"opwright: waiting for process {builder.pid} to build kernel …\n"
+    assert [record.getMessage() for record in caplog.records] == [
+        f"waiting for process {builder.pid} to build kernel …"
+    ]
     assert value_of(library) == 7
     assert script.calls("kernel.cpp") == 1
 

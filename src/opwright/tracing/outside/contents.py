@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import operator
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -32,6 +33,7 @@ _BARE: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (frozenset, frozenset),
     (collections.deque, tuple),
 )
+_ARGUMENTS = operator.attrgetter("args")  # of an exception
 HOLDERS = (types.SimpleNamespace, argparse.Namespace)  # of attributes, and nothing else
 _GUARDED = frozenset({object, dict, list, tuple, collections.OrderedDict, *HOLDERS, *(base for base, _ in _BARE)})
 
@@ -41,6 +43,8 @@ def contents(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
     for base, bare in _BARE:
         if isinstance(value, base):
             yield walk.describe(bare(value), way.to(Fetch.VIA, bare, way.label))
+    if isinstance(value, BaseException):
+        yield walk.describe(value.args, way.to(Fetch.VIA, _ARGUMENTS, f"arguments of {way.label}"))
     if isinstance(value, dict):
         yield from items(walk, value, way)
     elif isinstance(value, (list, tuple)):
@@ -59,6 +63,7 @@ def _bases(cls: type) -> Iterator[type]:
         base
         for base in cls.__mro__
         if base not in _GUARDED and is_installed(base.__module__) and base.__module__ not in _WITHOUT_STATE
+        if not (base.__module__ == "builtins" and issubclass(base, BaseException))
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import re
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ _IMPLIES: Mapping[str, frozenset[str]] = {
                      "CONVERT_VALUE", "%"), frozenset({"__str__", "__repr__", "__format__"})),
     **dict.fromkeys(("type", "__class__", "cls", "replace"), frozenset({"__init__", "__new__", "__post_init__"})),
 }  # fmt: skip
+_FIELDS = re.compile(r"\.([^\W\d]\w*)")  # attributes in `"{0.scale}".format(config)`
 _CATCHING = frozenset({"AttributeError", "Exception", "BaseException", "suppress"})
 
 
@@ -101,7 +103,7 @@ class _Found:
         elif kind in _ATTRIBUTES:
             self._attributes.add(name)
         elif kind == "LOAD_CONST" and isinstance(name, str):
-            self._strings.add(name)
+            self._strings.update([name, *(_FIELDS.findall(name) if "{" in name else ())])
         elif kind == "IMPORT_NAME":
             _add(self._imports, name, line)
             self._at_once |= {name} if is_certain else set()

@@ -43,7 +43,11 @@ def instance(walk: Walk, value: Any, way: Way) -> Guard:
         return walk.same(value, way)  # a descriptor, such as a field of a named tuple
     if isinstance(value, threading.local) or (is_installed(cls.__module__) and not isinstance(value, HOLDERS)):
         return walk.unknown(value, way)
-    if is_third_party(cls.__module__, walk.own) and not hasattr(value, "__dict__"):
+    if (
+        is_third_party(cls.__module__, walk.own)
+        and not hasattr(value, "__dict__")
+        and not any(map(_slots, cls.__mro__))
+    ):
         return walk.unknown(value, way)
     if not is_known(value):
         return walk.unknown(value, way)
@@ -80,6 +84,8 @@ def _has_library_methods(walk: Walk, cls: type) -> bool:
 
 def _held(walk: Walk, held: Mapping[str, Any], counting: list[str], of_class: set[str], way: Way) -> Iterator[Guard]:
     """Attributes, and that there are none of some names: one would take the place of what is read instead."""
+    if walk.every_name or (held and len(counting) == len(held)):
+        yield walk.describe(tuple(held), way.to(Fetch.KEYS, None, f"attributes of {way.label}"))
     for name in counting:
         yield walk.describe(held[name], way.member(Fetch.ITEM, name))
     for name in sorted((walk.asked | of_class) - held.keys()):
@@ -156,8 +162,22 @@ def context_variable(walk: Walk, value: ContextVar[Any], way: Way) -> Guard:
     """A context variable has the value that it has in the context of the call."""
     held = value.get(ABSENT)
     inside = way.to(Fetch.CONTEXT, None, f"context variable {way.label}")
-    inner = walk.nothing(inside) if held is ABSENT else walk.describe(held, inside)
-    return walk.guard(way, Check.IDENTITY, value, f"context {value.name}", (inner,))
+    if held is not ABSENT:
+        return walk.guard(way, Check.IDENTITY, value, f"context {value.name}", (walk.describe(held, inside),))
+    default = walk.describe(_default(value), way.to(Fetch.VIA, _default, f"default of {way.label}"))
+    return walk.guard(way, Check.IDENTITY, value, f"context {value.name}", (walk.nothing(inside), default))
+
+
+def _default(value: ContextVar[Any]) -> Any:
+    try:
+        return value.get()
+    except LookupError:
+        return None
+
+
+def lock(walk: Walk, value: Any, way: Way) -> Guard:
+    """A lock, as long as no code asks whether somebody holds it."""
+    return walk.unknown(value, way) if "locked" in walk.names else walk.same(value, way)
 
 
 def tensor(walk: Walk, value: torch.Tensor, way: Way) -> Guard:

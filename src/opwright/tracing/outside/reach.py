@@ -8,6 +8,7 @@ import inspect
 import logging
 import operator
 import pathlib
+import threading
 import types
 import weakref
 from collections.abc import Callable, Mapping
@@ -96,6 +97,7 @@ _KINDS: tuple[tuple[Any, Callable[..., Guard]], ...] = (
     (functools.cached_property, classes.cached_property),
     (logging.Logger, objects.logger),
     (pathlib.Path, objects.path),
+    ((type(threading.Lock()), type(threading.RLock())), objects.lock),
     (weakref.ref, objects.weak_reference),
     (types.ModuleType, classes.module),
     (type, classes.class_called),
