@@ -301,6 +301,24 @@ def test_attributes_of_a_user_s_on_a_tensor_are_not_looked_for(function: Callabl
         trace(function, X)
 
 
+def asks_for_the_type(x: Tensor) -> Tensor:
+    return x * 2 if type(x) is Tensor else x
+
+
+def asks_for_the_class(x: Tensor) -> Tensor:
+    return x * 2 if x.__class__ is Tensor else x
+
+
+def asks_for_a_parameter(x: Tensor) -> Tensor:
+    return x * 2 if isinstance(x, torch.nn.Parameter) else x
+
+
+@pytest.mark.parametrize("function", [asks_for_the_type, asks_for_the_class, asks_for_a_parameter])
+def test_a_trace_does_not_tell_of_which_class_a_tensor_is(function: Callable[..., Tensor]) -> None:
+    with pytest.raises(SideEffect, match="of which class a tensor is"):
+        trace(function, X)
+
+
 def asks_what_all_have(x: Tensor) -> Tensor:
     return x * getattr(x, "shape", 1.0)[0] if hasattr(x, "sin") else x
 

@@ -20,7 +20,7 @@ _ROOTS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_FAST", "STORE_FAST_LOA
 _WIDER = "EXTENDED_ARG"
 _FROM_OUTSIDE = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF")
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
-_ASKING = (("getattr",), ("hasattr",))
+_ASKING = (("getattr",), ("hasattr",), ("type",))
 _CONTAINERS = (list, dict, set, bytearray, collections.deque, collections.OrderedDict, collections.defaultdict)
 _CONSTANT_TWINS = (tuple, types.MappingProxyType, frozenset, bytes)
 _CHANGING_METHODS = frozenset(name for kind in _CONTAINERS for name in dir(kind)).difference(
@@ -48,7 +48,7 @@ class Name:
     Attributes:
         way: Its parts.
         is_local: Whether the first of them is a variable of the function itself.
-        asked: For `getattr(x, "scale", 1.0)` and the like the variable, and the attribute unless it is computed.
+        asked: For `getattr(x, "scale", 1.0)`, `type(x)` and such the variable, and the attribute unless it is computed.
     """
 
     way: tuple[str, ...]
