@@ -67,6 +67,7 @@ def _special(dtype):
     return torch.tensor([*limits, 0, 1, 2, 3, 7, 100]).to(dtype)
 
 
+@pytest.mark.falls_back
 @pytest.mark.parametrize("dtype", [*FLOATING, *INTEGRAL], ids=str)
 @pytest.mark.parametrize("seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(2, 60))])
 def test_random_literals(seed, dtype):

@@ -25,7 +25,7 @@ def as_at_first():
     OUTSIDE.scale = 2.0
 
 
-@opwright.operator(name="scaled_from_outside")
+@opwright.operator(name="scaled_by_outside")
 def scaled(x: Tensor) -> Tensor:
     return torch.sin(x) * OUTSIDE.scale
 
