@@ -120,7 +120,7 @@ def test_a_waiter_says_for_whom_and_gets_the_library(
             go_on.touch()
 
     listener, log = Listener(), logging.getLogger("opwright")
-    monkeypatch.setattr(log, "level", logging.INFO)
+    caplog.set_level(logging.INFO, logger=log.name)
     monkeypatch.setattr(log, "handlers", [*log.handlers, listener])
     (library,) = build([returning(7)], settings)
     builder.join(PATIENCE_S)
