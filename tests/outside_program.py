@@ -379,7 +379,9 @@ READS: dict[str, Read] = {
         "we{i}.scale = value",
     ),
     "settings of cuDNN": Read(
-        "", "(2.0 if torch.backends.cudnn.benchmark else 3.0)", "torch.backends.cudnn.benchmark = True"
+        "",
+        "(2.0 if torch.backends.cudnn.benchmark else 3.0)",
+        "with getattr(torch.backends, '__allow_nonbracketed_mutation')(): torch.backends.cudnn.benchmark = True",
     ),
     "argument of an exception": Read(
         "class Xa{i}(Exception): pass\nxa{i} = Xa{i}({v})", "xa{i}.args[0]", "xa{i}.args = (value,)"

@@ -22,7 +22,12 @@ from tests.faults.injection import Fault, faults, name_of, sample, steps_of, str
 from tests.faults.trial import Subject, problems
 from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
 
-pytestmark = [pytest.mark.falls_back, pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")]
+pytestmark = [
+    pytest.mark.falls_back,
+    pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
+    # A fault may strike while torch's compiler, loaded by another test, is told of a garbage collection.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 # What is there to fall back at all, and so has nobody behind it.
 LAST_RESORT = {
