@@ -159,7 +159,7 @@ class Guards {
     if (Py_TYPE(value) != Py_TYPE(expected) || expected == Py_None || PyBool_Check(expected)) return false;
     if (PyFloat_CheckExact(value)) {
       const double now = PyFloat_AS_DOUBLE(value), before = PyFloat_AS_DOUBLE(expected);
-      return std::memcmp(&now, &before, sizeof(double)) == 0 || (now != now && before != before);
+      return std::memcmp(&now, &before, sizeof(double)) == 0;
     }
     PyObject* answer = PyObject_CallFunctionObjArgs(are_same_, value, expected, nullptr);
     const bool is_true = answer == Py_True;

@@ -251,6 +251,18 @@ def test_equal_values_that_are_other_objects_are_the_same(value):
     assert first_failing(reads.guard, function) is None
 
 
+def test_a_nan_is_itself_and_not_its_negative(extension):
+    function = made("K = float('nan')\ndef f(x): return torch.copysign(x, K)")
+    reads = reads_of(function)
+    guards = extension.Guards(reads.guard.spec, function, ABSENT, are_same)
+    for value, is_same in ((float("nan"), True), (-float("nan"), False), (1.0, False), (float("nan"), True)):
+        function.__globals__["K"] = value
+        assert (first_failing(reads.guard, function) is None, guards.hold()) == (is_same, is_same)
+    assert identity(made("K = float('nan')\ndef f(x): return x * K")) != identity(
+        made("K = -float('nan')\ndef f(x): return x * K")
+    )
+
+
 def test_partials_and_bound_methods_are_followed():
     class Holder:
         scale = 2.0

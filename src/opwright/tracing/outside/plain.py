@@ -15,14 +15,17 @@ from typing import Any
 import numpy
 import torch
 
+from opwright.ir.exact import exact
+
 _PLAIN: tuple[type, ...] = (
     *(int, float, complex, str, bytes, bool, type(None), type(...), type(NotImplemented), range),
     *(torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, types.CodeType),
     *(fractions.Fraction, decimal.Decimal, datetime.date, datetime.time, datetime.timedelta, datetime.timezone),
     *(uuid.UUID, pathlib.PurePath, re.Pattern, numpy.generic, numpy.dtype),
 )
-# As text -0.0 is not 0.0, 1.0 not 1.00, a NaN is itself, and one moment in two time zones is two.
-_TOLD_BY_TEXT = (float, complex, decimal.Decimal, range, datetime.date, datetime.time)
+_TOLD_BY_BITS = (float, complex)  # -0.0 is not 0.0, a NaN is itself, and not -NaN
+# As text 1.0 is not 1.00, and one moment in two time zones is two.
+_TOLD_BY_TEXT = (decimal.Decimal, range, datetime.date, datetime.time)
 _HOMES = frozenset({kind.__module__.partition(".")[0] for kind in _PLAIN})
 
 
@@ -48,6 +51,8 @@ def are_same(left: Any, right: Any) -> bool:
         return True
     if type(left) is not type(right):
         return False
+    if isinstance(left, _TOLD_BY_BITS):
+        return exact(left) == exact(right)
     if isinstance(left, _TOLD_BY_TEXT):
         return repr(left) == repr(right)
     if isinstance(left, tuple):
@@ -67,4 +72,4 @@ def spelled(value: Any) -> str:
         return f"frozenset({', '.join(sorted(map(spelled, value)))})"
     if isinstance(value, numpy.generic):
         return f"{value.dtype} {value.tobytes().hex()}"
-    return f"{type(value).__name__} {value!r}"
+    return f"{type(value).__name__} {exact(value) if isinstance(value, _TOLD_BY_BITS) else value!r}"
