@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 
-from opwright.toolchain.forks import Lock
 from opwright.tracing.numbers import NumberTable
 from opwright.tracing.questions import is_outside
+from opwright.tracing.torch_hooks.exchanged import Exchanged
 
 _PLAIN: dict[Any, Callable[[Any], Any]] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 _WRITTEN = {kind: kind.__repr__ for kind in _PLAIN}
-_lock = Lock()
-_tables: dict[int, NumberTable] = {}  # of the traces that are under way, by their threads
 
 
 @contextmanager
@@ -29,25 +26,17 @@ def telling_text(numbers: NumberTable) -> Iterator[None]:
     Raises:
         NumberNeeded: From within, if a number that changes is written.
     """
-    tracing = threading.get_ident()
-    with _lock:
-        _tables[tracing] = numbers
-        for kind in _PLAIN:
-            kind.__repr__ = _tell
-    try:
+    with _exchanged.on_this_thread(numbers):
         yield
-    finally:
-        with _lock:
-            del _tables[tracing]
-            if not _tables:
-                for kind, written in _WRITTEN.items():
-                    kind.__repr__ = written
 
 
 def _tell(number: Any) -> str:
-    numbers, kind = _tables.get(threading.get_ident()), type(number)
+    numbers, kind = _exchanged.here(), type(number)
     if numbers is None or not is_outside(sys._getframe(1)):
         written: str = _WRITTEN[kind](number)
         return written
     numbers.refuse_text(number)
     return repr(_PLAIN[kind](number))
+
+
+_exchanged: Exchanged[NumberTable] = Exchanged({(kind, "__repr__"): _tell for kind in _PLAIN})

@@ -7,7 +7,6 @@ an integer 0. What a sum or a product gives is a whole for it here, which it doe
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,11 +16,10 @@ from torch.utils._sympy.functions import Identity
 
 from opwright.errors import NumberNeeded
 from opwright.tracing.numbers import NumberTable
+from opwright.tracing.torch_hooks.exchanged import Exchanged
 
 _METHODS = ("add", "sub", "mul")
 _PLAIN: dict[str, Callable[[Any, Any], Any]] = {name: getattr(SymNode, name) for name in _METHODS}
-_lock = threading.Lock()
-_tables: dict[int, NumberTable] = {}  # of the traces that are under way, by their threads
 
 
 @contextmanager
@@ -31,19 +29,8 @@ def rounding_each_step(numbers: NumberTable) -> Iterator[None]:
     Raises:
         NumberNeeded: From within, if the sign of a zero depends on a number that changes.
     """
-    tracing = threading.get_ident()
-    with _lock:
-        _tables[tracing] = numbers
-        for name in _METHODS:
-            setattr(SymNode, name, _rounding(name))
-    try:
+    with _exchanged.on_this_thread(numbers):
         yield
-    finally:
-        with _lock:
-            del _tables[tracing]
-            if not _tables:
-                for name, plain in _PLAIN.items():
-                    setattr(SymNode, name, plain)
 
 
 def _rounding(name: str) -> Callable[[Any, Any], Any]:
@@ -51,7 +38,7 @@ def _rounding(name: str) -> Callable[[Any, Any], Any]:
 
     def computed(left: Any, right: Any) -> Any:
         result = plain(left, right)
-        numbers = _tables.get(threading.get_ident())
+        numbers = _exchanged.here()
         if numbers is None or result.pytype is not float:
             return result
         for zero, number in ((left, right), (right, left)):
@@ -79,3 +66,6 @@ def _settle_sign(name: str, zero: Any, number: Any, numbers: NumberTable) -> Non
     if number.eq(none).guard_bool(__file__, 0):
         refusal = numbers.refuse("the function adds a number to zero", number.expr)
         raise NumberNeeded(refusal.fact, names=refusal.names, only_here=True)
+
+
+_exchanged: Exchanged[NumberTable] = Exchanged({(SymNode, name): _rounding(name) for name in _METHODS})

@@ -1,0 +1,50 @@
+"""Members of torch's classes that do something else on threads that trace, and what they always do on all others."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Generic, TypeVar
+
+from opwright.toolchain.forks import Lock
+
+Here = TypeVar("Here")
+
+
+class Exchanged(Generic[Here]):
+    """Members that are exchanged while any thread asks for it.
+
+    Args:
+        members: What stands in the place of each: functions that ask `here()` and, where it gives None, do as before.
+    """
+
+    def __init__(self, members: Mapping[tuple[type, str], Callable[..., Any]]) -> None:
+        self._members = members
+        self._before = {(kind, name): getattr(kind, name) for kind, name in members}
+        self._lock = Lock()
+        self._here: dict[int, Here] = {}  # by threads
+
+    def here(self) -> Here | None:
+        """What this thread has asked for it with; None if it has not."""
+        return self._here.get(threading.get_ident())
+
+    @contextmanager
+    def on_this_thread(self, here: Here) -> Iterator[None]:
+        """Exchange them until the end of the block."""
+        thread = threading.get_ident()
+        with self._lock:
+            self._here[thread] = here
+            self._put(self._members)
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._here[thread]
+                if not self._here:
+                    self._put(self._before)
+
+    @staticmethod
+    def _put(members: Mapping[tuple[type, str], Callable[..., Any]]) -> None:
+        for (kind, name), member in members.items():
+            setattr(kind, name, member)
