@@ -17,7 +17,7 @@ TORCH_LOADERS = frozenset({"load"})
 UNPICKLES_WHAT_IT_PICKLED = frozenset({"opwright.auditing.families.copies"})
 MOST_LINES = 400
 TORCH_HOOKS = ("opwright.tracing.torch_hooks", "opwright.binding.environment")
-REPLACED_ELSEWHERE = frozenset(  # the first two to become hooks; the last puts the user's own file there
+REPLACED_ELSEWHERE = frozenset(  # the first to become a hook; the last puts the user's own file there
     {"opwright.tracing.on_gpu", "opwright.cli.load"}
 )
 TORCH_CLASSES = frozenset({"FakeTensor", "FakeTensorMode", "ShapeEnv", "Tensor"})
