@@ -251,6 +251,11 @@ def test_equal_values_that_are_other_objects_are_the_same(value):
     assert first_failing(reads.guard, function) is None
 
 
+@pytest.mark.parametrize("number", ["hash('a')", "id(torch)"])
+def test_what_another_process_answers_otherwise_is_not_recorded(number):
+    assert identity(made(f"def f(x): return x * ({number} % 3)")) is None
+
+
 def test_a_nan_is_itself_and_not_its_negative(extension):
     function = made("K = float('nan')\ndef f(x): return torch.copysign(x, K)")
     reads = reads_of(function)

@@ -77,8 +77,9 @@ def _globals(walk: Walk, value: Any, named: Named) -> Guard:
         if name in value.__globals__:
             inner.append(walk.describe(value.__globals__[name], way))
             continue
-        inner.append(walk.nothing(way))
         found = getattr(builtins, name, ABSENT)
+        fact = None if found in (hash, id) else "nothing"  # what these give is another number in another process
+        inner.append(walk.guard(way, Check.IDENTITY, ABSENT, fact))
         if found is ABSENT or is_plain(found):  # somebody may put it there
             inside = way.to(Fetch.VIA, functools.partial(_builtin, name), f"built-in '{name}'")
             inner.append(walk.nothing(inside) if found is ABSENT else walk.describe(found, inside))
