@@ -276,6 +276,28 @@ def test_a_module_is_not_loaded_by_a_trace(tmp_path: Path, monkeypatch: pytest.M
     del sys.modules["loaded_late"]
 
 
+def test_what_torch_imports_late_is_imported_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`torch.func.jvp` imports the compiler; the import ended halfway where torch's generated modules import others."""
+    (tmp_path / "of_torch.py").write_text("import of_torch_inner\ndef half(x):\n    return x / 2\n")
+    (tmp_path / "of_torch_inner.py").write_text("import logging\nlogging.getLogger('of torch').warning('seen')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    late = "def half(x):\n    import of_torch\n    return of_torch.half(x)\n"
+    namespace: dict[str, Any] = {}
+    exec(compile(late, str(Path(torch.__file__).parent / "late.py"), "exec"), namespace)
+    half: Callable[[Tensor], Tensor] = namespace["half"]
+
+    def halves_and_prints(x: Tensor) -> Tensor:
+        y = half(x)
+        print("seen")
+        return y
+
+    with pytest.raises(SideEffect, match="writes something out"):  # it is watched again after the import
+        trace(halves_and_prints, X)
+    assert {"of_torch", "of_torch_inner"} <= set(sys.modules)
+    assert trace(lambda x: half(x), X)
+    del sys.modules["of_torch"], sys.modules["of_torch_inner"]
+
+
 def asks_with_a_default(x: Tensor) -> Tensor:
     return x * getattr(x, "scale", 1.0)
 

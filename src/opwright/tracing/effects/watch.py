@@ -102,6 +102,7 @@ class Watch:
         self._spent_s = 0.0
         self._surroundings = Surroundings.now()
         self._place: Place | None = None
+        self._importing = False
 
     def __call__(self, frame: types.FrameType, event: str, argument: Any) -> Any:
         """Watch a function that begins to run, unless it is torch's.
@@ -110,8 +111,10 @@ class Watch:
             SideEffect: If it is the one that writes a log or imports a module, and not torch's own.
         """
         code = frame.f_code
-        if code.co_filename == threading.__file__ or not _is_of_user(frame):
+        if self._importing or code.co_filename == threading.__file__:
             return None
+        if not _is_of_user(frame):
+            return self._until_imported(frame) if code.co_filename == _IMPORTS else None
         if code.co_filename == _IMPORTS:  # before the module runs, whose tensors would be without data for ever
             self._end(f"{self._name} imports a module that is not loaded yet", frame)
         if logs(code):
@@ -122,6 +125,17 @@ class Watch:
         self._codes.setdefault(code, frame.f_globals)
         frame.f_trace_opcodes = bool(points.names)
         return _Lines(self, points)
+
+    def _until_imported(self, frame: types.FrameType) -> Callable[..., Any]:
+        """Leave alone what torch imports, whoever wrote it: an import that is ended halfway leaves half a module."""
+
+        def see(_: types.FrameType, event: str, __: Any) -> Any:
+            if event == "return":
+                self._importing = False
+            return see
+
+        self._importing, frame.f_trace_lines = True, False
+        return see
 
     def open(self, frame: types.FrameType) -> None:
         """Begin a line that may change something."""
