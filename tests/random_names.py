@@ -72,7 +72,7 @@ def _system_words() -> set[str]:
 
 
 def _can_be_a_variable(word: str) -> bool:
-    return word.isidentifier() and not keyword.iskeyword(word)
+    return word.isidentifier() and not keyword.iskeyword(word) and word != "__debug__"  # which nobody may assign
 
 
 class Namer:

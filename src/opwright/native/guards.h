@@ -4,8 +4,11 @@
 
 #include <pybind11/pybind11.h>
 
-#include <cstring>
+#include <algorithm>
 #include <vector>
+
+#include "sameness.h"
+#include "version.h"
 
 namespace opwright {
 
@@ -16,10 +19,10 @@ namespace py = pybind11;
 class Guards {
  public:
   // spec: (fetch, key, check, expected, inner specs), for the function itself.
-  Guards(const py::tuple& spec, py::handle function, py::handle absent, py::handle are_same)
-      : root_(read(spec)), function_(function.ptr()), absent_(absent.ptr()), are_same_(are_same.ptr()) {}
+  Guards(const py::tuple& spec, py::handle function, py::handle absent, py::handle ask)
+      : root_(read(spec)), function_(function.ptr()), absent_(absent.ptr()), ask_(ask.ptr()) {}
 
-  bool hold() const { return holds(root_, function_); }
+  bool hold() { return all_hold(root_, function_); }  // for the function is itself
 
  private:
   enum Fetch : int {
@@ -36,7 +39,8 @@ class Guards {
     method = 10,
     call = 11,
     context = 12,
-    via = 13
+    via = 13,
+    known = 14
   };
   enum Check : int { nothing = 0, plain = 1, identity = 2, type = 3, length = 4 };
 
@@ -45,90 +49,161 @@ class Guards {
     PyObject *key, *expected;
     Py_ssize_t position;
     std::vector<Guard> inner;
+    bool may_settle;  // some guards in it compare nothing but what is found in it by name or key
+    bool is_settled;  // by the version of what the value is found in
+    Version version;  // of the value, when all settled guards in it held
   };
 
   static Guard read(const py::tuple& spec) {
-    Guard guard{spec[0].cast<int>(), spec[2].cast<int>(), spec[1].ptr(), spec[3].ptr(), 0, {}};
+    Guard guard{spec[0].cast<int>(), spec[2].cast<int>(), spec[1].ptr(), spec[3].ptr(), 0, {}, false, false, {}};
     if (guard.fetch == index || guard.fetch == cell) guard.position = spec[1].cast<Py_ssize_t>();
     for (const py::handle& inner : spec[4].cast<py::tuple>())
       guard.inner.push_back(read(py::reinterpret_borrow<py::tuple>(inner)));
+    guard.may_settle = std::any_of(guard.inner.begin(), guard.inner.end(), may_be_settled);
     return guard;
   }
 
-  bool holds(const Guard& guard, PyObject* parent) const {
-    const py::object held = fetched(guard, parent);
-    PyObject* value = held.ptr();
+  static bool may_be_settled(const Guard& guard) {
+    const bool is_named = guard.fetch == item || guard.fetch == keys || guard.fetch == attribute;
+    return is_named && guard.check <= identity && guard.inner.empty();
+  }
+
+  // Whether a guard is seen at once to hold: the commonest there are, of what functions have besides their code.
+  static bool is_at_hand(const Guard& guard, PyObject* holder) {
+    if (guard.check > identity || !guard.inner.empty() || !PyFunction_Check(holder)) return false;
+    if (guard.fetch == code) return PyFunction_GET_CODE(holder) == guard.expected;
+    if (guard.fetch == defaults) return or_none(PyFunction_GET_DEFAULTS(holder)) == guard.expected;
+    return guard.fetch == keyword_defaults && or_none(PyFunction_GET_KW_DEFAULTS(holder)) == guard.expected;
+  }
+
+  bool holds(Guard& guard, PyObject* holder) {
+    PyObject* const found = at_hand(guard, holder);
+    if (found == guard.expected && guard.check <= identity) return all_hold(guard, found);  // whose owner holds it
+    // It is held on to: what compares values may let other threads run, which may take it out of where it is.
+    const py::object held = found ? py::reinterpret_borrow<py::object>(found) : fetched(guard, holder);
+    PyObject* const value = held.ptr();
     if (!value) {
       forget_error();
       return guard.expected == absent_;
     }
     if (value == absent_) return guard.expected == absent_;
-    if (!passes(guard, value)) return false;
-    for (const Guard& inner : guard.inner)
-      if (!holds(inner, value)) return false;
+    return passes(guard, value) && all_hold(guard, value);
+  }
+
+  // Whether all guards in a value hold. Those that its version settles are skipped for as long as it has that version.
+  bool all_hold(Guard& guard, PyObject* value) {
+    const Version before = guard.may_settle ? version_of(value) : Version();
+    const bool is_seen = before.is_known() && before == guard.version;
+    for (Guard& inner : guard.inner)
+      if (!(is_seen && inner.is_settled) && !is_at_hand(inner, value) && !holds(inner, value)) return false;
+    if (before.is_known() && !is_seen) settle(guard, value, before);
     return true;
   }
 
-  // An error says that a value is not there, or another one; but not what somebody who interrupts the program raises.
-  static void forget_error() {
-    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) throw py::error_already_set();
-    PyErr_Clear();
+  // Comparing may run code, also that of other threads: what holds now held at a version only if it is still the same.
+  void settle(Guard& guard, PyObject* value, const Version& before) const {
+    for (Guard& inner : guard.inner) inner.is_settled = is_settled_by(inner, value);
+    guard.version = version_of(value) == before ? before : Version();
   }
 
-  static py::object borrowed(PyObject* found) { return py::reinterpret_borrow<py::object>(found); }
-  static py::object own(PyObject* made) { return py::reinterpret_steal<py::object>(made); }
+  static bool is_settled_by(const Guard& guard, PyObject* holder) {
+    if (!may_be_settled(guard)) return false;
+    switch (guard.fetch) {
+      case item:
+        return PyDict_Check(holder);
+      case keys:
+        return PyDict_CheckExact(holder);
+      case attribute:
+        return PyType_Check(holder) ? is_own_member(holder, guard.key, guard.expected)
+                                    : is_own_attribute(holder, guard.key, guard.expected);
+    }
+    return false;
+  }
 
-  // The value, or null, with or without an error, if there is none. It is held on to: what compares values may let other
-  // threads run, which may take it out of where it is.
-  py::object fetched(const Guard& guard, PyObject* parent) const {
+  // The value where it is no more than looked up; null, without an error, if it is not there or has to be asked for.
+  static PyObject* at_hand(const Guard& guard, PyObject* holder) {
     switch (guard.fetch) {
       case self:
-        return borrowed(parent);
+        return holder;
       case item:
-        return PyDict_Check(parent) ? borrowed(PyDict_GetItemWithError(parent, guard.key))
-                                    : own(PyObject_GetItem(parent, guard.key));
+        return PyDict_Check(holder) ? PyDict_GetItemWithError(holder, guard.key) : nullptr;
       case index:
-        return PyList_Check(parent)    ? borrowed(PyList_GetItem(parent, guard.position))
-               : PyTuple_Check(parent) ? borrowed(PyTuple_GetItem(parent, guard.position))
-                                       : own(PySequence_GetItem(parent, guard.position));
+        if (PyList_Check(holder))
+          return guard.position < PyList_GET_SIZE(holder) ? PyList_GET_ITEM(holder, guard.position) : nullptr;
+        if (PyTuple_Check(holder))
+          return guard.position < PyTuple_GET_SIZE(holder) ? PyTuple_GET_ITEM(holder, guard.position) : nullptr;
+        return nullptr;
       case keys:
-        return own(PySequence_Tuple(parent));
+        return has_keys(holder, guard.expected) ? guard.expected : nullptr;
       case code:
-        return borrowed(PyFunction_Check(parent) ? PyFunction_GET_CODE(parent) : nullptr);
+        return PyFunction_Check(holder) ? PyFunction_GET_CODE(holder) : nullptr;
       case globals:
-        return borrowed(PyFunction_Check(parent) ? PyFunction_GET_GLOBALS(parent) : nullptr);
+        return PyFunction_Check(holder) ? PyFunction_GET_GLOBALS(holder) : nullptr;
       case defaults:
-        return borrowed(PyFunction_Check(parent) ? or_none(PyFunction_GET_DEFAULTS(parent)) : nullptr);
+        return PyFunction_Check(holder) ? or_none(PyFunction_GET_DEFAULTS(holder)) : nullptr;
       case keyword_defaults:
-        return borrowed(PyFunction_Check(parent) ? or_none(PyFunction_GET_KW_DEFAULTS(parent)) : nullptr);
+        return PyFunction_Check(holder) ? or_none(PyFunction_GET_KW_DEFAULTS(holder)) : nullptr;
+      case via:
+        return is_type_of(guard) ? reinterpret_cast<PyObject*>(Py_TYPE(holder)) : nullptr;
+      case known:
+        return guard.key;
+    }
+    return nullptr;
+  }
+
+  static py::object own(PyObject* made) { return py::reinterpret_steal<py::object>(made); }
+
+  // A value that is not at hand; null, with or without an error, if there is none.
+  py::object fetched(const Guard& guard, PyObject* holder) const {
+    switch (guard.fetch) {
+      case item:
+        return PyDict_Check(holder) ? py::object() : own(PyObject_GetItem(holder, guard.key));
+      case index:
+        return own(PySequence_GetItem(holder, guard.position));
+      case keys:
+        return own(PySequence_Tuple(holder));
       case cell: {
-        PyObject* cells = PyFunction_Check(parent) ? PyFunction_GET_CLOSURE(parent) : nullptr;
+        PyObject* cells = PyFunction_Check(holder) ? PyFunction_GET_CLOSURE(holder) : nullptr;
         if (!cells || guard.position >= PyTuple_GET_SIZE(cells)) return {};
         return own(PyCell_Get(PyTuple_GET_ITEM(cells, guard.position)));
       }
       case attribute:
-        return own(attribute_of(parent, guard.key));
+        return own(attribute_of(holder, guard.key));
       case method: {
-        py::object found = own(attribute_of(parent, guard.key));
-        return found && PyMethod_Check(found.ptr()) ? borrowed(PyMethod_GET_FUNCTION(found.ptr())) : found;
+        py::object found = own(attribute_of(holder, guard.key));
+        const bool is_bound = found && PyMethod_Check(found.ptr());
+        return is_bound ? py::reinterpret_borrow<py::object>(PyMethod_GET_FUNCTION(found.ptr())) : found;
       }
       case call:
-        return own(PyObject_CallNoArgs(parent));
+        return own(PyObject_CallNoArgs(holder));
       case context: {
         PyObject* found = nullptr;
-        return PyContextVar_Get(parent, absent_, &found) < 0 ? py::object() : own(found);
+        return PyContextVar_Get(holder, absent_, &found) < 0 ? py::object() : own(found);
       }
       case via:
-        return own(PyObject_CallOneArg(guard.key, parent));
+        return is_type_of(guard) ? py::object() : own(PyObject_CallOneArg(guard.key, holder));
     }
     return {};
   }
 
+  static bool is_type_of(const Guard& guard) { return guard.key == reinterpret_cast<PyObject*>(&PyType_Type); }
+
   static PyObject* or_none(PyObject* value) { return value ? value : Py_None; }
 
+  // Whether a dictionary is seen at once to have these keys, in this order.
+  static bool has_keys(PyObject* holder, PyObject* expected) {
+    if (!PyDict_CheckExact(holder) && !PyODict_CheckExact(holder)) return false;
+    if (!PyTuple_CheckExact(expected) || PyDict_GET_SIZE(holder) != PyTuple_GET_SIZE(expected)) return false;
+    if (!PyDict_CheckExact(holder)) return PyTuple_GET_SIZE(expected) == 0;  // it has an order of its own
+    PyObject* key = nullptr;
+    for (Py_ssize_t place = 0, k = 0; PyDict_Next(holder, &place, &key, nullptr); ++k)
+      if (key != PyTuple_GET_ITEM(expected, k)) return false;
+    return true;
+  }
+
   // What is stored, without a `__getattribute__` or `__getattr__` of the user's.
-  static PyObject* attribute_of(PyObject* parent, PyObject* name) {
-    return PyType_Check(parent) ? PyType_Type.tp_getattro(parent, name) : PyObject_GenericGetAttr(parent, name);
+  static PyObject* attribute_of(PyObject* holder, PyObject* name) {
+    return PyType_Check(holder) ? PyType_Type.tp_getattro(holder, name) : PyObject_GenericGetAttr(holder, name);
   }
 
   bool passes(const Guard& guard, PyObject* value) const {
@@ -136,7 +211,7 @@ class Guards {
       case nothing:
         return guard.expected != absent_;
       case plain:
-        return is_same(value, guard.expected);
+        return are_same(value, guard.expected, ask_);
       case identity:
         return value == guard.expected;
       case type:
@@ -154,22 +229,8 @@ class Guards {
     return size;
   }
 
-  bool is_same(PyObject* value, PyObject* expected) const {
-    if (value == expected) return true;
-    if (Py_TYPE(value) != Py_TYPE(expected) || expected == Py_None || PyBool_Check(expected)) return false;
-    if (PyFloat_CheckExact(value)) {
-      const double now = PyFloat_AS_DOUBLE(value), before = PyFloat_AS_DOUBLE(expected);
-      return std::memcmp(&now, &before, sizeof(double)) == 0;
-    }
-    PyObject* answer = PyObject_CallFunctionObjArgs(are_same_, value, expected, nullptr);
-    const bool is_true = answer == Py_True;
-    Py_XDECREF(answer);
-    if (!answer) forget_error();
-    return is_true;
-  }
-
   Guard root_;
-  PyObject *function_, *absent_, *are_same_;
+  PyObject *function_, *absent_, *ask_;
 };
 
 }  // namespace opwright

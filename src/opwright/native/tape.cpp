@@ -20,7 +20,7 @@ struct Tape {
   size_t arity;
   std::vector<py::object> plain_types;
   py::object differentiate;  // a weak reference: Python owns it, and the tape; nodes hold it for as long as they live
-  std::shared_ptr<const Guards> guards;
+  std::shared_ptr<Guards> guards;
   py::object state;  // a weak reference to what owns all that the guards look at
 };
 
@@ -40,8 +40,8 @@ static PyObject* owner_of(const py::object& weak) {
   if (PyWeakref_GetRef(weak.ptr(), &owner) < 0) throw py::error_already_set();
   return owner;
 #else
-  PyObject* owner = PyWeakref_GetObject(weak.ptr());
-  return owner == Py_None ? nullptr : py::reinterpret_borrow<py::object>(owner).release().ptr();
+  PyObject* owner = PyWeakref_GET_OBJECT(weak.ptr());
+  return owner == Py_None ? nullptr : Py_NewRef(owner);
 #endif
 }
 

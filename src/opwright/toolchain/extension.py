@@ -17,7 +17,8 @@ from opwright.toolchain.recipe import Recipe, recipe
 from opwright.toolchain.records import digest
 from opwright.toolchain.source import Source
 
-_FLAGS = ("-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-w")
+# Without NDEBUG, pybind11 asks whether the GIL is held whenever it counts a reference: 15 ns for each.
+_FLAGS = ("-std=c++20", "-O2", "-DNDEBUG", "-fPIC", "-shared", "-fvisibility=hidden", "-w")
 _LIBRARIES = ("c10", "torch", "torch_cpu", "torch_python")
 _BUILD_TIMEOUT_S = 300.0
 

@@ -98,9 +98,9 @@ def test_an_interruption_is_no_answer(error, is_raised, extension):
     def raising(value, expected):
         raise error
 
-    function = made("K = 'ab'\ndef f(x): return x * len(K)")
+    function = made("K = b'ab'\ndef f(x): return x * len(K)")
     guards = extension.Guards(reads_of(function).guard.spec, function, ABSENT, raising)
-    function.__globals__["K"] = "".join(["a", "b"])
+    function.__globals__["K"] = bytes(bytearray(b"ab"))
     with pytest.raises(error) if is_raised else contextlib.nullcontext():
         assert not guards.hold()
 
@@ -110,10 +110,10 @@ def test_values_live_while_they_are_compared(extension):
         function.__globals__["K"] = None  # which held the last references
         return are_same(value, expected)
 
-    function = made("K = [(1, 'ab'), (2, 'cd'), (3, 'ef')]\ndef f(x): return x * K[0][0] * K[1][0] * K[2][0]")
+    function = made("K = [(1, b'ab'), (2, b'cd'), (3, b'ef')]\ndef f(x): return x * K[0][0] * K[1][0] * K[2][0]")
     spec = reads_of(function).guard.spec
     for _ in range(3):
-        function.__globals__["K"] = [(k, "".join(text)) for k, text in ((1, "ab"), (2, "cd"), (3, "ef"))]
+        function.__globals__["K"] = [(k, bytes(bytearray(b))) for k, b in ((1, b"ab"), (2, b"cd"), (3, b"ef"))]
         assert extension.Guards(spec, function, ABSENT, taking_away).hold()
 
 

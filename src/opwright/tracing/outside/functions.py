@@ -10,6 +10,7 @@ import operator
 import sys
 import types
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from opwright.settings import variable
@@ -51,7 +52,7 @@ def _parts(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
     yield walk.describe(value.__kwdefaults__, way.to(Fetch.KEYWORD_DEFAULTS, None, f"defaults of {name}"))
     named = walk.note(code)
     yield from _closure(walk, value, named)
-    yield _globals(walk, value, named)
+    yield from _globals(walk, value, named)
     yield from _imports(walk, value, named)
     yield from _environment(walk, code, named)
     for attribute in walk.counting(vars(value).keys() - ({"__wrapped__"} - walk.names)):
@@ -70,8 +71,8 @@ def _closure(walk: Walk, value: Any, named: Named) -> Iterator[Guard]:
             yield walk.describe(found, way)
 
 
-def _globals(walk: Walk, value: Any, named: Named) -> Guard:
-    code, inner = value.__code__, []
+def _globals(walk: Walk, value: Any, named: Named) -> Iterator[Guard]:
+    code, inner, built_in = value.__code__, [], []
     for name, lines in sorted(named.globals.items()):
         way = Way(Fetch.ITEM, name, f"global '{name}'", code, lines)
         if name in value.__globals__:
@@ -80,17 +81,22 @@ def _globals(walk: Walk, value: Any, named: Named) -> Guard:
         found = getattr(builtins, name, ABSENT)
         fact = None if found in (hash, id) else "nothing"  # what these give is another number in another process
         inner.append(walk.guard(way, Check.IDENTITY, ABSENT, fact))
-        if found is ABSENT or is_plain(found):  # somebody may put it there
-            inside = way.to(Fetch.VIA, functools.partial(_builtin, name), f"built-in '{name}'")
-            inner.append(walk.nothing(inside) if found is ABSENT else walk.describe(found, inside))
-        if answers_otherwise(getattr(builtins, name, None)):
+        built_in.append(_built_in(walk, found, replace(way, label=f"built-in '{name}'")))
+        if answers_otherwise(found):
             walk.hazards.append(Hazard(code, lines, f"what {name}() gives"))
     way = Way(Fetch.GLOBALS, None, "globals", code, frozenset())
-    return walk.guard(way, Check.TYPE, dict, "globals", inner)
+    yield walk.guard(way, Check.TYPE, dict, "globals", inner)
+    if built_in:
+        way = Way(Fetch.KNOWN, vars(builtins), "built-ins", code, frozenset())
+        yield walk.guard(way, Check.TYPE, dict, "built-ins", built_in)
 
 
-def _builtin(name: str, _: object) -> Any:
-    return getattr(builtins, name, ABSENT)
+def _built_in(walk: Walk, found: Any, way: Way) -> Guard:
+    """The guard of what Python has for a name that the module has not, where somebody may put something else."""
+    if found is ABSENT:
+        return walk.nothing(way)
+    is_python_s = isinstance(found, (types.BuiltinFunctionType, type)) and found.__module__ == builtins.__name__
+    return walk.same(found, way) if is_python_s else walk.describe(found, way)
 
 
 def _imports(walk: Walk, value: Any, named: Named) -> Iterator[Guard]:
@@ -103,12 +109,8 @@ def _imports(walk: Walk, value: Any, named: Named) -> Iterator[Guard]:
         walk.known.discard(id(sys.modules[full]))  # it may be exchanged for another
         inner.append(walk.describe(sys.modules[full], Way(Fetch.ITEM, full, f"module '{full}'", code, lines)))
     if inner:
-        way = Way(Fetch.VIA, _loaded_modules, "modules", code, frozenset())
+        way = Way(Fetch.KNOWN, sys.modules, "modules", code, frozenset())
         yield walk.guard(way, Check.TYPE, dict, "modules", inner)
-
-
-def _loaded_modules(_: object) -> dict[str, types.ModuleType]:
-    return sys.modules
 
 
 def _module_named(name: str, package: str, *, at_once: bool) -> str | None:
@@ -179,15 +181,10 @@ def _settings(walk: Walk, functions: Iterable[types.FunctionType]) -> Iterator[G
     for each in functions:
         code, space = each.__code__, each.__globals__
         read = {name: space[name] for name in named_by(code).globals if name in space and is_plain(space[name])}
-        look = functools.partial(_globals_of, each)
         if read:
-            way = Way(Fetch.VIA, look, f"globals of {each.__name__}", code, frozenset())
+            way = Way(Fetch.KNOWN, space, f"globals of {each.__name__}", code, frozenset())
             inner = [walk.describe(held, way.member(Fetch.ITEM, name)) for name, held in sorted(read.items())]
             yield walk.guard(way, Check.TYPE, dict, None, inner)
-
-
-def _globals_of(function: types.FunctionType, _: object) -> dict[str, Any]:
-    return function.__globals__
 
 
 def _answer(walk: Walk, value: Any, way: Way) -> Guard:

@@ -45,6 +45,7 @@ class Fetch(IntEnum):
     CALL = 11
     CONTEXT = 12
     VIA = 13  # what the key, a function, gives
+    KNOWN = 14  # the key itself, which is never exchanged for another
 
 
 class Check(IntEnum):
@@ -151,6 +152,7 @@ _FETCHES: Mapping[Fetch, Callable[[Any, Any], Any]] = {
     Fetch.CALL: lambda value, _: value(),
     Fetch.CONTEXT: _context,
     Fetch.VIA: lambda value, key: key(value),
+    Fetch.KNOWN: lambda _, key: key,
 }
 _CHECKS: Mapping[Check, Callable[[Any, Any], bool]] = {
     Check.NOTHING: lambda value, expected: expected is not ABSENT,

@@ -1,0 +1,69 @@
+// Versions: a number that changes with every change of a dictionary, and one of a class and those above it. As long as
+// they are the same, so is what a name leads to there.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+
+namespace opwright {
+
+// Of a dictionary, of a class, or of an object's own attributes and its class; zeros where Python tells none.
+struct Version {
+  uint64_t dictionary = 0;
+  unsigned int type = 0;
+
+  bool is_known() const { return dictionary != 0 || type != 0; }
+  bool operator==(const Version& other) const { return dictionary == other.dictionary && type == other.type; }
+};
+
+// Python 3.14 has no version of dictionaries any more, and from 3.13 on some objects change their attributes beside it.
+#if PY_VERSION_HEX < 0x030D0000 && !defined(Py_GIL_DISABLED)
+
+inline uint64_t version_of_dictionary(PyObject* dictionary) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  return reinterpret_cast<PyDictObject*>(dictionary)->ma_version_tag;
+#pragma GCC diagnostic pop
+}
+
+inline unsigned int version_of_type(PyTypeObject* type) {
+  return PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+}
+
+// Of where `holder` keeps what is found in it by name or key.
+inline Version version_of(PyObject* holder) {
+  if (PyDict_Check(holder)) return {version_of_dictionary(holder), 0};
+  if (PyType_Check(holder)) {
+    const bool is_common = Py_IS_TYPE(holder, &PyType_Type);
+    return {0, is_common ? version_of_type(reinterpret_cast<PyTypeObject*>(holder)) : 0};
+  }
+  const unsigned int type = version_of_type(Py_TYPE(holder));
+  PyObject** const attributes = type != 0 ? _PyObject_GetDictPtr(holder) : nullptr;
+  if (!attributes || !*attributes) return {};
+  return {version_of_dictionary(*attributes), type};
+}
+
+#else
+
+inline Version version_of(PyObject*) { return {}; }
+
+#endif
+
+// Whether an attribute of an object is what its dictionary says: its class has nothing of that name that comes first.
+inline bool is_own_attribute(PyObject* holder, PyObject* name, PyObject* value) {
+  PyObject** const attributes = _PyObject_GetDictPtr(holder);
+  if (!attributes || !*attributes || PyDict_GetItemWithError(*attributes, name) != value) {
+    PyErr_Clear();
+    return false;
+  }
+  PyObject* const of_class = _PyType_Lookup(Py_TYPE(holder), name);
+  return !of_class || !Py_TYPE(of_class)->tp_descr_set;
+}
+
+// Whether an attribute of a class is what stands in it, or above, and not made when it is asked for.
+inline bool is_own_member(PyObject* type, PyObject* name, PyObject* value) {
+  return _PyType_Lookup(reinterpret_cast<PyTypeObject*>(type), name) == value;
+}
+
+}  // namespace opwright

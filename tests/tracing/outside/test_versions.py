@@ -1,0 +1,230 @@
+"""Guards in C++ skip what versions of dictionaries and classes settle: after any change they say what Python says."""
+
+from __future__ import annotations
+
+import contextlib
+import types
+from collections import OrderedDict
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+import torch
+
+from opwright.binding.native import native
+from opwright.settings import Settings
+from opwright.tracing.outside.guard import ABSENT, Guard, first_failing
+from opwright.tracing.outside.plain import are_same
+from opwright.tracing.outside.reach import reads_of
+
+WORLD = """
+import torch
+
+class Above:
+    inherited = 1.0
+
+class Holder(Above):
+    shared = 2.0
+    def method(self, x):
+        return x * self.own
+    def __init__(self):
+        self.own, self.name = 4.0, "a"
+
+class Slotted:
+    __slots__ = ("held",)
+
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = 4.0
+    def forward(self, x):
+        return x * self.scale
+
+number, text, pair = 5.0, "text", (6.0, ("b", 7.0))
+numbers, names, ordered = [8.0, 9.0], {"a": 10.0, "b": [11.0]}, OrderedDict(a=12.0, b=13.0)
+holder, slotted, layer, box = Holder(), Slotted(), Layer(), types.SimpleNamespace(inside=14.0)
+slotted.held = 15.0
+
+def helper(x, k=16.0, *, more=17.0):
+    return x * k * more * number
+
+def f(x):
+    y = helper(layer(holder.method(x))) * number + len(text) + pair[1][1] + max(numbers[0], len(numbers))
+    y = y + names["a"] + names["b"][0] + sum(ordered.values()) + len(list(ordered)) + slotted.held
+    return y * settings.rate * box.inside + holder.shared + holder.inherited
+"""
+VALUES = (1.0, 2.0, -0.0, 0.0, 1, True, "a", None)
+
+
+class World:
+    """A function and all that it reads."""
+
+    def __init__(self) -> None:
+        module = types.ModuleType("a_world")
+        self.names: dict[str, Any] = vars(module)
+        self.settings = types.ModuleType("some_settings")
+        self.settings.rate = 18.0  # type: ignore[attr-defined]
+        self.names.update(OrderedDict=OrderedDict, types=types, settings=self.settings)
+        exec(WORLD, self.names)
+        self.made = dict(self.names)
+        self.answer = 4.0
+        self.answering = property(lambda _: self.answer)  # which comes before what an object itself has
+        self.function: Callable[..., Any] = self.names["f"]
+
+
+def places(world: World) -> list[tuple[Callable[[], Any], Callable[[Any], None], Callable[[], None]]]:
+    """Where something can be put: how it is asked for, how it is put there, and how it is taken away."""
+    found = []
+
+    def items(mapping: dict[Any, Any], *keys: Any) -> None:
+        for key in keys:
+            found.append(
+                (
+                    lambda key=key: mapping[key],
+                    lambda value, key=key: mapping.__setitem__(key, value),
+                    lambda key=key: mapping.__delitem__(key),
+                )
+            )
+
+    def attributes(owner: Any, *names: str) -> None:
+        for name in names:
+            found.append(
+                (
+                    lambda name=name: getattr(owner, name),
+                    lambda value, name=name: setattr(owner, name, value),
+                    lambda name=name: delattr(owner, name),
+                )
+            )
+
+    names = world.made
+    items(
+        world.names, "number", "text", "pair", "numbers", "names", "ordered", "holder", "layer", "box", "max", "unread"
+    )
+    items(names["names"], "a", "b", "c")
+    items(names["ordered"], "a", "b", "c")
+    attributes(world.settings, "rate", "unread")
+    attributes(names["holder"], "own", "name", "shared", "inherited", "method")
+    attributes(names["Holder"], "shared", "own", "method")
+    attributes(names["Above"], "inherited", "shared")
+    attributes(names["slotted"], "held")
+    attributes(names["layer"], "scale", "training", "forward")
+    attributes(names["Layer"], "scale", "forward")
+    attributes(names["box"], "inside", "other")
+    return found
+
+
+def change(world: World, random: Random, undo: list[Callable[[], None]]) -> None:
+    """Change something, by one of many ways; remember how to have it back."""
+    names = world.made
+    kind = random.randrange(11)
+    if kind < 5:
+        ask, put, take = random.choice(places(world))
+        try:
+            before = ask()
+        except (KeyError, AttributeError):
+            before = ABSENT
+        if before is not ABSENT and random.random() < 0.3:
+            take_or_leave(take)
+            undo.append(lambda: take_or_leave(lambda: put(before)))
+        else:
+            take_or_leave(lambda: put(random.choice([*VALUES, before, world.answering])))
+            undo.append(lambda: take_or_leave(take if before is ABSENT else lambda: put(before)))
+    elif kind == 5:
+        numbers, before = names["numbers"], list(names["numbers"])
+        random.choice([lambda: numbers.append(1.0), numbers.reverse, lambda: numbers.__setitem__(0, 1.0)])()
+        undo.append(lambda: numbers.__setitem__(slice(None), before))
+    elif kind == 6:
+        ordered, order = names["ordered"], list(names["ordered"])
+        if order:
+            ordered.move_to_end(order[0])
+            undo.append(lambda: [ordered.move_to_end(key) for key in order if key in ordered])  # type: ignore[arg-type]
+    elif kind == 7:
+        helper, before = names["helper"], (names["helper"].__defaults__, names["helper"].__code__)
+        helper.__defaults__ = (random.choice(VALUES),)
+        undo.append(lambda: setattr(helper, "__defaults__", before[0]))
+    elif kind == 8:
+        holder, cls, base = names["holder"], names["Holder"], names["Above"]
+        other = type("Other", (base,), {"shared": 2.0, "own": world.answering, "method": cls.method})
+        if isinstance(holder, cls):
+            holder.__class__ = other
+            undo.append(lambda: setattr(holder, "__class__", cls))
+    elif kind == 9:
+        cls, name = random.choice([(names["Holder"], "own"), (names["Layer"], "scale")])
+        if name not in vars(cls):
+            setattr(cls, name, world.answering)
+            undo.append(lambda: take_or_leave(lambda: delattr(cls, name)))
+    else:
+        before = world.answer
+        world.answer = random.choice((4.0, *VALUES))
+        undo.append(lambda: setattr(world, "answer", before))
+
+
+def take_or_leave(work: Callable[[], Any]) -> None:
+    with contextlib.suppress(KeyError, AttributeError, TypeError):
+        work()
+
+
+@pytest.fixture(scope="module")
+def extension() -> Any:
+    class Taker:
+        module: Any = None
+
+        def equip(self, module: Any) -> None:
+            self.module = module
+
+    taker = Taker()
+    native.equip(taker, Settings.from_environment())
+    native.wait(300)
+    return taker.module
+
+
+def run(extension: Any, seed: int, steps: int) -> tuple[int, int]:
+    """Change a world step by step; count how often its guards did not hold, and how often they did."""
+    random, counts = Random(seed), [0, 0]
+    world, guard, guards = new_world(extension)
+    undo: list[Callable[[], None]] = []
+    for step in range(steps):
+        if undo and random.random() < 0.6:
+            undo.pop()()
+        else:
+            change(world, random, undo)
+        holds = first_failing(guard, world.function) is None
+        counts[holds] += 1
+        for _ in range(2):
+            assert guards.hold() is holds, f"seed {seed}, step {step}: {first_failing(guard, world.function)}"
+        if not holds and not undo:  # what was put back may stand in another order
+            world, guard, guards = new_world(extension)
+    return counts[0], counts[1]
+
+
+def new_world(extension: Any) -> tuple[World, Guard, Any]:
+    world = World()
+    reads = reads_of(world.function)
+    assert not reads.hazards
+    world.made["spec"] = reads.guard.spec  # which guards do not own
+    return world, reads.guard, extension.Guards(world.made["spec"], world.function, ABSENT, are_same)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_versions_settle_nothing_else(seed: int, extension: Any) -> None:
+    failing, holding = run(extension, seed, 400)
+    assert failing > 50
+    assert holding > 50
+
+
+def test_what_runs_while_guards_are_compared_may_change_what_they_compare(extension: Any) -> None:
+    """A version counts only for what was compared at it."""
+    names: dict[str, Any] = {"torch": torch}
+    exec("K, L = b'ab', 1.0\ndef f(x): return x * len(K) * L", names)
+
+    def exchanging(value: Any, expected: Any) -> bool:
+        names["L"] = 2.0  # after its guard has been compared, or before
+        return are_same(value, expected)
+
+    spec = reads_of(names["f"]).guard.spec
+    guards = extension.Guards(spec, names["f"], ABSENT, exchanging)
+    assert guards.hold()
+    names["K"] = bytes(bytearray(b"ab"))
+    guards.hold()
+    assert not guards.hold()
