@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from opwright.binding.kernel import load_kernel
+from opwright.binding.variants.kernel import load_kernel
 from opwright.operator import Operator
 from opwright.settings import Settings
 from opwright.toolchain.build import build

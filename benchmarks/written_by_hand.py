@@ -68,7 +68,7 @@ __global__ void forward(const T* x, T* y, int64_t n) {{
   if (k < n) y[k] = {number} * x[k];
 }}
 '''
-from opwright.toolchain.nvrtc import find_nvrtc
+from opwright.toolchain.gpu.nvrtc import find_nvrtc
 find_nvrtc()
 start, used = time.perf_counter(), processors()
 operator = opwright.operator(planted)

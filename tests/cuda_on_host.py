@@ -14,11 +14,11 @@ import pytest
 import torch
 
 from opwright import stages
-from opwright.codegen.cuda_program import emit_cuda
+from opwright.codegen.cuda.program import emit_cuda
 from opwright.ir.program import Program
 from opwright.settings import Settings
 from opwright.toolchain.build import build
-from opwright.toolchain.nvrtc import compile_cuda
+from opwright.toolchain.gpu.nvrtc import compile_cuda
 from opwright.toolchain.recipe import INCLUDE_DIRECTORY
 from opwright.toolchain.source import Source
 from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler

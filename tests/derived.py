@@ -10,11 +10,11 @@ import numpy.typing as npt
 import torch
 
 from opwright.derivation.joint import Joint, trace_joint
-from opwright.ir.call_meanings import CallMeaning
-from opwright.ir.interpreter import interpret
+from opwright.ir.meaning.calls import CallMeaning
+from opwright.ir.meaning.interpreter import interpret
 from opwright.ir.program import Call, Program
 from opwright.lowering.lower import lower
-from opwright.tracing.specs import TensorSpec
+from opwright.tracing.interface.specs import TensorSpec
 from opwright.tracing.trace import trace
 
 Array = npt.NDArray[Any]

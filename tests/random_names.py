@@ -19,7 +19,7 @@ from random import Random
 import torch
 
 from opwright import codegen
-from opwright.codegen.cpp_names import reserved
+from opwright.codegen.cpp.names import reserved
 from opwright.toolchain.recipe import INCLUDE_DIRECTORY
 from tests.random_program import Input, RandomProgram, random_program
 
@@ -50,7 +50,7 @@ def words() -> Words:
         "letters": set(_LETTERS),
     }
     emitters = [
-        path.read_text() for part in ("codegen", "lowering", "passes") for path in _PACKAGE.glob(f"{part}/*.py")
+        path.read_text() for part in ("codegen", "lowering", "passes") for path in _PACKAGE.rglob(f"{part}/**/*.py")
     ]
     text = "\n".join(emitters) + (_PACKAGE / "stages.py").read_text()
     return Words(

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from opwright.toolchain.nvrtc import find_nvrtc
+from opwright.toolchain.gpu.nvrtc import find_nvrtc
 from tests.quick_compiler import CHOSEN, OPTIMIZING_NOTHING, quick_compiler
 
 ROOT = Path(__file__).parents[1]

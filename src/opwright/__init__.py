@@ -2,19 +2,19 @@
 
 # ruff: noqa: E402  (PyTorch may end the process where it is imported in a subinterpreter)
 
-from opwright.toolchain.interpreter import refuse_subinterpreters
+from opwright.toolchain.process.interpreter import refuse_subinterpreters
 
 refuse_subinterpreters()
 
 from torch import __version__ as _torch_version
 
-from opwright.toolchain.platforms import refuse_unsupported, this_platform
+from opwright.toolchain.process.platforms import refuse_unsupported, this_platform
 
 refuse_unsupported(this_platform(_torch_version))  # before anything else of opwright is imported
 
 from opwright.auditing import audit
 from opwright.benchmark import bench
-from opwright.binding.opaque import opaque
+from opwright.binding.dispatcher.opaque import opaque
 from opwright.checking import check
 from opwright.decorator import operator
 from opwright.deployment import build_wheel

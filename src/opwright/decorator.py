@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
-from opwright.binding.autocast import AutocastPolicy
-from opwright.binding.variant import SavePolicy
+from opwright.binding.dispatcher.autocast import AutocastPolicy
+from opwright.binding.variants.variant import SavePolicy
 from opwright.operator import Operator
 from opwright.samples import SampleFactory
 

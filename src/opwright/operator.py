@@ -12,48 +12,48 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._ops import OpOverload
 
-from opwright.binding.autocast import AutocastPolicy, check_policy, without_autocast
+from opwright.binding.autograd.function_rung import FunctionRung
+from opwright.binding.dispatcher.autocast import AutocastPolicy, check_policy, without_autocast
+from opwright.binding.dispatcher.registered import Registered, Serving
 from opwright.binding.environment import is_compiling
-from opwright.binding.fallbacks import Fallbacks
-from opwright.binding.family import Family, Identity
-from opwright.binding.function_rung import FunctionRung
-from opwright.binding.mutating import MutatingServer
-from opwright.binding.numbers import numbers_in
-from opwright.binding.registered import Registered, Serving
 from opwright.binding.rungs import Ladder, Rung, RungName, Way
-from opwright.binding.safe_transforms import SafeTransforms
-from opwright.binding.server import Server
-from opwright.binding.states import Outside, State
-from opwright.binding.structured import StructuredServer
-from opwright.binding.targets import TARGETS, Target, devices_of, examine, refuse_another, target_for
-from opwright.binding.transforms import TransformServer
-from opwright.binding.transforms_now import TransformsNow
-from opwright.binding.variant import Plan, SavePolicy
-from opwright.binding.variants import Variants, VariantsByState
+from opwright.binding.serving.fallbacks import Fallbacks
+from opwright.binding.serving.mutating import MutatingServer
+from opwright.binding.serving.numbers import numbers_in
+from opwright.binding.serving.server import Server
+from opwright.binding.serving.structured import StructuredServer
+from opwright.binding.transforms.family import Family, Identity
+from opwright.binding.transforms.levels import TransformServer
+from opwright.binding.transforms.now import TransformsNow
+from opwright.binding.transforms.safe import SafeTransforms
+from opwright.binding.variants.states import Outside, State
+from opwright.binding.variants.targets import TARGETS, Target, devices_of, examine, refuse_another, target_for
+from opwright.binding.variants.variant import Plan, SavePolicy
+from opwright.binding.variants.variants import Variants, VariantsByState
 from opwright.conveniences import Conveniences
 from opwright.errors import NoKernel
 from opwright.handwritten.server import WrittenServer
-from opwright.ir.identifiers import ascii_spelling, identifiers
+from opwright.ir.names.identifiers import ascii_spelling, identifiers
 from opwright.samples import Sample, SampleFactory, first_sample
 from opwright.settings import Settings
-from opwright.toolchain.forks import hold_off_forks, refuse_torn
-from opwright.tracing.callables import as_function, operator_name
-from opwright.tracing.flatten import flatten
-from opwright.tracing.guarded import guarded
-from opwright.tracing.signature import (
+from opwright.toolchain.process.forks import hold_off_forks, refuse_torn
+from opwright.tracing.interface.callables import as_function, operator_name
+from opwright.tracing.interface.flatten import flatten
+from opwright.tracing.interface.signature import (
     Signature,
     check_outputs,
     mutated_positions,
     place_of,
     read_signature,
 )
-from opwright.tracing.specs import ArgumentSpec, describe, requiring_gradients
+from opwright.tracing.interface.specs import ArgumentSpec, describe, requiring_gradients
+from opwright.tracing.recording.guarded import guarded
 from opwright.transforming import Transforming
 
 if TYPE_CHECKING:
-    from opwright.ir.integer import Condition
+    from opwright.ir.expressions.integer import Condition
     from opwright.stages import Derivation
-    from opwright.tracing.results import Result
+    from opwright.tracing.interface.results import Result
 
 DEFAULT_NAMESPACE = "opwright"
 

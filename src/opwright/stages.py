@@ -8,30 +8,30 @@ from typing import Any
 
 from torch.fx import Node
 
-from opwright.binding.targets import Target
-from opwright.binding.variant import Plan, Saved, SavePolicy
-from opwright.codegen.cpp_program import emit_program
-from opwright.codegen.cuda_program import CudaSource, emit_cuda
-from opwright.codegen.python_function import emit_function
-from opwright.codegen.python_layout import ConstantParameter, FunctionLayout, TensorParameter
+from opwright.binding.variants.targets import Target
+from opwright.binding.variants.variant import Plan, Saved, SavePolicy
+from opwright.codegen.cpp.program import emit_program
+from opwright.codegen.cuda.program import CudaSource, emit_cuda
+from opwright.codegen.python.function import emit_function
+from opwright.codegen.python.layout import ConstantParameter, FunctionLayout, TensorParameter
 from opwright.derivation.backward import given_to
 from opwright.derivation.joint import Joint, trace_joint
 from opwright.derivation.partition import Partition, inputs_behind, partition
 from opwright.derivation.products import gradients_by_product
 from opwright.errors import NoKernel
-from opwright.ir.integer import Condition
+from opwright.ir.expressions.integer import Condition
 from opwright.ir.program import Program
 from opwright.lowering.lower import lower
 from opwright.lowering.size_hints import size_hints
-from opwright.passes.optimize import ON_PROCESSORS, PASSES, optimize
-from opwright.passes.specialize import specialize
+from opwright.passes.loops.specialize import specialize
+from opwright.passes.order import ON_PROCESSORS, PASSES, optimize
 from opwright.toolchain.source import Source
 from opwright.tracing.graph import Graph
-from opwright.tracing.number_guards import NumberGuard
-from opwright.tracing.results import Result
-from opwright.tracing.specs import ArgumentSpec, NumberSpec, TensorSpec
+from opwright.tracing.interface.results import Result
+from opwright.tracing.interface.specs import ArgumentSpec, NumberSpec, TensorSpec
+from opwright.tracing.recording.values import Digests
+from opwright.tracing.scalars.guards import NumberGuard
 from opwright.tracing.trace import trace
-from opwright.tracing.values import Digests
 from opwright.version import VERSION
 
 

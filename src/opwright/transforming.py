@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from opwright.binding.family import Family
+from opwright.binding.transforms.family import Family
 from opwright.derivation.batched import Randomness
-from opwright.tracing.signature import Signature, declared_outputs, tensor_positions
+from opwright.tracing.interface.signature import Signature, declared_outputs, tensor_positions
 
 Member = TypeVar("Member")
 

@@ -13,7 +13,7 @@ ROOT = "opwright"
 
 # A module imports only from rows above its own in this table. The last row is the roof.
 FLOORS = (
-    ("errors", "settings", "version"),
+    ("errors", "package", "settings", "version"),
     ("ir",),
     ("passes",),
     ("codegen",),

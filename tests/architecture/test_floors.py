@@ -44,14 +44,14 @@ REFUSED = (
     Planted(
         "upward and relative",
         floors.no_upward_import,
-        {"ir/program.py": "from ..passes import fuse", "passes/fuse.py": ""},
-        ("opwright.ir.program:1 imports opwright.passes.fuse",),
+        {"ir/program.py": "from ..passes.loops import fuse", "passes/loops/fuse.py": ""},
+        ("opwright.ir.program:1 imports opwright.passes.loops.fuse",),
     ),
     Planted(
         "upward inside a function",
         floors.no_upward_import,
-        {"ir/program.py": "class A:\n    def f(self):\n        import opwright.passes.fuse"},
-        ("opwright.ir.program:3 imports opwright.passes.fuse",),
+        {"ir/program.py": "class A:\n    def f(self):\n        import opwright.passes.loops.fuse"},
+        ("opwright.ir.program:3 imports opwright.passes.loops.fuse",),
     ),
     Planted(
         "upward for typing",
@@ -104,8 +104,8 @@ REFUSED = (
     Planted(
         "torch",
         floors.torch_free_floors,
-        {"passes/fuse.py": "def f():\n    import torch.fx"},
-        ("opwright.passes.fuse imports torch through opwright.passes.fuse:2",),
+        {"passes/loops/fuse.py": "def f():\n    import torch.fx"},
+        ("opwright.passes.loops.fuse imports torch through opwright.passes.loops.fuse:2",),
     ),
     Planted(
         "torch through another module",

@@ -9,7 +9,7 @@ import pytest
 
 from opwright.binding.native import Native
 from opwright.settings import Settings
-from opwright.toolchain.extension import Extension
+from opwright.toolchain.headers.extension import Extension
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 

@@ -5,7 +5,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 import opwright
-from opwright.binding.variant import Plan
+from opwright.binding.variants.variant import Plan
 
 PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::mkldnn_convolution", "aten::slow_conv2d_backward")
 

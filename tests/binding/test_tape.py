@@ -178,7 +178,7 @@ def test_a_wrong_gradient_of_the_differentiable_backward_raises(tape, monkeypatc
     def fail(*_):
         raise ArithmeticError("from below")
 
-    monkeypatch.setattr("opwright.binding.safe_transforms.SafeTransforms.backward_of", fail)
+    monkeypatch.setattr("opwright.binding.transforms.safe.SafeTransforms.backward_of", fail)
     result = tape(*tensors())
     with pytest.raises(ArithmeticError, match="from below"):
         result.sum().backward(create_graph=True)

@@ -9,7 +9,7 @@ from opwright.cli.main import main
 from opwright.cli.sanitizer import run_under
 from opwright.errors import SanitizerMissing
 from opwright.settings import Settings
-from opwright.toolchain.own_python import python_command
+from opwright.toolchain.process.own_python import python_command
 
 SCRIPT = '#!/bin/sh\nfor word; do echo "$word"; done > {log}\nexit {status}\n'
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import torch
 
-from opwright.codegen.python_function import emit_function
-from opwright.codegen.python_layout import FunctionLayout, TensorParameter
+from opwright.codegen.python.function import emit_function
+from opwright.codegen.python.layout import FunctionLayout, TensorParameter
 from opwright.derivation.joint import trace_joint
 from opwright.ir.program import Program
 from opwright.lowering.lower import lower
-from opwright.passes.optimize import optimize
-from opwright.tracing.specs import TensorSpec
+from opwright.passes.order import optimize
+from opwright.tracing.interface.specs import TensorSpec
 
 Shapes = Sequence[tuple[int, ...]]
 

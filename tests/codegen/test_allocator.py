@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from opwright.codegen.allocator import allocate
-from opwright.codegen.cpp_names import CPP
+from opwright.codegen.cpp.names import CPP
 from opwright.codegen.placeholders import columns, plain
-from opwright.codegen.python_names import PYTHON
+from opwright.codegen.python.names import PYTHON
 
 # Draft → text.
 CASES = {

@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional
 
 from opwright.stages import derive
-from opwright.tracing.specs import TensorSpec
+from opwright.tracing.interface.specs import TensorSpec
 
 GOLDENS = Path(__file__).parent / "goldens"
 Tensor = torch.Tensor

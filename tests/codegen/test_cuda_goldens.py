@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from opwright.codegen.cuda_program import CudaSource, emit_cuda
+from opwright.codegen.cuda.program import CudaSource, emit_cuda
 from opwright.stages import derive
 from tests.codegen.test_cpp_goldens import CASES
 

@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional
 
 from opwright.codegen.formula import TEMPLATES, emit_formulas
-from opwright.ir.functions import FUNCTIONS
+from opwright.ir.expressions.functions import FUNCTIONS
 from tests.codegen.emitted_modules import programs_of
 
 

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from opwright.codegen.cpp_program import emit_program
-from opwright.codegen.cuda_program import emit_cuda
+from opwright.codegen.cpp.program import emit_program
+from opwright.codegen.cuda.program import emit_cuda
 from opwright.codegen.placeholders import plain, with_placeholders
 from opwright.errors import InternalError, NoKernel
-from opwright.ir.dtype import DType
-from opwright.ir.expression import Load, Local
-from opwright.ir.integer import integer, symbol
+from opwright.ir.expressions.dtype import DType
+from opwright.ir.expressions.expression import Load, Local
+from opwright.ir.expressions.integer import integer, symbol
+from opwright.ir.names.renaming import rename
 from opwright.ir.program import Axis, Buffer, Kernel, Let, Program, Store, size_symbol
-from opwright.ir.renaming import rename
 
 AT = symbol("i0")
 X = Buffer("x", DType.FLOAT32, (size_symbol("x", 0),))

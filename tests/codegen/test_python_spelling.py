@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 import torch
 
-from opwright.codegen.python_body import spell_body
-from opwright.codegen.python_calls import KEYWORDS, spell_call
-from opwright.codegen.python_fold import fold_assignment
-from opwright.codegen.python_templates import TEMPLATES
+from opwright.codegen.python.body import spell_body
+from opwright.codegen.python.line_breaks import fold_assignment
+from opwright.codegen.python.values.calls import KEYWORDS, spell_call
+from opwright.codegen.python.values.templates import TEMPLATES
 from opwright.errors import InternalError, NoKernel
-from opwright.ir.dtype import DType
-from opwright.ir.expression import Cast, Expression, Literal, Load, apply
-from opwright.ir.functions import FUNCTIONS
-from opwright.ir.integer import ONE, ZERO, integer, symbol
-from opwright.ir.interpreter import interpret
+from opwright.ir.expressions.dtype import DType
+from opwright.ir.expressions.expression import Cast, Expression, Literal, Load, apply
+from opwright.ir.expressions.functions import FUNCTIONS
+from opwright.ir.expressions.integer import ONE, ZERO, integer, symbol
+from opwright.ir.meaning.interpreter import interpret
 from opwright.ir.program import (
     Axis,
     Buffer,

@@ -16,7 +16,7 @@ import opwright
 from opwright.deployment.platform_tag import can_tell
 from opwright.errors import ArchitectureUnknown, CompilerMissing, OpwrightError, SamplesMissing, WheelUnsupported
 from opwright.settings import Settings
-from opwright.toolchain.nvrtc import find_nvrtc
+from opwright.toolchain.gpu.nvrtc import find_nvrtc
 from tests.deployment.conftest import OPERATORS, PACKAGE, built, installed, judged
 
 CELLS = ("cell", "cell, strided", "cell, float64", "cell, empty")

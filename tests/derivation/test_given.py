@@ -14,9 +14,9 @@ from opwright.derivation.partition import inputs_behind, partition
 from opwright.ir.program import Call, Program
 from opwright.operator import Operator
 from opwright.stages import derive
-from opwright.tracing.specs import TensorSpec
+from opwright.tracing.interface.specs import TensorSpec
+from opwright.tracing.recording.values import Digests
 from opwright.tracing.trace import trace
-from opwright.tracing.values import Digests
 
 Tensor = torch.Tensor
 

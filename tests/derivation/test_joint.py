@@ -12,8 +12,8 @@ from torch.nn import functional
 from opwright.derivation.backward import backward_reference, backward_signature
 from opwright.derivation.joint import trace_joint
 from opwright.derivation.tangents import tangent_names
-from opwright.tracing.results import Given, Made
-from opwright.tracing.signature import read_signature
+from opwright.tracing.interface.results import Given, Made
+from opwright.tracing.interface.signature import read_signature
 from tests.derived import lowered_joint, run, specs_of
 
 Tensor = torch.Tensor

@@ -13,7 +13,7 @@ from torch.nn import functional
 from opwright.derivation.joint import Joint, trace_joint
 from opwright.derivation.partition import inputs_behind, partition
 from opwright.lowering.lower import lower
-from opwright.passes.optimize import optimize
+from opwright.passes.order import optimize
 from tests.derivation.test_joint import CASES, lltm_cell, normal
 from tests.derived import run, specs_of
 

@@ -35,9 +35,9 @@ from opwright.doctor.findings.torch_extensions import torch_extensions
 from opwright.doctor.findings.trial_kernel import trial_kernel
 from opwright.errors import CudaCompilerMissing
 from opwright.settings import Settings
-from opwright.toolchain import cuda_toolkit as toolkit_module
-from opwright.toolchain.locks import hold
+from opwright.toolchain.gpu import toolkit as toolkit_module
 from opwright.toolchain.source import Source
+from opwright.toolchain.storage.locks import hold
 from tests.toolchain.fake_toolkit import executable, fake_toolkit, wrapper
 
 

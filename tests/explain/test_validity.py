@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from opwright.explain.validity import validity
-from opwright.ir.integer import Condition, evaluate, greatest, holds, integer, symbol, symbols_of
+from opwright.ir.expressions.integer import Condition, evaluate, greatest, holds, integer, symbol, symbols_of
 
 a, b, c = symbol("a"), symbol("b"), symbol("c")
 SIZES = range(2, 14)

@@ -15,7 +15,7 @@ from opwright.extensions.request import Request
 from opwright.extensions.sources import source_files
 from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
-from opwright.toolchain.cuda_toolkit import CudaToolkit
+from opwright.toolchain.gpu.toolkit import CudaToolkit
 from tests.extensions.conftest import WriteSource
 
 # What opwright adds on purpose: it optimizes, says that CUDA is there, and always has PTX.

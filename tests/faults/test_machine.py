@@ -244,7 +244,7 @@ HARMS = {
 
 @pytest.mark.parametrize("harm", HARMS)
 def test_a_library_that_is_harmed_before_it_is_loaded(harm, tmp_path, monkeypatch):
-    load = opwright.binding.variant.load_kernel
+    load = opwright.binding.variants.variant.load_kernel
 
     def harmed(path: Path, name: str) -> Any:
         HARMS[harm](path)
@@ -253,7 +253,7 @@ def test_a_library_that_is_harmed_before_it_is_loaded(harm, tmp_path, monkeypatc
     @contextlib.contextmanager
     def strike() -> Iterator[None]:
         with monkeypatch.context() as patched:
-            patched.setattr("opwright.binding.variant.load_kernel", harmed)
+            patched.setattr("opwright.binding.variants.variant.load_kernel", harmed)
             yield
 
     def another(x: Tensor, y: Tensor) -> Tensor:  # a name of its own: a library is loaded once in a process
@@ -272,16 +272,16 @@ def test_a_library_that_is_harmed_before_it_is_loaded(harm, tmp_path, monkeypatc
     [
         "opwright.binding.native._load",
         "opwright.binding.native.Extension",
-        "opwright.toolchain.extension.Extension.find",
-        "opwright.toolchain.extension.Extension.build",
-        "opwright.binding.variants.Tape",
+        "opwright.toolchain.headers.extension.Extension.find",
+        "opwright.toolchain.headers.extension.Extension.build",
+        "opwright.binding.variants.variants.Tape",
     ],
 )
 def test_a_hot_path_that_cannot_be_had_leaves_the_kernels(step, tmp_path, monkeypatch):
     def fails(*_: Any, **__: Any) -> Any:
         raise AssertionError("injected")
 
-    monkeypatch.setattr("opwright.binding.variants.native", opwright.binding.native.Native(tmp_path))
+    monkeypatch.setattr("opwright.binding.variants.variants.native", opwright.binding.native.Native(tmp_path))
     monkeypatch.setattr(step, fails)
     operator = subject(tmp_path / "cache", tape="now").make()
     torch.testing.assert_close(results(operator), results(scaled))

@@ -15,10 +15,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from opwright.binding.variant import Plan
+from opwright.binding.variants.variant import Plan
 from opwright.operator import Operator
 from opwright.settings import Settings
-from opwright.toolchain.records import RecordStore, canonical_json, digest
+from opwright.toolchain.storage.records import RecordStore, canonical_json, digest
 from tests.faults.injection import sample
 from tests.faults.trial import Subject, problems
 

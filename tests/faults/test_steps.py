@@ -32,32 +32,40 @@ pytestmark = [
 # What is there to fall back at all, and so has nobody behind it.
 LAST_RESORT = {
     "operator.py": ("__call__", "__init__", "samples", "reference"),
-    "binding/server.py": ("serve", "_serve_slowly", "serve_by_reference", "_serve_as_laid_out"),
-    "binding/structured.py": ("serve", "serve_by_reference"),
-    "binding/mutating.py": ("serve", "serve_by_reference"),
-    "binding/own_errors.py": ("is_for_the_caller", "is_wanted"),
-    "binding/fallbacks.py": ("tell", "is_strict"),
-    "tracing/signature.py": ("bind",),
-    "tracing/faults.py": ("fault_of", "refusing_faults"),
+    "binding/serving/server.py": ("serve", "_serve_slowly", "serve_by_reference", "_serve_as_laid_out"),
+    "binding/serving/structured.py": ("serve", "serve_by_reference"),
+    "binding/serving/mutating.py": ("serve", "serve_by_reference"),
+    "binding/serving/own_errors.py": ("is_for_the_caller", "is_wanted"),
+    "binding/serving/fallbacks.py": ("tell", "is_strict"),
+    "tracing/interface/signature.py": ("bind",),
+    "tracing/recording/faults.py": ("fault_of", "refusing_faults"),
 }
 # The backward passes of nodes, and which operator they ask: lines that derive nothing and run at every call.
 NODES = {
-    "binding/autograd.py": (
+    "binding/autograd/node.py": (
         *("backward", "some_missing", "_run_backward", "_size"),
         *("_arguments", "_intermediates", "_tangents", "zeros", "<listcomp>", "<genexpr>"),
     ),
-    "binding/derived_node.py": ("backward", "gradients", "_arguments", "_call", "_drawing", "_nothing", "<listcomp>"),
-    "binding/dual_tensors.py": ("backward",),
+    "binding/autograd/derived_node.py": (
+        "backward",
+        "gradients",
+        "_arguments",
+        "_call",
+        "_drawing",
+        "_nothing",
+        "<listcomp>",
+    ),
+    "binding/transforms/dual_tensors.py": ("backward",),
     "binding/environment.py": ("is_transformed", "is_asked_for", "recording"),
-    "binding/states.py": ("ensure_same", "holds", "failing"),
-    "binding/transforms_now.py": ("backward",),
+    "binding/variants/states.py": ("ensure_same", "holds", "failing"),
+    "binding/transforms/now.py": ("backward",),
     "tracing/outside/guard.py": ("first_failing", "_attribute", "_method", "<lambda>"),
     "tracing/outside/plain.py": ("are_same",),
-    "binding/safe_transforms.py": ("backward_of", "backward", "_made", "<genexpr>"),
-    "binding/step_below.py": ("backward",),
-    "binding/variant.py": ("spared", "narrowed", "given", "known", "<listcomp>", "<genexpr>"),
+    "binding/transforms/safe.py": ("backward_of", "backward", "_made", "<genexpr>"),
+    "binding/transforms/step_below.py": ("backward",),
+    "binding/variants/variant.py": ("spared", "narrowed", "given", "known", "<listcomp>", "<genexpr>"),
     "operator.py": ("_differentiate", "<listcomp>"),
-    "tracing/results.py": ("places",),
+    "tracing/interface/results.py": ("places",),
 }
 _numbers = itertools.count()
 

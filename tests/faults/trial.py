@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from opwright.binding import dispatcher
+from opwright.binding.dispatcher import registration as dispatcher
 from opwright.errors import FallbackWarning
 from opwright.operator import Operator
 

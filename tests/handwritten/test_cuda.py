@@ -12,8 +12,8 @@ import torch
 
 import opwright
 from opwright.errors import ImplementationRefused, NoKernel, RungMissing, WrongDeclaration
-from opwright.handwritten.cuda_kernel import Driver
-from opwright.toolchain.nvrtc import find_nvrtc
+from opwright.handwritten.kernels.cuda_kernel import Driver
+from opwright.toolchain.gpu.nvrtc import find_nvrtc
 from tests.handwritten.planted import made
 from tests.systems.by_hand import FOLDER, by_hand
 

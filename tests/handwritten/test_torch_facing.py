@@ -9,7 +9,7 @@ import opwright
 from opwright.errors import FunctionMissing, ImplementationRefused, Place, WrongResult
 from opwright.handwritten.expected import Expected
 from opwright.handwritten.passes import Recorded
-from opwright.handwritten.torch_passes import Names, TorchFunction, TorchPasses
+from opwright.handwritten.torch_functions.passes import Names, TorchFunction, TorchPasses
 
 HEAD = "#include <torch/extension.h>\n"
 FORWARD = "std::vector<torch::Tensor> run(torch::Tensor x) { auto e = x.exp(); return {e * x, e}; }\n"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from opwright.ir.dtype import DType
-from opwright.ir.expression import Load, Local, apply
-from opwright.ir.integer import Condition, Integer, integer, symbol
+from opwright.ir.expressions.dtype import DType
+from opwright.ir.expressions.expression import Load, Local, apply
+from opwright.ir.expressions.integer import Condition, Integer, integer, symbol
 from opwright.ir.program import (
     Axis,
     Buffer,

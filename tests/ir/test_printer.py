@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from opwright.ir.dtype import DType
-from opwright.ir.expression import Apply, Cast, Expression, Literal, Load, Local, apply
-from opwright.ir.functions import FUNCTIONS
-from opwright.ir.integer import ZERO, integer, symbol
+from opwright.ir.expressions.dtype import DType
+from opwright.ir.expressions.expression import Apply, Cast, Expression, Literal, Load, Local, apply
+from opwright.ir.expressions.functions import FUNCTIONS
+from opwright.ir.expressions.integer import ZERO, integer, symbol
 from opwright.ir.printer import BINDING, print_expression, print_program, print_step
 from opwright.ir.program import (
     Buffer,

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from opwright.errors import InternalError
-from opwright.ir.dtype import DType
-from opwright.ir.expression import Apply, Cast, Literal, Load, Local, apply
-from opwright.ir.integer import Condition, integer, symbol
+from opwright.ir.expressions.dtype import DType
+from opwright.ir.expressions.expression import Apply, Cast, Literal, Load, Local, apply
+from opwright.ir.expressions.integer import Condition, integer, symbol
 from opwright.ir.program import (
     Axis,
     Buffer,

@@ -12,7 +12,7 @@ import torch
 
 from opwright.operator import Operator
 from opwright.settings import Settings
-from opwright.tracing.signature import Kind, Parameter, Signature
+from opwright.tracing.interface.signature import Kind, Parameter, Signature
 
 Function = Callable[..., torch.Tensor]
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from opwright.operator import Operator
-from opwright.tracing.signature import Kind, Parameter, Signature
+from opwright.tracing.interface.signature import Kind, Parameter, Signature
 
 INDEX = [0, 2, 1, 2]
 

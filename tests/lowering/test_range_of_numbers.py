@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional
 
 from opwright.operator import Operator
-from opwright.tracing.signature import Kind, Parameter, Signature
+from opwright.tracing.interface.signature import Kind, Parameter, Signature
 from tests.operator.against_eager import variants
 
 pytestmark = pytest.mark.falls_back  # torch raises, or does what kernels do not

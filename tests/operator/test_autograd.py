@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 import opwright
-from opwright.binding.variants import Variants
+from opwright.binding.variants.variants import Variants
 from tests.operator.against_eager import assert_as_eager, random
 from tests.operator.operators import (
     biased,

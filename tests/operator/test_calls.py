@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import opwright
-from opwright.ir.dtype import DType
+from opwright.ir.expressions.dtype import DType
 from tests.operator.against_eager import assert_as_eager, random, variants
 from tests.operator.operators import activated, biased, divided, mix, ranked, scaled_to_power, wave
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from opwright.operator import Operator
-from opwright.tracing.signature import Kind, Parameter, Signature
+from opwright.tracing.interface.signature import Kind, Parameter, Signature
 
 SIGNATURE = Signature((Parameter("x", Kind.TENSOR, False),), 1)
 

@@ -158,7 +158,7 @@ def test_constants_that_need_a_kernel_each_come_to_an_end(told, monkeypatch):
     def powered(x: Tensor, exponent: int) -> Tensor:
         return x.cumsum(0) * len(range(exponent))
 
-    monkeypatch.setattr("opwright.binding.variants._MOST_VARIANTS", 3)
+    monkeypatch.setattr("opwright.binding.variants.variants._MOST_VARIANTS", 3)
     for exponent in range(5):
         torch.testing.assert_close(powered(random(3), exponent), random(3).cumsum(0) * exponent)
     assert variants(powered) == 3

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 import opwright
-from opwright.binding.states import MOST_STATES, OutsideChanged
+from opwright.binding.variants.states import MOST_STATES, OutsideChanged
 
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")  # torch.func.jvp's own
 X = torch.linspace(-2, 2, 12).reshape(3, 4)

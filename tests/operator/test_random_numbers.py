@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from opwright.ir.call_traits import RANDOM
 from opwright.operator import Operator
-from opwright.tracing.signature import Kind, Parameter, Signature
+from opwright.tracing.interface.signature import Kind, Parameter, Signature
 
 SIGNATURE = Signature((Parameter("x", Kind.TENSOR, False),), 1)
 

@@ -12,7 +12,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from opwright.samples import Sample
-from opwright.tracing.signature import Kind, Parameter, Signature
+from opwright.tracing.interface.signature import Kind, Parameter, Signature
 from tests.torch_tables import stand_in_for_expecttest
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}

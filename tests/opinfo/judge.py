@@ -18,7 +18,7 @@ from opwright.ir.program import Call, Kernel, Program
 from opwright.operator import Operator
 from opwright.settings import Settings
 from opwright.stages import Derivation, derive
-from opwright.tracing.specs import describe
+from opwright.tracing.interface.specs import describe
 from tests.opinfo.cases import Case
 
 Tensors = Sequence[torch.Tensor | None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from opwright.ir.expression import Expression, Load, Local
+from opwright.ir.expressions.expression import Expression, Load, Local
 from opwright.ir.program import Buffer, Kernel, Let, Program, Store
 from tests.ir.programs import F32, I0, I1, matrix, over
 from tests.passes.programs import steps

@@ -7,8 +7,8 @@ import torch
 
 from opwright.ir.program import Program, size_symbol
 from opwright.ir.verifier import verify
-from opwright.passes.optimize import ON_PROCESSORS, optimize
-from opwright.passes.specialize import specialize
+from opwright.passes.loops.specialize import specialize
+from opwright.passes.order import ON_PROCESSORS, optimize
 from tests.derived import lowered_joint, run, specs_of
 from tests.random_program import random_program
 

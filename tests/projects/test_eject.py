@@ -14,7 +14,7 @@ import torch
 import opwright
 from opwright.errors import DirectoryTaken, NotEjectable, OpwrightError, ProjectNameUnusable, SamplesMissing
 from opwright.projects import eject
-from opwright.toolchain.nvrtc import SHIPPED_FLAGS, compile_cuda, find_nvrtc
+from opwright.toolchain.gpu.nvrtc import SHIPPED_FLAGS, compile_cuda, find_nvrtc
 from tests.projects import operators
 
 REPOSITORY = Path(__file__).parents[2]

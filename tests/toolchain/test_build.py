@@ -225,7 +225,7 @@ def test_a_slow_build_is_announced_once(
 
 def test_a_quick_build_is_silent(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", Terminal(interactive=True))
-    monkeypatch.setattr("opwright.toolchain.notice._QUIET_S", 60.0)
+    monkeypatch.setattr("opwright.toolchain.process.notice._QUIET_S", 60.0)
     build([returning(7)], settings)
 
     assert sys.stderr.getvalue() == ""

@@ -12,10 +12,10 @@ import pytest
 
 from opwright.errors import BuildFailed, OpwrightError, WheelUnsupported
 from opwright.settings import Settings
-from opwright.toolchain.architectures import for_others
 from opwright.toolchain.bundle import Bundle, build_bundle
 from opwright.toolchain.cpu_levels import CpuLevel, cpu_levels
-from opwright.toolchain.nvrtc import find_nvrtc
+from opwright.toolchain.gpu.architectures import for_others
+from opwright.toolchain.gpu.nvrtc import find_nvrtc
 from opwright.toolchain.recipe import INCLUDE_DIRECTORY
 from opwright.toolchain.source import Source
 from tests.toolchain.conftest import WriteScript, returning

@@ -10,7 +10,7 @@ import pytest
 from opwright.errors import CacheUnusable, UnsafeCache
 from opwright.settings import Settings
 from opwright.toolchain.build import build
-from opwright.toolchain.directory import private_directory
+from opwright.toolchain.storage.directory import private_directory
 from tests.toolchain.conftest import returning
 
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from opwright.tracing.questions import _FACTS
+from opwright.tracing.recording.questions import _FACTS
 
 VALUES = torch.linspace(0.5, 3.0, 6)
 

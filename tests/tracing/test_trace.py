@@ -12,8 +12,8 @@ from torch.nn import functional
 
 from opwright.derivation.joint import trace_joint
 from opwright.errors import NoKernel, OpwrightError, UndeclaredMutation, UntraceableReference
-from opwright.ir.integer import holds
-from opwright.tracing.specs import ConstantSpec, TensorSpec, describe
+from opwright.ir.expressions.integer import holds
+from opwright.tracing.interface.specs import ConstantSpec, TensorSpec, describe
 from opwright.tracing.trace import trace
 from tests.derived import lowered, run, specs_of
 

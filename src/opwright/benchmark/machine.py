@@ -12,7 +12,7 @@ import torch
 from opwright.errors import OpwrightError
 from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
-from opwright.toolchain.cores import available_cores
+from opwright.toolchain.process.cores import available_cores
 
 _CPU_FACTS = Path("/proc/cpuinfo")
 

@@ -18,13 +18,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
+from opwright.package import PACKAGE
 from opwright.settings import Settings
-from opwright.toolchain.extension import Extension
-from opwright.toolchain.forks import Lock, hold_off_forks
-from opwright.toolchain.own_python import can_start_python, python_command
-from opwright.tracing.faults import summary
+from opwright.toolchain.headers.extension import Extension
+from opwright.toolchain.process.forks import Lock, hold_off_forks
+from opwright.toolchain.process.own_python import can_start_python, python_command
+from opwright.tracing.recording.faults import summary
 
-_DIRECTORY = Path(__file__).parents[1] / "native"
+_DIRECTORY = PACKAGE / "native"
 _NAME = "tape"
 _POLL_S = 0.25
 _log = logging.getLogger("opwright")

@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from opwright.binding.environment import PLAIN_TYPES
-from opwright.binding.kinds import Key
-from opwright.binding.states import State
-from opwright.binding.variant import Plan, Variant
-from opwright.codegen.cpp_program import NAMESPACE
+from opwright.binding.variants.kinds import Key
+from opwright.binding.variants.states import State
+from opwright.binding.variants.variant import Plan, Variant
+from opwright.codegen.cpp.program import NAMESPACE
 
 
 class Tape:

@@ -9,15 +9,15 @@ from collections.abc import Sequence
 
 import typer
 
-from opwright.cli.audit import audit_command
-from opwright.cli.bench import bench_command
-from opwright.cli.build import build_command
-from opwright.cli.check import check_command
-from opwright.cli.doctor import doctor_command
-from opwright.cli.eject import eject_command
-from opwright.cli.explain import explain_command
-from opwright.cli.new import new_command
-from opwright.cli.source import source_command
+from opwright.cli.commands.audit import audit_command
+from opwright.cli.commands.bench import bench_command
+from opwright.cli.commands.build import build_command
+from opwright.cli.commands.check import check_command
+from opwright.cli.commands.doctor import doctor_command
+from opwright.cli.commands.eject import eject_command
+from opwright.cli.commands.explain import explain_command
+from opwright.cli.commands.new import new_command
+from opwright.cli.commands.source import source_command
 from opwright.cli.terminal import say_refusal
 from opwright.errors import OpwrightError
 

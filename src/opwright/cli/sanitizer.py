@@ -9,7 +9,7 @@ from typing import Literal
 
 from opwright.errors import SanitizerMissing
 from opwright.settings import Settings
-from opwright.toolchain.own_python import python_command
+from opwright.toolchain.process.own_python import python_command
 
 Sanitizer = Literal["memcheck", "racecheck", "initcheck", "synccheck"]
 _FOUND = 1

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from opwright.codegen.infix import TIGHTEST, Spelled, Template, call, comparison, infix, prefix
-from opwright.ir.expression import Apply, Cast, Expression, Literal, Load, Local
-from opwright.ir.functions import FUNCTIONS
+from opwright.ir.expressions.expression import Apply, Cast, Expression, Literal, Load, Local
+from opwright.ir.expressions.functions import FUNCTIONS
 from opwright.ir.program import (
     Call,
     Check,

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from opwright.errors import InternalError, NoKernel
+from opwright.ir.names.renaming import rename
 from opwright.ir.program import Program
-from opwright.ir.renaming import rename
 
-# Letters, so that a placeholder is an identifier of Python; names in sources are ASCII (ir/identifiers.py).
+# Letters, so that a placeholder is an identifier of Python; names in sources are ASCII (ir/names/identifiers.py).
 _OPENING, _CLOSING = "ᐊ", "ᐅ"
 PLACEHOLDER = re.compile(rf"\w*{_OPENING}\w*")
 _MARKS = str.maketrans("", "", _OPENING + _CLOSING)

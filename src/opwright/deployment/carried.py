@@ -9,10 +9,10 @@ from pathlib import Path
 
 _MODULES = (
     "opwright.binding.environment",
-    "opwright.binding.redraw",
-    "opwright.tracing.functorch",
-    "opwright.tracing.memory",
-    "opwright.tracing.number_guards",
+    "opwright.binding.autograd.redraw",
+    "opwright.tracing.torch_hooks.functorch",
+    "opwright.tracing.interface.memory",
+    "opwright.tracing.scalars.guards",
     *(
         f"opwright.deployment.runtime.{name}"
         for name in ("autograd", "dispatcher", "gpus", "gradients", "package", "packaged", "stamp", "variant")

@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_leaves
 
 from opwright.errors import WheelUnsupported
 from opwright.operator import Operator
-from opwright.tracing.signature import place_of
+from opwright.tracing.interface.signature import place_of
 
 _NAME = "opwright_carried_reference"
 _SEED = 0

@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import torch
 
-from opwright.binding.numbers import can_be_given, given_at_run_time, needed_in, numbers_in
-from opwright.binding.targets import Target
-from opwright.binding.variant import Plan
-from opwright.codegen.cpp_registration import PackagedKernel, PackagedOperator
+from opwright.binding.serving.numbers import can_be_given, given_at_run_time, needed_in, numbers_in
+from opwright.binding.variants.targets import Target
+from opwright.binding.variants.variant import Plan
+from opwright.codegen.cpp.registration import PackagedKernel, PackagedOperator
 from opwright.errors import (
     NoKernel,
     OpwrightError,
@@ -19,14 +19,14 @@ from opwright.errors import (
     UntraceableReference,
     WheelUnsupported,
 )
-from opwright.ir.identifiers import identifiers
+from opwright.ir.names.identifiers import identifiers
 from opwright.operator import DEFAULT_NAMESPACE, Operator
 from opwright.samples import required
 from opwright.settings import Settings
-from opwright.tracing.guarded import guarded
-from opwright.tracing.signature import Signature, place_of, read_signature
-from opwright.tracing.specs import TensorSpec, describe, requiring_gradients
-from opwright.tracing.type_questions import asks_for_types
+from opwright.tracing.interface.signature import Signature, place_of, read_signature
+from opwright.tracing.interface.specs import TensorSpec, describe, requiring_gradients
+from opwright.tracing.recording.guarded import guarded
+from opwright.tracing.scalars.type_questions import asks_for_types
 
 
 @dataclass(frozen=True, slots=True)

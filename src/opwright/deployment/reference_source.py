@@ -27,7 +27,7 @@ import torch
 
 from opwright.errors import WheelUnsupported
 from opwright.operator import Operator
-from opwright.tracing.signature import place_of
+from opwright.tracing.interface.signature import place_of
 
 _PLAIN = (bool, int, float, str, bytes, type(None), torch.dtype)
 _MISSING = object()

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from opwright.codegen.cpp_registration import ProcessorLevel, emit_registration
+from opwright.codegen.cpp.registration import ProcessorLevel, emit_registration
 from opwright.deployment.archive import Distribution, read_version, write_wheel
 from opwright.deployment.carried import carried_modules
 from opwright.deployment.faithful import refuse_unfaithful
@@ -28,12 +28,12 @@ from opwright.deployment.reference_source import reference_module
 from opwright.errors import WheelUnsupported
 from opwright.operator import Operator
 from opwright.settings import Settings
-from opwright.toolchain.architectures import for_others
 from opwright.toolchain.bundle import CUDA_FOLDER, Bundle, build_bundle
 from opwright.toolchain.compiler import find_compiler
 from opwright.toolchain.cpu_levels import CpuLevel, cpu_levels
-from opwright.toolchain.images import image_targets
-from opwright.toolchain.nvrtc import find_nvrtc
+from opwright.toolchain.gpu.architectures import for_others
+from opwright.toolchain.gpu.images import image_targets
+from opwright.toolchain.gpu.nvrtc import find_nvrtc
 from opwright.toolchain.source import Source
 from opwright.version import VERSION
 

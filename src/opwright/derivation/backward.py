@@ -15,9 +15,9 @@ from torch.utils._pytree import tree_leaves
 
 from opwright.derivation.composed import Composed
 from opwright.derivation.tangents import tangent_names
-from opwright.tracing import functorch
-from opwright.tracing.aliases import MAY_COPY
-from opwright.tracing.signature import Kind, Parameter, Signature
+from opwright.tracing.interface.aliases import MAY_COPY
+from opwright.tracing.interface.signature import Kind, Parameter, Signature
+from opwright.tracing.torch_hooks import functorch
 
 _GIVEN = "opwright_given"
 

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import torch
 
 from opwright.derivation.composed import Composed
-from opwright.tracing.aliases import MAY_COPY
-from opwright.tracing.signature import Parameter, Signature
+from opwright.tracing.interface.aliases import MAY_COPY
+from opwright.tracing.interface.signature import Parameter, Signature
 
 Randomness = Literal["error", "different", "same"]
 

@@ -10,9 +10,9 @@ from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from opwright.derivation.composed import Composed
 from opwright.errors import NoKernel
-from opwright.tracing import functorch
-from opwright.tracing.aliases import MAY_COPY
-from opwright.tracing.signature import Kind, Parameter, Signature
+from opwright.tracing.interface.aliases import MAY_COPY
+from opwright.tracing.interface.signature import Kind, Parameter, Signature
+from opwright.tracing.torch_hooks import functorch
 
 
 def jvp_reference(reference: Callable[..., Any], arity: int, moving: Sequence[int]) -> Callable[..., Any]:

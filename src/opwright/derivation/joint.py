@@ -15,8 +15,8 @@ from torch.fx import Node
 from opwright.derivation.tangents import tangent_names
 from opwright.tracing.effects.watch import unchanged_outside
 from opwright.tracing.graph import Graph
-from opwright.tracing.results import Result
-from opwright.tracing.specs import ArgumentSpec, TensorSpec
+from opwright.tracing.interface.results import Result
+from opwright.tracing.interface.specs import ArgumentSpec, TensorSpec
 from opwright.tracing.torch_hooks.fake_mode import with_more_formulas_if_needed
 from opwright.tracing.torch_hooks.isolation import in_fresh_thread
 from opwright.tracing.trace import Session

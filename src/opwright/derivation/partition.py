@@ -17,12 +17,12 @@ from torch._ops import OpOverload
 from torch.fx import Node
 
 from opwright.derivation.joint import Joint
-from opwright.ir.integer import evaluate
-from opwright.lowering.complex import COMPLEX
-from opwright.lowering.pointwise import POINTWISE
+from opwright.ir.expressions.integer import evaluate
+from opwright.lowering.pointwise.complex import COMPLEX
+from opwright.lowering.pointwise.table import POINTWISE
 from opwright.lowering.views import VIEWS
 from opwright.tracing.graph import value_of
-from opwright.tracing.values import STANDS_FOR
+from opwright.tracing.recording.values import STANDS_FOR
 
 SavePolicy = str  # "auto" | "inputs" | "all"
 

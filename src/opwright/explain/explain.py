@@ -14,10 +14,10 @@ from opwright.explain.origin import place_from_here
 from opwright.explain.programs import program_lines
 from opwright.explain.saved import saved_lines, shape_of
 from opwright.explain.validity import LEAST_SIZE, validity
-from opwright.ir.integer import substitute
+from opwright.ir.expressions.integer import substitute
 from opwright.ir.program import Buffer, Program
 from opwright.stages import Derivation
-from opwright.tracing.specs import ArgumentSpec, TensorSpec
+from opwright.tracing.interface.specs import ArgumentSpec, TensorSpec
 
 if TYPE_CHECKING:
     from opwright.operator import Operator

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opwright.errors import Place
-from opwright.tracing.signature import place_of
+from opwright.tracing.interface.signature import place_of
 
 if TYPE_CHECKING:
     from opwright.operator import Operator

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from opwright.codegen.formula import step_formulas
 from opwright.explain.layout import counted, labelled, wrapped
-from opwright.ir.expression import Apply, Cast, Expression, Load, children
+from opwright.ir.expressions.expression import Apply, Cast, Expression, Load, children
 from opwright.ir.program import Call, Check, Kernel, Number, Program, Range, Step, View
 
 

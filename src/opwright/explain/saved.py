@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from opwright.binding.variant import Saved
-from opwright.ir.integer import evaluate
+from opwright.binding.variants.variant import Saved
+from opwright.ir.expressions.integer import evaluate
 from opwright.ir.program import Buffer, buffers_of
 from opwright.stages import Derivation
-from opwright.tracing.specs import TensorSpec
+from opwright.tracing.interface.specs import TensorSpec
 
 _KILO = 1000
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")

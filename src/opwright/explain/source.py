@@ -7,8 +7,8 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from opwright.binding.rungs import RUNGS, RungName
-from opwright.codegen.cpp_program import emit_program
-from opwright.codegen.cuda_program import emit_cuda
+from opwright.codegen.cpp.program import emit_program
+from opwright.codegen.cuda.program import emit_cuda
 from opwright.codegen.formula import step_formulas
 from opwright.errors import RungMissing
 from opwright.explain.format_cpp import format_cpp

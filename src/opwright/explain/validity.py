@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from opwright.ir.integer import (
+from opwright.ir.expressions.integer import (
     RELATIONS,
     ZERO,
     Condition,

@@ -12,12 +12,12 @@ from opwright.extensions.objects import Objects
 from opwright.extensions.plan import DEVICE_LINKED, Plan
 from opwright.extensions.progress import PATIENCE_S, Progress
 from opwright.settings import Settings
-from opwright.toolchain.cache import Entry, LibraryCache
-from opwright.toolchain.directory import refusing_os_errors
-from opwright.toolchain.jobs import Job
-from opwright.toolchain.locks import hold
-from opwright.toolchain.notice import Notice
-from opwright.toolchain.records import RecordStore
+from opwright.toolchain.process.jobs import Job
+from opwright.toolchain.process.notice import Notice
+from opwright.toolchain.storage.cache import Entry, LibraryCache
+from opwright.toolchain.storage.directory import refusing_os_errors
+from opwright.toolchain.storage.locks import hold
+from opwright.toolchain.storage.records import RecordStore
 
 
 def build_extension(plan: Plan, settings: Settings, *, verbose: bool = False, keep_objects: bool = True) -> Path:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from opwright.extensions.sources import LANGUAGES, SourceFile
-from opwright.toolchain.records import canonical_json, digest
+from opwright.toolchain.storage.records import canonical_json, digest
 
 # Raise it when the meaning of a fact, or what is recorded of headers, changes.
 _FORMAT = 1

@@ -10,8 +10,8 @@ import torch
 from opwright.extensions.request import Request
 from opwright.settings import Settings
 from opwright.toolchain.compiler import Compiler
-from opwright.toolchain.cuda_architectures import WITHOUT_A_DEVICE, architecture_flags
-from opwright.toolchain.cuda_toolkit import CudaToolkit
+from opwright.toolchain.gpu.device_lists import WITHOUT_A_DEVICE, architecture_flags
+from opwright.toolchain.gpu.toolkit import CudaToolkit
 
 TORCH = Path(torch.__file__).parent
 # Where headers change only when something is installed.

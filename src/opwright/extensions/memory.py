@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from opwright.settings import Settings
-from opwright.toolchain.cores import available_cores
+from opwright.toolchain.process.cores import available_cores
 
 _MEMORY = Path("/proc/meminfo")
 _OWN_GROUP = Path("/proc/self/cgroup")

@@ -14,10 +14,10 @@ from pathlib import Path
 from opwright.errors import BuildFailed
 from opwright.extensions.compilation import DEPENDENCIES, Compilation, Product, product
 from opwright.extensions.progress import Progress
-from opwright.toolchain.cache import LibraryCache
-from opwright.toolchain.dependencies import marks, namesakes, newest_ns, read_dependencies
-from opwright.toolchain.jobs import Job
-from opwright.toolchain.records import RecordStore, canonical_json, digest
+from opwright.toolchain.headers.dependencies import marks, namesakes, newest_ns, read_dependencies
+from opwright.toolchain.process.jobs import Job
+from opwright.toolchain.storage.cache import LibraryCache
+from opwright.toolchain.storage.records import RecordStore, canonical_json, digest
 
 ATTEMPTS = 3
 

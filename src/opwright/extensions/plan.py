@@ -17,7 +17,7 @@ from opwright.extensions.request import Request
 from opwright.extensions.sources import SourceFile
 from opwright.settings import Settings
 from opwright.toolchain.compiler import Compiler, find_compiler
-from opwright.toolchain.cuda_toolkit import CudaToolkit, find_cuda_toolkit
+from opwright.toolchain.gpu.toolkit import CudaToolkit, find_cuda_toolkit
 
 DEVICE_LINKED = "device_link.o"
 

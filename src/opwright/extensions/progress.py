@@ -13,10 +13,10 @@ from opwright.errors import BuildFailed
 from opwright.extensions.compilation import Compilation, Product
 from opwright.extensions.memory import jobs_at_once
 from opwright.settings import Settings
-from opwright.toolchain.cache import LibraryCache
 from opwright.toolchain.diagnostics import diagnose
-from opwright.toolchain.jobs import Job, Outcome, run_side_by_side
-from opwright.toolchain.notice import Notice
+from opwright.toolchain.process.jobs import Job, Outcome, run_side_by_side
+from opwright.toolchain.process.notice import Notice
+from opwright.toolchain.storage.cache import LibraryCache
 
 # Several CUDA architectures of a large template take many minutes.
 PATIENCE_S = 3600.0

@@ -8,11 +8,11 @@ from typing import Any
 
 from opwright.errors import ImplementationRefused, Place, WrongDeclaration
 from opwright.handwritten.expected import Expected
-from opwright.handwritten.layout import LAYOUTS
-from opwright.handwritten.roles import GRADIENT, Contract, read_contract
+from opwright.handwritten.kernels.layout import LAYOUTS
+from opwright.handwritten.kernels.roles import GRADIENT, Contract, read_contract
 from opwright.handwritten.sources import Sources
 from opwright.settings import Settings
-from opwright.tracing.signature import Kind, Signature, place_of
+from opwright.tracing.interface.signature import Kind, Signature, place_of
 
 
 @dataclass(frozen=True, slots=True)

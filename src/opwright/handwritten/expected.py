@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from opwright.binding.kinds import Key, constant_key
+from opwright.binding.variants.kinds import Key, constant_key
 from opwright.errors import NoKernel, Place, WrongResult
 
 _MOST_REMEMBERED = 4096

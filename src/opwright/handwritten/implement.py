@@ -13,24 +13,24 @@ import torch
 from opwright.binding.rungs import RungName
 from opwright.errors import ImplementationRefused, Place, WrongDeclaration
 from opwright.handwritten.contracts import Subject, check_layouts, kernel_contracts
-from opwright.handwritten.cuda_kernel import CudaLoader
-from opwright.handwritten.function_passes import FunctionPasses
-from opwright.handwritten.geometry import THREADS, geometry
-from opwright.handwritten.kernel import CppLoader, Kernel
-from opwright.handwritten.kernel_passes import KernelPasses, Manner
-from opwright.handwritten.layout import Layout
+from opwright.handwritten.kernels.cuda_kernel import CudaLoader
+from opwright.handwritten.kernels.geometry import THREADS, geometry
+from opwright.handwritten.kernels.kernel import CppLoader, Kernel
+from opwright.handwritten.kernels.kernel_passes import KernelPasses, Manner
+from opwright.handwritten.kernels.layout import Layout
+from opwright.handwritten.kernels.roles import Contract
 from opwright.handwritten.passes import Passes
-from opwright.handwritten.roles import Contract
 from opwright.handwritten.sources import Sources, read_sources
-from opwright.handwritten.torch_library import TorchLibrary
-from opwright.handwritten.torch_passes import (
+from opwright.handwritten.torch_functions.library import TorchLibrary
+from opwright.handwritten.torch_functions.passes import (
     Names,
     TorchPasses,
     check_backward_parameters,
     check_names,
     check_parameters,
 )
-from opwright.tracing.signature import Kind, place_of
+from opwright.handwritten.torch_functions.python import FunctionPasses
+from opwright.tracing.interface.signature import Kind, place_of
 
 Saved = Sequence[str] | Mapping[str, Callable[..., torch.Tensor]]
 NONE: Mapping[str, Any] = MappingProxyType({})

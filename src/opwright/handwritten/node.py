@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch.autograd import Function
 
-from opwright.binding.autograd import none_flows
-from opwright.binding.derived_node import GradientsOf, Made, described, gradients, keep, kept
+from opwright.binding.autograd.derived_node import GradientsOf, Made, described, gradients, keep, kept
+from opwright.binding.autograd.node import none_flows
 from opwright.binding.environment import is_transformed
 from opwright.handwritten.expected import Tensors
 from opwright.handwritten.passes import Passes, Recorded

@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
-from opwright.binding.derived_node import GradientsOf
-from opwright.binding.fallbacks import Fallbacks
+from opwright.binding.autograd.derived_node import GradientsOf
 from opwright.binding.rungs import RungName, Way
-from opwright.binding.server import Server
+from opwright.binding.serving.fallbacks import Fallbacks
+from opwright.binding.serving.server import Server
 from opwright.errors import (
     CacheUnusable,
     CompilerMissing,
@@ -27,8 +27,8 @@ from opwright.handwritten.implement import implemented
 from opwright.handwritten.node import Written, record
 from opwright.handwritten.passes import Passes
 from opwright.settings import Settings
-from opwright.tracing.faults import fault_of, line_of_ours
-from opwright.tracing.signature import Signature, place_of
+from opwright.tracing.interface.signature import Signature, place_of
+from opwright.tracing.recording.faults import fault_of, line_of_ours
 
 # What a machine may refuse; what an author's source or results are refused for is raised, so that it is mended.
 _OF_THE_MACHINE = (CacheUnusable, LibraryUnloadable, UnsafeCache)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opwright.ir.expression import Expression, Load, children
-from opwright.ir.integer import Integer
+from opwright.ir.expressions.expression import Expression, Load, children
+from opwright.ir.expressions.integer import Integer
 from opwright.ir.program import (
     Binding,
     Call,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 
-from opwright.ir.expression import Expression, Local, leaves
+from opwright.ir.expressions.expression import Expression, Local, leaves
 from opwright.ir.program import Fold, Kernel, Let, Store
 from opwright.ir.rows import indexed_by, row_axes, varying_locals
 

@@ -17,11 +17,11 @@ from __future__ import annotations
 from textwrap import indent
 from typing import assert_never
 
-from opwright.ir.conversion import Scalar, shortest
-from opwright.ir.dtype import DType
-from opwright.ir.expression import Apply, Cast, Expression, Literal, Load, Local
-from opwright.ir.functions import FUNCTIONS
-from opwright.ir.integer import Integer
+from opwright.ir.expressions.dtype import DType
+from opwright.ir.expressions.expression import Apply, Cast, Expression, Literal, Load, Local
+from opwright.ir.expressions.functions import FUNCTIONS
+from opwright.ir.expressions.integer import Integer
+from opwright.ir.meaning.conversion import Scalar, shortest
 from opwright.ir.program import (
     Binding,
     Buffer,

@@ -32,9 +32,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from opwright.ir.dtype import DType
-from opwright.ir.expression import Expression, Load
-from opwright.ir.integer import Condition, Integer, integer, substitute, symbol
+from opwright.ir.expressions.dtype import DType
+from opwright.ir.expressions.expression import Expression, Load
+from opwright.ir.expressions.integer import Condition, Integer, integer, substitute, symbol
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Let:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A named scalar that the values of a row fold to; `function` is a row of ir/folds.py."""
+    """A named scalar that the values of a row fold to; `function` is a row of ir/expressions/folds.py."""
 
     name: str
     function: str
@@ -96,7 +96,7 @@ Binding = Let | Fold | Pick
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A write of one element; with `fold`, a row of ir/folds.py, all values that go to one element fold to it."""
+    """A write of one element; with `fold`, a row of ir/expressions/folds.py, all values for one element fold to it."""
 
     buffer: str
     indices: tuple[Integer, ...]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from opwright.ir.expression import Expression, Load, Local, children
-from opwright.ir.integer import Integer, symbols_of
+from opwright.ir.expressions.expression import Expression, Load, Local, children
+from opwright.ir.expressions.integer import Integer, symbols_of
 from opwright.ir.program import Axis, Fold, Kernel
 
 

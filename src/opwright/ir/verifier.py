@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 
 from opwright.errors import InternalError
 from opwright.ir.contents import accesses, axes_of, bound_sizes, kernels, loads, nodes, reads, sizes_in, statements
-from opwright.ir.dtype import DType
-from opwright.ir.expression import Apply, Cast, Expression, Load, Local
-from opwright.ir.folds import FOLDS
-from opwright.ir.functions import FUNCTIONS
-from opwright.ir.integer import ZERO, Integer, symbols_of
+from opwright.ir.expressions.dtype import DType
+from opwright.ir.expressions.expression import Apply, Cast, Expression, Load, Local
+from opwright.ir.expressions.folds import FOLDS
+from opwright.ir.expressions.functions import FUNCTIONS
+from opwright.ir.expressions.integer import ZERO, Integer, symbols_of
 from opwright.ir.printer import print_statement, print_step
 from opwright.ir.program import (
     Binding,

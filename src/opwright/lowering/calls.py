@@ -10,7 +10,7 @@ from torch._ops import OpOverload
 from torch.fx import Node
 
 from opwright.errors import NoKernel
-from opwright.ir.integer import Integer, integer
+from opwright.ir.expressions.integer import Integer, integer
 from opwright.ir.program import (
     Buffer,
     ConstantOperand,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opwright.ir.integer import Condition, Integer, replace_atoms
+from opwright.ir.expressions.integer import Condition, Integer, replace_atoms
 
 
 class EqualSizes:

@@ -20,13 +20,12 @@ from torch._ops import OpOverload
 from torch.fx import Node
 
 from opwright.errors import NoKernel, NumberNeeded
-from opwright.ir.dtype import DType
-from opwright.ir.expression import Expression, Load, apply, cast
-from opwright.ir.integer import ONE, ZERO, Condition, Integer, linear_coefficients, substitute, symbol
+from opwright.ir.expressions.dtype import DType
+from opwright.ir.expressions.expression import Expression, Load, apply, cast
+from opwright.ir.expressions.integer import ONE, ZERO, Condition, Integer, linear_coefficients, substitute, symbol
 from opwright.ir.program import Axis, Buffer, Call, Kernel, Number, Program, Range, Step, Store, View, view_axes
 from opwright.lowering.bind_sizes import bind_sizes
 from opwright.lowering.calls import named_arguments, operands_of
-from opwright.lowering.complex import Part, selected_part
 from opwright.lowering.equal_sizes import EqualSizes
 from opwright.lowering.names import Names
 from opwright.lowering.nodes import (
@@ -40,13 +39,14 @@ from opwright.lowering.nodes import (
     promotable,
     row_of,
 )
-from opwright.lowering.pointwise_row import Pointwise, holds
-from opwright.lowering.promotion import program_dtype, promoted
+from opwright.lowering.pointwise.complex import Part, selected_part
+from opwright.lowering.pointwise.promotion import program_dtype, promoted
+from opwright.lowering.pointwise.row import Pointwise, holds
 from opwright.lowering.reductions import REDUCTIONS, fold_kernel, reduced_dimensions
 from opwright.lowering.views import VIEWS, Indices, split_indices
 from opwright.tracing.graph import Graph, value_of
-from opwright.tracing.numbers import NUMBER
-from opwright.tracing.reals import Real
+from opwright.tracing.scalars.numbers import NUMBER
+from opwright.tracing.scalars.reals import Real
 
 aten = torch.ops.aten
 prims = torch.ops.prims

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from torch._ops import OpOverload
 from torch.fx import Node
 
-from opwright.ir.functions import FUNCTIONS
+from opwright.ir.expressions.functions import FUNCTIONS
 from opwright.tracing.graph import Graph
 
 

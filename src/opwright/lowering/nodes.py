@@ -10,16 +10,16 @@ from torch._ops import OpOverload
 from torch.fx import Node
 
 from opwright.ir.call_traits import has_effect
-from opwright.ir.dtype import DType
-from opwright.ir.expression import Expression, Literal
-from opwright.ir.integer import Integer, symbol
+from opwright.ir.expressions.dtype import DType
+from opwright.ir.expressions.expression import Expression, Literal
+from opwright.ir.expressions.integer import Integer, symbol
 from opwright.ir.program import Axis
-from opwright.lowering.complex import COMPLEX
-from opwright.lowering.pointwise import POINTWISE
-from opwright.lowering.pointwise_row import Pointwise
+from opwright.lowering.pointwise.complex import COMPLEX
+from opwright.lowering.pointwise.row import Pointwise
+from opwright.lowering.pointwise.table import POINTWISE
 from opwright.tracing.graph import Graph, value_of
-from opwright.tracing.numbers import NUMBER
-from opwright.tracing.reals import Real
+from opwright.tracing.scalars.numbers import NUMBER
+from opwright.tracing.scalars.reals import Real
 
 
 def packet_of(node: Node) -> Any:

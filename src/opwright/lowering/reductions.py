@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
-from opwright.ir.dtype import DType
-from opwright.ir.expression import Expression, Load, Local, cast
-from opwright.ir.integer import ONE, ZERO, symbol
+from opwright.ir.expressions.dtype import DType
+from opwright.ir.expressions.expression import Expression, Load, Local, cast
+from opwright.ir.expressions.integer import ONE, ZERO, symbol
 from opwright.ir.program import Axis, Buffer, Fold, Kernel, Store
 
 aten = torch.ops.aten
@@ -24,7 +24,7 @@ class Reduction:
     """A row.
 
     Attributes:
-        fold: A row of ir/folds.py.
+        fold: A row of ir/expressions/folds.py.
         truth: Whether elements count as true or false.
     """
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from torch.fx import Node
 
-from opwright.ir.integer import evaluate, symbols_of
+from opwright.ir.expressions.integer import evaluate, symbols_of
 from opwright.ir.program import size_symbol
 from opwright.tracing.graph import Graph, value_of
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from opwright.ir.integer import ONE, ZERO, Integer, greatest, integer, is_never_negative, product, symbol
+from opwright.ir.expressions.integer import ONE, ZERO, Integer, greatest, integer, is_never_negative, product, symbol
 from opwright.ir.program import view_axes
 
 aten = torch.ops.aten

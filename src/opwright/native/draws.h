@@ -1,4 +1,4 @@
-// Random numbers that a backward pass draws again: binding/redraw.py in C++.
+// Random numbers that a backward pass draws again: binding/autograd/redraw.py in C++.
 #pragma once
 
 #include <ATen/CPUGeneratorImpl.h>

@@ -14,7 +14,7 @@ namespace opwright {
 
 namespace py = pybind11;
 
-// It owns nothing: Python's garbage collector could not see what it holds. The state in binding/states.py owns the
+// It owns nothing: Python's garbage collector could not see what it holds. The state in binding/variants/states.py owns the
 // function, names and values, and whoever asks holds that state.
 class Guards {
  public:

@@ -1,4 +1,4 @@
-// The levels of torch's function transforms, as tracing/functorch.py has them: what is in a tensor of one, and how to
+// The levels of torch's function transforms, as tracing/torch_hooks/functorch.py has them: what is in a tensor of one, and how to
 // step below.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The node of autograd whose backward pass is an operator: binding/derived_node.py in C++.
+// The node of autograd whose backward pass is an operator: binding/autograd/derived_node.py in C++.
 #pragma once
 
 #include <c10/core/SafePyObject.h>

@@ -1,4 +1,4 @@
-// An operator under function transforms calls the transform of itself, one level below: binding/step_below.py in C++.
+// An operator under function transforms calls the transform of itself, one level below: binding/transforms/step_below.py in C++.
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 //
 // This is the one part of opwright that is built against PyTorch's C++ headers, because a node of autograd has no place
 // in the stable interface. It belongs to one version of PyTorch and of Python, holds no mathematics, and everything works
-// without it, some 10 µs a call slower: binding/autograd.py does the same in Python.
+// without it, some 10 µs a call slower: binding/autograd/node.py does the same in Python.
 #include <pybind11/stl.h>
 
 #include <algorithm>

@@ -12,19 +12,19 @@ from torch.nn.modules import module as torch_module
 from torch.nn.utils import parametrize
 from torch.utils._pytree import TreeSpec, tree_flatten
 
-from opwright.binding.fallbacks import Fallbacks
-from opwright.binding.last_rung import RemembersRung
-from opwright.binding.own_errors import is_wanted, runs_reference
+from opwright.binding.serving.fallbacks import Fallbacks
+from opwright.binding.serving.last_rung import RemembersRung
+from opwright.binding.serving.own_errors import is_wanted, runs_reference
 from opwright.errors import NoKernel, OpwrightError, UndeclaredMutation
-from opwright.ir.identifiers import identifiers
+from opwright.ir.names.identifiers import identifiers
 from opwright.nn.description import Described
 from opwright.nn.reference import Forward, ModuleReference, Ran
 from opwright.operator import Operator
 from opwright.settings import Settings
-from opwright.tracing.faults import fault_of
-from opwright.tracing.flatten import Leaves
-from opwright.tracing.memory import memory_of
-from opwright.tracing.signature import Kind, Parameter, Signature
+from opwright.tracing.interface.flatten import Leaves
+from opwright.tracing.interface.memory import memory_of
+from opwright.tracing.interface.signature import Kind, Parameter, Signature
+from opwright.tracing.recording.faults import fault_of
 
 MOST_OPERATORS = 32
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")

@@ -14,20 +14,20 @@ import torch
 
 from opwright.errors import NotEjectable
 from opwright.explain.origin import place_from_here
-from opwright.projects.arguments import SampleSource, sample_files
-from opwright.projects.carried import Carried, carry
-from opwright.projects.cpp import cpp_files
-from opwright.projects.cuda import cuda_files
 from opwright.projects.directory import check_directory, check_name, write_files
-from opwright.projects.functions import function_module
+from opwright.projects.files.arguments import SampleSource, sample_files
+from opwright.projects.files.carried import Carried, carry
+from opwright.projects.files.cpp import cpp_files
+from opwright.projects.files.cuda import cuda_files
+from opwright.projects.files.functions import function_module
+from opwright.projects.files.modules import module_module, module_parts
+from opwright.projects.files.parameters import class_stem, parameters_of
+from opwright.projects.files.readme import readme
 from opwright.projects.kinds import Form, Kind, LeftOut, forms_of, kinds_of, refuse_options, serves
-from opwright.projects.modules import module_module, module_parts
-from opwright.projects.parameters import class_stem, parameters_of
-from opwright.projects.readme import readme
 from opwright.projects.subject import Subject
 from opwright.projects.templates import filled
 from opwright.toolchain.compiler import ROUNDING_FLAGS
-from opwright.tracing.signature import place_of
+from opwright.tracing.interface.signature import place_of
 from opwright.version import VERSION
 
 if TYPE_CHECKING:

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from opwright.binding.numbers import Numbers, needed_in, numbers_in
-from opwright.binding.variant import Plan
+from opwright.binding.serving.numbers import Numbers, needed_in, numbers_in
+from opwright.binding.variants.variant import Plan
 from opwright.errors import NoKernel, NotEjectable, OpwrightError, SamplesMissing
-from opwright.ir.integer import holds
+from opwright.ir.expressions.integer import holds
 from opwright.ir.program import Call, Program, programs_of
 from opwright.samples import Sample, required
 from opwright.stages import Derivation
-from opwright.tracing.signature import Signature, place_of, read_signature
-from opwright.tracing.specs import ConstantSpec, NumberSpec, TensorSpec
+from opwright.tracing.interface.signature import Signature, place_of, read_signature
+from opwright.tracing.interface.specs import ConstantSpec, NumberSpec, TensorSpec
 
 if TYPE_CHECKING:
     from opwright.operator import Operator

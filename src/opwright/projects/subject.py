@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from opwright.projects.carried import Carried
+from opwright.projects.files.carried import Carried
+from opwright.projects.files.parameters import Parameters
 from opwright.projects.kinds import Form, Kind, LeftOut
-from opwright.projects.parameters import Parameters
 
 if TYPE_CHECKING:
     from opwright.operator import Operator

@@ -9,17 +9,17 @@ from pathlib import Path
 
 from opwright.errors import BuildFailed
 from opwright.settings import Settings
-from opwright.toolchain.cache import LibraryCache
 from opwright.toolchain.compiler import Compiler, find_compiler
-from opwright.toolchain.directory import refusing_os_errors
-from opwright.toolchain.elf import is_whole_library
-from opwright.toolchain.images import device_facts, host_flags, write_kernels
-from opwright.toolchain.jobs import Job, Outcome, run_side_by_side
-from opwright.toolchain.locks import hold
-from opwright.toolchain.notice import Notice
-from opwright.toolchain.nvrtc import FLAGS
+from opwright.toolchain.gpu.images import device_facts, host_flags, write_kernels
+from opwright.toolchain.gpu.nvrtc import FLAGS
+from opwright.toolchain.process.jobs import Job, Outcome, run_side_by_side
+from opwright.toolchain.process.notice import Notice
 from opwright.toolchain.recipe import INCLUDE_DIRECTORY, Recipe, header_digests, kernel_recipe, torch_stub_recipe
 from opwright.toolchain.source import Source
+from opwright.toolchain.storage.cache import LibraryCache
+from opwright.toolchain.storage.directory import refusing_os_errors
+from opwright.toolchain.storage.elf import is_whole_library
+from opwright.toolchain.storage.locks import hold
 
 COMPILE_TIMEOUT_S = 120.0
 _SHOWN_LINES = 5

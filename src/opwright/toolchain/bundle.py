@@ -19,21 +19,21 @@ from pathlib import Path
 from opwright.errors import BuildFailed
 from opwright.settings import Settings
 from opwright.toolchain.build import COMPILE_TIMEOUT_S, build_recipes, link_against_torch, write_device_code
-from opwright.toolchain.cache import LibraryCache
 from opwright.toolchain.compiler import Compiler, find_compiler
 from opwright.toolchain.cpu_levels import CpuLevel
-from opwright.toolchain.images import device_facts, host_flags
-from opwright.toolchain.jobs import Job, run_side_by_side
-from opwright.toolchain.notice import Notice
-from opwright.toolchain.nvrtc import SHIPPED_FLAGS
+from opwright.toolchain.gpu.images import device_facts, host_flags
+from opwright.toolchain.gpu.nvrtc import SHIPPED_FLAGS
+from opwright.toolchain.process.jobs import Job, run_side_by_side
+from opwright.toolchain.process.notice import Notice
 from opwright.toolchain.recipe import INCLUDE_DIRECTORY, Recipe, header_digests, object_recipe, recipe
 from opwright.toolchain.source import Source
+from opwright.toolchain.storage.cache import LibraryCache
 
 CUDA_FOLDER = "cuda"
 
 # What is shipped names no folder of this machine.
 _HEADERS = (f"-I{INCLUDE_DIRECTORY}", f"-ffile-prefix-map={INCLUDE_DIRECTORY}/=")
-# Functions of the registration that are asked for by name; see codegen/cpp_registration.py.
+# Functions of the registration that are asked for by name; see codegen/cpp/registration.py.
 _VISIBLE = "{ global: opwright_cpu_level; opwright_load_failure; opwright_cuda_failure; local: *; };\n"
 
 

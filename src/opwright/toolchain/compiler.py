@@ -15,7 +15,7 @@ from typing import Literal
 from opwright.errors import CacheUnusable, CompilerMissing
 from opwright.settings import Settings
 from opwright.toolchain.processor import fingerprint
-from opwright.toolchain.records import RecordStore, canonical_json, digest
+from opwright.toolchain.storage.records import RecordStore, canonical_json, digest
 
 CANDIDATES = ("g++", "clang++", "c++")
 PROBE_TIMEOUT_S = 20.0

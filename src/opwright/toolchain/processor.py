@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
 
-from opwright.toolchain.records import digest
+from opwright.toolchain.storage.records import digest
 
 _TELLING = (
     *("vendor_id", "cpu family", "model", "model name", "stepping", "flags"),

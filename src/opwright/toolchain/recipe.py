@@ -9,13 +9,14 @@ from typing import Any
 
 import torch
 
+from opwright.package import PACKAGE
 from opwright.toolchain.compiler import Compiler
-from opwright.toolchain.images import device_file
+from opwright.toolchain.gpu.images import device_file
 from opwright.toolchain.processor import fingerprint
-from opwright.toolchain.records import canonical_json, digest
 from opwright.toolchain.source import Source
+from opwright.toolchain.storage.records import canonical_json, digest
 
-INCLUDE_DIRECTORY = Path(__file__).parents[1] / "include"
+INCLUDE_DIRECTORY = PACKAGE / "include"
 
 # Raise it when the layout of an entry, or how libraries are linked, changes.
 _FORMAT = 1

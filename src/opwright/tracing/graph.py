@@ -8,9 +8,9 @@ import torch
 from torch.fx import Graph as FxGraph
 from torch.fx import Node
 
-from opwright.ir.integer import Condition
-from opwright.tracing.number_guards import NumberGuard
-from opwright.tracing.sizes import SizeTable
+from opwright.ir.expressions.integer import Condition
+from opwright.tracing.scalars.guards import NumberGuard
+from opwright.tracing.scalars.sizes import SizeTable
 
 
 @dataclass(frozen=True, slots=True)

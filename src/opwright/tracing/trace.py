@@ -13,22 +13,22 @@ from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from opwright.errors import OpwrightError, Place, UndeclaredMutation, UntraceableReference
-from opwright.tracing.aliases import MAY_COPY, refuse_views
 from opwright.tracing.effects.watch import unchanged_outside
 from opwright.tracing.graph import Graph, GraphInput
-from opwright.tracing.local_variables import LocalVariables
-from opwright.tracing.number_text import telling_text
-from opwright.tracing.on_gpu import on_gpu
-from opwright.tracing.questions import Listener
-from opwright.tracing.recorder import Recorder
-from opwright.tracing.results import Result, read_result
-from opwright.tracing.rounding import rounding_each_step
-from opwright.tracing.signature import place_of
-from opwright.tracing.sizes import SizeTable
-from opwright.tracing.specs import ArgumentSpec, ConstantSpec, NumberSpec, TensorSpec
+from opwright.tracing.interface.aliases import MAY_COPY, refuse_views
+from opwright.tracing.interface.results import Result, read_result
+from opwright.tracing.interface.signature import place_of
+from opwright.tracing.interface.specs import ArgumentSpec, ConstantSpec, NumberSpec, TensorSpec
+from opwright.tracing.recording.local_variables import LocalVariables
+from opwright.tracing.recording.questions import Listener
+from opwright.tracing.recording.recorder import Recorder
+from opwright.tracing.recording.values import Digests
+from opwright.tracing.scalars.rounding import rounding_each_step
+from opwright.tracing.scalars.sizes import SizeTable
+from opwright.tracing.scalars.text import telling_text
 from opwright.tracing.torch_hooks.fake_mode import fake_mode, with_more_formulas_if_needed
 from opwright.tracing.torch_hooks.isolation import Modes, in_fresh_thread
-from opwright.tracing.values import Digests
+from opwright.tracing.torch_hooks.on_gpu import on_gpu
 
 _DATA_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
 

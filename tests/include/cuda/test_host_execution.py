@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import opwright
-from opwright.toolchain.nvrtc import compile_cuda
+from opwright.toolchain.gpu.nvrtc import compile_cuda
 
 HERE = Path(__file__).parent
 HEADERS = Path(opwright.__file__).parent / "include"

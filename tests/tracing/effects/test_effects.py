@@ -18,7 +18,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
 from opwright.errors import SideEffect
-from opwright.tracing.specs import ArgumentSpec, TensorSpec
+from opwright.tracing.interface.specs import ArgumentSpec, TensorSpec
 from opwright.tracing.torch_hooks.isolation import in_fresh_thread
 from opwright.tracing.trace import trace
 from tests.tracing.effects import outside

@@ -10,7 +10,7 @@ import torch
 
 import opwright
 from opwright.binding.native import native
-from opwright.binding.states import Outside, State
+from opwright.binding.variants.states import Outside, State
 from opwright.settings import Settings
 from opwright.tracing.outside.guard import ABSENT, Fetch, count, first_failing
 from opwright.tracing.outside.plain import are_same

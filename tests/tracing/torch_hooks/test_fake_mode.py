@@ -17,7 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from opwright.tracing.specs import TensorSpec
+from opwright.tracing.interface.specs import TensorSpec
 from opwright.tracing.torch_hooks import fake_mode
 from opwright.tracing.torch_hooks.fake_mode import LeanFakeTensorMode, LeanShapeEnv, core_decompositions
 from opwright.tracing.trace import trace
@@ -74,7 +74,7 @@ def test_core_decompositions_are_in_the_public_table() -> None:
 
 TRACE = """
 import sys, torch
-from opwright.tracing.specs import TensorSpec
+from opwright.tracing.interface.specs import TensorSpec
 from opwright.derivation.joint import trace_joint
 joint = trace_joint(lambda x: torch.tanh(x).sum(-1), [TensorSpec("x", torch.float32, (4, 3), True)])
 assert len(joint.gradients) == 1

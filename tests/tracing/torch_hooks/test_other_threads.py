@@ -11,7 +11,7 @@ TRACES = """
 import sys, threading, torch
 from concurrent.futures import ThreadPoolExecutor
 from opwright.derivation.joint import trace_joint
-from opwright.tracing.specs import TensorSpec
+from opwright.tracing.interface.specs import TensorSpec
 begin = threading.Barrier(3, timeout=60)
 def traced(number):
     begin.wait()
@@ -80,7 +80,7 @@ def test_another_thread_is_not_disturbed(work: str) -> None:
 def test_a_trace_waits_for_another_that_its_function_starts() -> None:
     script = """
 import threading, torch
-from opwright.tracing.specs import TensorSpec
+from opwright.tracing.interface.specs import TensorSpec
 from opwright.tracing.trace import trace
 
 specs = [TensorSpec("x", torch.float32, (4,))]

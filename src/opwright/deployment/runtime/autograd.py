@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import torch
 from torch.autograd import Function
 
+from opwright.binding.autograd.redraw import Draw, drawn_again
 from opwright.binding.environment import are_plain, is_overheard, is_transformed
-from opwright.binding.redraw import Draw, drawn_again
 from opwright.deployment.runtime.gradients import gradients_by_reference
 from opwright.deployment.runtime.variant import Variant
 

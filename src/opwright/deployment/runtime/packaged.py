@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import torch
 
+from opwright.binding.autograd.redraw import noting_draws
 from opwright.binding.environment import (
     are_abstract,
     are_plain,
@@ -18,7 +19,6 @@ from opwright.binding.environment import (
     is_recorded,
     is_transformed,
 )
-from opwright.binding.redraw import noting_draws
 from opwright.deployment.runtime.autograd import Declined, KernelNode, WholeNode
 from opwright.deployment.runtime.gpus import Gpus
 from opwright.deployment.runtime.gradients import gradients_by_reference

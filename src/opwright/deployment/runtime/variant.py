@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import torch
 
-from opwright.tracing.memory import lie_row_by_row
-from opwright.tracing.number_guards import NumberGuard
+from opwright.tracing.interface.memory import lie_row_by_row
+from opwright.tracing.scalars.guards import NumberGuard
 
 Kernel = Callable[..., Any]
 _MOST = 3e38  # what float32 holds: larger floats, infinities and NaN are the reference's

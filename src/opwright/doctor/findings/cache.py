@@ -12,7 +12,7 @@ from pathlib import Path
 from opwright.doctor.finding import Finding
 from opwright.errors import CacheUnusable, UnsafeCache
 from opwright.settings import Settings
-from opwright.toolchain.directory import private_directory
+from opwright.toolchain.storage.directory import private_directory
 
 _NAME = "cache"
 _ELSEWHERE = "export OPWRIGHT_CACHE=/path/to/a/folder/of/yours"

@@ -10,7 +10,7 @@ import torch
 from opwright.doctor.finding import Finding
 from opwright.errors import OpwrightError
 from opwright.settings import Settings
-from opwright.toolchain.cuda_toolkit import CudaToolkit, find_cuda_toolkit
+from opwright.toolchain.gpu.toolkit import CudaToolkit, find_cuda_toolkit
 
 _NAME = "CUDA toolkit"
 

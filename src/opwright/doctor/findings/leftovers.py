@@ -7,7 +7,7 @@ from pathlib import Path
 
 from opwright.doctor.finding import Finding
 from opwright.settings import Settings
-from opwright.toolchain.locks import try_lock
+from opwright.toolchain.storage.locks import try_lock
 
 _NAME = "builds"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from opwright.doctor.finding import Finding
 from opwright.errors import OpwrightError
 from opwright.settings import Settings
-from opwright.toolchain.nvrtc import Nvrtc, compile_cuda, find_nvrtc
+from opwright.toolchain.gpu.nvrtc import Nvrtc, compile_cuda, find_nvrtc
 
 _NAME = "NVRTC"
 _KERNEL = 'extern "C" __global__ void trial(int* answer) { *answer = 42; }\n'

@@ -9,7 +9,7 @@ import torch
 from opwright.doctor.finding import Finding
 from opwright.extensions.memory import available_bytes, jobs_at_once
 from opwright.settings import Settings
-from opwright.toolchain.cores import available_cores
+from opwright.toolchain.process.cores import available_cores
 
 _MEMORY_OF_A_SOURCE_BYTES = 2 << 30
 

@@ -23,6 +23,7 @@ from typing import Any
 import torch
 
 from opwright.errors import Place, SideEffect
+from opwright.package import PACKAGE
 from opwright.tracing.effects.happenings import happening_in, logs
 from opwright.tracing.effects.points import Points, points_of
 from opwright.tracing.effects.reach import LIBRARIES, Reach
@@ -32,7 +33,7 @@ from opwright.tracing.effects.surroundings import Surroundings
 _MOST_OBJECTS = 20_000
 _MOST_SECONDS = 0.02  # for looking at each line; from then on only the first state and the last are compared
 _HINT = "return it, or keep this line outside of the operator"
-_UNWATCHED = tuple(f"{folder}{os.sep}" for folder in (Path(torch.__file__).parent, Path(__file__).parents[2]))
+_UNWATCHED = tuple(f"{folder}{os.sep}" for folder in (Path(torch.__file__).parent, PACKAGE))
 _LIBRARIES = ("<frozen ", *LIBRARIES)
 _IMPORTS = "<frozen importlib._bootstrap>"
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy
 import torch
 
-from opwright.ir.exact import exact
+from opwright.ir.expressions.exact import exact
 
 _PLAIN: tuple[type, ...] = (
     *(int, float, complex, str, bytes, bool, type(None), type(...), type(NotImplemented), range),

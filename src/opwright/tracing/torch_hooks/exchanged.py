@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
-from opwright.toolchain.forks import Lock
+from opwright.toolchain.process.forks import Lock
 
 Here = TypeVar("Here")
 

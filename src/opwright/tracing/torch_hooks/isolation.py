@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from opwright.toolchain.forks import hold_off_forks
+from opwright.toolchain.process.forks import hold_off_forks
 
 Result = TypeVar("Result")
 

@@ -1,0 +1,146 @@
+"""The part that nodes of autograd have in common whose backward pass is an operator: what they keep, and its call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from opwright.binding.autograd.node import some_missing, zeros
+from opwright.binding.autograd.redraw import Draw, drawn_again
+from opwright.derivation.forward import differentiable
+
+GradientsOf = Callable[[tuple[int, ...], tuple[int, ...], tuple[int, ...], int], Any]
+"""`(arguments, outputs, the same among tensors, how many tensors) -> operator`, as `Family.backward` gives it."""
+
+_SAVED = object()  # stands for a tensor, which the node saves
+
+
+@dataclass(slots=True)
+class Made:
+    """A call of an operator that was made and is to be recorded.
+
+    Attributes:
+        gradients_of: The operators of its gradients.
+        places: Where each of its tensors stands in what it returned.
+        args: The arguments, as the backward pass is to see them.
+        outputs: The tensors that it returned, as the node gives them out.
+        draw: Where it drew random numbers; None if it drew none.
+        more: Tensors that are kept besides the arguments.
+    """
+
+    gradients_of: GradientsOf
+    places: Sequence[int]
+    args: Sequence[Any]
+    outputs: tuple[torch.Tensor, ...]
+    draw: Draw | None = None
+    more: Sequence[torch.Tensor] = ()
+
+
+@dataclass(slots=True)
+class _Kept:
+    """What a node keeps besides tensors: which outputs have incoming gradients, and where these stand in the result."""
+
+    gradients_of: GradientsOf
+    places: tuple[int, ...]
+    flowing: tuple[int, ...]
+    described: list[tuple[tuple[int, ...], torch.dtype]]
+    rest: list[Any] | None
+    draw: Draw | None
+    more: int
+    devices: list[torch.device]
+
+
+def keep(ctx: Any, made: Made) -> tuple[torch.Tensor, ...]:
+    """Keep on a node what its backward pass needs; return its outputs."""
+    outputs, flowing = made.outputs, differentiable(made.outputs)
+    ctx.set_materialize_grads(False)
+    if len(flowing) < len(outputs):
+        ctx.mark_non_differentiable(*[output for place, output in enumerate(outputs) if place not in flowing])
+    tensors = [arg for arg in made.args if isinstance(arg, torch.Tensor)]
+    ctx.save_for_backward(*tensors, *made.more)
+    ctx.kept = _Kept(
+        made.gradients_of,
+        tuple([made.places[position] for position in flowing]),
+        flowing,
+        [(tuple(output.shape), output.dtype) for output in outputs],
+        None if len(tensors) == len(made.args) else _rest(made.args),
+        made.draw,
+        len(made.more),
+        [output.device for output in outputs],
+    )
+    return outputs
+
+
+def _rest(args: Sequence[Any]) -> list[Any]:
+    return [_SAVED if isinstance(arg, torch.Tensor) else arg for arg in args]
+
+
+def _call(operator: Callable[..., Any], *args: Any) -> Any:
+    return operator(*args)
+
+
+def gradients(
+    ctx: Any,
+    incoming: Sequence[torch.Tensor | None],
+    call: Callable[..., Any] = _call,
+    *,
+    wanted: tuple[int, ...] | None = None,
+) -> tuple[torch.Tensor | None, ...]:
+    """The gradients of a node that was given a call and its arguments: one for each of these.
+
+    Args:
+        ctx: The node.
+        incoming: Incoming gradients of its outputs.
+        call: Calls the operator of the gradients.
+        wanted: Positions of the arguments whose gradients are computed; None for all that are asked for.
+    """
+    kept: _Kept = ctx.kept
+    needed = ctx.needs_input_grad
+    found: list[torch.Tensor | None] = [None] * len(needed)
+    if wanted is None:
+        wanted = tuple([position for position, is_needed in enumerate(needed[1:]) if is_needed])
+    tangents = [incoming[position] for position in kept.flowing]
+    if some_missing(tangents):
+        if all(tangent is None for tangent in tangents):
+            wanted = ()
+        tangents = [_nothing(kept, p) if incoming[p] is None else incoming[p] for p in kept.flowing]
+    if not wanted:
+        return tuple(found)
+    operator = kept.gradients_of(wanted, kept.places, kept.flowing, len(kept.described))
+    result = _drawing(kept.draw, call, operator, *_arguments(kept, ctx.saved_tensors), *tangents)
+    for position, gradient in zip(wanted, (result,) if isinstance(result, torch.Tensor) else result, strict=True):
+        found[1 + position] = gradient
+    return tuple(found)
+
+
+def kept(ctx: Any) -> tuple[Sequence[Any], Sequence[torch.Tensor]]:
+    """The arguments that a node was given, and what it keeps besides."""
+    saved: tuple[torch.Tensor, ...] = ctx.saved_tensors
+    return _arguments(ctx.kept, saved), saved[len(saved) - ctx.kept.more :]
+
+
+def _arguments(kept: _Kept, saved: Sequence[torch.Tensor]) -> Sequence[Any]:
+    if kept.rest is None:
+        return saved[: len(saved) - kept.more]
+    remaining = iter(saved)
+    return [next(remaining) if given is _SAVED else given for given in kept.rest]
+
+
+def described(ctx: Any) -> Sequence[tuple[tuple[int, ...], torch.dtype]]:
+    """Sizes and dtypes of the outputs of a node."""
+    kept: _Kept = ctx.kept
+    return kept.described
+
+
+def _nothing(kept: _Kept, position: int) -> torch.Tensor:
+    return zeros(*kept.described[position], kept.devices[position])
+
+
+def _drawing(draw: Draw | None, call: Callable[..., Any], *args: Any) -> Any:
+    if draw is None:
+        return call(*args)
+    with drawn_again(draw):
+        return call(*args)

@@ -1,0 +1,81 @@
+"""The rung "function": emitted modules with an `autograd.Function`, made runnable."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from opwright.binding.variants.kinds import Key, kind_of
+from opwright.ir.expressions.integer import Condition, holds
+from opwright.ir.program import size_symbol
+from opwright.tracing.interface.results import Result
+
+
+@dataclass(frozen=True, slots=True)
+class _Module:
+    kind: Key
+    guards: tuple[Condition, ...]
+    function: Callable[..., Any]
+    result: Result
+
+    def __call__(self, arguments: Sequence[Any]) -> Any:
+        made = self.function(*arguments)
+        return made if self.result.is_plain else self.result.rebuild(made, arguments)
+
+
+class FunctionRung:
+    """Finds or makes the emitted function for the arguments of a call.
+
+    Args:
+        name: What the emitted function is called.
+        parameters: The names of the operator's parameters.
+        derive: Gives the text of a module, its guards and the structure of its result, for arguments.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        parameters: Sequence[str],
+        derive: Callable[[Sequence[Any]], tuple[str, tuple[Condition, ...], Result]],
+    ) -> None:
+        self._name = name
+        self._parameters = parameters
+        self._derive = derive
+        self._modules: list[_Module] = []
+
+    def __call__(self, arguments: Sequence[Any]) -> Any:
+        """Run the emitted function.
+
+        Raises:
+            NoKernel: If there is none for these arguments.
+        """
+        kind = kind_of(arguments, gradients=False)
+        sizes = self._sizes(arguments)
+        for module in self._modules:
+            if module.kind == kind and all(holds(guard, sizes) for guard in module.guards):
+                return module(arguments)
+        text, guards, result = self._derive(arguments)
+        self._modules.insert(0, _Module(kind, guards, self._load(text), result))
+        return self._modules[0](arguments)
+
+    def _sizes(self, arguments: Sequence[Any]) -> dict[str, int]:
+        return {
+            str(size_symbol(name, dimension)): size
+            for name, argument in zip(self._parameters, arguments, strict=True)
+            if isinstance(argument, torch.Tensor)
+            for dimension, size in enumerate(argument.shape)
+        }
+
+    def _load(self, text: str) -> Callable[..., Any]:
+        """Run the module; its lines stay known to tracebacks."""
+        file = f"<opwright function {self._name} {len(self._modules)}>"
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+        namespace: dict[str, Any] = {"__name__": file}
+        exec(compile(text, file, "exec"), namespace)
+        function = namespace[self._name]
+        assert callable(function)
+        return function  # type: ignore[no-any-return]

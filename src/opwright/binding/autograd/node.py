@@ -1,0 +1,198 @@
+"""The autograd node of every operator: forward and backward kernels, and the differentiable backward behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.autograd import Function
+
+from opwright.binding.autograd.redraw import Draw, drawn_again
+from opwright.binding.environment import is_asked_for, is_transformed
+from opwright.binding.variants.variant import Variant
+from opwright.tracing.interface.memory import lie_row_by_row
+
+
+class Declined(Exception):
+    """No variant at hand takes these arguments."""
+
+
+class OperatorFunction(Function):
+    """Runs the first variant that takes the arguments: `apply(variants, *arguments)`."""
+
+    @staticmethod
+    def forward(ctx: Any, variants: Iterable[Variant], *arguments: Any) -> Any:
+        """Run the forward kernel and keep what the backward pass reads."""
+        for variant in variants:
+            draw = Draw.here() if variant.is_random else None
+            made = _run_variant(variant, arguments)
+            if made is not None:
+                break
+        else:
+            raise Declined
+        if draw is not None:
+            ctx.draw = draw
+        plan = variant.plan
+        ctx.variant = variant
+        ctx.set_materialize_grads(False)
+        if variant.keeps_all_arguments:
+            ctx.save_for_backward(*arguments, *[made[position] for position in variant.kept_results])
+        else:
+            ctx.rest = [_describe(argument) for argument in arguments]
+            kept = [arguments[position] for position in plan.saved.contributing]
+            ctx.save_for_backward(*kept, *[made[position] for position in variant.kept_results])
+        if not variant.all_outputs_differentiable:
+            ctx.mark_non_differentiable(*[made[p] for p in range(plan.outputs) if p not in plan.tangents])
+        if variant.bare:
+            return made[0]
+        return made[: plan.outputs] if plan.saved.intermediates else made
+
+    @staticmethod
+    def backward(ctx: Any, *incoming: torch.Tensor | None) -> Any:
+        """Run the backward kernel, or the differentiable backward where somebody differentiates or maps this pass."""
+        variant: Variant = ctx.variant
+        if not variant.all_outputs_differentiable or some_missing(incoming):
+            incoming = _tangents(ctx, incoming, variant)
+            if not incoming:
+                return (None,) * len(ctx.needs_input_grad)
+        found, plan = None, variant.plan
+        if plan.spared:
+            edges = dict(zip(plan.tensors, ctx.next_functions, strict=True))
+            plan = plan.narrowed([position for position in plan.gradients if is_asked_for(edges[position][0])])
+        if plan is variant.plan and not (torch.is_grad_enabled() or is_transformed()):
+            found = _run_backward(ctx, incoming, variant)
+        if found is None:
+            with drawn_again(getattr(ctx, "draw", None)):
+                given = plan.saved.given(_intermediates(ctx, variant))
+                found = variant.differentiate(_arguments(ctx, variant), [*incoming, *given], plan)
+        if variant.wants_all_gradients and plan is variant.plan:
+            return (None, *found)
+        gradients: list[torch.Tensor | None] = [None] * len(ctx.needs_input_grad)
+        for position, gradient in zip(plan.gradients, found, strict=True):
+            gradients[1 + position] = gradient
+        return tuple(gradients)
+
+
+class Chosen:
+    """Variants to try; remembers the last that was tried, which is the one that took the arguments."""
+
+    __slots__ = ("_variants", "variant")
+
+    def __init__(self, variants: Sequence[Variant]) -> None:
+        self._variants = variants
+        self.variant: Variant
+
+    def __iter__(self) -> Iterator[Variant]:
+        for variant in self._variants:
+            self.variant = variant
+            yield variant
+
+
+# `Function.apply` without its questions about function transforms, which the caller has asked already.
+apply: Callable[..., Any] = super(Function, OperatorFunction).apply
+
+
+def run_forward(variants: Iterable[Variant], arguments: Sequence[Any]) -> tuple[Variant, Sequence[torch.Tensor]]:
+    """Run the first variant that takes the arguments; its results are outputs, then intermediates.
+
+    Raises:
+        Declined: If none does.
+    """
+    for variant in variants:
+        made = _run_variant(variant, arguments)
+        if made is not None:
+            return variant, made
+    raise Declined
+
+
+def _run_variant(variant: Variant, arguments: Sequence[Any]) -> Sequence[torch.Tensor] | None:
+    """Outputs, then intermediates; None if the variant does not take the arguments."""
+    if variant.needs_row_major and not lie_row_by_row(arguments, whole_memory=variant.plan.needs_whole_memory):
+        return None
+    if variant.only_tensors:
+        made = variant.forward(*arguments)
+    elif all(guard.holds(arguments[p].item()) for p, guard in variant.plan.number_guards):
+        made = variant.forward(*[arguments[position] for position in variant.plan.tensors])
+    else:
+        return None
+    if variant.forward_single:
+        return None if made is None else (made,)
+    return None if made[0] is None else made
+
+
+def some_missing(incoming: Sequence[torch.Tensor | None]) -> bool:
+    """Whether one is None."""
+    for gradient in incoming:  # noqa: SIM110 - any() with a generator costs three times as much
+        if gradient is None:
+            return True
+    return False
+
+
+def none_flows(incoming: Sequence[torch.Tensor | None]) -> bool:
+    """Whether all are None."""
+    for gradient in incoming:  # noqa: SIM110 - as above
+        if gradient is not None:
+            return False
+    return True
+
+
+def _run_backward(ctx: Any, incoming: Sequence[Any], variant: Variant) -> Sequence[Any] | None:
+    """Run the backward kernel; None if it declines, because torch refused it an allocation."""
+    saved = ctx.saved_tensors
+    assert variant.backward is not None
+    read = saved if variant.backward_reads is None else [saved[position] for position in variant.backward_reads]
+    if variant.plan.saved.sizes:
+        plan = variant.plan.saved
+        kept = dict(zip(plan.contributing, saved, strict=False))
+        sizes = [_size(ctx, kept, position, dimension) for position, dimension in plan.sizes]
+        found = variant.backward(*read, *incoming, *sizes)
+    else:
+        found = variant.backward(*read, *incoming)
+    if variant.backward_single:
+        return None if found is None else (found,)
+    return None if found[0] is None else found
+
+
+def _size(ctx: Any, kept: dict[int, torch.Tensor], position: int, dimension: int) -> int:
+    return (kept[position].shape if position in kept else ctx.rest[position][0])[dimension]
+
+
+def _arguments(ctx: Any, variant: Variant) -> list[Any]:
+    """The arguments of the forward pass; one whose values no gradient depends on comes back as zeros."""
+    saved = ctx.saved_tensors
+    if variant.keeps_all_arguments:
+        return list(saved[: len(variant.plan.tensors)])
+    kept = dict(zip(variant.plan.saved.contributing, saved, strict=False))
+    return [
+        kept[position] if position in kept else (zeros(*described) if position in variant.plan.tensors else described)
+        for position, described in enumerate(ctx.rest)
+    ]
+
+
+def _intermediates(ctx: Any, variant: Variant) -> Sequence[torch.Tensor]:
+    count = variant.plan.saved.intermediates
+    return ctx.saved_tensors[-count:] if count else ()
+
+
+def _tangents(ctx: Any, incoming: Sequence[torch.Tensor | None], variant: Variant) -> tuple[torch.Tensor, ...]:
+    """Incoming gradients of the differentiable outputs, zeros for those that got none; empty if none got any."""
+    positions = variant.plan.tangents
+    if all(incoming[position] is None for position in positions):
+        return ()
+    outputs = ctx._input_metadata
+    return tuple(
+        zeros(tuple(outputs[position].shape), outputs[position].dtype, outputs[position].device)
+        if gradient is None
+        else gradient
+        for position, gradient in ((position, incoming[position]) for position in positions)
+    )
+
+
+def _describe(argument: Any) -> Any:
+    return (tuple(argument.shape), argument.dtype, argument.device) if isinstance(argument, torch.Tensor) else argument
+
+
+def zeros(shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """Zeros that take one element of memory."""
+    return torch.zeros((), dtype=dtype, device=device).expand(shape)

@@ -1,0 +1,141 @@
+"""An operator as torch's dispatcher has it: what runs behind `torch.ops.<namespace>.<name>`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from torch._ops import OpOverload
+
+from opwright.binding.autograd.derived_node import GradientsOf
+from opwright.binding.autograd.recorded_whole import call_whole
+from opwright.binding.dispatcher.autocast import AutocastPolicy, is_autocast, without_autocast
+from opwright.binding.dispatcher.registration import keeping_sizes_inside, register, row_major
+from opwright.binding.environment import are_abstract, is_recorded, is_transformed
+from opwright.binding.rungs import RungName
+from opwright.binding.variants.variant import Plan
+from opwright.tracing.interface.signature import Signature
+from opwright.tracing.recording.randomness import draws
+
+
+class Serving(Protocol):
+    """What serves the calls of an operator."""
+
+    last_rung: RungName | None
+
+    def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Serve a call."""
+
+    def serve_below_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Serve a call that records no gradients."""
+
+    def serve_by_reference(self, args: tuple[Any, ...]) -> Any:
+        """Run the function as written."""
+
+
+class Registered:
+    """One operator.
+
+    Args:
+        name: "namespace::name".
+        signature: Its parameters.
+        reference: The function as written.
+        server: What serves its calls.
+        gradients_of: Gives the operators of the gradients of a call that is made now.
+        autocast: The policy under autocast.
+        gives_what_kernels_give: Whether results are what kernels give, and so dense, row by row.
+        inline: Whether compilers and exporters see the operations of the reference.
+
+    Attributes:
+        overload: The operator at the dispatcher; None before `register`, and when another has taken its name.
+        is_replaced: Whether another has.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        signature: Signature,
+        reference: Callable[..., Any],
+        server: Serving,
+        gradients_of: Callable[[], GradientsOf],
+        gives_what_kernels_give: Callable[[], bool],
+        *,
+        autocast: AutocastPolicy | None,
+        inline: bool,
+    ) -> None:
+        self.overload: OpOverload | None = None
+        self.is_replaced = False
+        self._name = name
+        self._signature = signature
+        self._reference = reference
+        self._server = server
+        self._gradients_of = gradients_of
+        self._gives_what_kernels_give = gives_what_kernels_give
+        self._autocast = autocast
+        self._is_whole = not inline and signature.is_flat
+
+    def register(self, outputs: int) -> None:
+        """Put it at the dispatcher, unless no schema spells its parameters."""
+        if self._signature.schema is not None and not self.is_replaced:
+            self.overload = register(
+                self._name,
+                self._signature.schema,
+                outputs,
+                below_autograd=self._run_below_autograd,
+                with_autograd=self._run_with_autograd,
+                under_autocast=self._run_under_autocast,
+                reference=self._reference,
+                on_replacement=self._withdraw,
+            )
+
+    def found(self, example: Callable[[], Plan]) -> OpOverload | None:
+        """The operator at the dispatcher; the plan of an example tells what it returns where annotations do not."""
+        if self.overload is None and self._signature.schema is not None and not self.is_replaced:
+            plan = example()
+            if self.overload is None and plan.result.is_plain:
+                self.register(plan.outputs)
+        return self.overload
+
+    def serve_by(self, server: Serving) -> None:
+        """Let something else serve its calls from now on."""
+        self._server = server
+
+    def _withdraw(self) -> None:
+        self.overload, self.is_replaced = None, True
+
+    def serve_compiled(self, args: Sequence[Any]) -> Any:
+        """Serve a call that a compiler or exporter looks at: by one operation, or by all those of the reference."""
+        if self.overload is not None and self._is_whole:
+            return self._call(*args)
+        if self._autocast is not None and is_autocast():
+            return without_autocast(self._autocast, self._run_reference, args)
+        return self._run_reference(*args)
+
+    def _run_reference(self, *args: Any) -> Any:
+        return self._server.serve_by_reference(args)
+
+    def _call(self, *args: Any) -> Any:
+        assert self.overload is not None
+        positional, by_keyword = self._signature.split(args)
+        return self.overload(*positional, **by_keyword)
+
+    def _run_with_autograd(self, *args: Any, **kwargs: Any) -> Any:
+        given = self._signature.bind(args, kwargs)
+        if self._is_whole and (is_recorded() or are_abstract(given)) and not is_transformed():
+            if is_recorded() and draws(self._reference, given):
+                return row_major(self._run_reference(*given))
+            return call_whole(self._call, self._gradients_of(), given)
+        result = self._server.serve(args, kwargs)
+        return result if self._gives_what_kernels_give() else row_major(result)
+
+    def _run_under_autocast(self, *args: Any, **kwargs: Any) -> Any:
+        given = self._signature.bind(args, kwargs)
+        if self._autocast is None:  # who records sees the operations of the reference, and their sizes
+            run = self._run_reference if is_recorded() else keeping_sizes_inside(self._run_reference)
+            return row_major(run(*given))
+        return without_autocast(self._autocast, self._call, given)
+
+    def _run_below_autograd(self, *args: Any, **kwargs: Any) -> Any:
+        result = self._server.serve_below_autograd(args, kwargs)
+        by_kernels = self._server.last_rung != "composed" and self._gives_what_kernels_give()
+        return result if by_kernels else row_major(result)

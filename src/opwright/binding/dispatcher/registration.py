@@ -1,0 +1,135 @@
+"""Registration at torch's dispatcher: `torch.ops.<namespace>.<name>` with its schema, kernels, fake and autograd."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch._guards import detect_fake_mode
+from torch._ops import OpOverload
+from torch.utils._pytree import tree_map_only
+
+from opwright.binding.dispatcher.autocast import KEYS
+from opwright.binding.environment import recording
+from opwright.toolchain.process.forks import Lock, hold_off_forks
+from opwright.tracing.interface.memory import memory_of
+
+_libraries: dict[str, tuple[torch.library.Library, Callable[[], None]]] = {}
+_lock = Lock()
+FUNCTION_TRANSFORMS = "FuncTorchDynamicLayerFrontMode"  # the key that every call goes through under `torch.func`
+
+
+def register(
+    qualified_name: str,
+    parameters: str,
+    outputs: int,
+    *,
+    below_autograd: Callable[..., Any],
+    with_autograd: Callable[..., Any],
+    under_autocast: Callable[..., Any],
+    reference: Callable[..., Any],
+    on_replacement: Callable[[], None],
+) -> OpOverload:
+    """Register an operator; an earlier one of the same name is replaced.
+
+    Args:
+        qualified_name: "namespace::name".
+        parameters: Its parameters as a schema spells them.
+        outputs: How many tensors it returns.
+        below_autograd: Serves calls that record no gradients; its results own their memory.
+        with_autograd: Serves the rest, transforms included.
+        under_autocast: Serves calls under autocast; its results own their memory.
+        reference: Gives the shapes and dtypes of the results, on fake tensors.
+        on_replacement: Told when another one of the same name takes its place: what was returned may be called no more.
+    """
+    namespace, name = qualified_name.split("::")
+    returns = "Tensor" if outputs == 1 else f"({', '.join(['Tensor'] * outputs)})"
+    with hold_off_forks(), _lock:
+        if qualified_name in _libraries:
+            earlier, tell = _libraries.pop(qualified_name)
+            tell()
+            earlier._destroy()
+        library = torch.library.Library(namespace, "FRAGMENT")
+        library.define(f"{name}({parameters}) -> {returns}", tags=(torch.Tag.pt2_compliant_tag,))
+        library.impl(name, _spelled(below_autograd), "CompositeExplicitAutograd")
+        library.impl(name, _spelled(with_autograd), "Autograd")
+        library.impl(name, _spelled(with_autograd), FUNCTION_TRANSFORMS)
+        for key in KEYS.values():
+            library.impl(name, _spelled(under_autocast), key)
+        torch.library.register_fake(qualified_name, _spelled(_fake(reference)), lib=library)
+        _libraries[qualified_name] = (library, on_replacement)
+        overload = getattr(getattr(torch.ops, namespace), name).default
+    assert isinstance(overload, OpOverload)
+    return overload
+
+
+def row_major(returned: Any) -> Any:
+    """The results as every rung gives them to the dispatcher: dense, row by row, in memory of their own."""
+    return tree_map_only(torch.Tensor, lambda tensor: tensor.clone(memory_format=torch.contiguous_format), returned)
+
+
+def row_major_if_own(returned: Any, arguments: Iterable[object]) -> Any:
+    """The results as kernels lay them out, whoever made them; arguments and views of them stay what they are.
+
+    A tensor that is returned twice is one tensor afterwards too.
+    """
+    copies: dict[int, torch.Tensor] = {}
+
+    def laid_out(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.layout is not torch.strided or tensor.is_nested or tensor.is_contiguous():
+            return tensor
+        if any(_share_memory(tensor, argument) for argument in arguments):
+            return tensor
+        if id(tensor) not in copies:
+            copies[id(tensor)] = tensor.contiguous()
+        return copies[id(tensor)]
+
+    return tree_map_only(torch.Tensor, laid_out, returned)
+
+
+def _share_memory(tensor: torch.Tensor, other: object) -> bool:
+    if not isinstance(other, torch.Tensor) or other.layout is not torch.strided or other.is_nested:
+        return False
+    return memory_of(tensor) == memory_of(other)
+
+
+def _spelled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, with a tuple of one tensor as the tensor, which is how a schema spells it."""
+
+    def spelled(*args: Any, **kwargs: Any) -> Any:
+        returned = function(*args, **kwargs)
+        return returned[0] if isinstance(returned, tuple) and len(returned) == 1 else returned
+
+    return spelled
+
+
+def keeping_sizes_inside(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same on fake tensors, where sizes that depend on data are the caller's business only in the results."""
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        mode = detect_fake_mode((args, kwargs))
+        if mode is None or mode.shape_env is None:
+            return function(*args, **kwargs)
+        from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols  # imports sympy, as the mode has
+
+        with mode.shape_env.ignore_fresh_unbacked_symbols():
+            returned = function(*args, **kwargs)
+        return function(*args, **kwargs) if free_unbacked_symbols(returned) else returned
+
+    return called
+
+
+def _fake(reference: Callable[..., Any]) -> Callable[..., Any]:
+    def fake(*args: Any, **kwargs: Any) -> Any:
+        with recording():  # which a reference needs that differentiates what it computes
+            returned = keeping_sizes_inside(reference)(*args, **kwargs)
+        if isinstance(returned, torch.Tensor):
+            return _empty(returned)
+        return tuple(_empty(member) for member in returned)
+
+    return fake
+
+
+def _empty(like: torch.Tensor) -> torch.Tensor:
+    return torch.empty(like.shape, dtype=like.dtype, device=like.device)

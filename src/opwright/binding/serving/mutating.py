@@ -1,0 +1,140 @@
+"""Serving an operator that changes arguments: a functional operator gives their new values, which are copied into them.
+
+The functional operator is derived like any other, so its gradients are; the copies are autograd's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_map_only
+
+from opwright.binding.environment import is_quiet
+from opwright.binding.serving.fallbacks import Fallbacks
+from opwright.binding.serving.last_rung import RemembersRung
+from opwright.binding.serving.own_errors import is_for_the_caller, runs_reference
+from opwright.binding.serving.server import Server
+from opwright.tracing.interface.flatten import Leaves
+from opwright.tracing.interface.memory import memory_of
+from opwright.tracing.interface.signature import Signature
+from opwright.tracing.recording.faults import fault_of
+
+_DEVICES = ("cpu", "cuda")
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What the reference returned after it changed the arguments itself."""
+
+    returned: Any
+
+
+class FunctionalReference:
+    """A reference that changes copies, and gives them after what it returns."""
+
+    def __init__(self, reference: Callable[..., Any], mutated: Sequence[int]) -> None:
+        self.__wrapped__ = reference
+        self.__name__ = reference.__name__
+        self._mutated = mutated
+
+    def __call__(self, *arguments: Any) -> tuple[Any, list[torch.Tensor]]:
+        """Call the reference on copies."""
+        given = [argument.clone() if p in self._mutated else argument for p, argument in enumerate(arguments)]
+        return self.__wrapped__(*given), [given[position] for position in self._mutated]
+
+    def fallback(self, *arguments: Any) -> Done:
+        """Call the reference on the arguments themselves."""
+        return Done(self.__wrapped__(*arguments))
+
+
+class MutatingServer(RemembersRung):
+    """Serves the calls of one operator.
+
+    Args:
+        reference: The function as written, taking every argument by position.
+        signature: Its parameters.
+        mutated: Positions of those that it changes.
+        functional: Gives the server of the functional operator.
+        fallbacks: Told why the reference serves a call.
+    """
+
+    def __init__(
+        self,
+        reference: Callable[..., Any],
+        signature: Signature,
+        mutated: Sequence[int],
+        functional: Callable[[], Server],
+        fallbacks: Fallbacks,
+    ) -> None:
+        super().__init__()
+        self._reference = reference
+        self._signature = signature
+        self._mutated = mutated
+        self._functional = functional
+        self._fallbacks = fallbacks
+
+    def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
+        """Serve a call; a pinned one raises where another would run the reference."""
+        given = self._signature.bind(args, kwargs)
+        try:
+            made = self._made(given, pinned=pinned)
+        except Exception as error:  # nothing has changed yet
+            if pinned or is_for_the_caller(error):
+                raise
+            fault = fault_of(error)
+        else:
+            return made.returned if isinstance(made, Done) else self._update(given, *made)
+        result = self.serve_by_reference(given)
+        self._fallbacks.tell(fault)
+        return result
+
+    def _made(self, given: tuple[Any, ...], *, pinned: bool) -> Any:
+        """What the functional operator gives, or what the reference returned after it changed the arguments."""
+        if not is_quiet() or not self._may_copy(given):
+            return Done(self.serve_by_reference(given))
+        server = self._functional()
+        arguments = Leaves(self._kept(given) if torch.is_grad_enabled() else given)
+        arguments.given = given
+        made = server.serve(arguments, {}, pinned=pinned)
+        self.last_rung = server.last_rung
+        return made
+
+    def serve_below_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Serve a call that records no gradients."""
+        with torch.no_grad():
+            return self.serve(args, kwargs)
+
+    @runs_reference
+    def serve_by_reference(self, args: tuple[Any, ...]) -> Any:
+        """Run the function as written."""
+        self.last_rung = "composed"
+        return self._reference(*args)
+
+    def _kept(self, given: Sequence[Any]) -> list[Any]:
+        """The arguments, with copies of those that change: the backward pass reads their old values."""
+        return [argument.clone() if p in self._mutated else argument for p, argument in enumerate(given)]
+
+    def _update(self, given: Sequence[Any], returned: Any, values: Sequence[torch.Tensor]) -> Any:
+        targets = {}
+        for position, value in zip(self._mutated, values, strict=True):
+            given[position].copy_(value)
+            targets[id(value)] = given[position]
+        return tree_map_only(torch.Tensor, lambda tensor: targets.get(id(tensor), tensor), returned)
+
+    def _may_copy(self, given: Sequence[Any]) -> bool:
+        """Whether what changes is a plain tensor that nothing else shows, and that torch lets change."""
+        tensors = [argument for argument in given if isinstance(argument, torch.Tensor)]
+        recording = torch.is_grad_enabled()
+        for position in self._mutated:
+            target = given[position]
+            if type(target) is not torch.Tensor or target.layout != torch.strided or target.device.type not in _DEVICES:
+                return False
+            if (recording and target.requires_grad and target.is_leaf) or 0 in target.stride():
+                return False
+            memory = memory_of(target)
+            if sum(other.layout == torch.strided and memory_of(other) == memory for other in tensors) > 1:
+                return False
+        return True

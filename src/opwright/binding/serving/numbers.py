@@ -1,0 +1,159 @@
+"""Python numbers that change from call to call: after a second value a parameter's number is given at run time.
+
+A kernel takes it as a tensor without dimensions, in float64 or int64, which is what Python numbers are; the trace
+computes with a symbol. Where that fails, because a dimension, a size or a branch wants the value, each value has a
+kernel of its own again. A bool is no number here: it is a branch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from opwright.binding.variants.kinds import Key, constant_key
+from opwright.errors import NumberNeeded
+from opwright.tracing.interface.flatten import Leaves
+from opwright.tracing.scalars.type_questions import asks_for_types
+
+
+@dataclass(slots=True)
+class _Place:
+    """What has been seen of the floats, or of the ints, of a parameter."""
+
+    first: float
+    changes: bool = False
+    settled: bool = False
+    apart: set[float] = field(default_factory=set)
+
+
+class Numbers:
+    """Which parameters of an operator have been given different numbers.
+
+    Args:
+        reference: The function as written; one that asks for the types of its numbers keeps them as constants.
+    """
+
+    def __init__(self, reference: Callable[..., Any]) -> None:
+        self._reference = reference
+        self._asks: bool | None = None
+        self._places: dict[type, dict[int, _Place]] = {float: {}, int: {}}
+
+    def prepare(self, arguments: Sequence[Any], kept: Collection[int] = ()) -> tuple[Sequence[Any], Key]:
+        """The arguments with their changing numbers as tensors, and what tells the constants apart.
+
+        Args:
+            arguments: Those of a call.
+            kept: Positions of numbers that stay as they are.
+        """
+        chosen = [position for position in self._changing(arguments) if position not in kept]
+        if not chosen or self._keeps_constants() or not _is_on_cpu(arguments):
+            return arguments, constants_of(arguments)
+        keys = list(arguments)
+        for position in chosen:
+            keys[position] = _STAND_INS[type(arguments[position])]
+        return given_at_run_time(arguments, chosen), constants_of(keys)
+
+    def settle(self, arguments: Sequence[Any], needed: Mapping[int, bool]) -> None:
+        """Keep numbers constants whose values kernels need: what they are now, or whatever they are.
+
+        Args:
+            arguments: Those of a call.
+            needed: Of their positions, whether only these values are needed.
+        """
+        for position, only_here in needed.items():
+            place = self._places[type(arguments[position])][position]
+            if only_here:
+                place.apart.add(arguments[position])
+            else:
+                place.settled = True
+
+    def _keeps_constants(self) -> bool:
+        if self._asks is None:  # asked late, when what the reference calls has been defined too
+            self._asks = asks_for_types(self._reference)
+        return self._asks
+
+    def _changing(self, arguments: Sequence[Any]) -> Iterator[int]:
+        """Positions of numbers that have changed since the first call, where kernels may be given them."""
+        for position, value in enumerate(arguments):
+            places = self._places.get(type(value))
+            if places is None:
+                continue
+            place = places.get(position)
+            if place is None:
+                places[position] = _Place(value)
+                continue
+            if not place.changes:
+                place.changes = value != place.first and not math.isnan(value)
+            if place.changes and not place.settled and value not in place.apart and can_be_given(value):
+                yield position
+
+
+# What float32 holds: torch raises for more in places, and infinities and NaN are not symbols to compute with.
+_MOST = 3e38
+_LEAST_INTEGER, _INTEGERS = -(2**63), 2**64
+_DTYPES = {float: torch.float64, int: torch.int64}
+
+
+def can_be_given(value: Any) -> bool:
+    """Whether a kernel may be given this as a number, if it does not need the value of it."""
+    if type(value) is int:
+        return 0 <= value - _LEAST_INTEGER < _INTEGERS
+    return type(value) is float and abs(value) < _MOST
+
+
+def given_at_run_time(arguments: Sequence[Any], positions: Sequence[int]) -> Leaves:
+    """The arguments, with the numbers at some positions as tensors."""
+    prepared = list(arguments)
+    for position in positions:
+        prepared[position] = torch.scalar_tensor(arguments[position], dtype=_DTYPES[type(arguments[position])])
+    leaves = Leaves(prepared)
+    leaves.given = arguments.given if isinstance(arguments, Leaves) else tuple(arguments)
+    leaves.numbers = tuple(positions)
+    return leaves
+
+
+def _is_on_cpu(arguments: Sequence[Any]) -> bool:
+    """Whether no tensor is on a GPU: a number in its memory would be waited for."""
+    return all(a.device.type == "cpu" for a in arguments if isinstance(a, torch.Tensor))
+
+
+class _StandIn:
+    """Stands in keys for a number that is given at run time."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+_STAND_INS = {float: _StandIn("number"), int: _StandIn("integer")}
+
+
+def constants_of(arguments: Sequence[Any]) -> Key:
+    """What tells the constants of two calls apart."""
+    return tuple([constant_key(a) for a in arguments if not isinstance(a, torch.Tensor)])
+
+
+def numbers_in(arguments: Sequence[Any]) -> tuple[int, ...]:
+    """Positions of the tensors that stand for Python numbers."""
+    return arguments.numbers if isinstance(arguments, Leaves) else ()
+
+
+def needed_in(arguments: Sequence[Any], refusal: Exception, names: Sequence[str]) -> dict[int, bool]:
+    """Which of the numbers that were given at run time are to be constants, and whether with these values only.
+
+    They are those that a refusal names. Where it names none they are the integers, which are sizes and dimensions more
+    often than floats; else all.
+    """
+    numbers = numbers_in(arguments)
+    if isinstance(refusal, NumberNeeded):
+        named = {position: refusal.only_here for position in numbers if names[position] in refusal.names}
+        if named:
+            return named
+    integers = [position for position in numbers if arguments[position].dtype is torch.int64]
+    return dict.fromkeys(integers or numbers, False)

@@ -1,0 +1,315 @@
+"""Serving calls: by a kernel at hand, by one that is found or derived now, or by the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from opwright.binding.autograd.node import Chosen, Declined, apply, run_forward
+from opwright.binding.dispatcher.autocast import is_autocast
+from opwright.binding.dispatcher.registration import row_major_if_own
+from opwright.binding.environment import (
+    PLAIN_TYPES,
+    are_abstract,
+    are_plain,
+    is_compiling,
+    is_compiling_or_exporting,
+    is_overheard,
+    is_quiet,
+    is_recorded,
+)
+from opwright.binding.rungs import RungName
+from opwright.binding.serving.fallbacks import Fallbacks
+from opwright.binding.serving.last_rung import RemembersRung
+from opwright.binding.serving.numbers import Numbers, constants_of, needed_in
+from opwright.binding.serving.own_errors import is_for_the_caller, is_wanted, runs_reference
+from opwright.binding.transforms.levels import are_transformed
+from opwright.binding.variants.kinds import Key, are_constants
+from opwright.binding.variants.states import OutsideMoved, State
+from opwright.binding.variants.targets import examine, target_for
+from opwright.binding.variants.variant import Plan, Variant
+from opwright.binding.variants.variants import Variants, VariantsByState
+from opwright.errors import NoKernel, OpwrightError, TracingFailed, UndeclaredMutation, UnsupportedReturn
+from opwright.ir.names.identifiers import identifiers
+from opwright.settings import Settings
+from opwright.tracing.interface.flatten import Leaves
+from opwright.tracing.interface.signature import Kind, Signature
+from opwright.tracing.outside.hazards import OutsideUnknown
+from opwright.tracing.recording.faults import fault_of
+
+_is_grad_enabled = torch.is_grad_enabled
+_MOST_TRACES = 3  # of a function that changes, while it is traced, what it reads
+
+
+class Server(RemembersRung):
+    """Serves the calls of one operator.
+
+    Args:
+        reference: The function as written, of arguments in order.
+        fallback: The same of arguments as they were given, where these were laid out flat.
+        signature: Its parameters.
+        settings: Where to build.
+        fallbacks: Told why the reference serves a call.
+        variants: The kernels at hand.
+        derive: `(arguments, whether gradients are recorded, state) -> plan` for arguments that no variant takes.
+        serve_transformed: Serves calls under function transforms and with dual tensors; gives the rung too.
+        serve_compiled: Serves calls that a compiler or exporter looks at, and tensors without data.
+        serve_cast: Serves calls under autocast by its policy; None if there is none, and the reference serves them.
+    """
+
+    def __init__(
+        self,
+        reference: Callable[..., Any],
+        fallback: Callable[..., Any],
+        signature: Signature,
+        settings: Settings,
+        fallbacks: Fallbacks,
+        variants: VariantsByState,
+        derive: Callable[[Sequence[Any], bool, State], Plan],
+        serve_transformed: Callable[[Sequence[Any]], tuple[Any, RungName | None]],
+        serve_compiled: Callable[[Sequence[Any]], Any],
+        serve_cast: Callable[[Sequence[Any]], Any] | None = None,
+    ) -> None:
+        super().__init__()
+        self._reference = reference
+        self._fallback = fallback
+        self._signature = signature
+        self._settings = settings
+        self._fallbacks = fallbacks
+        self._variants = variants
+        self._latest: Variants | None = None
+        self._derive = derive
+        self._serve_transformed = serve_transformed
+        self._serve_compiled = serve_compiled
+        self._serve_cast = serve_cast
+        self._arity = len(signature.parameters)
+        self._only_tensors = all(p.kind is Kind.TENSOR and not p.optional for p in signature.parameters)
+        self._numbers = Numbers(reference)
+        self._names = identifiers([parameter.name for parameter in signature.parameters])
+
+    def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
+        """Serve a call; a pinned one raises where another would run the reference."""
+        if kwargs or len(args) != self._arity:
+            args = self._signature.bind(args, kwargs)
+        try:
+            if (latest := self._latest) is None:
+                pass
+            elif (play := latest.play) is not None and not is_compiling():
+                result = play(*args)
+                if result is not None:
+                    rung = latest.rung or _rung_on(args[0].device)
+                    if self.unusual_rungs or rung is not self.usual_rung:
+                        self.remember_usual(rung)
+                    return result
+            elif self._only_tensors and latest.plain and is_quiet() and are_plain(args) and latest.state.holds():
+                return self._run(latest, args, ())
+        except (Declined, NotImplementedError):  # torch finds no kernel for a nested tensor
+            pass
+        except Exception as error:  # one fails; what that means is found out slowly
+            if is_wanted(error):
+                raise
+        return self._serve_slowly(args, pinned=pinned)
+
+    def serve_below_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Serve a call that records no gradients, whatever its tensors ask for."""
+        return self.serve_leaves_below_autograd(self._signature.bind(args, kwargs))
+
+    def serve_leaves_below_autograd(self, args: Sequence[Any]) -> Any:
+        """The same for arguments that are in order."""
+        return self._serve_slowly(args, pinned=False, gradients=False)
+
+    def serve_by(self, rung: RungName, function: Callable[..., Any], args: Sequence[Any]) -> Any:
+        """Serve a call by another rung's function, where kernels could be asked too; elsewhere by the reference."""
+        if not self.is_ordinary(args):
+            return self.serve_by_reference(args)
+        result = function(args)
+        self.last_rung = rung
+        return result
+
+    @runs_reference
+    def serve_by_reference(self, args: Sequence[Any]) -> Any:
+        """Run the function as written."""
+        self.last_rung = "composed"
+        return self._fallback(*args.given) if isinstance(args, Leaves) else self._reference(*args)
+
+    def _serve_as_laid_out(self, args: Sequence[Any]) -> Any:
+        """Run the function as written; what it makes lies as what kernels make."""
+        return row_major_if_own(self.serve_by_reference(args), args)
+
+    def _run(self, variants: Variants, args: Sequence[Any], constants: Key) -> Any:
+        """Run kernels that are at hand; raises Declined if there are none for these arguments."""
+        if _is_grad_enabled():
+            mask = self._mask(args)
+            if True in mask:
+                chosen = Chosen(variants.by_call.get((mask, constants), ()))
+                result = apply(chosen, *args)
+                self.last_rung = chosen.variant.rung
+                return result if chosen.variant.plain else self._rebuilt(chosen.variant, result, args)
+        return self._run_forward(variants, args, constants)
+
+    def _run_forward(self, variants: Variants, args: Sequence[Any], constants: Key) -> Any:
+        variant, made = run_forward(variants.by_call.get(((), constants), ()), args)
+        self.last_rung = variant.rung
+        if variant.bare:
+            return made[0]
+        return made if variant.plain else self._rebuilt(variant, made, args)
+
+    def _rebuilt(self, variant: Variant, made: Sequence[torch.Tensor], args: Sequence[Any]) -> Any:
+        """The structure that the reference returns."""
+        result = variant.plan.result
+        return result.rebuild(made, args) if result.takes(args) else self._serve_as_laid_out(args)
+
+    def _mask(self, args: Sequence[Any]) -> tuple[bool, ...]:
+        """Which arguments require gradients."""
+        if self._only_tensors:
+            return tuple([tensor.requires_grad for tensor in args])
+        return tuple([isinstance(a, torch.Tensor) and a.requires_grad for a in args])
+
+    def _serve_slowly(self, args: Sequence[Any], *, pinned: bool, gradients: bool = True) -> Any:
+        """Serve by what is found or made now; where that fails in a way that nobody foresaw, by the reference."""
+        try:
+            return self._serve_found_or_made(args, pinned=pinned, gradients=gradients)
+        except Exception as error:
+            if pinned or is_for_the_caller(error):
+                raise
+            fault = fault_of(error)
+        result = self._serve_as_laid_out(args) if self.is_ordinary(args) else self.serve_by_reference(args)
+        self._fallbacks.tell(fault)
+        return result
+
+    def _serve_found_or_made(self, args: Sequence[Any], *, pinned: bool, gradients: bool) -> Any:
+        """Find or make the variant for these arguments, or run the reference and say why."""
+        if is_compiling_or_exporting():
+            return self._serve_compiled(args)
+        if self._serve_cast is not None and is_autocast():
+            return self._serve_cast(args)
+        if are_transformed(args):
+            if is_overheard():
+                return self.serve_by_reference(args)
+            result, self.last_rung = self._serve_transformed(args)
+            return result
+        if are_abstract(args):
+            return self._serve_compiled(args) if is_recorded() else self._serve_as_laid_out(args)
+        if not self.is_ordinary(args):
+            return self.serve_by_reference(args)
+        return self._serve_plainly(args, pinned=pinned, gradients=gradients)
+
+    def _serve_plainly(self, args: Sequence[Any], *, pinned: bool, gradients: bool) -> Any:
+        """Serve a call that nobody listens in to, in the state that the world outside is in."""
+        refusal: NoKernel = OutsideMoved("what it reads outside changes all the time")
+        for _ in range(_MOST_TRACES):
+            try:
+                variants = self._latest = self._variants.now()
+                return self._serve_in_state(variants, args, pinned=pinned, gradients=gradients)
+            except OutsideUnknown as unknown:
+                refusal = unknown
+                break
+            except OutsideMoved as moved:
+                self._variants.forget(variants)
+                refusal = moved
+        if pinned:
+            raise refusal
+        result = self._serve_as_laid_out(args)
+        self._fallbacks.tell(refusal)
+        return result
+
+    def _serve_in_state(self, variants: Variants, args: Sequence[Any], *, pinned: bool, gradients: bool) -> Any:
+        """Serve a call by variants for what the function reads outside, or by the reference."""
+        needed: dict[int, bool] = {}  # positions of numbers whose values kernels are written for
+        while (prepared := self._numbers.prepare(args, needed))[0] is not args:
+            arguments, constants = prepared
+            way, recording = self._way(arguments, constants, gradients)
+            try:
+                result = self._run_added(variants, arguments, way, recording)
+                self._numbers.settle(args, needed)
+                return result
+            except OutsideMoved:
+                raise
+            except (OpwrightError, Declined) as refusal:
+                if isinstance(refusal, TracingFailed):
+                    variants.refuse(way, arguments, refusal)
+                needed |= needed_in(arguments, refusal, self._names)
+                if way in variants.by_call:  # but not for these values
+                    needed = {position: True for position, only_here in needed.items() if only_here}
+                    prepared = args, constants_of(args)
+                    break
+        result = self._serve_as_given(variants, args, prepared[1], pinned=pinned, gradients=gradients)
+        if self.last_rung != "composed":
+            self._numbers.settle(args, needed)
+        return result
+
+    def _way(self, args: Sequence[Any], constants: Key, gradients: bool) -> tuple[Key, bool]:
+        """The way of calling, and whether gradients are recorded."""
+        mask = self._mask(args)
+        recording = gradients and torch.is_grad_enabled() and True in mask
+        return (mask if recording else (), constants), recording
+
+    def _serve_as_given(
+        self, variants: Variants, args: Sequence[Any], constants: Key, *, pinned: bool, gradients: bool
+    ) -> Any:
+        way, recording = self._way(args, constants, gradients)
+        try:
+            return self._run_added(variants, args, way, recording)
+        except (UnsupportedReturn, UndeclaredMutation, OutsideMoved):
+            raise
+        except TracingFailed as failure:
+            result = self._serve_as_laid_out(args)  # for a wrong call it raises, in its own words
+            variants.refuse(way, args, failure)
+            if pinned:
+                raise
+            refusal: OpwrightError = failure.again()
+        except OpwrightError as error:
+            if pinned:
+                raise
+            refusal, result = error.again(), self._serve_as_laid_out(args)
+        except Declined:
+            refusal = NoKernel("its kernel declines these arguments")
+            variants.refuse(way, args, refusal)
+            result = self._serve_as_laid_out(args)  # for an index out of range, say, it raises
+        self._fallbacks.tell(refusal)
+        return result
+
+    def _run_added(self, variants: Variants, args: Sequence[Any], way: Key, recording: bool) -> Any:
+        """Run kernels, found on disk or derived if need be; raises Declined if what was derived declines."""
+        run = self._run if recording else self._run_forward
+        derived = False
+        while True:
+            tried = variants.by_call.get(way, ())
+            try:
+                return run(variants, args, way[1])
+            except Declined:
+                if derived:
+                    raise
+            derived = self._add_variant(variants, args, way, tried, recording)
+
+    def _add_variant(
+        self, variants: Variants, args: Sequence[Any], way: Key, tried: Sequence[Variant], recording: bool
+    ) -> bool:
+        target = target_for(args, self._settings)
+
+        def derive() -> Plan:
+            examine(target, self._settings)  # before the work of tracing
+            return self._derive(args, recording, variants.state)
+
+        return variants.add(way, args, tried, self._settings, derive)
+
+    def is_ordinary(self, args: Sequence[Any]) -> bool:
+        """Whether kernels may be asked: nobody listens in, tensors are plain and not empty, the rest are constants."""
+        if is_overheard() or are_transformed(args):
+            return False
+        rest = []
+        for arg in args:
+            if type(arg) in PLAIN_TYPES:
+                if arg.is_nested or arg.numel() == 0:
+                    return False
+            elif isinstance(arg, torch.Tensor):
+                return False
+            else:
+                rest.append(arg)
+        return not rest or (not self._only_tensors and are_constants(rest))
+
+
+def _rung_on(device: torch.device) -> RungName:
+    return "cpp" if device.type == "cpu" else "cuda"

@@ -1,0 +1,101 @@
+"""Serving calls with tensors inside of containers: for every structure of arguments there is a flat operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch.utils._pytree import TreeSpec
+
+from opwright.binding.dispatcher.autocast import is_autocast
+from opwright.binding.dispatcher.registration import row_major_if_own
+from opwright.binding.environment import PLAIN_TYPES, are_abstract, is_overheard
+from opwright.binding.serving.fallbacks import Fallbacks
+from opwright.binding.serving.last_rung import RemembersRung
+from opwright.binding.serving.own_errors import is_for_the_caller, runs_reference
+from opwright.binding.serving.server import Server
+from opwright.binding.variants.kinds import CONSTANT_TYPES
+from opwright.tracing.interface.flatten import Leaves, flatten
+from opwright.tracing.interface.signature import Signature
+from opwright.tracing.recording.faults import fault_of
+
+_FLAT = frozenset({*PLAIN_TYPES, *CONSTANT_TYPES})
+
+
+class StructuredServer(RemembersRung):
+    """Serves the calls of one operator.
+
+    Args:
+        reference: The function as written, taking every argument by position.
+        signature: Its parameters.
+        flat: Gives the server of the flat operator for a structure.
+        fallbacks: Told why the reference serves a call.
+        serve_cast: Serves calls under autocast by its policy; None if there is none, and the reference serves them.
+    """
+
+    def __init__(
+        self,
+        reference: Callable[..., Any],
+        signature: Signature,
+        flat: Callable[[Leaves, TreeSpec], Server],
+        fallbacks: Fallbacks,
+        serve_cast: Callable[[Sequence[Any]], Any] | None = None,
+    ) -> None:
+        super().__init__()
+        self._reference = reference
+        self._signature = signature
+        self._flat = flat
+        self._fallbacks = fallbacks
+        self._serve_cast = serve_cast
+        self._of_flat: dict[tuple[type, ...], Server] = {}
+
+    def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
+        """Serve a call; a pinned one raises where another would run the reference."""
+        given = self._signature.bind(args, kwargs)
+        if self._serve_cast is not None and is_autocast():
+            return self._serve_cast(given)
+        try:
+            return self._serve_flat(given, pinned=pinned)
+        except Exception as error:
+            if pinned or is_for_the_caller(error):
+                raise
+            fault = fault_of(error)
+        result = self.serve_by_reference(given)
+        self._fallbacks.tell(fault)
+        return result
+
+    def _serve_flat(self, given: tuple[Any, ...], *, pinned: bool) -> Any:
+        if is_overheard():
+            result = self.serve_by_reference(given)
+            leaves, _ = flatten(given)
+            return row_major_if_own(result, leaves) if are_abstract(leaves) else result
+        server, arguments = self._server_of(given)
+        result = server.serve(arguments, {}, pinned=pinned)
+        self.last_rung = server.last_rung
+        return result
+
+    def _server_of(self, given: tuple[Any, ...]) -> tuple[Server, tuple[Any, ...]]:
+        """What serves arguments, and how it takes them; those that are flat as they are need not be laid out."""
+        types = tuple(map(type, given))
+        server = self._of_flat.get(types)
+        if server is not None:
+            return server, given
+        leaves, layout = flatten(given)
+        server = self._flat(leaves, layout)
+        if _FLAT.issuperset(types):
+            self._of_flat[types] = server
+        return server, leaves
+
+    def serve_below_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Serve a call that records no gradients, whatever its tensors ask for."""
+        leaves, layout = flatten(self._signature.bind(args, kwargs))
+        server = self._flat(leaves, layout)
+        result = server.serve_leaves_below_autograd(leaves)
+        self.last_rung = server.last_rung
+        return result
+
+    @runs_reference
+    def serve_by_reference(self, args: tuple[Any, ...]) -> Any:
+        """Run the function as written."""
+        self.last_rung = "composed"
+        return self._reference(*args)

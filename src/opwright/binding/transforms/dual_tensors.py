@@ -1,0 +1,67 @@
+"""An operator on dual tensors of `torch.autograd.forward_ad`: results and tangents, by its operator of forward mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.autograd import Function, forward_ad
+
+from opwright.binding.autograd.derived_node import Made, gradients, keep
+from opwright.binding.autograd.redraw import noting_draws
+from opwright.binding.serving.returned import Returned
+from opwright.binding.transforms.transformed import Served, Transformed
+from opwright.derivation.forward import is_differentiable, split
+from opwright.tracing.torch_hooks import functorch
+
+
+def serve_dual(transforms: Transformed, reference: Callable[..., Any], args: Sequence[Any]) -> Served:
+    """Serve a call with a dual tensor among the arguments.
+
+    Args:
+        transforms: The operator's transforms.
+        reference: The function as written, for what is in a batch of the old `vmap`: its tangents cannot be seen.
+        args: The arguments, in order.
+    """
+    primals, tangents = list(args), {}
+    for position, arg in enumerate(args):
+        if isinstance(arg, torch.Tensor):
+            if functorch.is_in_old_batch(arg):
+                return reference(*args), "composed"
+            primals[position], tangent = forward_ad.unpack_dual(arg)
+            if tangent is not None:
+                tangents[position] = tangent
+    if any(map(functorch.is_in_old_batch, tangents.values())):
+        return reference(*args), "composed"
+    forward = transforms.jvp(tuple(tangents))
+    found, draw = noting_draws(forward, *primals, *tangents.values())
+    result, moved = split(found)
+    returned, remaining = Returned(result), iter(moved)
+    outputs = returned.tensors
+    if torch.is_grad_enabled() and any(isinstance(arg, torch.Tensor) and arg.requires_grad for arg in args):
+        detached = tuple([output.detach() for output in outputs])
+        recorded = _record(Made(transforms.backward, returned.places, args, detached, draw), *primals)
+        outputs = [  # nothing flows through what the function detaches
+            node if output.requires_grad else output for node, output in zip(recorded, outputs, strict=True)
+        ]
+    duals = [
+        functorch.make_dual(output, next(remaining)) if is_differentiable(output) else output for output in outputs
+    ]
+    return returned.rebuilt(duals), forward.last_rung
+
+
+class _BesideTangents(Function):
+    """Records the operator of the gradients on dual tensors, so that gradients have tangents."""
+
+    @staticmethod
+    def forward(ctx: Any, made: Made, *primals: Any) -> Any:
+        return keep(ctx, made)
+
+    @staticmethod
+    def backward(ctx: Any, *incoming: torch.Tensor | None) -> Any:
+        """Call the operator of the gradients."""
+        return gradients(ctx, incoming)
+
+
+_record: Callable[..., Any] = super(Function, _BesideTangents).apply

@@ -1,0 +1,190 @@
+"""The operators that one operator needs besides itself: its transforms, flat and functional ones."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+import torch
+from torch.utils._pytree import TreeSpec
+
+from opwright.binding.serving.mutating import FunctionalReference
+from opwright.binding.variants.states import State
+from opwright.binding.variants.variant import Plan
+from opwright.derivation.backward import backward_reference, backward_signature, value_names
+from opwright.derivation.batched import Randomness, batched_reference, batched_signature
+from opwright.derivation.forward import jvp_reference, jvp_signature
+from opwright.toolchain.process.forks import Lock
+from opwright.tracing.interface.flatten import FlatReference, Leaves, flat_signature
+from opwright.tracing.interface.signature import Signature
+
+Member = TypeVar("Member")
+Identity = Callable[[State], str | None]
+_LONGEST_NAME = 120
+
+
+class Family(Generic[Member]):
+    """Makes each of them once.
+
+    Args:
+        reference: The function as written, taking every argument by position.
+        name: The operator's name, "namespace::name".
+        signature: Its parameters.
+        names: Their names in generated code.
+        identity: What its variants for a state are recorded under.
+        make: Makes an operator: `(reference, name=, signature=, identity=)`.
+    """
+
+    def __init__(
+        self,
+        reference: Callable[..., Any],
+        name: str,
+        signature: Signature,
+        names: Sequence[str],
+        identity: Identity,
+        make: Callable[..., Member],
+    ) -> None:
+        self._reference = reference
+        self._name = name
+        self._signature = signature
+        self._names = names
+        self._identity = identity
+        self._make = make
+        self._lock = Lock()
+        self._relatives: dict[Any, Member] = {}
+        self._flats: dict[Any, Member] = {}
+
+    @property
+    def flats(self) -> tuple[Member, ...]:
+        """Those for structures of arguments."""
+        return tuple(self._flats.values())
+
+    @property
+    def backwards(self) -> tuple[Member, ...]:
+        """Those for gradients."""
+        return tuple(member for (kind, *_), member in self._relatives.items() if kind == "backward")
+
+    def backward_of(self, plan: Plan) -> Member:
+        """The operator (arguments…, incoming gradients…, intermediates…) → gradients of a plan's backward kernel."""
+        places = tuple(plan.result.places[position] for position in plan.tangents)
+        return self.backward(plan.gradients, places, plan.tangents, plan.outputs, plan.saved.known)
+
+    def backward(
+        self,
+        wanted: tuple[int, ...],
+        places: tuple[int, ...],
+        tangents: tuple[int, ...],
+        outputs: int,
+        known: tuple[str, ...] = (),
+    ) -> Member:
+        """The operator (arguments…, incoming gradients…, values…) → gradients.
+
+        Args:
+            wanted: Positions of the arguments whose gradients it gives.
+            places: Where the outputs that have an incoming gradient stand in what the reference returns.
+            tangents: Which of its tensors these are.
+            outputs: How many tensors it returns.
+            known: Digests of the values that it is given, which the forward pass has kept.
+        """
+        key = ("backward", wanted, places, tangents, outputs, known)
+        return self._relative(key, lambda: self._make_backward(wanted, places, tangents, outputs, known))
+
+    def jvp(self, moving: tuple[int, ...]) -> Member:
+        """The operator (arguments…, tangents of those at `moving`…) → results and tangents."""
+        return self._relative(("jvp", moving), lambda: self._make_jvp(moving))
+
+    def batched(self, positions: tuple[int, ...], randomness: Randomness) -> Member:
+        """The operator over the first dimension of the arguments at `positions`."""
+        return self._relative(("vmap", positions, randomness), lambda: self._make_batched(positions, randomness))
+
+    def _relative(self, key: Any, make: Callable[[], Member]) -> Member:
+        found = self._relatives.get(key)
+        if found is not None:
+            return found
+        with self._lock:
+            if key not in self._relatives:
+                self._relatives[key] = make()
+            return self._relatives[key]
+
+    def flat(self, leaves: Leaves, layout: TreeSpec) -> Member:
+        """The operator for arguments of a structure, laid out flat."""
+        kind = (layout, tuple([isinstance(leaf, torch.Tensor) for leaf in leaves]))
+        found = self._flats.get(kind)
+        if found is not None:
+            return found
+        with self._lock:
+            if kind not in self._flats:
+                self._flats[kind] = self._make_flat(leaves, layout)
+            return self._flats[kind]
+
+    def _make_backward(
+        self,
+        wanted: tuple[int, ...],
+        places: tuple[int, ...],
+        tangents: tuple[int, ...],
+        outputs: int,
+        known: tuple[str, ...],
+    ) -> Member:
+        suffix = "_".join(self._names[position] for position in wanted)
+        if len(tangents) < outputs:
+            suffix += "".join(f"_of_{position}" for position in tangents)
+        name = _bounded(f"{self._name}_backward_{suffix}")
+        values = value_names(self._signature, len(known))
+        return self._make(
+            backward_reference(
+                self._reference, len(self._names), wanted, places, dict(zip(values, known, strict=True))
+            ),
+            name=name,
+            signature=backward_signature(self._signature, tangents, outputs, len(wanted), values),
+            identity=lambda state: self._identity_of(state, f"{name} {places} {known}"),
+        )
+
+    def _make_jvp(self, moving: tuple[int, ...]) -> Member:
+        name = _bounded("_".join([self._name, "jvp", *[self._names[position] for position in moving]]))
+        return self._make(
+            jvp_reference(self._reference, len(self._names), moving),
+            name=name,
+            signature=jvp_signature(self._signature, moving),
+            identity=lambda state: self._identity_of(state, name),
+        )
+
+    def _make_batched(self, positions: tuple[int, ...], randomness: Randomness) -> Member:
+        name = _bounded("_".join([self._name, "vmap", *[self._names[position] for position in positions]]))
+        return self._make(
+            batched_reference(self._reference, len(self._names), positions, randomness),
+            name=name,
+            signature=batched_signature(self._signature),
+            identity=lambda state: self._identity_of(state, f"{name} {randomness}"),
+        )
+
+    def _make_flat(self, leaves: Leaves, layout: TreeSpec) -> Member:
+        signature = flat_signature(self._signature, leaves)
+        names = [parameter.name for parameter in signature.parameters]
+        return self._make(
+            FlatReference(self._reference, layout),
+            name=self._name,
+            signature=signature,
+            identity=lambda state: self._identity_of(state, f"{layout} {names}"),
+        )
+
+    def functional(self, mutated: Sequence[int]) -> Member:
+        """The operator that gives what its arguments are changed to, and changes none."""
+        return self._make(
+            FunctionalReference(self._reference, mutated),
+            name=self._name,
+            signature=Signature(self._signature.parameters, None, structured=True),
+            identity=lambda state: self._identity_of(state, f"changes {mutated}"),
+        )
+
+    def _identity_of(self, state: State, member: str) -> str | None:
+        mine = self._identity(state)
+        return mine and f"{mine} {member}"
+
+
+def _bounded(name: str) -> str:
+    """A name that stays readable and short enough for a file when transforms are nested."""
+    if len(name) <= _LONGEST_NAME:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{name[: _LONGEST_NAME - len(digest) - 1]}_{digest}"

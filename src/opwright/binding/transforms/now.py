@@ -1,0 +1,32 @@
+"""The transforms of an operator for a call that is made now, whose gradients are asked for later."""
+
+from __future__ import annotations
+
+from opwright.binding.transforms.transformed import Transformable, Transformed
+from opwright.binding.variants.states import Outside
+
+
+class TransformsNow:
+    """The transforms of one operator, in the state that the world outside is in when this is made.
+
+    Args:
+        transforms: Its transforms, in whatever state.
+        outside: What its function reads outside of its arguments.
+    """
+
+    def __init__(self, transforms: Transformed, outside: Outside) -> None:
+        self._transforms = transforms
+        self._state = outside.now()
+        self.jvp = transforms.jvp
+        self.batched = transforms.batched
+
+    def backward(
+        self, wanted: tuple[int, ...], places: tuple[int, ...], tangents: tuple[int, ...], outputs: int
+    ) -> Transformable:
+        """(arguments…, incoming gradients…) → gradients of the arguments at `wanted`.
+
+        Raises:
+            OutsideChanged: If the function reads another value by now, which the gradients are not those of.
+        """
+        self._state.ensure_same()
+        return self._transforms.backward(wanted, places, tangents, outputs)

@@ -1,0 +1,77 @@
+"""Which kernels serve which tensors: C++ on the processor, CUDA on a GPU, and whether these can be made here."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import torch
+
+from opwright.errors import NoKernel, RungMissing
+from opwright.settings import Settings
+from opwright.toolchain.compiler import find_compiler
+from opwright.toolchain.gpu.nvcc import nvcc_path
+from opwright.toolchain.gpu.nvrtc import find_nvrtc
+
+Target = Literal["cpp", "cuda"]
+TARGETS: tuple[Target, ...] = ("cpp", "cuda")
+
+
+def target_for(arguments: Sequence[Any], settings: Settings) -> Target:
+    """Return what kernels for these arguments are written in.
+
+    Raises:
+        NoKernel: If there are none for such tensors.
+    """
+    tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
+    devices = {tensor.device for tensor in tensors}
+    for tensor in tensors:
+        if tensor.device.type not in ("cpu", "cuda") or tensor.layout != torch.strided:
+            raise NoKernel(f"there are no kernels for {tensor.layout} tensors on {tensor.device.type} yet")
+    if len(devices) > 1:
+        raise NoKernel(f"its tensors are on several devices: {', '.join(sorted(map(str, devices)))}")
+    on_gpu = any(device.type == "cuda" for device in devices)
+    return "cuda" if on_gpu or settings.cuda_on_host else "cpp"
+
+
+def examine(target: Target, settings: Settings) -> None:
+    """Look for what kernels are built and run with.
+
+    Raises:
+        CompilerMissing: There is no C++ compiler.
+        CudaCompilerMissing: There is no compiler of CUDA kernels.
+        NoKernel: They are for a GPU, and there is none; or this is no Linux.
+    """
+    if platform.system() != "Linux":
+        raise NoKernel(f"kernels are linked as Linux does it, and this is {platform.system()}")
+    find_compiler(settings)
+    if target == "cpp" and settings.cuda_on_host:
+        raise NoKernel("tensors on the processor are served by CUDA kernels, as OPWRIGHT_CUDA_ON_HOST asks")
+    if target == "cpp" or settings.cuda_on_host:
+        return
+    if torch.version.cuda is None:
+        raise NoKernel("this PyTorch is built without CUDA")
+    if not torch.cuda.is_available():
+        raise NoKernel("there is no GPU of NVIDIA's, or no driver for it")
+    if settings.cuda_compiler:
+        nvcc_path(settings.cuda_compiler)
+    else:
+        find_nvrtc(settings.cuda_home)
+
+
+def devices_of(target: Target, settings: Settings) -> tuple[str, ...]:
+    """The kinds of devices whose tensors are served by a target's kernels."""
+    if target == "cuda":
+        return ("cpu", "cuda") if settings.cuda_on_host else ("cuda",)
+    return () if settings.cuda_on_host else ("cpu",)
+
+
+def refuse_another(wanted: Target, served: str | None) -> None:
+    """Refuse that a call which is pinned to one target was served by the other.
+
+    Raises:
+        RungMissing: If it was.
+    """
+    if served in TARGETS and served != wanted:
+        raise RungMissing(f"the rung '{wanted}' has no kernels for tensors on this device; '{served}' has")

@@ -1,0 +1,252 @@
+"""The variants of one operator: found in memory, then on disk, then derived; what has no kernel is remembered too."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from opwright.binding.native import native
+from opwright.binding.rungs import RungName
+from opwright.binding.tape import Tape
+from opwright.binding.variants.kinds import Key, kind_of
+from opwright.binding.variants.states import Outside, OutsideMoved, State
+from opwright.binding.variants.variant import Differentiate, Plan, Variant, load_variant
+from opwright.errors import NoKernel, NumberNeeded, OpwrightError, TracingFailed
+from opwright.package import PACKAGE
+from opwright.settings import Settings
+from opwright.toolchain.build import build
+from opwright.toolchain.process.forks import Lock
+from opwright.toolchain.storage.records import RecordStore
+from opwright.tracing.recording.faults import refusing_faults, summary
+
+_MOST_VARIANTS = 32
+_log = logging.getLogger("opwright")
+
+
+class Variants:
+    """All variants of an operator, the latest used first for each way of calling it.
+
+    A way of calling is which arguments require gradients, and the values of those that are not tensors.
+
+    Args:
+        identity: What they are recorded under; it gives None if they are not.
+        arity: How many arguments the operator takes.
+        differentiate: Differentiates what they give.
+        name: What the operator is called.
+        state: What the function read outside when they were traced.
+
+    Attributes:
+        state: The same.
+        plain: Whether every variant returns what its kernel gives, as it is.
+        by_call: The variants for each way of calling.
+        rung: What all of them are written in; None if they differ.
+        play: Runs calls in C++, or says None; None as long as there is no way to.
+    """
+
+    def __init__(
+        self, identity: Callable[[], str | None], arity: int, differentiate: Differentiate, name: str, state: State
+    ) -> None:
+        self.state = state
+        self._identity = identity
+        self._load = functools.partial(load_variant, arity=arity, differentiate=differentiate)
+        self._make_tape = functools.partial(Tape, name=name, arity=arity, state=state)
+        self._tape: Tape | None = None
+        self._native: Any = None
+        self._lock = Lock()
+        self._refusals: dict[Key, OpwrightError] = {}
+        self.plain = True
+        self.rung: RungName | None = None
+        self.by_call: dict[Key, list[Variant]] = {}
+        self.play: Callable[..., Any] | None = None
+
+    def equip(self, native: Any) -> None:
+        """Run calls in C++ from now on, where the extension module can."""
+        with self._lock:
+            self._native = native
+            self.state.equip(native)
+            self._wind()
+
+    def _wind(self) -> None:
+        self._tape = None
+        try:
+            if self._native and self.plain:
+                self._tape = self._make_tape(self._native, self.by_call)
+        except Exception as error:  # calls go through Python, which is right too
+            _log.warning("calls take the path in Python: %s", summary(error))
+        self.play = self._tape and self._tape.play
+
+    def add(
+        self,
+        way: Key,
+        arguments: Sequence[Any],
+        tried: Sequence[Variant],
+        settings: Settings,
+        derive: Callable[[], Plan],
+    ) -> bool:
+        """Find or make a variant for arguments that no variant at hand takes.
+
+        Args:
+            way: The way of calling.
+            arguments: The arguments of the call.
+            tried: The variants that declined; if there are others by now, none is added.
+            settings: Where to build and keep it.
+            derive: Traces the reference for these arguments.
+
+        Returns:
+            Whether it was derived for these arguments, so that nothing is left to be found if it declines them.
+
+        Raises:
+            OpwrightError: If it cannot be derived, or not built here; the same again at every later attempt.
+        """
+        kind = (way, kind_of(arguments))
+        with self._lock:
+            if kind in self._refusals:
+                raise self._refusals[kind].again()
+            known = self.by_call.get(way, ())
+            if known is not tried:
+                return False
+            if len(known) >= _MOST_VARIANTS:
+                raise self._refuse(kind, NoKernel(f"it was traced for {_MOST_VARIANTS} kinds of sizes already"))
+            if not known and sum(other[0] == way[0] for other in self.by_call) >= _MOST_VARIANTS:
+                raise NoKernel(f"it has kernels for {_MOST_VARIANTS} combinations of constants already")
+            try:
+                with refusing_faults():
+                    recorded = self._recorded(kind, known, settings)
+                    variant = recorded or self._derived(kind, settings, derive)
+            except (TracingFailed, OutsideMoved):
+                raise  # a wrong call, perhaps, and a right one may be of the same kind
+            except OpwrightError as refusal:
+                if isinstance(refusal, NumberNeeded) and refusal.only_here:
+                    raise
+                raise self._refuse(kind, refusal) from None
+            self.plain = self.plain and variant.plain
+            self.rung = variant.rung if self.count() == 0 or variant.rung == self.rung else None
+            self.by_call[way] = [variant, *known]
+            self._wind()
+        if self._native is None:
+            native.equip(self, settings)
+        return recorded is None
+
+    def _derived(self, kind: Key, settings: Settings, derive: Callable[[], Plan]) -> Variant:
+        plan = derive()
+        variant = self._load(plan, build(plan.sources, settings))
+        try:
+            self._record(kind, plan, settings)
+        except Exception as error:  # it costs the next process time, and this one nothing
+            _log.warning("other processes will derive %s again: %s", plan.forward.name, summary(error))
+        return variant
+
+    def refuse(self, way: Key, arguments: Sequence[Any], refusal: OpwrightError) -> None:
+        """Remember that arguments have no variant."""
+        self._refuse((way, kind_of(arguments)), refusal)
+
+    def count(self, rung: RungName | None = None) -> int:
+        """How many variants are loaded, of a rung or in all."""
+        return sum(rung in (None, variant.rung) for variants in self.by_call.values() for variant in variants)
+
+    def _refuse(self, kind: Key, refusal: OpwrightError) -> OpwrightError:
+        self._refusals[kind] = refusal.again()
+        return refusal
+
+    def _recorded(self, kind: Key, known: Sequence[Variant], settings: Settings) -> Variant | None:
+        """A variant that another process derived; those loaded already have declined the call."""
+        identity = self._identity()
+        if identity is None:
+            return None
+        store = RecordStore(settings)
+        for position in range(_MOST_VARIANTS):
+            record = store.read("plans", _record_key(identity, kind, position))
+            if record is None:
+                return None
+            try:
+                plan = Plan.from_record(record)
+                if all(variant.plan.forward.name != plan.forward.name for variant in known):
+                    return self._load(plan, build(plan.sources, settings))
+            except OpwrightError:
+                raise
+            except Exception:  # of an opwright that wrote other plans
+                return None
+        return None
+
+    def _record(self, kind: Key, plan: Plan, settings: Settings) -> None:
+        identity = self._identity()
+        if identity is None:
+            return
+        record = plan.to_record()
+        if record is None:
+            return
+        store = RecordStore(settings)
+        for position in range(_MOST_VARIANTS):
+            key = _record_key(identity, kind, position)
+            if store.read("plans", key) is None:
+                store.write("plans", key, record)
+                return
+
+
+class VariantsByState:
+    """The variants of an operator, apart for each state of what its function reads outside.
+
+    Args:
+        outside: Tells the states apart.
+        make: Makes the variants for a state.
+
+    Attributes:
+        latest: Those that served last; they are asked first.
+    """
+
+    def __init__(self, outside: Outside, make: Callable[[State], Variants]) -> None:
+        self._outside = outside
+        self._make = make
+        self._lock = Lock()
+        self._sets: dict[State, Variants] = {}
+        self.latest: Variants | None = None
+
+    def now(self) -> Variants:
+        """Those for what the function reads at this moment.
+
+        Raises:
+            OutsideUnknown: If there are too many states.
+        """
+        state = self._outside.now()
+        found = self._sets.get(state)
+        if found is None:
+            with self._lock:
+                found = self._sets.setdefault(state, self._sets.get(state) or self._make(state))
+        self.latest = found
+        return found
+
+    def forget(self, variants: Variants) -> None:
+        """Let variants go that there are none of: their state did not last for a trace."""
+        if variants.count():
+            return
+        self._outside.forget(variants.state)
+        with self._lock:
+            self._sets.pop(variants.state, None)
+
+    @property
+    def plain(self) -> bool:
+        """Whether every variant returns what its kernel gives, as it is."""
+        return all(variants.plain for variants in self._sets.values())
+
+    def count(self, rung: RungName | None = None) -> int:
+        """How many variants are loaded, of a rung or in all."""
+        return sum(variants.count(rung) for variants in self._sets.values())
+
+
+def _record_key(identity: str, kind: Key, position: int) -> str:
+    facts = json.dumps([identity, torch.__version__, _own_version(), repr(kind), position])
+    return hashlib.sha256(facts.encode()).hexdigest()
+
+
+@functools.cache
+def _own_version() -> str:
+    """Changes whenever a file of this package does."""
+    package = PACKAGE
+    facts = [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in sorted(package.rglob("*.py"))]
+    return hashlib.sha256(repr(facts).encode()).hexdigest()

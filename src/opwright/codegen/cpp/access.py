@@ -1,0 +1,263 @@
+"""The places a kernel reads and writes, as its row function is handed them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass
+
+from opwright.codegen.cpp.expression import CPP_TYPES
+from opwright.codegen.cpp.folds import column_fold
+from opwright.codegen.cpp.size import spell_size
+from opwright.errors import NoKernel
+from opwright.ir.expressions.dtype import DType
+from opwright.ir.expressions.expression import Load
+from opwright.ir.expressions.integer import ZERO, Integer, linear_coefficients
+from opwright.ir.program import Kernel, Let, Pick, Store
+from opwright.ir.rows import indexed_by
+
+_MOST_PARTS = 4  # which a compiler takes apart with a few shuffles
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A place a kernel reads or writes, row by row.
+
+    Attributes:
+        parts: What the values at one point are called. There are several where neighbours in the last dimension, such
+            as x[i0, 0], x[i0, 1] and x[i0, 2], are one element of a row.
+        buffer: The tensor; empty for a row that is kept from one pass to a later one.
+        dtype: Of its elements.
+        strides: For each axis, how far one step goes, in C++.
+        offset: Where the first element is, in C++.
+        whole_row: Whether it moves along the row; if not, one value serves the row.
+        stored: Whether it is written.
+        accumulated: The type of its accumulators, if the store folds.
+        counted: Whether it is a range, which has no memory.
+        part_stride: How far it is from one part to the next, in C++.
+        extent: Of an index that is picked: what it is below; negative ones count from there if it is not empty.
+        picked_by: Where it is moved by an index that is picked: the name of that.
+        pick_stride: How far one step of that index goes, in C++.
+    """
+
+    parts: tuple[str, ...]
+    buffer: str
+    dtype: DType
+    strides: tuple[str, ...]
+    offset: str
+    whole_row: bool
+    stored: bool
+    accumulated: str | None = None
+    counted: bool = False
+    part_stride: str = "1"
+    extent: str | None = None
+    picked_by: str = ""
+    pick_stride: str = "0"
+
+    @property
+    def name(self) -> str:
+        """What the row is called, without the suffix `_row`."""
+        return self.parts[0]
+
+    def element(self, part: str) -> str:
+        """A part of the element `j` of a row that moves."""
+        read = " != 0" if self._is_read_as_bytes else ""
+        if len(self.parts) == 1:
+            return f"{self.name}_row[j]{read}"
+        position = self.parts.index(part)
+        return f"{self.name}_row[{len(self.parts)} * j{f' + {position}' if position else ''}]{read}"
+
+    @property
+    def _is_read_as_bytes(self) -> bool:
+        """Truth values of a row: GCC 12 vectorises no loop with a choice between numbers by a `bool` in memory."""
+        return self.dtype is DType.BOOL and self.whole_row and not (self.stored or self.is_scratch)
+
+    @property
+    def is_scratch(self) -> bool:
+        """Whether it is a row that lives from one pass to a later one."""
+        return not self.buffer
+
+    def pointer(self, position: int) -> Iterable[str]:
+        """The line of a row function that takes it from the rows handed over."""
+        if self.extent is not None:
+            return  # whoever calls it looks there
+        kind = "uint8_t" if self._is_read_as_bytes else self.accumulated or CPP_TYPES[self.dtype]
+        if self.is_scratch:
+            yield f"  {kind}* {self.name}_kept_row = static_cast<{kind}*>(row[{position}]);"
+            return
+        qualifier = "" if self.stored else "const "
+        pointer = f"static_cast<{qualifier}{kind}*>(row[{position}])"
+        if self.whole_row:
+            yield f"  {qualifier}{kind}* {self.name}_row = {pointer};"
+        elif self.stored:
+            yield f"  {kind}* {self.name} = {pointer};"
+        elif self.counted:
+            yield f"  const {kind} {self.name} = count_at(row[{position}]);"
+        else:
+            yield f"  const {kind} {self.name} = *{pointer};"
+
+
+def accesses_of(kernel: Kernel, ranges: Set[str], *, in_parts: bool = True) -> tuple[Access, ...]:
+    """The indices that are picked, then all loads, then all stores, in the order of the kernel.
+
+    Args:
+        kernel: A fused kernel.
+        ranges: Buffers that are counted.
+        in_parts: Whether neighbours in the last dimension may be one access.
+    """
+    picks = tuple(_pick(kernel, let) for let in kernel.lets if isinstance(let, Pick))
+    found: dict[_Neighbourhood, list[_Element]] = {}
+    for let in kernel.lets:
+        if isinstance(let.value, Load) and not isinstance(let, Pick):
+            _put(found, kernel, _Element(let.name, let.value.buffer, let.value.indices, let.value.dtype, None))
+    for name, store in zip(store_names(kernel), kernel.stores, strict=True):
+        _put(found, kernel, _Element(name, store.buffer, store.indices, store.value.dtype, store))
+    return (*picks, *(_access(kernel, run, ranges) for near in found.values() for run in _runs(near, in_parts)))
+
+
+def _pick(kernel: Kernel, pick: Pick) -> Access:
+    place = _place(kernel, pick.value.buffer, pick.value.indices)
+    if place.picked_by:
+        raise NoKernel(f"'{pick.value.buffer}' is indexed by {place.picked_by}, which is picked itself")
+    extent = spell_size(pick.extent) if pick.from_end else ""
+    strides = place.strides or ("0",)
+    name, buffer, dtype = (pick.name,), pick.value.buffer, pick.value.dtype
+    return Access(name, buffer, dtype, strides, place.offset, whole_row=False, stored=False, extent=extent)
+
+
+def store_names(kernel: Kernel) -> tuple[str, ...]:
+    """What the places are called that a kernel stores to."""
+    names: set[str] = {let.name for let in kernel.lets}
+    stored = [store.buffer for store in kernel.stores]
+    made = []
+    for position, store in enumerate(kernel.stores):
+        name = store.buffer if stored.count(store.buffer) == 1 else f"{store.buffer}_{position}"
+        while name in names or (name in stored and name != store.buffer):
+            name = f"{name}_out"
+        names.add(name)
+        made.append(name)
+    return tuple(made)
+
+
+@dataclass(frozen=True, slots=True)
+class _Element:
+    """What a kernel loads, or stores, at each point."""
+
+    name: str
+    buffer: str
+    indices: tuple[Integer, ...]
+    dtype: DType
+    store: Store | None
+
+
+# What elements of one neighbourhood have in common; a name, for one that is alone.
+_Neighbourhood = tuple[bool, str, tuple[Integer, ...]] | str
+
+
+def _put(found: dict[_Neighbourhood, list[_Element]], kernel: Kernel, element: _Element) -> None:
+    alone = (
+        not element.indices
+        or element.indices[-1].constant is None
+        or not (place := _place(kernel, element.buffer, element.indices)).moves
+        or bool(place.picked_by)
+        or (element.store is not None and element.store.fold is not None)
+    )
+    near = (element.store is not None, element.buffer, element.indices[:-1])
+    found.setdefault(element.name if alone else near, []).append(element)
+
+
+def _runs(near: Sequence[_Element], in_parts: bool) -> Iterable[Sequence[_Element]]:
+    """Elements one after another, if a few of them lie so; else each by itself."""
+    ordered = sorted(near, key=_last_index)
+    adjacent = all(_last_index(after) == _last_index(before) + 1 for before, after in itertools.pairwise(ordered))
+    return [ordered] if in_parts and adjacent and len(near) <= _MOST_PARTS else [[element] for element in near]
+
+
+def _last_index(element: _Element) -> int:
+    return element.indices[-1].constant or 0 if element.indices else 0
+
+
+def _access(kernel: Kernel, run: Sequence[_Element], ranges: Set[str]) -> Access:
+    first = run[0]
+    counted, store = first.buffer in ranges, first.store
+    place = _place(kernel, first.buffer, first.indices, counted=counted)
+    return Access(
+        parts=tuple(element.name for element in run),
+        buffer=first.buffer,
+        dtype=first.dtype,
+        strides=place.strides or (("0",) if store is None else ("1",)),
+        offset=place.offset,
+        whole_row=place.moves or (store is not None and kernel.row_axes == 0),
+        stored=store is not None,
+        accumulated=column_fold(store.fold, first.dtype).kept_as if store and store.fold else None,
+        counted=counted,
+        picked_by=place.picked_by,
+        pick_stride=place.pick_stride,
+        part_stride=f"{first.buffer}.stride({len(first.indices) - 1})",
+    )
+
+
+def handed_over(accesses: Sequence[Access]) -> tuple[Access, ...]:
+    """The order in which row functions get them: accumulators last."""
+    return tuple(sorted(accesses, key=lambda access: access.accumulated is not None))
+
+
+def scratch_of(kernel: Kernel, let: Let) -> Access:
+    """A row that keeps a value from one pass to a later one."""
+    return Access((let.name,), "", let.value.dtype, ("0",) * len(kernel.axes), "0", whole_row=True, stored=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an access begins, how far a step along each axis goes, and whether it moves along the row.
+
+    It may begin where an index says that is picked.
+    """
+
+    offset: str
+    strides: tuple[str, ...]
+    moves: bool
+    picked_by: str
+    pick_stride: str
+
+
+def _place(kernel: Kernel, buffer: str, indices: Sequence[Integer], *, counted: bool = False) -> _Place:
+    axes = tuple(axis.name for axis in kernel.axes)
+    row = axes[len(axes) - max(kernel.row_axes, 1) :] if axes else ()
+    picks = tuple(let.name for let in kernel.lets if isinstance(let, Pick))
+    strides: dict[str, list[str]] = {name: [] for name in (*axes, *picks)}
+    offsets: list[str] = []
+    for dimension, index in enumerate(indices):
+        split = linear_coefficients(index, (*axes, *picks))
+        if split is None:
+            raise NoKernel(f"'{buffer}' is indexed by {index}, which is not affine")
+        coefficients, rest = split
+        step = "1" if counted else f"{buffer}.stride({dimension})"
+        for axis, coefficient in coefficients.items():
+            strides[axis].append(times(coefficient, step))
+        if rest != ZERO:
+            offsets.append(times(rest, step))
+    by = [pick for pick in picks if strides[pick]]
+    if len(by) > 1:
+        raise NoKernel(f"'{buffer}' is indexed by {' and '.join(by)}; kernels look along one dimension")
+    return _Place(
+        offset=" + ".join(offsets) or "0",
+        strides=tuple(" + ".join(strides[axis]) or "0" for axis in axes),
+        moves=any(strides[axis] for axis in row) or any(_varies(kernel, name, row) for name in by),
+        picked_by="".join(by),
+        pick_stride=" + ".join(strides[by[0]]) if by else "0",
+    )
+
+
+def _varies(kernel: Kernel, index: str, row: Sequence[str]) -> bool:
+    """Whether an index that is picked differs from point to point of a row."""
+    picks = {let.name: let.value for let in kernel.lets if isinstance(let, Pick)}
+    return indexed_by(picks[index].indices, row)
+
+
+def times(factor: Integer, stride: str) -> str:
+    """A multiple of a stride, in C++."""
+    if factor.constant == 1:
+        return stride
+    text = spell_size(factor)
+    return f"({text}) * {stride}" if len(factor.terms) > 1 else f"{text} * {stride}"

@@ -1,0 +1,203 @@
+"""Scalar expressions as C++, for processors and for GPUs: one emitter, and a table of spellings for each target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from opwright.errors import InternalError
+from opwright.ir.expressions.dtype import DType
+from opwright.ir.expressions.exact import exact
+from opwright.ir.expressions.expression import Apply, Cast, Expression, Literal, Load, Local, children
+from opwright.ir.meaning.conversion import Scalar, convert_number, shortest
+
+CPP_TYPES = {
+    DType.BFLOAT16: "BFloat16",
+    DType.FLOAT16: "Float16",
+    DType.FLOAT32: "float",
+    DType.FLOAT64: "double",
+    DType.COMPLEX64: "Complex<float>",
+    DType.COMPLEX128: "Complex<double>",
+    DType.UINT8: "uint8_t",
+    DType.INT8: "int8_t",
+    DType.INT16: "int16_t",
+    DType.INT32: "int32_t",
+    DType.INT64: "int64_t",
+    DType.BOOL: "bool",
+}
+TORCH_TYPES = {dtype: dtype.value for dtype in DType} | {DType.BOOL: "boolean"}
+# What C++ computes in int, so that every result has to be brought back.
+_SMALL_INTEGERS = (DType.UINT8, DType.INT8, DType.INT16)
+
+# How tightly an operator binds, loosest first; a call binds tightest.
+_CONDITIONAL, _OR, _XOR, _AND, _EQUALITY, _RELATION, _SUM, _PRODUCT, _PREFIX, _CALL = range(10)
+
+# Function → (spelling, how tightly the spelling binds). What is not here is a function of vmath.h of the same name.
+CPP_OPERATORS: dict[str, tuple[str, int]] = {
+    "add": ("{} + {}", _SUM),
+    "subtract": ("{} - {}", _SUM),
+    "multiply": ("{} * {}", _PRODUCT),
+    "divide": ("{} / {}", _PRODUCT),
+    "reciprocal": ("1 / {}", _PRODUCT),
+    "negate": ("-{}", _PREFIX),
+    "less": ("{} < {}", _RELATION),
+    "less_equal": ("{} <= {}", _RELATION),
+    "greater": ("{} > {}", _RELATION),
+    "greater_equal": ("{} >= {}", _RELATION),
+    "equal": ("{} == {}", _EQUALITY),
+    "not_equal": ("{} != {}", _EQUALITY),
+    "logical_and": ("{} & {}", _AND),
+    "logical_or": ("{} | {}", _OR),
+    "logical_xor": ("{} ^ {}", _XOR),
+    "logical_not": ("!{}", _PREFIX),
+    "bitwise_and": ("{} & {}", _AND),
+    "bitwise_or": ("{} | {}", _OR),
+    "bitwise_xor": ("{} ^ {}", _XOR),
+    "bitwise_not": ("~{}", _PREFIX),
+    "where": ("{} ? {} : {}", _CONDITIONAL),
+    "minimum": ("min({}, {})", _CALL),
+    "maximum": ("max({}, {})", _CALL),
+}
+VMATH_FUNCTIONS = {
+    "abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "copysign", "cos", "cosh", "erf",
+    "erfc", "exp", "exp2", "expm1", "floor", "fmod", "hypot", "log", "log10", "log1p", "log2", "pow", "remainder",
+    "round", "rsqrt", "shift_left", "shift_right", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+}  # fmt: skip
+COMPLEX_FUNCTIONS = {"angle", "complex", "conj", "imag", "real"}  # of complex.h
+CPP_PREDICATES = {"is_nan": "__builtin_isnan", "is_infinite": "__builtin_isinf"}
+TRANSCENDENTAL = VMATH_FUNCTIONS - {"abs", "ceil", "floor", "round", "sign", "sqrt", "trunc"}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What targets spell differently.
+
+    Attributes:
+        function: What a function of operands of a dtype is called; None where there is none.
+        infinities: Infinity, for each real dtype that is computed in.
+        nans: The same for a value that is no number.
+    """
+
+    function: Callable[[str, DType], str | None]
+    infinities: Mapping[DType, str]
+    nans: Mapping[DType, str]
+
+
+def _cpp_function(name: str, _: DType) -> str | None:
+    known = name in VMATH_FUNCTIONS or name in COMPLEX_FUNCTIONS
+    return name if known else CPP_PREDICATES.get(name)
+
+
+CPP = Target(
+    function=_cpp_function,
+    infinities={DType.FLOAT32: "__builtin_inff()", DType.FLOAT64: "__builtin_inf()"},
+    nans={DType.FLOAT32: '__builtin_nanf("")', DType.FLOAT64: '__builtin_nan("")'},
+)
+
+
+def is_costly(expression: Expression) -> bool:
+    """Whether computing it again costs more than reading it again."""
+    own = isinstance(expression, Apply) and expression.function in TRANSCENDENTAL
+    return own or any(map(is_costly, children(expression)))
+
+
+def spell_value(expression: Expression, target: Target = CPP) -> str:
+    """A scalar expression in C++."""
+    return _spell(expression, _CONDITIONAL, target)
+
+
+def _spell(expression: Expression, least: int, target: Target) -> str:
+    text, binding = _spell_bare(expression, target)
+    return f"({text})" if binding < least else text
+
+
+def _spell_bare(expression: Expression, target: Target) -> tuple[str, int]:
+    match expression:
+        case Literal(value, dtype):
+            text = spell_literal(value, dtype, target)
+            return text, _PREFIX if text.startswith("-") else _CALL
+        case Local(name, _):
+            return name, _CALL
+        case Cast(operand, dtype):
+            return _spell_cast(operand, dtype, target)
+        case Apply(_, _, dtype) if dtype in _SMALL_INTEGERS:
+            return f"static_cast<{CPP_TYPES[dtype]}>({_spell_apply(expression, target)[0]})", _CALL
+        case Apply():
+            return _spell_apply(expression, target)
+        case Load():
+            raise InternalError(f"a load of '{expression.buffer}' was not bound to a name before emission")
+        case _:
+            assert_never(expression)
+
+
+def _spell_apply(expression: Apply, target: Target) -> tuple[str, int]:
+    function, operands = expression.function, expression.operands
+    if (subtracted := _subtracted_from_zero(expression)) is not None:
+        return f"from_zero({_spell(subtracted, _CONDITIONAL, target)})", _CALL
+    if function in CPP_OPERATORS:
+        template, binding = CPP_OPERATORS[function]
+        # Floating-point arithmetic is not associative: an operand that does not come first keeps parentheses.
+        inner = _CONDITIONAL - 1 if binding == _CALL else binding
+        leads = template.startswith("{}") and inner > _CONDITIONAL
+        needs = [inner + (position > 0 or not leads) for position in range(len(operands))]
+        spelled = (_spell(operand, need, target) for operand, need in zip(operands, needs, strict=True))
+        return template.format(*spelled), binding
+    name = target.function(function, operands[-1].dtype)
+    if name is None:
+        raise InternalError(f"no C++ spelling of '{function}' of {operands[-1].dtype.value}")
+    return f"{name}({', '.join(_spell(operand, _CONDITIONAL, target) for operand in operands)})", _CALL
+
+
+def _subtracted_from_zero(expression: Apply) -> Expression | None:
+    """What `0 - x` and `-x + 0` are of, whose zeros compilers lose, see `from_zero` in arithmetic.h."""
+    if expression.dtype not in (DType.FLOAT32, DType.FLOAT64):
+        return None
+    match expression:
+        case Apply("subtract", (Literal() as zero, x)):
+            pass
+        case Apply("add", (Apply("negate", (x,)), Literal() as zero)):
+            pass
+        case Apply("add", (Literal() as zero, Apply("negate", (x,)))):
+            pass
+        case _:
+            return None
+    return x if exact(float(zero.value.real)) == exact(0.0) else None
+
+
+def _spell_cast(operand: Expression, dtype: DType, target: Target) -> tuple[str, int]:
+    if dtype is DType.BOOL:
+        zero = f"{CPP_TYPES[operand.dtype]}(0)" if operand.dtype.is_complex else "0"
+        return f"{_spell(operand, _EQUALITY + 1, target)} != {zero}", _EQUALITY
+    text = _spell(operand, _CONDITIONAL, target)
+    if operand.dtype.is_half or dtype.is_half:
+        return f"{'to_float' if operand.dtype.is_half else f'to_{dtype.value}'}({text})", _CALL
+    if operand.dtype.is_complex and not dtype.is_complex:
+        text = f"real({text})"
+    if operand.dtype.real.is_floating and dtype in _SMALL_INTEGERS:  # as torch does; C++ leaves it open
+        text = f"static_cast<{'int64_t' if dtype is DType.UINT8 else 'int32_t'}>({text})"
+    return f"static_cast<{CPP_TYPES[dtype]}>({text})", _CALL
+
+
+def spell_literal(value: Scalar, dtype: DType, target: Target = CPP) -> str:
+    """A number in C++, exact to the last bit of its dtype."""
+    if dtype is DType.BOOL:
+        return "true" if value else "false"
+    if dtype.is_complex:
+        parts = (spell_literal(part, dtype.real, target) for part in (value.real, value.imag))
+        return f"{CPP_TYPES[dtype]}({', '.join(parts)})"
+    if dtype.is_half:
+        return f"to_{dtype.value}({spell_literal(value, DType.FLOAT32, target)})"
+    real = value.real
+    if not dtype.is_floating:
+        if real == -(2**63):
+            return "INT64_MIN"
+        return f"{real}" if dtype is DType.INT32 else f"{CPP_TYPES[dtype]}({real})"
+    suffix = "f" if dtype is DType.FLOAT32 else ""
+    if math.isnan(real):
+        return f"{'-' if math.copysign(1, real) < 0 else ''}{target.nans[dtype]}"
+    number = convert_number(real, dtype).real
+    if math.isinf(number):
+        return f"{'-' if number < 0 else ''}{target.infinities[dtype]}"
+    return f"{shortest(number, dtype)}{suffix}"

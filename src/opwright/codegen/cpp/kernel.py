@@ -1,0 +1,169 @@
+"""A kernel as C++: row functions with the arithmetic, and the lines of the launcher that hand them every row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+
+from opwright.codegen.cpp.access import Access, accesses_of, handed_over, store_names
+from opwright.codegen.cpp.expression import CPP_TYPES, TRANSCENDENTAL, spell_value
+from opwright.codegen.cpp.folds import column_fold
+from opwright.codegen.cpp.rows import RowEmitter, column_functions
+from opwright.codegen.cpp.size import spell_size
+from opwright.ir.expressions.expression import Apply, Expression, Load, children
+from opwright.ir.expressions.integer import ONE, symbols_of
+from opwright.ir.phases import schedule
+from opwright.ir.program import Kernel, Store
+
+# Work, in units of about 0.02 ns for each element, below which a second thread costs more than it brings (6 µs).
+_WORK_OF_ONE_THREAD = 280_000
+_LEAST_GRAIN, _MOST_GRAIN = 1024, 262_144
+_TRANSCENDENTAL_COST = 8
+# The same for all kernels of rows, which come in pairs, forward and backward: when one of a pair runs on several
+# threads and the other on one, the idle threads are awake and in the way (10 µs of 34 on two threads of one core).
+_GRAIN_OF_ROWS = 8192
+
+
+def emit_functions(kernel: Kernel, name: str, formulas: Sequence[str], ranges: Set[str]) -> str:
+    """The arithmetic of a kernel.
+
+    Args:
+        kernel: A fused kernel whose loads are all bound to names.
+        name: What the row function is called, and what the names of the others begin with.
+        formulas: Comment lines to put above it.
+        ranges: Buffers that are counted.
+    """
+    parts = []
+    if kernel.row_axes == 0:
+        parts.append(_point_function(kernel, name, formulas, ranges))
+    elif _is_folded_in_pieces(kernel):
+        return RowEmitter(kernel, ranges).fold_functions(name, formulas)
+    else:
+        parts.append(RowEmitter(kernel, ranges).whole_row_function(name, formulas))
+    if _folding_stores(kernel):
+        parts.append(column_functions(kernel, name))
+    return "\n\n".join(parts)
+
+
+def _point_function(kernel: Kernel, name: str, formulas: Sequence[str], ranges: Set[str]) -> str:
+    """A function over one row of a kernel whose points do not depend on each other."""
+    found = accesses_of(kernel, ranges)
+    accesses = handed_over(found)
+    lines = [f"// {formula}" for formula in formulas]
+    lines.append(f"static void {name}(Size count, void* const* row) {{")
+    lines += [line for position, access in enumerate(accesses) for line in access.pointer(position)]
+    lines.append("#pragma omp simd")
+    lines.append("  for (Size j = 0; j < count; ++j) {")
+    elements = {part: access.element(part) for access in found for part in access.parts if access.whole_row}
+    for let in kernel.lets:
+        if isinstance(let.value, Load):
+            if let.name in elements:
+                lines.append(f"    const {CPP_TYPES[let.value.dtype]} {let.name} = {elements[let.name]};")
+            continue
+        lines.append(f"    const {CPP_TYPES[let.value.dtype]} {let.name} = {spell_value(let.value)};")
+    for name, store in zip(store_names(kernel), kernel.stores, strict=True):
+        place, value = elements[name], spell_value(store.value)
+        if store.fold is None:
+            lines.append(f"    {place} = {value};")
+        else:
+            lines.append(f"    {column_fold(store.fold, store.value.dtype).step.format(place, value)}")
+    lines += ["  }", "}"]
+    return "\n".join(lines)
+
+
+def emit_launch(kernel: Kernel, function: str, numbers: Set[str], ranges: Set[str]) -> list[str]:
+    """The lines of the launcher that run a kernel.
+
+    Args:
+        kernel: The kernel.
+        function: What its row function is called.
+        numbers: Buffers that are variables.
+        ranges: Buffers that are counted.
+    """
+    axes = _axes_handed_over(kernel)
+    accesses = RowEmitter(kernel, ranges).accesses if kernel.row_axes else handed_over(accesses_of(kernel, ranges))
+    extents = ", ".join([*["1"] * (axes - len(kernel.axes)), *(spell_size(axis.extent) for axis in kernel.axes)])
+    operands = [access for access in accesses if access.accumulated is None]
+    results = [access for access in accesses if access.accumulated is not None]
+    lines = ["{", f"  const Size extents[] = {{{extents}}};"]
+    places = {access.name: position for position, access in enumerate(operands) if access.extent is not None}
+    if operands:
+        kind = f"Operand<{axes}, true>" if places else f"Operand<{axes}>"
+        lines.append(f"  const {kind} operands[] = {{")
+        lines += [f"      {_operand(access, axes, numbers, places)}," for access in operands]
+        lines.append("  };")
+    if results:
+        kept_as = ", ".join(f"sizeof({access.accumulated})" for access in results)
+        lines.append(f"  const Size kept[] = {{{kept_as}}};")
+        lines.append(f"  const Operand<{axes}> results[] = {{")
+        lines += [f"      {_operand(access, axes, numbers, {})}," for access in results]
+        lines.append("  };")
+        functions = f"{{{function}_start, {function}_combine, {function}_end}}"
+        geometry = f"{_axes_before_fold(kernel)}, {kernel.row_axes}"
+        given = "extents, operands" if operands else "extents"
+        arguments = f"{given}, kept, results, {grain(kernel)}, {function}, {functions}"
+        lines.append(f"  fold_columns<{geometry}>({arguments});")
+    elif kernel.row_axes == 0:
+        lines.append(f"  for_each_row(extents, operands, {grain(kernel)}, {function});")
+    elif _is_folded_in_pieces(kernel):
+        types = f"{function}_folds, {kernel.row_axes}"
+        lines.append(f"  fold_rows<{types}>(extents, operands, {grain(kernel)}, {function}, {function}_end);")
+    else:
+        lines.append(f"  for_each_whole_row<{kernel.row_axes}>(extents, operands, {grain(kernel)}, {function});")
+    return [*lines, "}"]
+
+
+def _axes_handed_over(kernel: Kernel) -> int:
+    """Rows have an outer axis, if only of one element."""
+    return max(len(kernel.axes), kernel.row_axes + 1 if kernel.row_axes else 1)
+
+
+def _operand(access: Access, axes: int, numbers: Set[str], indices: Mapping[str, int]) -> str:
+    """An operand in C++; `indices` are the positions of those that hold indices."""
+    if access.is_scratch:
+        return f"scratch<{axes}, {CPP_TYPES[access.dtype]}>()"
+    strides = ", ".join([*["0"] * (axes - len(access.strides)), *access.strides])
+    whole = "" if access.whole_row else ", false"
+    if access.counted:
+        return f"counted<{axes}>({access.offset}, {{{strides}}}{whole})"
+    qualifier = "" if access.stored else "const "
+    place = f"{access.buffer}.at<{qualifier}{CPP_TYPES[access.dtype]}>({access.offset})"
+    if access.buffer in numbers:
+        place = f"&{access.buffer}"
+    if access.extent is not None:
+        return f"indices<{axes}>({place}, {{{strides}}}, {access.extent or 0})"
+    operand = f"{'store' if access.stored else 'load'}<{axes}>({place}, {{{strides}}}{whole})"
+    parts = len(access.parts)
+    if access.picked_by:
+        return f"picked({operand}, {indices[access.picked_by]}, {access.pick_stride})"
+    return operand if parts == 1 else f"in_parts({operand}, {parts}, {access.part_stride})"
+
+
+def _folding_stores(kernel: Kernel) -> list[Store]:
+    return [store for store in kernel.stores if store.fold is not None]
+
+
+def _is_folded_in_pieces(kernel: Kernel) -> bool:
+    """Whether rows can be cut: one pass gives all that is to be known of them."""
+    return kernel.row_axes > 0 and not _folding_stores(kernel) and schedule(kernel).is_single
+
+
+def _axes_before_fold(kernel: Kernel) -> int:
+    """How many axes come before the first that is folded over."""
+    kept = {name for store in _folding_stores(kernel) for index in store.indices for name in symbols_of(index)}
+    return next(k for k, axis in enumerate(kernel.axes) if axis.name not in kept and axis.extent != ONE)
+
+
+def grain(kernel: Kernel) -> int:
+    """How many elements one thread should have at least."""
+    if kernel.row_axes:
+        return _GRAIN_OF_ROWS
+    values = [let.value for let in kernel.lets] + [store.value for store in kernel.stores]
+    cost = sum(map(_cost, values))
+    return max(_LEAST_GRAIN, min(_MOST_GRAIN, _WORK_OF_ONE_THREAD // max(cost, 1)))
+
+
+def _cost(expression: Expression) -> int:
+    own = 1
+    if isinstance(expression, Apply) and expression.function in TRANSCENDENTAL:
+        own = _TRANSCENDENTAL_COST
+    return own + sum(_cost(child) for child in children(expression))

@@ -1,0 +1,384 @@
+"""A Program as one C++ source: row functions, a launcher, a registration.
+
+The launcher declines, and leaves the call to the reference, when a tensor is of another dtype, rank or device than the
+Program was written for, when a guard does not hold, or when torch refuses an allocation or a library operation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Protocol, assert_never
+
+from opwright.codegen.allocator import allocate
+from opwright.codegen.cpp.access import times
+from opwright.codegen.cpp.expression import CPP_TYPES, TORCH_TYPES
+from opwright.codegen.cpp.kernel import emit_functions, emit_launch
+from opwright.codegen.cpp.names import CPP
+from opwright.codegen.cpp.part import Formulas, part_of
+from opwright.codegen.cpp.size import spell_condition, spell_size
+from opwright.codegen.cpp.used import used
+from opwright.codegen.placeholders import columns, plain_refusals, with_placeholders
+from opwright.errors import NoKernel
+from opwright.ir.call_traits import TAKES_ANY_STRIDES
+from opwright.ir.expressions.dtype import DType
+from opwright.ir.expressions.integer import ONE, Condition, Integer, linear_coefficients
+from opwright.ir.program import (
+    Buffer,
+    Call,
+    Case,
+    Check,
+    ConstantOperand,
+    Kernel,
+    ListOperand,
+    Number,
+    Operand,
+    OptionalOperand,
+    Program,
+    Range,
+    SizeOperand,
+    TensorOperand,
+    View,
+    buffers_of,
+    programs_of,
+    view_axes,
+)
+from opwright.passes.scalars.reciprocals import reciprocals
+
+NAMESPACE = "opwright_kernels"
+_LINE = 118
+
+
+@dataclass(frozen=True, slots=True)
+class CppSource:
+    """An emitted source.
+
+    Attributes:
+        name: The operator it registers in the namespace `opwright_kernels`; it ends in a digest of the text.
+        text: The C++.
+    """
+
+    name: str
+    text: str
+
+
+class Kernels(Protocol):
+    """How a target writes kernels into the source of a launcher."""
+
+    def definitions(self, program: Program) -> Sequence[str]:
+        """What stands above the launcher of a Program or of one of its cases."""
+
+    def launch(self, kernel: Kernel) -> Sequence[str]:
+        """The lines of the launcher that run a kernel."""
+
+    def entering(self) -> Sequence[str]:
+        """The first lines of a call, once its tensors are `given`."""
+
+
+def emit_program(program: Program, formulas: Formulas = lambda _: ()) -> CppSource:
+    """Write a Program as C++.
+
+    Args:
+        program: A Program after the passes.
+        formulas: Comment lines for a kernel.
+
+    Raises:
+        NoKernel: If a kernel reads or writes at places that are not affine in its axes.
+    """
+    parts = [part_of(reciprocals(part), formulas) for part in programs_of(program)]
+    with plain_refusals():
+        draft, registration = emit_launcher(
+            program, "opwright/kernel.h", [(part.program, _CppKernels(part.remarks)) for part in parts]
+        )
+    names = allocate([draft, registration("")], CPP)
+    body = names.spell(draft)
+    name = f"{program.name}_{digest(body)}"
+    return CppSource(name, f"{body}\n{names.spell(registration(name))}")
+
+
+def emit_launcher(
+    program: Program, header: str, parts: Sequence[tuple[Program, Kernels]]
+) -> tuple[str, Callable[[str], str]]:
+    """Write a draft of the launcher of a Program.
+
+    Args:
+        program: The Program, with its cases.
+        header: What the source includes.
+        parts: The Program without its cases, and each of them, as their kernels are written, and how.
+
+    Returns:
+        The source, and the lines that register it under a name; both have placeholders.
+    """
+    plain, *cases = (_Emitter(part, kernels) for part, kernels in parts)
+    texts = [f'#include "{header}"\n\nnamespace opwright::emitted {{']
+    for emitter in cases:
+        texts += emitter.definitions(emitter.unchecked())
+    choices = [
+        line
+        for case, emitter in zip(with_placeholders(program).cases, cases, strict=True)
+        for line in _choice(case, emitter)
+    ]
+    texts += plain.definitions([*plain.checked(), *choices])
+    return "\n\n".join(texts) + "\n", plain.registration
+
+
+def digest(text: str) -> str:
+    """What the name of a source ends in."""
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+class _CppKernels:
+    """Row functions, and loops that hand them every row."""
+
+    def __init__(self, remarks: Sequence[Sequence[str]]) -> None:
+        self.remarks = remarks
+        self.names: Mapping[int, str] = {}
+        self.numbers: Set[str] = set()
+        self.ranges: Set[str] = set()
+
+    def definitions(self, program: Program) -> Sequence[str]:
+        self.names = {key: f"{name}_row" for key, name in kernel_names(program).items()}
+        self.numbers, self.ranges = numbers_of(program), ranges_of(program)
+        kernels = [step for step in program.steps if isinstance(step, Kernel)]
+        return [
+            emit_functions(kernel, self.names[id(kernel)], remark, self.ranges)
+            for kernel, remark in zip(kernels, self.remarks, strict=True)
+        ]
+
+    def launch(self, kernel: Kernel) -> Sequence[str]:
+        return emit_launch(kernel, self.names[id(kernel)], self.numbers, self.ranges)
+
+    def entering(self) -> Sequence[str]:
+        return ()
+
+
+def kernel_names(program: Program) -> dict[int, str]:
+    """What the kernels of a Program are called in a source, by their identity."""
+    kernels = [step for step in program.steps if isinstance(step, Kernel)]
+    return {id(k): program.name if len(kernels) == 1 else f"{program.name}_{k.name}" for k in kernels}
+
+
+def numbers_of(program: Program) -> set[str]:
+    """Buffers that are variables of the launcher."""
+    return {step.target.name for step in program.steps if isinstance(step, Number)}
+
+
+def ranges_of(program: Program) -> set[str]:
+    """Buffers that are counted."""
+    return {step.target.name for step in program.steps if isinstance(step, Range)}
+
+
+def _choice(case: Case, emitter: _Emitter) -> Iterable[str]:
+    """Leave the call to a case that is for its sizes."""
+    met = " && ".join(f"{name} == {size}" for name, size in case.sizes)
+    yield f"if ({met}) return {emitter.program.name}(given, sizes, made);"
+
+
+class _Emitter:
+    def __init__(self, program: Program, kernels: Kernels) -> None:
+        self.program = program
+        self.kernels = kernels
+        self.dtypes = {name: buffer.dtype for name, buffer in buffers_of(program).items()}
+        self.call_results = {t.name for step in program.steps if isinstance(step, Call) for t in step.targets}
+
+    def definitions(self, beginning: Iterable[str]) -> Sequence[str]:
+        """What the kernels need, and the launcher."""
+        return [*self.kernels.definitions(self.program), self._launcher(beginning)]
+
+    def _launcher(self, beginning: Iterable[str]) -> str:
+        lines = [*beginning]
+        for step in self.program.steps:
+            match step:
+                case Kernel():
+                    lines += [line for target in step.targets for line in _allocation(target)]
+                    lines += self.kernels.launch(step)
+                case View():
+                    lines += _view(step)
+                case Number(target, value):
+                    lines.append(f"const Size {target.name} = {spell_size(value)};")
+                case Range():
+                    pass  # kernels count by themselves
+                case Check():
+                    lines += _check(step, self.dtypes[step.buffer])
+                case Call():
+                    lines += _call(step) if step.targets else ["{", *(f"  {line}" for line in _call(step)), "}"]
+                case _:
+                    assert_never(step)
+        for position, name in enumerate(self.program.outputs):
+            moved = f"static_cast<Tensor&&>({name})"
+            lines.append(f"made[{position}] = {f'row_major({moved})' if name in self.call_results else moved};")
+        lines.append("return true;")
+        head = f"static bool {self.program.name}(const Tensor* given, const Size* sizes, Tensor* made) {{"
+        return "\n".join([head, *(f"  {line}" for line in used(lines)), "}"])
+
+    def checked(self) -> Iterable[str]:
+        """The beginning of a launcher: the inputs and sizes, or false if the Program was not written for them."""
+        yield from self._inputs()
+        yield from _decline_unless(
+            [f"{b.name}.is({TORCH_TYPES[b.dtype]}, {len(b.shape)})" for b in self.program.inputs]
+        )
+        yield from self._sizes()
+        yield from _guards(self.program.guards)
+
+    def unchecked(self) -> Iterable[str]:
+        """The same where it is known that it was."""
+        yield from self._inputs()
+        yield from self._sizes()
+
+    def _inputs(self) -> Iterable[str]:
+        for position, buffer in enumerate(self.program.inputs):
+            yield f"const Tensor& {buffer.name} = given[{position}];"
+
+    def _sizes(self) -> Iterable[str]:
+        for buffer in self.program.inputs:
+            for dimension in range(len(buffer.shape)):
+                yield f"const Size {buffer.name}_size_{dimension} = {buffer.name}.size({dimension});"
+        for position, size in enumerate(self.program.sizes):
+            yield f"const Size {size} = sizes[{position}];"
+
+    def registration(self, name: str) -> str:
+        given, sizes, made = len(self.program.inputs), len(self.program.sizes), len(self.program.outputs)
+        tensors = ", ".join(f"take(stack[{position}])" for position in range(given))
+        numbers = ", ".join(f"Size(stack[{given + position}])" for position in range(sizes)) or "0"
+        parameters = [f"Tensor {b.name}" for b in self.program.inputs] + [f"int {size}" for size in self.program.sizes]
+        returns = "Tensor" if made == 1 else f"({', '.join(['Tensor'] * made)})"
+        schema = f"{name}({', '.join(parameters)}) -> {returns}"
+        return "\n".join(
+            [
+                f"static void {self.program.name}_on_stack(StableIValue* stack, uint64_t, uint64_t) {{",
+                f"  const Tensor given[] = {{{tensors}}};",
+                *(f"  {line}" for line in self.kernels.entering()),
+                f"  const Size sizes[] = {{{numbers}}};",
+                f"  Tensor made[{made}];",
+                f"  finish(stack, {self.program.name}(given, sizes, made), made);",
+                "}",
+                "",
+                "static const Registration registration(",
+                f'    "{schema}",',
+                f'    "{name}", {self.program.name}_on_stack);',
+                "",
+                "}  // namespace opwright::emitted",
+                "",
+            ]
+        )
+
+
+def _guards(guards: Sequence[Condition]) -> Iterable[str]:
+    # A constant condition has been decided; sizes are never negative.
+    kept = [g for g in guards if g.left.constant is None or g.right.constant is None]
+    yield from _decline_unless([spell_condition(guard) for guard in kept])
+
+
+def _decline_unless(conditions: Sequence[str]) -> Iterable[str]:
+    if not conditions:
+        return
+    line = "const bool known = " if conditions[0].endswith(")") and ".is(" in conditions[0] else "const bool valid = "
+    name = line.split()[2]
+    for position, condition in enumerate(conditions):
+        text = condition + (" &&" if position < len(conditions) - 1 else ";")
+        if columns(line + text) > _LINE and line.strip():
+            yield line.rstrip()
+            line = "    "
+        line += text + " "
+    yield line.rstrip()
+    yield f"if (!{name}) return false;"
+
+
+def _allocation(target: Buffer) -> Iterable[str]:
+    item, kind = CPP_TYPES[target.dtype], TORCH_TYPES[target.dtype]
+    if not target.shape:
+        yield f"Tensor {target.name} = allocate({kind}, sizeof({item}), nullptr, 0);"
+    else:
+        sizes = ", ".join(map(spell_size, target.shape))
+        yield f"const Size {target.name}_sizes[] = {{{sizes}}};"
+        yield f"Tensor {target.name} = allocate({kind}, sizeof({item}), {target.name}_sizes, {len(target.shape)});"
+    yield f"if (!{target.name}) return false;"
+
+
+def _view(view: View) -> Iterable[str]:
+    """A strided view of a tensor, for a library operation to read."""
+    name = view.target.name
+    strides, offset = _strided(view.source, view.indices, len(view.target.shape))
+    if not strides:
+        yield f"const Size {name}_offset = {offset};"
+        yield f"const Tensor {name} = {view.source}.scalar_view({name}_offset);"
+        return
+    yield f"const Size {name}_sizes[] = {{{', '.join(map(spell_size, view.target.shape))}}};"
+    yield f"const Size {name}_strides[] = {{{', '.join(strides)}}};"
+    yield f"const Tensor {name} = {view.source}.view({name}_sizes, {name}_strides, {offset});"
+
+
+def _check(check: Check, dtype: DType) -> Iterable[str]:
+    """A look at integers; the call is declined if some are out of range, and the reference says so."""
+    all_strides, offset = _strided(check.buffer, check.indices, len(check.shape))
+    wide = [dimension for dimension, size in enumerate(check.shape) if size != ONE]
+    sizes = ", ".join(spell_size(check.shape[dimension]) for dimension in wide) or "1"
+    strides = [all_strides[dimension] for dimension in wide]
+    first = f"{check.buffer}.at<const {CPP_TYPES[dtype]}>({offset})"
+    bounds = f"{spell_size(check.low)}, {spell_size(check.high)}"
+    yield f"if (!is_within({first}, {{{sizes}}}, {{{', '.join(strides) or '0'}}}, {bounds})) return false;"
+
+
+def _strided(source: str, indices: Sequence[Integer], rank: int) -> tuple[list[str], str]:
+    """How far a step along each axis of a view goes, and where it begins, in C++."""
+    axes = view_axes(rank)
+    strides: dict[str, list[str]] = {axis: [] for axis in axes}
+    offsets: list[str] = []
+    for dimension, index in enumerate(indices):
+        split = linear_coefficients(index, axes)
+        if split is None:
+            raise NoKernel(f"a view of '{source}' is not affine")
+        coefficients, rest = split
+        for axis, coefficient in coefficients.items():
+            strides[axis].append(times(coefficient, f"{source}.stride({dimension})"))
+        if rest.constant != 0:
+            offsets.append(times(rest, f"{source}.stride({dimension})"))
+    return [" + ".join(strides[axis]) or "0" for axis in axes], " + ".join(offsets) or "0"
+
+
+def _call(call: Call) -> Iterable[str]:
+    slots = max(len(call.operands), len(call.targets))
+    tensor = "pass" if call.function in TAKES_ANY_STRIDES else "pass_row_major"
+    operands = ", ".join(_operand(operand, tensor) for operand in call.operands)
+    if not call.targets:
+        yield f"StableIValue checked[{slots}] = {{{operands}}};"
+        yield f'if (!call("{call.function}", "{call.overload}", checked)) return false;'
+        return
+    stack = f"{call.targets[0].name}_stack"
+    yield f"StableIValue {stack}[{slots}] = {{{operands}}};"
+    yield f'if (!call("{call.function}", "{call.overload}", {stack})) return false;'
+    for position, target in enumerate(call.targets):
+        yield f"Tensor {target.name} = take_result({stack}[{position}]);"
+
+
+def _operand(operand: Operand, tensor: str) -> str:
+    match operand:
+        case TensorOperand(buffer):
+            return f"{tensor}({buffer})"
+        case SizeOperand(value):
+            return f"pass(Size({spell_size(value)}))"
+        case ListOperand(()):
+            return "pass_empty_list()"
+        case ListOperand(items):
+            return f"pass_list({{{', '.join(_operand(item, tensor) for item in items)}}})"
+        case OptionalOperand(None):
+            return "pass_nothing()"
+        case OptionalOperand(item):
+            assert item is not None
+            return f"pass_optional({_operand(item, tensor)})"
+        case ConstantOperand(value, "ScalarType"):
+            return f"pass_dtype({TORCH_TYPES[DType(value)]})"
+        case ConstantOperand(value, "bool"):
+            return f"pass({'true' if value else 'false'})"
+        case ConstantOperand(value, "str"):
+            return f"pass_string({json.dumps(value)})"
+        case ConstantOperand(value, "Device"):
+            return f"pass_device({value})"
+        case ConstantOperand(value, "Layout" | "MemoryFormat"):
+            return f"pass_choice({value})"
+        case ConstantOperand(value, _):
+            return f"pass({float(value)!r})"
+        case _:
+            assert_never(operand)

@@ -1,0 +1,196 @@
+"""A kernel with rows as C++: passes over a row one after another, or folds that pieces of a row add to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Set
+
+from opwright.codegen.cpp.access import Access, accesses_of, handed_over, scratch_of, store_names
+from opwright.codegen.cpp.expression import CPP_TYPES, is_costly, spell_value
+from opwright.codegen.cpp.folds import FoldSpelling, column_fold, row_fold
+from opwright.ir.expressions.expression import Expression, Load, Local, leaves
+from opwright.ir.phases import Phase, Schedule, needed_lets, schedule
+from opwright.ir.program import Fold, Kernel, Let
+from opwright.ir.rows import varying_locals
+
+
+class RowEmitter:
+    """Writes the functions of one kernel with rows.
+
+    Attributes:
+        schedule: Its passes.
+        accesses: What its functions are handed: loads, stores, rows kept from one pass to a later one, accumulators.
+    """
+
+    def __init__(self, kernel: Kernel, ranges: Set[str]) -> None:
+        self.kernel = kernel
+        self.schedule: Schedule = schedule(kernel)
+        self.varying = varying_locals(kernel)
+        self.kept = kept_between_passes(kernel, self.schedule, self.varying)
+        found = accesses_of(kernel, ranges)
+        self._names = {id(store): name for store, name in zip(kernel.stores, store_names(kernel), strict=True)}
+        self._elements = {part: access.element(part) for access in found for part in access.parts}
+        self.accesses = handed_over([*found, *(scratch_of(kernel, let) for let in self.kept)])
+
+    def whole_row_function(self, name: str, formulas: Sequence[str]) -> str:
+        """A function over one row, in as many passes as its folds need."""
+        lines = [*(f"// {formula}" for formula in formulas), f"static void {name}(Size count, void* const* row) {{"]
+        lines += self._pointers(self.accesses)
+        lines += _bindings(self.schedule.before)
+        known: set[str] = set()
+        for phase in self.schedule.phases:
+            lines += self._pass(phase, known, in_parts=True)
+            for fold in phase.folds:
+                spelling = row_fold(fold.function, fold.value.dtype)
+                lines.append(f"  const {_kind(fold.value)} {fold.name} = {spelling.end.format(_kept(fold))};")
+            lines += _bindings(phase.after)
+            known |= {let.name for let in phase.lets if let in self.kept}
+        lines += [f"  *{self._names[id(store)]} = {spell_value(store.value)};" for store in self.schedule.once]
+        return "\n".join([*lines, "}"])
+
+    def fold_functions(self, name: str, formulas: Sequence[str]) -> str:
+        """What a row folds to, a function that folds a piece of it, and one for when the row is done."""
+        (phase,) = self.schedule.phases
+        spellings = {fold.name: row_fold(fold.function, fold.value.dtype) for fold in phase.folds}
+        fields = [f"  {spellings[f.name].kept_as} {f.name} = {spellings[f.name].start};" for f in phase.folds]
+        adds = [spellings[f.name].step.format(f.name, f"other.{f.name}") for f in phase.folds]
+        lines = [f"struct {name}_folds {{", *fields, f"  void add(const {name}_folds& other) {{"]
+        lines += [*(f"    {add}" for add in adds), "  }", "};", ""]
+        lines += [f"// {formula}" for formula in formulas]
+        lines.append(f"static void {name}(Size count, void* const* row, {name}_folds& folds) {{")
+        lines += self._pointers(self._used_in(phase))
+        lines += _bindings(self._needed_before(phase))
+        lines += self._pass(phase, set(), in_parts=False)
+        lines += [f"  {spellings[f.name].step.format(f'folds.{f.name}', _kept(f))}" for f in phase.folds]
+        lines += ["}", "", f"static void {name}_end(void* const* row, const {name}_folds& folds) {{"]
+        lines += self._pointers(self._used_after(phase))
+        for fold in phase.folds:
+            end = spellings[fold.name].end.format(f"folds.{fold.name}")
+            lines.append(f"  const {_kind(fold.value)} {fold.name} = {end};")
+        lines += _bindings(self._fixed_for([store.value for store in self.schedule.once]))
+        lines += [f"  *{self._names[id(store)]} = {spell_value(store.value)};" for store in self.schedule.once]
+        return "\n".join([*lines, "}"])
+
+    def _pass(self, phase: Phase, known: set[str], *, in_parts: bool) -> Iterable[str]:
+        spellings = {fold.name: row_fold(fold.function, fold.value.dtype) for fold in phase.folds}
+        for fold in phase.folds:
+            yield f"  {spellings[fold.name].kept_as} {_kept(fold)} = {spellings[fold.name].start};"
+        parts = {fold.name: part for fold in phase.folds if in_parts and (part := spellings[fold.name].part)}
+        loop = "for (Size j = 0; j < count; ++j) {"
+        if parts:
+            loop = "for (Size j = begin; j < end; ++j) {"
+            yield "  for (Size begin = 0; begin < count; begin += sum_run) {"
+            yield "  const Size end = least(begin + sum_run, count);"
+        yield from (f"  {part} {name}_part = 0;" for name, part in parts.items())
+        into = {fold.name: f"{fold.name}_part" if fold.name in parts else _kept(fold) for fold in phase.folds}
+        clauses = [f" reduction({spellings[fold.name].clause} : {into[fold.name]})" for fold in phase.folds]
+        yield f"#pragma omp simd{''.join(clauses)}"
+        yield f"  {loop}"
+        values = phase.values
+        seen = {leaf.name for value in values for leaf in leaves(value) if isinstance(leaf, Local)}
+        lets = needed_lets(self.kernel, values, self.varying, known)
+        seen |= {leaf.name for let in lets for leaf in leaves(let.value) if isinstance(leaf, Local)}
+        for let in self.kept:
+            if let.name in known and let.name in seen:
+                yield f"    const {_kind(let.value)} {let.name} = {let.name}_kept_row[j];"
+        for let in lets:
+            if isinstance(let.value, Load):
+                yield f"    const {_kind(let.value)} {let.name} = {self._elements[let.name]};"
+                continue
+            yield f"    const {_kind(let.value)} {let.name} = {spell_value(let.value)};"
+            if let in self.kept:
+                yield f"    {let.name}_kept_row[j] = {let.name};"
+        for fold in phase.folds:
+            yield from _step(spellings[fold.name], into[fold.name], spell_value(fold.value), fold.name)
+        for store in phase.stores:
+            place = self._elements[self._names[id(store)]]
+            if store.fold is None:
+                yield f"    {place} = {spell_value(store.value)};"
+            else:
+                spelling = column_fold(store.fold, store.value.dtype)
+                yield f"    {spelling.step.format(place, spell_value(store.value))}"
+        yield "  }"
+        yield from (f"  {name}_so_far += {name}_part;" for name in parts)
+        if parts:
+            yield "  }"
+
+    def _pointers(self, accesses: Sequence[Access]) -> Iterable[str]:
+        return (line for access in accesses for line in access.pointer(self.accesses.index(access)))
+
+    def _used_in(self, phase: Phase) -> list[Access]:
+        values = [*(let.value for let in phase.lets), *phase.values]
+        wanted = {let.name for let in (*self._fixed_for(values), *phase.lets)}
+        stored = {self._names[id(store)] for store in phase.stores}
+        return [a for a in self.accesses if not (stored if a.stored else wanted).isdisjoint(a.parts)]
+
+    def _used_after(self, phase: Phase) -> list[Access]:
+        wanted = {let.name for let in self._fixed_for([store.value for store in self.schedule.once])}
+        stored = {self._names[id(store)] for store in self.schedule.once}
+        return [a for a in self.accesses if not (stored if a.stored else wanted).isdisjoint(a.parts)]
+
+    def _needed_before(self, phase: Phase) -> list[Let]:
+        return self._fixed_for([*(let.value for let in phase.lets), *phase.values])
+
+    def _fixed_for(self, values: Sequence[Expression]) -> list[Let]:
+        """The lets that are the same for the whole row and that these values are computed from."""
+        fixed = {let.name for let in self.kernel.lets if isinstance(let, Let)} - self.varying
+        return list(needed_lets(self.kernel, values, fixed))
+
+
+def kept_between_passes(kernel: Kernel, order: Schedule, varying: Set[str]) -> tuple[Let, ...]:
+    """Costly values of a point that a later pass over the row needs again."""
+    costly = {let.name for let in kernel.lets if let.name in varying and is_costly(let.value)}
+    met: set[str] = set()
+    again: set[str] = set()
+    for phase in order.phases:
+        lets = needed_lets(kernel, phase.values, varying, again & met)
+        names = {let.name for let in lets} & costly
+        again |= names & met
+        met |= names
+    return tuple(let for let in kernel.lets if isinstance(let, Let) and let.name in again)
+
+
+def column_functions(kernel: Kernel, name: str) -> str:
+    """What is done with the accumulators of folding stores: start, combine and end."""
+    folding = [store for store in kernel.stores if store.fold is not None]
+    spellings = [column_fold(store.fold or "", store.value.dtype) for store in folding]
+    into = [_row(k, spelling.kept_as, f"into_{k}") for k, spelling in enumerate(spellings)]
+    other = [_row(len(folding) + k, f"const {s.kept_as}", f"from_{k}") for k, s in enumerate(spellings)]
+    ends = [_row(len(folding) + k, _kind(store.value), f"result_{k}") for k, store in enumerate(folding)]
+    parts = [
+        ("start", into, [f"into_{k}[j] = {s.start};" for k, s in enumerate(spellings)]),
+        ("combine", into + other, [s.step.format(f"into_{k}[j]", f"from_{k}[j]") for k, s in enumerate(spellings)]),
+        ("end", into + ends, [f"result_{k}[j] = {s.end.format(f'into_{k}[j]')};" for k, s in enumerate(spellings)]),
+    ]
+    return "\n\n".join(
+        "\n".join(
+            [f"static void {name}_{part}(Size count, void* const* row) {{", *pointers, "#pragma omp simd",
+             "  for (Size j = 0; j < count; ++j) {", *(f"    {line}" for line in body), "  }", "}"]
+        )
+        for part, pointers, body in parts
+    )  # fmt: skip
+
+
+def _row(position: int, kind: str, name: str) -> str:
+    return f"  {kind}* {name} = static_cast<{kind}*>(row[{position}]);"
+
+
+def _step(spelling: FoldSpelling, kept: str, value: str, name: str) -> Iterable[str]:
+    folded = spelling.value.format(value)
+    if spelling.step.count("{1}") > 1:
+        yield f"    const {spelling.kept_as} {name}_next = {folded};"
+        folded = f"{name}_next"
+    yield f"    {spelling.step.format(kept, folded)}"
+
+
+def _bindings(lets: Iterable[Let]) -> Iterable[str]:
+    for let in lets:
+        if not isinstance(let.value, Load):
+            yield f"  const {_kind(let.value)} {let.name} = {spell_value(let.value)};"
+
+
+def _kept(fold: Fold) -> str:
+    return f"{fold.name}_so_far"
+
+
+def _kind(value: Expression) -> str:
+    return CPP_TYPES[value.dtype]

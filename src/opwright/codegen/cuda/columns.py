@@ -1,0 +1,136 @@
+"""A kernel that folds over some of its axes into what lies along the others, as CUDA."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import replace
+
+from opwright.codegen.cpp.access import accesses_of, store_names
+from opwright.codegen.cpp.expression import spell_value
+from opwright.codegen.cpp.folds import FoldSpelling, column_fold
+from opwright.codegen.cuda.arguments import Arguments, Geometry, padded
+from opwright.codegen.cuda.folds import column_structs
+from opwright.codegen.cuda.functions import CUDA
+from opwright.codegen.cuda.packs import indented, loads, loop_over_pack, member, numbers, read_into_members, stores
+from opwright.codegen.cuda.points import bindings
+from opwright.codegen.cuda.versions import Version, entry_points
+from opwright.ir.expressions.integer import symbols_of
+from opwright.ir.program import Axis, Kernel, Store
+
+_BATCH = 4
+_COLUMNS_OF_BLOCK = 32
+_MOST_LANES, _SHARED_BYTES = 8, 32_768
+
+
+def columns_arguments(kernel: Kernel, name: str, ranges: Set[str], sizes: Set[str]) -> Arguments:
+    """What such a kernel is launched with: the axes that are folded over come first."""
+    kept = {axis for store in _folding(kernel) for index in store.indices for axis in symbols_of(index)}
+    outer = padded([axis for axis in kernel.axes if axis.name not in kept])
+    inner = padded([axis for axis in kernel.axes if axis.name in kept])
+    ordered = replace(kernel, axes=tuple(axis for axis in (*outer, *inner) if axis.name))
+    found = accesses_of(ordered, ranges, in_parts=False)
+    accesses = tuple(replace(access, strides=_spread(access.strides, outer, inner)) for access in found)
+    return Arguments(name, Geometry(outer, inner), accesses, sizes)
+
+
+def _spread(strides: tuple[str, ...], outer: Sequence[Axis], inner: Sequence[Axis]) -> tuple[str, ...]:
+    """Strides for the axes of one element that stand for none, too."""
+    given = iter(strides)
+    return tuple(next(given, "0") if axis.name else "0" for axis in (*outer, *inner))
+
+
+def lanes(kernel: Kernel, arguments: Arguments) -> int:
+    """How many threads fold one pack of columns: as many as shared memory holds the folds of."""
+    bytes_of_lane = 8 * len(_folding(kernel)) * arguments.width * _COLUMNS_OF_BLOCK
+    count = _MOST_LANES
+    while count > 1 and count * bytes_of_lane > _SHARED_BYTES:
+        count //= 2
+    return count
+
+
+def columns_versions(kernel: Kernel, arguments: Arguments) -> tuple[Version, ...]:
+    """Any columns, those with indices of 64 bits, packs of neighbours."""
+    threads, width = _COLUMNS_OF_BLOCK * lanes(kernel, arguments), arguments.width
+    packed = (Version("_packed", threads, "int32_t", width),) if width > 1 else ()
+    return (Version("", threads, "int32_t", 1), Version("_wide", threads, "int64_t", 1), *packed)
+
+
+def columns_suffixes(kernel: Kernel, arguments: Arguments) -> list[str]:
+    """What the names of its kernels end in, in the order of the launcher's table."""
+    versions = columns_versions(kernel, arguments)
+    return [f"{kind}{version.suffix}" for kind in ("", "_finish") for version in versions]
+
+
+def columns_launch(kernel: Kernel, arguments: Arguments) -> str:
+    """The function of include/opwright/cuda/launches.h that launches it."""
+    folded_bytes = 8 * len(_folding(kernel))
+    return f"launch_columns<{arguments.width}, {_BATCH}, {lanes(kernel, arguments)}, {folded_bytes}>"
+
+
+def columns_functions(kernel: Kernel, arguments: Arguments, formulas: Sequence[str]) -> str:
+    """The device code."""
+    name, at = arguments.name, f"const {arguments.geometry.points}& at"
+    given, read = f"const {arguments.type}& given", loads(arguments)
+    spellings = {n: column_fold(s.fold or "", s.value.dtype, CUDA) for n, s in _named(kernel) if s.fold}
+    lines = [
+        *(f"// {formula}" for formula in formulas),
+        "template <class Index, int Width>",
+        f"struct {name}_columns {{",
+        *indented(map(member, read)),
+        "",
+        *indented(column_structs(spellings)),
+        "",
+        f"  __device__ void read({given}, {at}) {{",
+        *indented(read_into_members(read), 4),
+        "  }",
+        "",
+        f"  __device__ void compute({given}, {at}, Parts& folds) const {{",
+        *indented(_compute(kernel, arguments, spellings), 4),
+        "  }",
+        "",
+        f"  static __device__ void finish({given}, {at}, const Folds& folds) {{",
+        *indented(_finish(arguments, spellings), 4),
+        "  }",
+        "};",
+    ]
+    parts = ["\n".join(lines)]
+    for kind, call in (("", "fold_columns"), ("_finish", "finish_columns")):
+        versions = [replace(v, suffix=f"{kind}{v.suffix}") for v in columns_versions(kernel, arguments)]
+        template = f"{call}<{name}_columns, {{}}, {_BATCH}, {lanes(kernel, arguments)}>"
+        parts.append(entry_points(arguments, versions, template))
+    return "\n\n".join(parts)
+
+
+def _compute(kernel: Kernel, arguments: Arguments, spellings: dict[str, FoldSpelling]) -> list[str]:
+    written = stores(arguments, [name for name, store in _named(kernel) if store.fold is None])
+    body = bindings(kernel, arguments)
+    for name, store in _named(kernel):
+        value = spell_value(store.value, CUDA)
+        if store.fold is None:
+            body.append(f"{name}_pack[j] = {value};")
+        else:
+            body.append(spellings[name].step.format(f"folds.{name}[j]", value))
+    return [
+        *numbers(arguments, {let.name for let in kernel.lets}),
+        *map(member, written),
+        *loop_over_pack(body),
+        *(f"store(given.{access.name}, at, {access.name}_pack);" for access in written),
+    ]
+
+
+def _finish(arguments: Arguments, spellings: dict[str, FoldSpelling]) -> list[str]:
+    written = stores(arguments, spellings)
+    body = [f"{name}_pack[j] = {spelling.end.format(f'folds.{name}[j]')};" for name, spelling in spellings.items()]
+    return [
+        *map(member, written),
+        *loop_over_pack(body),
+        *(f"store(given.{access.name}, at, {access.name}_pack);" for access in written),
+    ]
+
+
+def _folding(kernel: Kernel) -> list[Store]:
+    return [store for store in kernel.stores if store.fold is not None]
+
+
+def _named(kernel: Kernel) -> list[tuple[str, Store]]:
+    return list(zip(store_names(kernel), kernel.stores, strict=True))

@@ -1,0 +1,100 @@
+"""A kernel as CUDA: device code with the arithmetic, and the lines of the launcher that launch it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+
+from opwright.codegen.cuda.arguments import Arguments
+from opwright.codegen.cuda.columns import columns_arguments, columns_functions, columns_launch, columns_suffixes
+from opwright.codegen.cuda.points import points_arguments, points_batch, points_functions, points_versions
+from opwright.codegen.cuda.rows import RowsEmitter, rows_arguments, rows_suffixes
+from opwright.codegen.cuda.versions import kernel_table
+from opwright.errors import NoKernel
+from opwright.ir.phases import schedule
+from opwright.ir.program import Fold, Kernel, Pick
+
+_MOST_BYTES_OF_ARGUMENTS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class CudaKernel:
+    """What is written for one kernel.
+
+    Attributes:
+        name: What it is called.
+        type: What the type of its arguments is called.
+        arguments: The type of what it is given, for the device and for the host.
+        functions: Its functions, for the device.
+        versions: Its entry points on the device, in the order in which the launcher knows them.
+        launch: The lines that launch it.
+    """
+
+    name: str
+    type: str
+    arguments: str
+    functions: str
+    versions: tuple[str, ...]
+    launch: tuple[str, ...]
+
+    @property
+    def device(self) -> str:
+        """All that the device's source says of it."""
+        return f"{self.arguments}\n\n{self.functions}"
+
+    @property
+    def host(self) -> str:
+        """What the launcher's source says above its launcher."""
+        return f"{self.arguments}\n\n{kernel_table(self.name, self.versions)}"
+
+
+def emit_kernel(kernel: Kernel, name: str, formulas: Sequence[str], ranges: Set[str], sizes: Set[str]) -> CudaKernel:
+    """Write a kernel.
+
+    Args:
+        kernel: A fused kernel whose loads are all bound to names; if it has rows, none of its stores folds.
+        name: What it is called on the device.
+        formulas: Comment lines to put above it.
+        ranges: Buffers that are counted.
+        sizes: Buffers that are variables of the launcher.
+
+    Raises:
+        NoKernel: If it reads or writes at places that are not affine in its axes, or too many operands, or picks them.
+    """
+    if any(isinstance(let, Pick) for let in kernel.lets):
+        raise NoKernel("a kernel looks elements up, and a GPU would have to be waited for to know that they exist")
+    if kernel.row_axes:
+        return _emit_rows(kernel, name, formulas, ranges, sizes)
+    if any(store.fold is not None for store in kernel.stores):
+        arguments = columns_arguments(kernel, name, ranges, sizes)
+        functions, call = columns_functions(kernel, arguments, formulas), columns_launch(kernel, arguments)
+        return _assembled(arguments, functions, columns_suffixes(kernel, arguments), call, folding=True)
+    arguments = points_arguments(kernel, name, ranges, sizes)
+    suffixes = [version.suffix for version in points_versions(arguments)]
+    call = f"launch_points<{arguments.width}, {points_batch(arguments)}>"
+    return _assembled(arguments, points_functions(kernel, arguments, formulas), suffixes, call, folding=False)
+
+
+def _emit_rows(kernel: Kernel, name: str, formulas: Sequence[str], ranges: Set[str], sizes: Set[str]) -> CudaKernel:
+    arguments, single = rows_arguments(kernel, name, ranges, sizes), schedule(kernel).is_single
+    bytes_of_folds = 8 * sum(isinstance(let, Fold) for let in kernel.lets)
+    call = f"launch_folds<{arguments.width}, {bytes_of_folds}>" if single else f"launch_rows<{arguments.width}>"
+    functions = RowsEmitter(kernel, arguments).functions(formulas)
+    return _assembled(arguments, functions, rows_suffixes(kernel, arguments), call, folding=single)
+
+
+def _assembled(
+    arguments: Arguments, functions: str, suffixes: Sequence[str], call: str, *, folding: bool
+) -> CudaKernel:
+    if arguments.bytes > _MOST_BYTES_OF_ARGUMENTS:
+        fact = f"a kernel of {len(arguments.accesses)} operands takes {arguments.bytes} bytes of arguments"
+        raise NoKernel(f"{fact}, and a GPU takes {_MOST_BYTES_OF_ARGUMENTS}")
+    launch = f"  if (!cuda::{call}({arguments.name}_kernels, arguments, places)) return false;"
+    return CudaKernel(
+        name=arguments.name,
+        type=arguments.type,
+        arguments=arguments.declaration(folding),
+        functions=functions,
+        versions=tuple(f"{arguments.name}{suffix}" for suffix in suffixes),
+        launch=("{", *arguments.initializer(), launch, "}"),
+    )

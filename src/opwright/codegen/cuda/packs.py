@@ -1,0 +1,72 @@
+"""How device code gets at operands: packs of neighbours, values that serve all points, sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from opwright.codegen.cpp.access import Access
+from opwright.codegen.cpp.expression import CPP_TYPES, spell_value
+from opwright.codegen.cuda.arguments import Arguments
+from opwright.codegen.cuda.functions import CUDA
+from opwright.ir.expressions.expression import Load
+from opwright.ir.program import Let
+
+
+def kind(access: Access) -> str:
+    """The type of an element."""
+    return "int64_t" if access.counted else CPP_TYPES[access.dtype]
+
+
+def member(access: Access) -> str:
+    """The declaration of what has been read."""
+    return f"Pack<{kind(access)}, Width> {access.name}_pack;" if access.whole_row else f"{kind(access)} {access.name};"
+
+
+def reading(access: Access) -> str:
+    """What reads a pack, or one value, at the place `at`."""
+    if access.counted:
+        return f"count<Width>(given.{access.name}, at)" if access.whole_row else f"count_one(given.{access.name}, at)"
+    call = "load<Width>" if access.whole_row else "load_one"
+    return f"{call}(given.{access.name}, at)"
+
+
+def read_into_members(accesses: Iterable[Access]) -> list[str]:
+    """Statements that read operands into members."""
+    return [f"{access.name}{'_pack' if access.whole_row else ''} = {reading(access)};" for access in accesses]
+
+
+def loads(arguments: Arguments) -> list[Access]:
+    """What is read from memory or counted."""
+    return [access for access in arguments.accesses if not access.stored and not arguments.is_number(access)]
+
+
+def stores(arguments: Arguments, names: Collection[str]) -> list[Access]:
+    """The stores of these names."""
+    return [access for access in arguments.accesses if access.stored and access.name in names]
+
+
+def numbers(arguments: Arguments, names: Collection[str]) -> list[str]:
+    """Statements that name the sizes among these."""
+    found = [access.name for access in arguments.accesses if arguments.is_number(access) and access.name in names]
+    return [f"const int64_t {name} = given.{name};" for name in found]
+
+
+def bind(let: Let) -> str:
+    """A value that is computed."""
+    return f"const {CPP_TYPES[let.value.dtype]} {let.name} = {spell_value(let.value, CUDA)};"
+
+
+def element(let: Let, owner: str = "") -> str:
+    """A value that was read, one of a pack."""
+    assert isinstance(let.value, Load)
+    return f"const {CPP_TYPES[let.value.dtype]} {let.name} = {owner}{let.name}_pack[j];"
+
+
+def loop_over_pack(body: Sequence[str]) -> list[str]:
+    """Statements for every element of a pack."""
+    return ["#pragma unroll", "for (int j = 0; j < Width; ++j) {", *indented(body), "}"]
+
+
+def indented(lines: Iterable[str], by: int = 2) -> list[str]:
+    """Lines further to the right; those for the preprocessor stay."""
+    return [line if line.startswith("#") or not line else " " * by + line for line in lines]

@@ -1,0 +1,92 @@
+"""A Program as CUDA: the source of its kernels for the device, and that of its launcher for the host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from opwright.codegen.allocator import allocate
+from opwright.codegen.cpp.names import CPP
+from opwright.codegen.cpp.part import Formulas, Part, part_of
+from opwright.codegen.cpp.program import digest, emit_launcher, kernel_names, numbers_of, ranges_of
+from opwright.codegen.cuda.kernel import CudaKernel, emit_kernel
+from opwright.codegen.placeholders import plain_refusals
+from opwright.ir.program import Kernel, Program, programs_of
+from opwright.passes.loops.drop_unit_axes import drop_unit_axes
+from opwright.passes.loops.separate_columns import separate_columns
+
+DEVICE_HEADER, HOST_HEADER = "opwright/cuda/kernel.h", "opwright/cuda/launches.h"
+
+
+@dataclass(frozen=True, slots=True)
+class CudaSource:
+    """An emitted pair of sources.
+
+    Attributes:
+        name: The operator that the launcher registers in the namespace `opwright_kernels`; it ends in a digest of both.
+        device: CUDA C++ with the kernels; empty if there are none.
+        host: C++ with the launcher.
+    """
+
+    name: str
+    device: str
+    host: str
+
+
+def emit_cuda(program: Program, formulas: Formulas = lambda _: ()) -> CudaSource:
+    """Write a Program as CUDA.
+
+    Args:
+        program: A Program after the passes.
+        formulas: Comment lines for a kernel.
+
+    Raises:
+        NoKernel: If a kernel reads or writes at places that are not affine in its axes, or has too many operands.
+    """
+    with plain_refusals():
+        parts = [(part.program, CudaKernels(part)) for part in parts_for_gpus(program, formulas)]
+        draft, registration = emit_launcher(program, HOST_HEADER, parts)
+    written = [text for _, kernels in (*parts[1:], parts[0]) for text in kernels.device_texts]
+    names = allocate([*written, draft, registration("")], CPP)  # the launcher knows kernels and arguments by name
+    device = ""
+    if written:
+        opening = f'#include "{DEVICE_HEADER}"\n\nnamespace opwright::emitted {{'
+        device = names.spell("\n\n".join([opening, *written, "}  // namespace opwright::emitted\n"]))
+    body = names.spell(draft)
+    name = f"{program.name}_{digest(device + body)}"
+    return CudaSource(name, device, f"{body}\n{names.spell(registration(name))}")
+
+
+def parts_for_gpus(program: Program, formulas: Formulas) -> list[Part]:
+    """A Program without its cases, and each of them, as kernels for GPUs are written of them."""
+    return [part_of(drop_unit_axes(separate_columns(part)), formulas) for part in programs_of(program)]
+
+
+class CudaKernels:
+    """Kernels for the device, and what launches them."""
+
+    def __init__(self, part: Part) -> None:
+        program = part.program
+        names, ranges, sizes = kernel_names(program), ranges_of(program), numbers_of(program)
+        kernels = [step for step in program.steps if isinstance(step, Kernel)]
+        self.emitted: dict[int, CudaKernel] = {
+            id(kernel): emit_kernel(kernel, names[id(kernel)], remark, ranges, sizes)
+            for kernel, remark in zip(kernels, part.remarks, strict=True)
+        }
+
+    @property
+    def device_texts(self) -> Sequence[str]:
+        """What the device's source says of each."""
+        return [kernel.device for kernel in self.emitted.values()]
+
+    def definitions(self, _: Program) -> Sequence[str]:
+        """What the launcher's source says of each."""
+        return [kernel.host for kernel in self.emitted.values()]
+
+    def launch(self, kernel: Kernel) -> Sequence[str]:
+        """The lines of the launcher that run a kernel."""
+        return self.emitted[id(kernel)].launch
+
+    def entering(self) -> Sequence[str]:
+        """The first lines of a call, once its tensors are `given`."""
+        return ("const cuda::Call call_on_device(given);",)

@@ -1,0 +1,254 @@
+"""A kernel that folds its rows, as CUDA: passes over a row that a team of threads keeps in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import replace
+
+from opwright.codegen.cpp.access import Access, accesses_of, store_names
+from opwright.codegen.cpp.expression import CPP_TYPES, spell_value
+from opwright.codegen.cpp.folds import FoldSpelling, row_fold
+from opwright.codegen.cpp.rows import kept_between_passes
+from opwright.codegen.cuda.arguments import Arguments, Geometry, padded
+from opwright.codegen.cuda.folds import folds_struct
+from opwright.codegen.cuda.functions import CUDA
+from opwright.codegen.cuda.packs import (
+    bind,
+    element,
+    indented,
+    loads,
+    loop_over_pack,
+    member,
+    numbers,
+    read_into_members,
+    reading,
+    stores,
+)
+from opwright.codegen.cuda.versions import Version, entry_points
+from opwright.ir.expressions.expression import Expression, Load
+from opwright.ir.phases import Phase, needed_lets, schedule
+from opwright.ir.program import Fold, Kernel, Let, Store
+from opwright.ir.rows import outer_axes, row_axes, varying_locals
+
+# Packs that a thread keeps in registers → threads that a block then has at most; 0 if it reads them again.
+_THREADS = {0: 1024, 4: 256, 8: 512}
+_THREADS_OF_PIECES = 256
+
+
+def rows_arguments(kernel: Kernel, name: str, ranges: Set[str], sizes: Set[str]) -> Arguments:
+    """What such a kernel is launched with."""
+    accesses = accesses_of(kernel, ranges, in_parts=False)
+    return Arguments(name, Geometry(padded(outer_axes(kernel)), row_axes(kernel)), accesses, sizes)
+
+
+def rows_versions(arguments: Arguments) -> tuple[Version, ...]:
+    """Any row, with indices of 32 and of 64 bits; rows that are kept in registers; the same for packs."""
+    packed = _versions_of_width("_packed", arguments.width) if arguments.width > 1 else ()
+    any_row, *held = _versions_of_width("", 1)
+    return (any_row, Version("_wide", _THREADS[0], "int64_t", 1, 0), *held, *packed)
+
+
+def _versions_of_width(suffix: str, width: int) -> tuple[Version, ...]:
+    return tuple(
+        Version(f"_held_{held}{suffix}" if held else suffix, threads, "int32_t", width, held)
+        for held, threads in _THREADS.items()
+    )
+
+
+def rows_suffixes(kernel: Kernel, arguments: Arguments) -> list[str]:
+    """What the names of its kernels end in, in the order of the launcher's table."""
+    suffixes = [version.suffix for version in rows_versions(arguments)]
+    if schedule(kernel).is_single:
+        suffixes += [f"{kind}{version.suffix}" for kind in ("_pieces", "_finish") for version in _piecewise(arguments)]
+    return suffixes
+
+
+def _piecewise(arguments: Arguments) -> list[Version]:
+    versions = (version for version in rows_versions(arguments) if version.held == 0)
+    return [replace(version, threads=_THREADS_OF_PIECES) for version in versions]
+
+
+class RowsEmitter:
+    """Writes the device code of one kernel with rows."""
+
+    def __init__(self, kernel: Kernel, arguments: Arguments) -> None:
+        self.kernel = kernel
+        self.arguments = arguments
+        self.schedule = schedule(kernel)
+        self.varying = varying_locals(kernel)
+        self.kept = kept_between_passes(kernel, self.schedule, self.varying)
+        self.names = {id(store): name for store, name in zip(kernel.stores, store_names(kernel), strict=True)}
+        self.at = f"const {arguments.geometry.points}& at"
+        self.row = f"const Row<Index, {len(arguments.geometry.outer)}, {len(arguments.geometry.inner)}>& this_row"
+        self.given = f"const {arguments.type}& given"
+        self.moving = {access.name: access for access in loads(arguments) if access.whole_row}
+        first = {let.name for let in self.schedule.phases[0].lets}
+        self.held = [access for name, access in self.moving.items() if name in first]
+
+    def functions(self, formulas: Sequence[str]) -> str:
+        """All of it: a struct of what one row takes, and the kernels."""
+        name, single = self.arguments.name, self.schedule.is_single
+        body = self._one_pass() if single else self._passes()
+        lines = [
+            *(f"// {formula}" for formula in formulas),
+            "template <class Index, int Width, int Held>",
+            f"struct {name}_rows {{",
+            *indented(self._piece()),
+            "",
+            *indented(body),
+            "};",
+        ]
+        whole = "fold_rows" if single else "for_each_row"
+        parts = ["\n".join(lines), self._kernels(whole, rows_versions(self.arguments))]
+        if single:
+            parts += [self._kernels("fold_pieces", _piecewise(self.arguments), "_pieces")]
+            parts += [self._kernels("finish_rows", _piecewise(self.arguments), "_finish")]
+        return "\n\n".join(parts)
+
+    def _kernels(self, call: str, versions: Sequence[Version], kind: str = "") -> str:
+        named = [replace(version, suffix=f"{kind}{version.suffix}") for version in versions]
+        return entry_points(self.arguments, named, f"{call}<{self.arguments.name}_rows, {{}}>")
+
+    def _piece(self) -> list[str]:
+        kept = [f"Pack<{CPP_TYPES[let.value.dtype]}, Width> {let.name}_pack;" for let in self.kept]
+        return [
+            "// What a thread has of one pack of its row.",
+            "struct Piece {",
+            *indented([*map(member, self.held), *kept]),
+            *([""] if self.held or kept else []),
+            f"  __device__ void read({self.given}, {self.at}) {{",
+            *indented(read_into_members(self.held), 4),
+            "  }",
+            "};",
+        ]
+
+    def _passes(self) -> list[str]:
+        lines = []
+        for number, phase in enumerate(self.schedule.phases):
+            if phase.folds:
+                lines += [*folds_struct(f"Folds_{number}", self._spellings(phase)), ""]
+        lines += [f"static __device__ void run({self.given}, {self.row}) {{"]
+        lines += indented([*self._fixed_reads(self._fixed_names()), *map(bind, _computed(self.schedule.before))])
+        lines += [
+            "  Piece these_pieces[Held > 0 ? Held : 1];",
+            "  read_pieces<Width, Held>(given, this_row, these_pieces);",
+        ]
+        known: set[str] = set()
+        for number, phase in enumerate(self.schedule.phases):
+            lines += indented(self._pass(phase, f"folds_{number}", known))
+            lines += indented(self._after(phase, f"folds_{number}"))
+            known |= {let.name for let in phase.lets if let in self.kept}
+        return [*lines, *indented(self._written_once()), "}"]
+
+    def _one_pass(self) -> list[str]:
+        (phase,) = self.schedule.phases
+        inside = [*(let.value for let in phase.lets), *phase.values]
+        outside = [store.value for store in self.schedule.once]
+        lines = [*folds_struct("Folds", self._spellings(phase)), ""]
+        lines += [f"static __device__ void fold({self.given}, {self.row}, Folds& folds) {{"]
+        lines += indented(self._bound_for(inside))
+        lines += [
+            "  Piece these_pieces[Held > 0 ? Held : 1];",
+            "  read_pieces<Width, Held>(given, this_row, these_pieces);",
+        ]
+        lines += [*indented(self._pass(phase, "folds", set(), own=False)), "}", ""]
+        lines += [f"static __device__ void finish({self.given}, {self.row}, const Folds& folds) {{"]
+        before = self._bound_for(outside, without={let.name for let in phase.after})
+        lines += indented([*before, *self._after(phase, "folds", reduce=False)])
+        return [*lines, *indented(self._written_once()), "}"]
+
+    def _pass(self, phase: Phase, folds: str, known: Set[str], *, own: bool = True) -> list[str]:
+        """One pass over the row; `known` are values that an earlier one keeps."""
+        spellings = self._spellings(phase)
+        lets = needed_lets(self.kernel, phase.values, self.varying)
+        written = stores(self.arguments, [self.names[id(store)] for store in phase.stores])
+        late = [
+            self.moving[let.name] for let in lets if let.name in self.moving and self.moving[let.name] not in self.held
+        ]
+        parts = {fold.name: part for fold in phase.folds if (part := spellings[fold.name].part)}
+        body = [line for let in lets for line in self._let(let, known)]
+        for fold in phase.folds:
+            into = f"{fold.name}_part" if fold.name in parts else f"{folds}.{fold.name}"
+            body += _step(spellings[fold.name], into, spell_value(fold.value, CUDA), fold.name)
+        body += [f"{self.names[id(s)]}_pack[j] = {spell_value(s.value, CUDA)};" for s in phase.stores]
+        visit = [
+            *(
+                f"const Pack<{member(a).split('<')[1].split(',')[0]}, Width> {a.name}_pack = {reading(a)};"
+                for a in late
+            ),
+            *(f"{part} {name}_part = 0;" for name, part in parts.items()),
+            *map(member, written),
+            *loop_over_pack(body),
+            *(f"{folds}.{name} += {name}_part;" for name in parts),
+            *(f"store(given.{access.name}, at, {access.name}_pack);" for access in written),
+        ]
+        start = [f"{folds[0].upper()}{folds[1:]} {folds};", f"{folds}.start();"] if phase.folds and own else []
+        opening = "for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {"
+        return [*start, opening, *indented(visit), "});"]
+
+    def _let(self, let: Let, known: Set[str]) -> Iterable[str]:
+        if isinstance(let.value, Load):
+            is_held = self.moving[let.name] in self.held
+            yield element(let, "this_piece." if is_held else "")
+        elif let.name in known:
+            kind, value = CPP_TYPES[let.value.dtype], spell_value(let.value, CUDA)
+            yield f"const {kind} {let.name} = Held > 0 ? this_piece.{let.name}_pack[j] : {value};"
+        else:
+            yield bind(let)
+            if let in self.kept:
+                yield f"this_piece.{let.name}_pack[j] = {let.name};"
+
+    def _after(self, phase: Phase, folds: str, *, reduce: bool = True) -> Iterable[str]:
+        """What a row has folded to, and what is computed from it once."""
+        if phase.folds and reduce:
+            yield f"fold_threads({folds});"
+        spellings = self._spellings(phase)
+        for fold in phase.folds:
+            end = spellings[fold.name].end.format(f"{folds}.{fold.name}")
+            yield f"const {CPP_TYPES[fold.value.dtype]} {fold.name} = {end};"
+        yield from map(bind, _computed(phase.after))
+
+    def _written_once(self) -> list[str]:
+        once = self.schedule.once
+        if not once:
+            return []
+        return ["if (this_row.is_first_thread) {", *indented(self._once(once)), "}"]
+
+    def _once(self, once: Sequence[Store]) -> Iterable[str]:
+        for store in once:
+            kind = CPP_TYPES[store.value.dtype]
+            value = spell_value(store.value, CUDA)
+            yield f"store_one<{kind}>(given.{self.names[id(store)]}, this_row.at, {value});"
+
+    def _bound_for(self, values: Sequence[Expression], without: Set[str] = frozenset()) -> list[str]:
+        """What is the same for the whole row and these values are computed from; not what follows from its folds."""
+        fixed = {let.name for let in self.kernel.lets if isinstance(let, Let)} - self.varying
+        lets = [let for let in needed_lets(self.kernel, values, fixed) if let.name not in without]
+        return [*self._fixed_reads({let.name for let in lets}), *map(bind, _computed(lets))]
+
+    def _fixed_names(self) -> set[str]:
+        return {let.name for let in self.kernel.lets} - self.varying
+
+    def _fixed_reads(self, names: Set[str]) -> list[str]:
+        found = [a for a in loads(self.arguments) if not a.whole_row and a.name in names]
+        reads = [f"const {member(a)[:-1]} = {_at_row(a)};" for a in found]
+        return [*numbers(self.arguments, names), *reads]
+
+    def _spellings(self, phase: Phase) -> dict[str, FoldSpelling]:
+        return {fold.name: row_fold(fold.function, fold.value.dtype, CUDA) for fold in phase.folds}
+
+
+def _at_row(access: Access) -> str:
+    return reading(access).replace(", at)", ", this_row.at)")
+
+
+def _computed(lets: Iterable[Let | Fold]) -> list[Let]:
+    return [let for let in lets if isinstance(let, Let) and not isinstance(let.value, Load)]
+
+
+def _step(spelling: FoldSpelling, kept: str, value: str, name: str) -> Iterable[str]:
+    folded = spelling.value.format(value)
+    if spelling.step.count("{1}") > 1:
+        yield f"const {spelling.kept_as} {name}_next = {folded};"
+        folded = f"{name}_next"
+    yield spelling.step.format(kept, folded)

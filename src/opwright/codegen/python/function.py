@@ -1,0 +1,168 @@
+"""The "function" rung: a Python module with a `torch.autograd.Function` written in torch operations.
+
+Only inputs are saved, and backward is made of differentiable torch operations on them and on the incoming gradients, so
+autograd can differentiate it again, to any order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from opwright.codegen.allocator import allocate
+from opwright.codegen.placeholders import placeholder, plain_refusals, with_placeholders
+from opwright.codegen.python.body import Body, spell_body
+from opwright.codegen.python.entry import entry_lines
+from opwright.codegen.python.layout import ConstantParameter, FunctionLayout, TensorParameter
+from opwright.codegen.python.line_breaks import fold_assignment
+from opwright.codegen.python.names import PYTHON
+from opwright.codegen.python.statement import Statement, needed_for
+from opwright.ir.program import Program
+from opwright.ir.verifier import verify
+
+_INDENT = "    "
+
+
+def emit_function(name: str, forward: Program, backward: Program | None, layout: FunctionLayout) -> str:
+    """Write a module with an `autograd.Function`, and a function of that name which applies it.
+
+    Args:
+        name: What the function is called.
+        forward: Takes the operator's tensors and gives its outputs.
+        backward: Takes the operator's tensors and the incoming gradients that the layout names, and gives gradients;
+            None if there are none.
+        layout: What the operator looks like from outside.
+
+    Returns:
+        The text of the module; the same for the same arguments.
+
+    Raises:
+        NoKernel: If one of the Programs does something that torch operations on whole tensors do not spell.
+    """
+    with plain_refusals():
+        draft = _draft(name, _drafted(forward), backward and _drafted(backward), _with_placeholders(layout))
+    return allocate([draft], PYTHON).spell(draft)
+
+
+def _drafted(program: Program) -> Program:
+    verify(program)
+    return with_placeholders(program)
+
+
+def _with_placeholders(layout: FunctionLayout) -> FunctionLayout:
+    def parameter(given: TensorParameter | ConstantParameter) -> TensorParameter | ConstantParameter:
+        if isinstance(given, ConstantParameter):
+            return replace(given, name=placeholder(given.name))
+        return TensorParameter(placeholder(given.name), given.gradient and placeholder(given.gradient))
+
+    incoming = tuple(name and placeholder(name) for name in layout.incoming)
+    return replace(layout, parameters=tuple(map(parameter, layout.parameters)), incoming=incoming)
+
+
+def _draft(name: str, forward: Program, backward: Program | None, layout: FunctionLayout) -> str:
+    class_name = "".join(part[:1].upper() + part[1:] for part in name.split("_")) + "Function"
+    derivative = None if backward is None else _derivative(backward, layout)
+    lines = [
+        *_header(layout),
+        "",
+        "import torch",
+        "",
+        "",
+        f"class {class_name}(torch.autograd.Function):",
+        f'{_INDENT}"""{layout.operator}{", forward and backward" if derivative else ""}."""',
+        "",
+        *_forward(forward, derivative, layout),
+        *(["", *_backward(derivative)] if derivative else []),
+        "",
+        "",
+        *entry_lines(name, class_name, forward, layout),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _header(layout: FunctionLayout) -> list[str]:
+    return [
+        f"# {layout.operator} as a torch.autograd.Function, in torch operations.",
+        f"# Written by opwright {layout.version} from {layout.operator} at {layout.place}.",
+        "# Only inputs are saved, and backward can be differentiated again, to any order.",
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Derivative:
+    """Backward in Python.
+
+    Attributes:
+        body: Its assignments.
+        saved: The tensors that it reads.
+        incoming: For each output of forward, the name of its incoming gradient; None if it has no derivative.
+        gradients: For each tensor parameter, the name of its gradient; None if it has none.
+    """
+
+    body: Body
+    saved: tuple[str, ...]
+    incoming: tuple[str | None, ...]
+    gradients: tuple[str | None, ...]
+
+
+def _derivative(backward: Program, layout: FunctionLayout) -> _Derivative:
+    body = spell_body(backward, {buffer.name: buffer.name for buffer in backward.inputs}, own_outputs=False)
+    read = {name for statement in (*body.sizes, *body.statements) for name in statement.reads} | set(body.outputs)
+    gradient_of = dict(zip(backward.outputs, body.outputs, strict=True))
+    return _Derivative(
+        body,
+        saved=tuple(tensor.name for tensor in layout.tensors if tensor.name in read),
+        incoming=layout.incoming,
+        gradients=tuple(gradient_of[t.gradient] if t.gradient is not None else None for t in layout.tensors),
+    )
+
+
+def _forward(forward: Program, derivative: _Derivative | None, layout: FunctionLayout) -> Iterator[str]:
+    names = {tensor.name: tensor.name for tensor in layout.tensors}
+    body = spell_body(forward, names, own_outputs=True)
+    incoming = derivative.incoming if derivative else (None,) * len(body.outputs)
+    constant = [output for output, tangent in zip(body.outputs, incoming, strict=True) if tangent is None]
+    yield f"{_INDENT}@staticmethod"
+    yield f"{_INDENT}def forward({', '.join(['ctx', *names.values()])}):"
+    if derivative and derivative.saved:
+        yield f"{_INDENT * 2}ctx.save_for_backward({', '.join(derivative.saved)})"
+    yield from _assignments((*body.sizes, *body.statements))
+    if constant:
+        yield f"{_INDENT * 2}ctx.mark_non_differentiable({', '.join(constant)})"
+    yield f"{_INDENT * 2}return {', '.join(body.outputs)}{'' if layout.bare or len(body.outputs) > 1 else ','}"
+
+
+def _backward(derivative: _Derivative) -> Iterator[str]:
+    saved = derivative.saved
+    incoming = [name or f"_grad_output_{position}" for position, name in enumerate(derivative.incoming)]
+    yield f"{_INDENT}@staticmethod"
+    yield f"{_INDENT}def backward({', '.join(['ctx', *incoming])}):"
+    if saved:
+        yield f"{_INDENT * 2}{f'({saved[0]},)' if len(saved) == 1 else ', '.join(saved)} = ctx.saved_tensors"
+    yield from _assignments(derivative.body.sizes)
+    yield from _gradients(derivative.body.statements, derivative.gradients)
+    yield f"{_INDENT * 2}return {', '.join(name or 'None' for name in derivative.gradients)}"
+
+
+def _gradients(statements: Sequence[Statement], gradients: Sequence[str | None]) -> Iterator[str]:
+    """What several gradients need, then what each needs alone, if it is asked for."""
+    closures = {position: needed_for(statements, [name]) for position, name in enumerate(gradients) if name}
+    users = Counter(statement for closure in closures.values() for statement in closure)
+    if len(closures) == 1:
+        yield from _assignments(statements)
+        return
+    yield from _assignments([statement for statement in statements if users[statement] > 1])
+    alone = {position: [s for s in closure if users[s] == 1] for position, closure in closures.items()}
+    names = [gradients[position] for position, own in alone.items() if own]
+    if names:
+        yield f"{_INDENT * 2}{' = '.join(name for name in names if name)} = None"
+    for position, own in alone.items():
+        if own:
+            yield f"{_INDENT * 2}if ctx.needs_input_grad[{position}]:"
+            yield from _assignments(own, _INDENT * 3)
+
+
+def _assignments(statements: Sequence[Statement], indent: str = _INDENT * 2) -> Iterator[str]:
+    for statement in statements:
+        yield from fold_assignment(", ".join(statement.names), statement.value, indent)

@@ -1,0 +1,107 @@
+"""The values of a kernel's parameters: for each one a reader, made once for an instance, because calls are many."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from opwright.errors import NoKernel
+from opwright.handwritten.kernels.instance import DTYPES, Instance
+from opwright.handwritten.kernels.roles import Constant, Contract, Elements, Measure, Role
+
+Tensors = Mapping[str, torch.Tensor | None]
+Reader = Callable[[Tensors, Mapping[str, Any], int], Any]
+"""`(tensors by name, numbers by name, elements of the operator's first result) -> value`."""
+
+_NUMBERS: Mapping[torch.dtype, Any] = {
+    torch.float32: ctypes.c_float,
+    torch.float64: ctypes.c_double,
+    torch.uint8: ctypes.c_uint8,
+    torch.int8: ctypes.c_int8,
+    torch.int16: ctypes.c_int16,
+    torch.int32: ctypes.c_int32,
+    torch.int64: ctypes.c_int64,
+    torch.bool: ctypes.c_bool,
+}
+_CTYPES: Mapping[str, Any] = {
+    **{name: _NUMBERS[dtype] for name, dtype in DTYPES.items() if dtype in _NUMBERS},
+    "size_t": ctypes.c_size_t,
+    "Size": ctypes.c_int64,
+}
+_FLOATS = (ctypes.c_float, ctypes.c_double)
+
+
+def kinds_of(contract: Contract, instance: Instance) -> list[Any]:
+    """How ctypes calls the types of an instance's parameters.
+
+    Raises:
+        NoKernel: If one is neither a pointer nor a number.
+    """
+    kinds = []
+    for parameter in instance.declaration.parameters:
+        kind = ctypes.c_void_p if parameter.is_pointer else _CTYPES.get(instance.type_of(parameter))
+        if kind is None:
+            raise NoKernel(
+                f"{contract.function} takes '{parameter.name}' as {parameter.spelling}, which is no number",
+                place=instance.declaration.place,
+            )
+        kinds.append(kind)
+    return kinds
+
+
+def reader(contract: Contract, role: Role, kind: Any) -> Reader:
+    """What gives a parameter its value.
+
+    Args:
+        contract: The kernel, for errors.
+        role: What the parameter is.
+        kind: Its type.
+    """
+    match role:
+        case Elements(name):
+            return lambda tensors, constants, count: None if (t := tensors[name]) is None else t.data_ptr()
+        case Constant(name):
+            return lambda tensors, constants, count: _fitting(contract, constants[name], kind, name)
+        case Measure("", _):
+            return lambda tensors, constants, count: _fitting(contract, count, kind, "n")
+        case Measure(name, "numel"):
+            return lambda tensors, constants, count: _fitting(
+                contract, 0 if (t := tensors[name]) is None else t.numel(), kind, name
+            )
+        case Measure(name, what, dimension):
+            return lambda tensors, constants, count: _fitting(
+                contract, _measured(contract, tensors[name], what, dimension, name), kind, name
+            )
+
+
+def _measured(contract: Contract, tensor: torch.Tensor | None, what: str, dimension: int, name: str) -> int:
+    if tensor is None:
+        return 0
+    if dimension >= tensor.dim():
+        raise NoKernel(
+            f"{contract.function} asks for {what} {dimension} of '{name}', which has {tensor.dim()}",
+            place=contract.place,
+        )
+    return tensor.size(dimension) if what == "size" else tensor.stride(dimension)
+
+
+def _fitting(contract: Contract, value: Any, kind: Any, name: str) -> Any:
+    """The number, if the type of the parameter holds it: an `int` holds no size beyond 2³¹, and no 0.5.
+
+    Raises:
+        NoKernel: If it does not.
+    """
+    if kind is ctypes.c_int64 and type(value) is int:
+        return value
+    if not isinstance(value, int) and not (kind in _FLOATS and isinstance(value, float)):
+        raise NoKernel(f"{contract.function} takes '{name}' as another number than {value!r}", place=contract.place)
+    if kind not in _FLOATS and kind(value).value != value:
+        raise NoKernel(
+            f"{contract.function} takes '{name}' in {8 * ctypes.sizeof(kind)} bits, and it is {value}",
+            place=contract.place,
+            hint="int64_t holds every size",
+        )
+    return value

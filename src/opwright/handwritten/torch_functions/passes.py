@@ -1,0 +1,273 @@
+"""Passes that are C++ functions over `torch::Tensor`, as PyTorch's tutorials write them.
+
+A forward function takes the arguments of the operator, in order, and returns its results, then what it saves. A
+backward function takes what its parameters name: arguments, results, what is saved, and, called `grad_…`, the incoming
+gradients in the order of the results. A parameter `needed`, a std::vector<bool>, says which gradients are asked for. It
+returns gradients; what is not asked for may be undefined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import torch
+
+from opwright.errors import ImplementationRefused, NoKernel, Place, WrongDeclaration, WrongResult
+from opwright.handwritten.declaration import Declaration
+from opwright.handwritten.expected import Tensors, check_made
+from opwright.handwritten.kernels.roles import GRADIENT
+from opwright.handwritten.passes import Made, Recorded
+
+NEEDED = "needed"
+
+
+@dataclass(frozen=True, slots=True)
+class TorchFunction:
+    """A C++ function that Python can call.
+
+    Attributes:
+        name: What it is called.
+        place: Where it is defined.
+        parameters: The names of its parameters.
+        call: The function.
+    """
+
+    name: str
+    place: Place
+    parameters: tuple[str, ...]
+    call: Callable[..., Any]
+
+
+class Bound(Protocol):
+    """Built and loaded functions."""
+
+    def function(self, name: str) -> TorchFunction:
+        """One of them."""
+
+    def examine(self) -> None:
+        """Raise an OpwrightError where they cannot be had."""
+
+    def source(self) -> str:
+        """The author's files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What is called how.
+
+    Attributes:
+        arguments: The operator's arguments.
+        results: Its results, as the backward function calls them.
+        saved: What forward returns after the results.
+        gradients: The arguments whose gradients backward returns, in order.
+    """
+
+    arguments: tuple[str, ...]
+    results: tuple[str, ...]
+    saved: tuple[str, ...]
+    gradients: tuple[str, ...]
+
+
+class TorchPasses:
+    """A forward function, and a backward function if the author wrote one.
+
+    Args:
+        bound: The functions.
+        forward: The name of the first.
+        backward: The name of the other.
+        names: What is called how.
+        dtypes: The dtypes that they are written for; empty for any.
+    """
+
+    def __init__(
+        self,
+        bound: Bound,
+        forward: str,
+        backward: str | None,
+        names: Names,
+        dtypes: Sequence[torch.dtype],
+    ) -> None:
+        self._bound = bound
+        self._names = names
+        self._dtypes = frozenset(dtypes)
+        self._forward_name = forward
+        self._backward_name = backward
+
+    @cached_property
+    def _forward(self) -> TorchFunction:
+        return self._bound.function(self._forward_name)
+
+    @cached_property
+    def _backward(self) -> TorchFunction | None:
+        return self._bound.function(self._backward_name) if self._backward_name else None
+
+    @cached_property
+    def _kept(self) -> tuple[str, ...]:
+        """The results and saved tensors that backward reads."""
+        read = self._backward.parameters if self._backward else ()
+        return tuple(name for name in (*self._names.results, *self._names.saved) if name in read)
+
+    def forward(self, args: Sequence[Any], expected: Tensors, *, recording: bool) -> Made:
+        """Run the forward function; see `Passes`.
+
+        Raises:
+            WrongResult: If it returns something else than the reference.
+        """
+        self._check_arguments(args)
+        function = self._forward
+        with torch.no_grad():
+            returned = function.call(*args)
+        made = (returned,) if isinstance(returned, torch.Tensor) else returned
+        results = len(expected.described)
+        saved = made[results:] if isinstance(made, (tuple, list)) else ()
+        if len(saved) != len(self._names.saved):
+            raise WrongResult(
+                f"{function.name} returned {_count(made)}, and the reference returns {results}"
+                + (f"; {len(self._names.saved)} more are saved" if self._names.saved else ""),
+                place=function.place,
+                hint="name in saved= what it returns after the results",
+            )
+        check_made(function.name, function.place, made[:results] if saved else made, expected.described)
+        named = dict(zip(self._names.results, made, strict=False)) | dict(zip(self._names.saved, saved, strict=True))
+        kept = tuple(named[name] for name in self._kept) if recording else ()
+        return Made(tuple(made[:results]), kept)
+
+    def backward(self, recorded: Recorded) -> Mapping[int, torch.Tensor | None]:
+        """Run the backward function; see `Passes`.
+
+        Raises:
+            WrongResult: If it returns another number of gradients.
+        """
+        function = self._backward
+        if function is None:
+            return {}
+        incoming = [
+            torch.zeros(sizes, dtype=dtype, device=_device(recorded.args)) if gradient is None else gradient
+            for gradient, (sizes, dtype) in zip(recorded.incoming, recorded.outputs, strict=True)
+        ]
+        values = dict(zip(self._names.arguments, recorded.args, strict=True))
+        values |= dict(zip(self._kept, recorded.kept, strict=True))
+        values[NEEDED] = [self._names.arguments.index(name) in recorded.wanted for name in self._names.gradients]
+        flowing = iter(incoming)
+        given = [values[name] if name in values else next(flowing) for name in function.parameters]
+        returned = function.call(*given)
+        gradients = (returned,) if isinstance(returned, torch.Tensor) else tuple(returned)
+        if len(gradients) != len(self._names.gradients):
+            raise WrongResult(
+                f"{function.name} returned {len(gradients)} gradients, and those of "
+                f"{', '.join(self._names.gradients)} were expected",
+                place=function.place,
+                hint="name in gradients= the arguments whose gradients it returns, in order",
+            )
+        return self._checked(function, dict(zip(self._names.gradients, gradients, strict=True)), recorded)
+
+    def examine(self) -> None:
+        """Look for a compiler."""
+        self._bound.examine()
+
+    def count(self) -> int:
+        """There is one of them for all dtypes."""
+        return 1
+
+    def source(self) -> str:
+        """The author's files."""
+        return self._bound.source()
+
+    def _check_arguments(self, args: Sequence[Any]) -> None:
+        for arg in args:
+            if isinstance(arg, torch.Tensor) and arg.device.type != "cpu":
+                raise NoKernel(f"{self._forward_name} is for tensors on the CPU")
+            if isinstance(arg, torch.Tensor) and self._dtypes and arg.dtype not in self._dtypes:
+                raise NoKernel(f"{self._forward_name} is not written for {str(arg.dtype).removeprefix('torch.')}")
+
+    def _checked(
+        self, function: TorchFunction, found: Mapping[str, torch.Tensor | None], recorded: Recorded
+    ) -> Mapping[int, torch.Tensor | None]:
+        """The gradients by position, each of the sizes of its argument; an undefined one is left to be derived."""
+        gradients: dict[int, torch.Tensor | None] = {}
+        for name, gradient in found.items():
+            position = self._names.arguments.index(name)
+            of = recorded.args[position]
+            if gradient is None or not isinstance(of, torch.Tensor):
+                continue
+            what = f"{function.name}, for '{name}',"
+            check_made(what, function.place, (gradient,), ((tuple(of.shape), of.dtype),))
+            gradients[position] = gradient
+        return gradients
+
+
+def check_parameters(function: str, declaration: Declaration, arguments: Sequence[str]) -> None:
+    """Demand that a forward function takes as many arguments as its operator, and returns tensors.
+
+    Raises:
+        WrongDeclaration: If it takes more or fewer, or returns something else.
+    """
+    parameters = [parameter.name for parameter in declaration.parameters]
+    _check_return(function, declaration)
+    if len(parameters) != len(arguments):
+        raise WrongDeclaration(
+            f"{function} takes {len(parameters)} arguments ({', '.join(parameters)}), and the operator "
+            f"{len(arguments)} ({', '.join(arguments)})",
+            place=declaration.place,
+        )
+
+
+def check_backward_parameters(function: str, declaration: Declaration, names: Names, outputs: int | None) -> None:
+    """Demand that every parameter of a backward function names something, and that it returns tensors.
+
+    Raises:
+        WrongDeclaration: If one does not, or the incoming gradients are not as many as the results.
+    """
+    _check_return(function, declaration)
+    place = declaration.place
+    known = {*names.arguments, *names.results, *names.saved, NEEDED}
+    others = [parameter.name for parameter in declaration.parameters if parameter.name not in known]
+    unknown = [name for name in others if not name.startswith(GRADIENT)]
+    if unknown:
+        raise WrongDeclaration(
+            f"{function} takes '{unknown[0]}', which names nothing that a backward pass is given",
+            place=place,
+            hint=f"there are {', '.join(sorted(known))}, and incoming gradients, called {GRADIENT}…; "
+            "name more with results= and saved=",
+        )
+    if outputs is not None and len(others) != outputs:
+        raise WrongDeclaration(
+            f"{function} takes {len(others)} incoming gradients ({', '.join(others)}), and there are {outputs} results",
+            place=place,
+            hint=f"call one {GRADIENT}… for each result",
+        )
+
+
+def _check_return(function: str, declaration: Declaration) -> None:
+    if "Tensor" not in declaration.returns:
+        raise WrongDeclaration(
+            f"{function} returns {declaration.returns}, and a function over torch::Tensor returns tensors",
+            place=declaration.place,
+            hint="return torch::Tensor, std::vector<torch::Tensor> or std::tuple<torch::Tensor, ...>",
+        )
+
+
+def check_names(names: Names, operator: str, place: Place) -> None:
+    """Demand that gradients are those of arguments.
+
+    Raises:
+        ImplementationRefused: If one is not.
+    """
+    for name in names.gradients:
+        if name not in names.arguments:
+            raise ImplementationRefused(
+                f"gradients= names '{name}', which is no argument of {operator}",
+                place=place,
+                hint=f"its arguments are {', '.join(names.arguments)}",
+            )
+
+
+def _count(made: Any) -> str:
+    return f"{len(made)} tensors" if isinstance(made, (tuple, list)) else f"a {type(made).__name__}"
+
+
+def _device(args: Sequence[Any]) -> torch.device:
+    return next(arg.device for arg in args if isinstance(arg, torch.Tensor))

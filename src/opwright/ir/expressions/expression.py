@@ -1,0 +1,137 @@
+"""Scalar expressions: what a kernel computes for one element.
+
+expression = Literal(value, dtype)              a number
+           | Load(buffer, indices, dtype)       one element of a buffer
+           | Local(name, dtype)                 a value bound earlier in the same kernel
+           | Apply(function, operands, dtype)   a row of ir/expressions/functions.py
+           | Cast(operand, dtype)               conversion, as torch converts
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from opwright.ir.expressions.dtype import DType
+from opwright.ir.expressions.exact import exact
+from opwright.ir.expressions.functions import FUNCTIONS
+from opwright.ir.expressions.integer import Integer
+from opwright.ir.meaning.conversion import Scalar, convert_number
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Literal:
+    """A number known when the kernel is written; equal to another one of the same type and bits: 0.0 is not −0.0."""
+
+    value: Scalar
+    dtype: DType
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Literal) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @property
+    def _identity(self) -> tuple[DType, Hashable]:
+        return self.dtype, exact(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One element of a buffer; one index per dimension, in axes of the kernel and sizes."""
+
+    buffer: str
+    indices: tuple[Integer, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """A value bound by an earlier `Let` of the same kernel."""
+
+    name: str
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A scalar function of operands."""
+
+    function: str
+    operands: tuple[Expression, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """A conversion to another dtype."""
+
+    operand: Expression
+    dtype: DType
+
+
+Expression = Literal | Load | Local | Apply | Cast
+
+
+def apply(function: str, *operands: Expression) -> Expression:
+    """Apply a scalar function; its dtype follows from the table."""
+    return Apply(function, operands, FUNCTIONS[function].result_dtype(operands[-1].dtype))
+
+
+def cast(operand: Expression, dtype: DType) -> Expression:
+    """Convert, unless it has that dtype already; a literal is converted here and now.
+
+    Half types are converted to and from float32 alone; every other conversion goes through that.
+    """
+    if operand.dtype is dtype:
+        return operand
+    if (operand.dtype.is_half or dtype.is_half) and DType.FLOAT32 not in (operand.dtype, dtype):
+        return cast(cast(operand, DType.FLOAT32), dtype)
+    if isinstance(operand, Literal):
+        return _cast_literal(operand, dtype)
+    return Cast(operand, dtype)
+
+
+def _cast_literal(literal: Literal, dtype: DType) -> Expression:
+    """A real number keeps digits that its dtype does not hold, for a source to show; converted again, it loses them."""
+    held = convert_number(literal.value, literal.dtype)
+    if dtype.is_floating and literal.dtype.real.is_floating:
+        return Literal(held.real, dtype)
+    try:
+        return Literal(convert_number(held, dtype), dtype)
+    except (OverflowError, ValueError):
+        return Cast(literal, dtype)
+
+
+def rewrite_children(expression: Expression, rewrite: Callable[[Expression], Expression]) -> Expression:
+    """Rebuild a node with rewritten operands; leaves come back as they are."""
+    match expression:
+        case Apply(function, operands, dtype):
+            return Apply(function, tuple(rewrite(operand) for operand in operands), dtype)
+        case Cast(operand, _):
+            return replace(expression, operand=rewrite(operand))
+        case Literal() | Load() | Local():
+            return expression
+        case _:
+            assert_never(expression)
+
+
+def children(expression: Expression) -> tuple[Expression, ...]:
+    """The operands of a node."""
+    match expression:
+        case Apply(operands=operands):
+            return operands
+        case Cast(operand, _):
+            return (operand,)
+        case Literal() | Load() | Local():
+            return ()
+        case _:
+            assert_never(expression)
+
+
+def leaves(expression: Expression) -> tuple[Expression, ...]:
+    """All leaves below a node, left to right."""
+    below = children(expression)
+    return tuple(leaf for child in below for leaf in leaves(child)) if below else (expression,)

@@ -1,0 +1,50 @@
+"""The folds: one row each, with the meaning that the interpreter gives them.
+
+Values of one dtype fold to a value of that dtype. NaN wins in `maximum` and `minimum`, as in torch. Sums and products
+of real numbers are rounded once, at the end: targets add in double precision or better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Array = Any
+
+
+@dataclass(frozen=True, slots=True)
+class FoldFunction:
+    """A row of the table.
+
+    Attributes:
+        meaning: `(values, axis) -> what they fold to along these axes`, which stay with one element.
+        combine: The scalar function (ir/expressions/functions.py) of two values that it repeats.
+    """
+
+    meaning: Callable[[Array, tuple[int, ...]], Array]
+    combine: str
+
+
+def _wide(function: Callable[..., Array]) -> Callable[[Array, tuple[int, ...]], Array]:
+    def apply(values: Array, axis: tuple[int, ...]) -> Array:
+        wide = np.longdouble if values.dtype.kind == "f" else values.dtype
+        return function(values, axis=axis, keepdims=True, dtype=wide).astype(values.dtype)
+
+    return apply
+
+
+def _plain(function: Callable[..., Array]) -> Callable[[Array, tuple[int, ...]], Array]:
+    return lambda values, axis: function(values, axis=axis, keepdims=True)
+
+
+FOLDS: dict[str, FoldFunction] = {
+    "sum": FoldFunction(_wide(np.sum), "add"),
+    "product": FoldFunction(_wide(np.prod), "multiply"),
+    "maximum": FoldFunction(_plain(np.max), "maximum"),
+    "minimum": FoldFunction(_plain(np.min), "minimum"),
+    "any": FoldFunction(_plain(np.any), "logical_or"),
+    "all": FoldFunction(_plain(np.all), "logical_and"),
+}

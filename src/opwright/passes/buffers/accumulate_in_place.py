@@ -1,0 +1,34 @@
+"""Add to elements that indices name in memory that was made for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from opwright.ir.program import Call, Kernel, Program, Step, TensorOperand
+from opwright.passes.buffers.reads import count_reads
+
+_OPERATIONS = frozenset(f"aten::{name}" for name in ("index_put", "put", "scatter_add", "scatter"))
+
+
+def accumulate_in_place(program: Program) -> Program:
+    """Change what a kernel has written for a library operation alone, instead of a copy of it.
+
+    Before: kernel zeros[i0, i1] = 0;  call grad = aten::index_put(zeros, [ids], rows, True)
+    After:  kernel zeros[i0, i1] = 0;  call grad = aten::index_put_(zeros, [ids], rows, True)
+
+    It is the gradient of a table, which is far larger than what was read of it.
+    """
+    reads = count_reads(program)
+    written = {target.name for step in program.steps if isinstance(step, Kernel) for target in step.targets}
+    own = {name for name in written if reads[name] == 1}
+    return replace(program, steps=tuple(_in_place(step, own) for step in program.steps))
+
+
+def _in_place(step: Step, own: set[str]) -> Step:
+    if not isinstance(step, Call) or step.function not in _OPERATIONS:
+        return step
+    match step.operands[0]:
+        case TensorOperand(buffer) if buffer in own:
+            return replace(step, function=f"{step.function}_")
+        case _:
+            return step

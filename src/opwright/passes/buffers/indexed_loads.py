@@ -1,0 +1,298 @@
+"""Load the elements that an index tensor names inside the kernels that use them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+from opwright.ir.expressions.dtype import DType
+from opwright.ir.expressions.expression import Load
+from opwright.ir.expressions.integer import ONE, ZERO, Condition, Integer, substitute, symbol
+from opwright.ir.expressions.symbols import moved
+from opwright.ir.program import (
+    Axis,
+    Buffer,
+    Call,
+    Check,
+    Kernel,
+    ListOperand,
+    Operand,
+    OptionalOperand,
+    Pick,
+    Program,
+    Range,
+    SizeOperand,
+    Step,
+    Store,
+    TensorOperand,
+    View,
+    buffers_of,
+    view_axes,
+)
+from opwright.ir.rows import indexed_by
+from opwright.passes.buffers.memory import Place, Producers, axis_values, through
+from opwright.passes.buffers.reads import reads_of
+
+
+def indexed_loads(program: Program) -> Program:
+    """Make kernels of the library operations that copy elements of a table, where kernels read what they give.
+
+    Before: call e = aten::embedding(w, ids);  kernel y[i0, i1] = e[i0, i1] * 2
+    After:  check 0 <= ids < w_size_0
+            kernel e[i0, i1] over i0, i1:  index p = ids[i0];  e[i0, i1] = w[p, i1]
+            kernel y[i0, i1] = e[i0, i1] * 2
+
+    The check sees all of the indices, as eager does, also those that nothing is computed for. Where it fails, the
+    launcher declines, and the reference raises what it raises.
+
+    Nothing is done many times that the library does once: a table that kernels compute stays one unless no more is
+    asked of it than it has, and what is picked element by element is copied first if it is used along a new axis too.
+    So are rows that are gone over across: each of their elements would be in another place of the table.
+    """
+    looking = _Lookups(program)
+    steps = [new for step in program.steps for new in looking.lowered(step)]
+    guards = dict.fromkeys((*program.guards, *looking.guards))
+    return replace(program, steps=tuple(steps), guards=tuple(guards)) if looking.picks else program
+
+
+@dataclass(frozen=True, slots=True)
+class _Lookup:
+    """What a library operation copies.
+
+    Attributes:
+        table: From there.
+        indices: The place in it, in axes of the result; along `dimension`, it is what `picked` holds at `at`.
+        from_end: Whether negative indices count from the end.
+        guards: What is assumed of the sizes.
+        is_part: Whether no more is copied than the table has, whatever the sizes are.
+    """
+
+    table: Buffer
+    indices: tuple[Integer, ...]
+    picked: Buffer
+    at: tuple[Integer, ...]
+    dimension: int
+    from_end: bool = False
+    guards: tuple[Condition, ...] = ()
+    is_part: bool = False
+
+
+class _Lookups:
+    """Rewrites the steps of one Program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.buffers = buffers_of(program)
+        self.producers = Producers.of(program)
+        self.ranges = {step.target.name for step in program.steps if isinstance(step, Range)}
+        self.read_by_kernels = _read_by_kernels(program)
+        self.called_with = _called_with(program)
+        self.picked: set[str] = set()  # what has become a kernel
+        self.picks: list[str] = []
+        self.guards: list[Condition] = []
+
+    def lowered(self, step: Step) -> Iterable[Step]:
+        rule = _RULES.get(f"{step.function}.{step.overload}".rstrip(".")) if isinstance(step, Call) else None
+        if rule is None or not isinstance(step, Call):
+            return [step]
+        (target,) = step.targets
+        found = rule(self, target, step.operands)
+        if found is None or not self._is_worthwhile(found, target):
+            return [step]
+        return self._kernel(found, target)
+
+    def _kernel(self, found: _Lookup, target: Buffer) -> Iterable[Step]:
+        seen = self._seen(found.picked)
+        name = self._fresh(f"{seen.buffer}_index")
+        self.picks.append(name)
+        self.picked.add(target.name)
+        self.guards += found.guards
+        extent = found.table.shape[found.dimension]
+        axes = tuple(Axis(axis, size) for axis, size in zip(_axes(target), target.shape, strict=True))
+        indices = list(found.indices)
+        indices[found.dimension] = symbol(name)
+        value = Load(found.table.name, tuple(indices), found.table.dtype)
+        at = dict(zip(view_axes(len(found.at)), found.at, strict=True))
+        pick = Pick(name, moved(seen, partial(substitute, replacements=at)), extent, found.from_end)
+        store = Store(target.name, tuple(map(symbol, _axes(target))), value)
+        yield Check(seen.buffer, found.picked.shape, seen.indices, -extent if found.from_end else ZERO, extent)
+        yield Kernel(target.name, (target,), axes, (pick,), (store,))
+
+    def _seen(self, buffer: Buffer) -> Load:
+        """What lies in memory of a buffer, in axes of a view."""
+        load = Load(buffer.name, tuple(map(symbol, view_axes(len(buffer.shape)))), buffer.dtype)
+        while load.buffer in self.producers.views:
+            load = through(self.producers.views[load.buffer], load.indices, load)
+        return load
+
+    def _fresh(self, wished: str) -> str:
+        name, number = wished, 1
+        while name in self.buffers or name in self.picks:
+            name, number = f"{wished}_{number}", number + 1
+        return name
+
+    def _is_worthwhile(self, found: _Lookup, target: Buffer) -> bool:
+        if not self.picked.isdisjoint(self._behind_table(found.table)):
+            return False  # an index would be picked by an index
+        if self._is_computed(found.table):
+            return found.is_part
+        if target.name not in self.read_by_kernels:
+            return False
+        varies = indexed_by(found.at, _axes(target)[-1:])
+        return all(self._suits(kernel, target, varies) for kernel in self._readers(target.name))
+
+    def _suits(self, kernel: Kernel, target: Buffer, varies: bool) -> bool:
+        """Whether a kernel reads what is picked no more often, and in no worse order, than a copy of it."""
+        if varies:
+            return len(_wide(kernel)) <= sum(size != ONE for size in target.shape)
+        along = _wide(kernel)[-1:]
+        return all(indexed_by(at[-1:], along) for name, at in self._behind[id(kernel)] if name == target.name)
+
+    def _behind_table(self, table: Buffer) -> set[str]:
+        base = self._seen(table).buffer
+        kernel = self.producers.kernels.get(base)
+        return {base} if kernel is None else {base, *(name for name, _ in self.producers.behind(kernel))}
+
+    def _is_computed(self, table: Buffer) -> bool:
+        """Whether a table is in memory for the sake of this operation alone."""
+        base = self._seen(table).buffer
+        return base in self.producers.kernels and base not in self.program.outputs and self.called_with[base] < 2
+
+    def _readers(self, name: str) -> Iterable[Kernel]:
+        """The kernels that remain and compute something from a buffer."""
+        kernels = (step for step in self.program.steps if isinstance(step, Kernel) and id(step) in self._behind)
+        return (kernel for kernel in kernels if any(behind == name for behind, _ in self._behind[id(kernel)]))
+
+    @cached_property
+    def _behind(self) -> Mapping[int, Set[Place]]:
+        """All that the kernels that remain are computed from, by their identity."""
+        kernels = (step for step in self.program.steps if isinstance(step, Kernel))
+        return {id(kernel): self.producers.behind(kernel) for kernel in kernels if self.producers.is_placed(kernel)}
+
+    def indices(self, operand: Operand) -> Buffer | None:
+        """The buffer of an operand that holds indices; truth values choose, they do not count."""
+        buffer = self.buffers[operand.buffer] if isinstance(operand, TensorOperand) else None
+        return buffer if buffer is not None and buffer.dtype in (DType.INT32, DType.INT64) else None
+
+    def counted(self, buffer: Buffer, at: tuple[Integer, ...]) -> tuple[Integer, Integer] | None:
+        """What a range, or a view of one, holds at a place, and what it is below; None for any other buffer."""
+        load = Load(buffer.name, at, buffer.dtype)
+        while load.buffer not in self.ranges:
+            kernel = self.producers.kernels.get(load.buffer)
+            if load.buffer in self.producers.views:
+                load = through(self.producers.views[load.buffer], load.indices, load)
+            elif kernel is not None and isinstance(copied := kernel.stores[0].value, Load) and not kernel.lets:
+                load = moved(copied, partial(substitute, replacements=axis_values(kernel, load.indices)))
+            else:
+                return None
+        return load.indices[0], self.buffers[load.buffer].shape[0]
+
+
+def _read_by_kernels(program: Program) -> set[str]:
+    """What kernels load, directly or through views."""
+    found = {name for step in program.steps if isinstance(step, Kernel) for name in reads_of(step)}
+    for step in reversed(program.steps):
+        if isinstance(step, View) and step.target.name in found:
+            found.add(step.source)
+    return found
+
+
+def _called_with(program: Program) -> Counter[str]:
+    """How often library operations read what a buffer holds, directly or through views."""
+    counts = Counter(name for step in program.steps if isinstance(step, Call) for name in reads_of(step))
+    for step in reversed(program.steps):
+        if isinstance(step, View):
+            counts[step.source] += counts[step.target.name]
+    return counts
+
+
+def _wide(kernel: Kernel) -> list[str]:
+    return [axis.name for axis in kernel.axes if axis.extent != ONE]
+
+
+def _axes(buffer: Buffer) -> list[str]:
+    return [f"i{dimension}" for dimension in range(len(buffer.shape))]
+
+
+def _embedding(program: _Lookups, target: Buffer, operands: Sequence[Operand]) -> _Lookup | None:
+    table, ids = _tensor(program, operands[0]), program.indices(operands[1])
+    if ids is None:
+        return None
+    *leading, last = map(symbol, _axes(target))
+    return _Lookup(table, (ZERO, last), ids, tuple(leading), 0)
+
+
+def _index_select(program: _Lookups, target: Buffer, operands: Sequence[Operand]) -> _Lookup | None:
+    table, chosen = _tensor(program, operands[0]), program.indices(operands[2])
+    dimension = _dimension(operands[1], len(table.shape))
+    if dimension is None or chosen is None or len(chosen.shape) != 1:
+        return None
+    axes = tuple(map(symbol, _axes(target)))
+    return _Lookup(table, axes, chosen, (axes[dimension],), dimension)
+
+
+def _gather(program: _Lookups, target: Buffer, operands: Sequence[Operand]) -> _Lookup | None:
+    table, chosen = _tensor(program, operands[0]), program.indices(operands[2])
+    dimension = _dimension(operands[1], len(table.shape))
+    if dimension is None or chosen is None or len(chosen.shape) != len(table.shape):
+        return None
+    axes = tuple(map(symbol, _axes(target)))
+    sizes = [pair for d, pair in enumerate(zip(chosen.shape, table.shape, strict=True)) if d != dimension]
+    guards = tuple(Condition("<=", part, whole) for part, whole in sizes if part not in (whole, ONE))
+    return _Lookup(table, axes, chosen, axes, dimension, guards=guards, is_part=target.shape[dimension] == ONE)
+
+
+def _index(program: _Lookups, target: Buffer, operands: Sequence[Operand]) -> _Lookup | None:
+    """`x[:, idx]`, `x[arange(n), idx]`: one tensor of indices, beside ranges that name every row in order."""
+    table, given = _tensor(program, operands[0]), operands[1]
+    assert isinstance(given, ListOperand)
+    items = [item.item if isinstance(item, OptionalOperand) else item for item in given.items]
+    named = {d: program.buffers[item.buffer] for d, item in enumerate(items) if isinstance(item, TensorOperand)}
+    if any(item is not None and program.indices(item) is None for item in items):
+        return None
+    ranks = [len(buffer.shape) for buffer in named.values()]
+    begin = min(named) if max(named) - min(named) == len(named) - 1 else 0
+    axes = list(map(symbol, _axes(target)))
+    together, others = axes[begin : begin + max(ranks)], iter(axes[:begin] + axes[begin + max(ranks) :])
+    indices: list[Integer] = []
+    picked: list[tuple[int, Buffer, tuple[Integer, ...]]] = []
+    guards: list[Condition] = []
+    for dimension, size in enumerate(table.shape):
+        if dimension not in named:
+            indices.append(next(others))
+            continue
+        chosen = named[dimension]
+        aligned = together[len(together) - len(chosen.shape) :]
+        at = tuple(ZERO if extent == ONE else axis for extent, axis in zip(chosen.shape, aligned, strict=True))
+        counted = program.counted(chosen, at)
+        if counted is None:
+            picked.append((dimension, chosen, at))
+        elif counted[1] != size:
+            guards.append(Condition("<=", counted[1], size))
+        indices.append(ZERO if counted is None else counted[0])
+    if len(picked) != 1:
+        return None
+    ((dimension, chosen, at),) = picked
+    one_each = len(named) > 1 and max(ranks) == 1
+    return _Lookup(table, tuple(indices), chosen, at, dimension, True, tuple(guards), is_part=one_each)
+
+
+def _tensor(program: _Lookups, operand: Operand) -> Buffer:
+    assert isinstance(operand, TensorOperand)
+    return program.buffers[operand.buffer]
+
+
+def _dimension(operand: Operand, rank: int) -> int | None:
+    assert isinstance(operand, SizeOperand)
+    given = operand.value.constant
+    return None if given is None or rank == 0 else given % rank
+
+
+_RULES: Mapping[str, Callable[[_Lookups, Buffer, Sequence[Operand]], _Lookup | None]] = {
+    "aten::embedding": _embedding,
+    "aten::index_select": _index_select,
+    "aten::gather": _gather,
+    "aten::index.Tensor": _index,
+}

@@ -1,0 +1,125 @@
+"""Which buffers of an unfused Program must be in memory, and what the others are computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from opwright.ir.expressions.expression import Expression, Load, children
+from opwright.ir.expressions.integer import ONE, ZERO, Integer, substitute, symbol, symbols_of
+from opwright.ir.program import (
+    Call,
+    Check,
+    Kernel,
+    Number,
+    Pick,
+    Program,
+    Range,
+    Step,
+    View,
+    operand_buffers,
+    view_axes,
+)
+
+Indices = tuple[Integer, ...]
+Place = tuple[str, Indices]
+
+
+def is_plain(step: Step) -> bool:
+    """Whether a kernel computes one whole buffer, element by element; it may pick indices for that."""
+    if not isinstance(step, Kernel) or len(step.stores) != 1 or len(step.targets) != 1:
+        return False
+    if not all(isinstance(let, Pick) for let in step.lets):
+        return False
+    (store,), (target,) = step.stores, step.targets
+    moving = [index for index, size in zip(store.indices, target.shape, strict=True) if (index, size) != (ZERO, ONE)]
+    return store.fold is None and moving == [symbol(axis.name) for axis in step.axes]
+
+
+def axis_values(kernel: Kernel, indices: Indices) -> dict[str, Integer]:
+    """Where the axes of a plain kernel are for one element of its buffer."""
+    (store,) = kernel.stores
+    return {name: index for own, index in zip(store.indices, indices, strict=True) for name in symbols_of(own)}
+
+
+def find_in_memory(program: Program) -> set[str]:
+    """Buffers that must exist: seen from outside, by a library call or a check, or stored by several kernels."""
+    found = {buffer.name for buffer in program.inputs} | set(program.outputs)
+    for step in program.steps:
+        match step:
+            case Call(targets=targets, operands=operands):
+                found.update(target.name for target in targets)
+                found.update(name for operand in operands for name in operand_buffers(operand))
+            case Number(target=target) | Range(target=target):
+                found.add(target.name)
+            case Check(buffer):
+                found.add(buffer)
+            case Kernel(stores=stores) if not is_plain(step):
+                found.update(store.buffer for store in stores)
+            case _:
+                pass
+    for step in reversed(program.steps):
+        if isinstance(step, View) and step.target.name in found:
+            found.add(step.source)
+    return found
+
+
+def through(view: View, indices: Indices, load: Load) -> Load:
+    """What a load of a view loads."""
+    at = dict(zip(view_axes(len(indices)), indices, strict=True))
+    return Load(view.source, tuple(substitute(index, at) for index in view.indices), load.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Producers:
+    """Where the values of an unfused Program come from.
+
+    Attributes:
+        views: By the name of their target.
+        kernels: The plain ones, by the name of their buffer.
+        in_memory: Buffers that must exist.
+    """
+
+    views: Mapping[str, View]
+    kernels: Mapping[str, Kernel]
+    in_memory: set[str]
+
+    @classmethod
+    def of(cls, program: Program) -> Producers:
+        """Collect them."""
+        return cls(
+            views={step.target.name: step for step in program.steps if isinstance(step, View)},
+            kernels={s.targets[0].name: s for s in program.steps if isinstance(s, Kernel) and is_plain(s)},
+            in_memory=find_in_memory(program),
+        )
+
+    def is_placed(self, kernel: Kernel) -> bool:
+        """Whether a kernel remains one, instead of becoming a part of those that read its buffer."""
+        return not is_plain(kernel) or kernel.targets[0].name in self.in_memory
+
+    def behind(self, kernel: Kernel) -> set[Place]:
+        """All that a kernel computes its values from: what it loads, and what is computed on the way."""
+        found: set[Place] = set()
+        for statement in (*kernel.lets, *kernel.stores):
+            self._collect(statement.value, {}, found)
+        return found
+
+    def is_loaded(self, place: Place) -> bool:
+        """Whether it is read from memory, and not seen through a view or computed."""
+        return place[0] in self.in_memory and place[0] not in self.views
+
+    def _collect(self, value: Expression, at: dict[str, Integer], found: set[Place]) -> None:
+        if not isinstance(value, Load):
+            for child in children(value):
+                self._collect(child, at, found)
+            return
+        indices = tuple(substitute(index, at) for index in value.indices)
+        if (value.buffer, indices) in found:
+            return
+        found.add((value.buffer, indices))
+        if value.buffer in self.views:
+            self._collect(through(self.views[value.buffer], indices, value), {}, found)
+        elif value.buffer not in self.in_memory:
+            producer = self.kernels[value.buffer]
+            for statement in (*producer.lets, *producer.stores):
+                self._collect(statement.value, axis_values(producer, indices), found)

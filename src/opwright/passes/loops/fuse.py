@@ -1,0 +1,329 @@
+"""Fuse element-wise kernels, folds and the views between them into as few loop nests as the data allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from opwright.ir.expressions.expression import (
+    Cast,
+    Expression,
+    Literal,
+    Load,
+    Local,
+    children,
+    leaves,
+    rewrite_children,
+)
+from opwright.ir.expressions.integer import ONE, ZERO, Integer, substitute, symbol, symbols_of
+from opwright.ir.expressions.symbols import moved
+from opwright.ir.program import (
+    Axis,
+    Binding,
+    Buffer,
+    Call,
+    Check,
+    Fold,
+    Kernel,
+    Let,
+    Number,
+    Pick,
+    Program,
+    Range,
+    Step,
+    Store,
+    View,
+    buffers_of,
+    targets_of,
+)
+from opwright.passes.buffers.memory import Indices, Producers, axis_values, is_plain, through
+
+
+def fuse(program: Program) -> Program:
+    """Compute every value where it is used, and write only what must be in memory.
+
+    Before:  kernel a[i0] = exp(x[i0]);  view b = a[d0 + n];  kernel c[i0] = b[i0] * y[i0]
+    After:   kernel c over i0:  let b = exp(x[i0 + n]);  c[i0] = b * y[i0]
+
+    Before:  kernel m over i0, row i1:  fold f = maximum of x[i0, i1];  m[i0] = f
+             kernel y[i0, i1] = x[i0, i1] - m[i0]
+    After:   kernel y over i0, row i1:  fold f = maximum of x[i0, i1];  y[i0, i1] = x[i0, i1] - f
+
+    Outputs, operands of library calls and buffers stored piece by piece stay in memory. Kernels over the same axes
+    become one, unless a library call lies between what one needs and the other gives; what is asked of the values of
+    arguments is asked first. Values that are the same for a whole row join the kernel that folds the row. Where one row
+    is all there is, many threads work on it, and what depends on its fold waits for all of them, in a kernel of its
+    own; so does what depends on a folding store.
+    """
+    return _Fusion(program).run()
+
+
+@dataclass
+class _Group:
+    """A fused kernel that is still growing."""
+
+    axes: tuple[Axis, ...]
+    row_axes: int = 0
+    targets: list[Buffer] = field(default_factory=list)
+    lets: list[Binding] = field(default_factory=list)
+    stores: list[Store] = field(default_factory=list)
+    values: dict[tuple[str, Indices], Expression] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
+    picks: dict[tuple[Load, Integer, bool], str] = field(default_factory=dict)
+    late: set[str] = field(default_factory=set)  # locals that depend on a fold
+
+    @property
+    def outer(self) -> tuple[Axis, ...]:
+        return self.axes[: len(self.axes) - self.row_axes]
+
+    @property
+    def is_one_row(self) -> bool:
+        return self.row_axes > 0 and all(axis.extent == ONE for axis in self.outer)
+
+    def kernel(self, name: str) -> Kernel:
+        return Kernel(name, tuple(self.targets), self.axes, tuple(self.lets), tuple(self.stores), self.row_axes)
+
+
+class _Fusion:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.buffers = buffers_of(program)
+        self.producers = Producers.of(program)
+        self.views, self.kernels = self.producers.views, self.producers.kernels
+        self.in_memory = self.producers.in_memory
+        self.position: dict[str, int] = {buffer.name: -1 for buffer in program.inputs}
+        numbers = [step for step in program.steps if isinstance(step, Number | Range)]
+        self.position.update((number.target.name, -1) for number in numbers)
+        given = {buffer.name for buffer in program.inputs}
+        checks = [step for step in program.steps if isinstance(step, Check) and step.buffer in given]
+        self.position.update((_passed(check.buffer), -1) for check in checks)
+        self.plan: list[_Group | View | Number | Range | Call | Check] = [*numbers, *checks]
+
+    def run(self) -> Program:
+        for step in self.program.steps:
+            match step:
+                case Kernel() if self.producers.is_placed(step):
+                    self._place_kernel(step)
+                case View(target=target) if target.name in self.in_memory:
+                    self._place(step)
+                case Check(buffer) if step not in self.plan:
+                    self._place(step)
+                    self.position[_passed(buffer)] = len(self.plan) - 1
+                case Call():
+                    self._place(step)
+                case _:
+                    pass
+        names: set[str] = set()
+        steps: list[Step] = []
+        for entry in self.plan:
+            if isinstance(entry, _Group):
+                name = _fresh(entry.stores[0].buffer, names)
+                names.add(name)
+                steps.append(entry.kernel(name))
+            else:
+                steps.append(entry)
+        return replace(self.program, steps=tuple(steps))
+
+    def _place(self, step: View | Call | Check) -> None:
+        self.plan.append(step)
+        self.position.update((target.name, len(self.plan) - 1) for target in targets_of(step))
+
+    def _place_kernel(self, kernel: Kernel) -> None:
+        group = self._group_for(kernel)
+        group.row_axes = max(group.row_axes, kernel.row_axes)
+        place = self.plan.index(group)
+        at = _beside_rows(kernel, group)
+        group.targets.extend(kernel.targets)
+        locals_: dict[str, Expression] = {}
+        for fold in kernel.lets:
+            if isinstance(fold, Fold):
+                locals_[fold.name] = self._fold(fold, group)
+        at |= self._pick(kernel, group, at)
+        for store in kernel.stores:
+            value = self._build(_named(store.value, locals_), group, at)
+            indices = tuple(substitute(index, at) for index in store.indices)
+            if store.fold is None and (kernel.lets or is_plain(kernel) or len(kernel.stores) > 1):
+                value = self._bind(store.buffer, value, group)
+                group.values[(store.buffer, indices)] = value
+            group.stores.append(replace(store, indices=indices, value=value))
+            self.position[store.buffer] = max(place, self.position.get(store.buffer, -1))
+
+    def _fold(self, fold: Fold, group: _Group) -> Local:
+        value = self._build(fold.value, group, {})
+        name = _fresh(fold.name, group.names)
+        group.names.add(name)
+        group.late.add(name)
+        group.lets.append(replace(fold, name=name, value=value))
+        return Local(name, value.dtype)
+
+    def _pick(self, kernel: Kernel, group: _Group, at: dict[str, Integer]) -> dict[str, Integer]:
+        """Pick in `group` the indices that a kernel picks; what they are called there."""
+        called: dict[str, Integer] = {}
+        for pick in kernel.lets:
+            if isinstance(pick, Pick):
+                value = moved(pick.value, partial(substitute, replacements=at))
+                key = (value, pick.extent, pick.from_end)
+                if key not in group.picks:
+                    group.picks[key] = _fresh(pick.name, group.names)
+                    group.names.add(group.picks[key])
+                    group.lets.append(replace(pick, name=group.picks[key], value=value))
+                called[pick.name] = symbol(group.picks[key])
+        return called
+
+    def _group_for(self, kernel: Kernel) -> _Group:
+        """The latest fused kernel over the same axes that everything needed from memory comes before, or a new one."""
+        for place in range(len(self.plan) - 1, -1, -1):
+            group = self.plan[place]
+            if isinstance(group, _Group) and _fits(kernel, group) and self._ready(kernel, group, place):
+                return group
+        group = _Group(kernel.axes)
+        self.plan.append(group)
+        return group
+
+    def _ready(self, kernel: Kernel, group: _Group, place: int) -> bool:
+        declared = all(self.position.get(store.buffer, -1) <= place for store in kernel.stores)
+        needed: set[str] = set()
+        found: set[str] = set()
+        self._needs_of(kernel, group, _beside_rows(kernel, group), needed, set(), found)
+        if not declared or any(self.position[name] >= place for name in needed):
+            return False
+        waits = bool(found & group.late) and not _once_for_each_row(kernel, group)
+        return not (waits and (group.is_one_row or not _in_order(group)))
+
+    def _needs_of(
+        self,
+        kernel: Kernel,
+        group: _Group,
+        at: dict[str, Integer],
+        needed: set[str],
+        seen: set[tuple[str, Indices]],
+        found: set[str],
+    ) -> None:
+        """The same for all values of an unfused kernel; what it picks must have been checked."""
+        needed.update(_passed(let.value.buffer) for let in kernel.lets if isinstance(let, Pick))
+        for statement in (*kernel.lets, *kernel.stores):
+            self._needs(statement.value, group, at, needed, seen, found)
+
+    def _needs(
+        self,
+        value: Expression,
+        group: _Group,
+        at: dict[str, Integer],
+        needed: set[str],
+        seen: set[tuple[str, Indices]],
+        found: set[str],
+    ) -> None:
+        """Collect the buffers a value would be loaded from, were it computed in `group`, and the locals it finds."""
+        if not isinstance(value, Load):
+            for child in children(value):
+                self._needs(child, group, at, needed, seen, found)
+            return
+        indices = tuple(substitute(index, at) for index in value.indices)
+        known = group.values.get((value.buffer, indices))
+        if known is not None:
+            found.update(leaf.name for leaf in leaves(known) if isinstance(leaf, Local))
+        if (value.buffer, indices) in seen or known is not None:
+            return
+        seen.add((value.buffer, indices))
+        if value.buffer in self.views:
+            view = self.views[value.buffer]
+            self._needs(through(view, indices, value), group, {}, needed, seen, found)
+        elif value.buffer in self.in_memory:
+            needed.add(value.buffer)
+        else:
+            producer = self.kernels[value.buffer]
+            self._needs_of(producer, group, axis_values(producer, indices), needed, seen, found)
+
+    def _build(self, value: Expression, group: _Group, at: dict[str, Integer], name: str = "") -> Expression:
+        """Write a value into `group`, with everything it is computed from; `name` is the view it is seen through."""
+        if not isinstance(value, Load):
+            return rewrite_children(value, lambda child: self._build(child, group, at))
+        name = name or value.buffer
+        indices = tuple(substitute(index, at) for index in value.indices)
+        key = (value.buffer, indices)
+        if key in group.values:
+            return group.values[key]
+        if value.buffer in self.views:
+            built = self._build(through(self.views[value.buffer], indices, value), group, {}, name)
+        elif value.buffer in self.in_memory:
+            built = replace(value, indices=indices)
+        else:
+            producer = self.kernels[value.buffer]
+            at = axis_values(producer, indices)
+            built = self._build(producer.stores[0].value, group, at | self._pick(producer, group, at))
+        group.values[key] = self._bind(name, built, group)
+        return group.values[key]
+
+    def _bind(self, buffer: str, value: Expression, group: _Group) -> Expression:
+        """Name a value after the buffer it would have filled; a plain name or number needs none."""
+        if isinstance(value, (Local, Literal)) or (isinstance(value, Cast) and isinstance(value.operand, Literal)):
+            return value
+        name = _fresh(buffer, group.names)
+        group.names.add(name)
+        if any(isinstance(leaf, Local) and leaf.name in group.late for leaf in leaves(value)):
+            group.late.add(name)
+        group.lets.append(Let(name, value, self.buffers[buffer].spoken))
+        return Local(name, value.dtype)
+
+
+def _passed(buffer: str) -> str:
+    """What stands for a check of a buffer among positions."""
+    return f"check of {buffer}"
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    candidate, number = name, 1
+    while candidate in taken:
+        candidate, number = f"{name}_{number}", number + 1
+    return candidate
+
+
+def _named(value: Expression, locals_: dict[str, Expression]) -> Expression:
+    """Put in what the locals of an unfused kernel have become."""
+    if isinstance(value, Local):
+        return locals_[value.name]
+    return rewrite_children(value, lambda child: _named(child, locals_))
+
+
+def _fits(kernel: Kernel, group: _Group) -> bool:
+    """Whether a kernel runs over the points of a group, or once for each of its rows."""
+    if kernel.axes != group.axes:
+        return _once_for_each_row(kernel, group)
+    if kernel.row_axes and group.row_axes not in (0, kernel.row_axes):
+        return False
+    rows = {axis.name for axis in group.axes[len(group.axes) - max(group.row_axes, kernel.row_axes) :]}
+    folding = [store for store in (*group.stores, *kernel.stores) if store.fold is not None]
+    if not folding:
+        return True
+    kept = [_axes_in(store.indices) & {axis.name for axis in group.axes} for store in folding]
+    has_rows = max(group.row_axes, kernel.row_axes) > 0
+    return all(some == kept[0] for some in kept) and (not has_rows or rows <= kept[0])
+
+
+def _once_for_each_row(kernel: Kernel, group: _Group) -> bool:
+    wide = tuple(axis for axis in kernel.axes if axis.extent != ONE)
+    outer = tuple(axis for axis in group.outer if axis.extent != ONE)
+    return group.row_axes > 0 and wide == outer and is_plain(kernel) and kernel.axes != group.axes
+
+
+def _beside_rows(kernel: Kernel, group: _Group) -> dict[str, Integer]:
+    """Where the axes of a kernel are that runs once for each row: those of one element are not the group's."""
+    if kernel.axes == group.axes:
+        return {}
+    return {axis.name: ZERO for axis in kernel.axes if axis.extent == ONE}
+
+
+def _in_order(group: _Group) -> bool:
+    """Whether a row lies in memory as it is read: rows across the outer axes are folded once and not kept in cache."""
+    position = {axis.name: number for number, axis in enumerate(group.axes)}
+    for let in group.lets:
+        for leaf in leaves(let.value):
+            if isinstance(leaf, Load):
+                met = [position[name] for index in leaf.indices for name in sorted(symbols_of(index) & set(position))]
+                if met != sorted(met):
+                    return False
+    return True
+
+
+def _axes_in(indices: Indices) -> set[str]:
+    return {name for index in indices for name in symbols_of(index)}

@@ -1,0 +1,33 @@
+"""Apply a rewrite to every scalar expression of a Program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from opwright.ir.expressions.expression import Expression
+from opwright.ir.program import Binding, Kernel, Pick, Program
+
+
+def map_expressions(program: Program, rewrite: Callable[[Expression], Expression]) -> Program:
+    """Rewrite the values of all lets and stores."""
+    return map_kernels(program, lambda kernel: _rewrite_kernel(kernel, rewrite))
+
+
+def map_kernels(program: Program, rewrite: Callable[[Kernel], Kernel]) -> Program:
+    """Rewrite every kernel."""
+    steps = tuple(rewrite(step) if isinstance(step, Kernel) else step for step in program.steps)
+    return replace(program, steps=steps)
+
+
+def rewrite_let(let: Binding, rewrite: Callable[[Expression], Expression]) -> Binding:
+    """Rewrite what a name is bound to; an index that is picked stays an element of a buffer."""
+    return let if isinstance(let, Pick) else replace(let, value=rewrite(let.value))
+
+
+def _rewrite_kernel(kernel: Kernel, rewrite: Callable[[Expression], Expression]) -> Kernel:
+    return replace(
+        kernel,
+        lets=tuple(rewrite_let(let, rewrite) for let in kernel.lets),
+        stores=tuple(replace(store, value=rewrite(store.value)) for store in kernel.stores),
+    )

@@ -1,0 +1,157 @@
+"""tests/samples.py of an ejected project: the arguments that its tests call it with."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from opwright.projects.files.parameters import Parameters
+from opwright.samples import Sample, Shapes
+from opwright.tracing.interface.signature import Signature
+
+_MOST_ELEMENTS = 1 << 17
+_MOST_STORED = 1 << 16
+_MOST_SIZES = 3
+_INDENT = "    "
+
+Serves = Callable[[Sample], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class SampleSource:
+    """Where samples come from.
+
+    Attributes:
+        factory: The operator's samples.
+        signature: Orders their arguments.
+        dtypes: Those that kernels were ejected for.
+        serves: Whether a kernel takes a sample.
+    """
+
+    factory: Any
+    signature: Signature
+    dtypes: tuple[torch.dtype, ...]
+    serves: Serves
+
+    def bound(self, samples: Sequence[Sample]) -> list[Sample]:
+        """The samples with every argument by position."""
+        return [Sample(self.signature.bind(tuple(each.args), dict(each.kwargs)), {}, each.name) for each in samples]
+
+
+def sample_files(name: str, source: SampleSource, parameters: Parameters) -> Mapping[str, str | bytes]:
+    """Write the module, and beside it the data where samples are not normal numbers of given shapes."""
+    head = [f'"""The arguments that {name} is tested with."""', ""]
+    body, files = _by_shapes(source) if isinstance(source.factory, Shapes) else _by_data(source)
+    dtypes = ", ".join(map(str, source.dtypes))
+    call = [
+        "def call(function, arguments):",
+        f'{_INDENT}"""Call with arguments in the order of the parameters."""',
+        f"{_INDENT}return {_call(parameters)}",
+    ]
+    common = [f"DTYPES = [{dtypes}]"]
+    text = "\n".join([*head, *body[0], "", *common, *body[1], "", "", *call, "", "", *body[2]]) + "\n"
+    return {"tests/samples.py": text, **files}
+
+
+def _call(parameters: Parameters) -> str:
+    count = len(parameters.names) - len(parameters.by_keyword)
+    by_keyword = [f"{name}=arguments[{count + at}]" for at, name in enumerate(parameters.names[count:])]
+    return f"function({', '.join([f'*arguments[:{count}]' if by_keyword else '*arguments', *by_keyword])})"
+
+
+Parts = tuple[list[str], list[str], list[str]]
+
+
+def _by_shapes(source: SampleSource) -> tuple[Parts, Mapping[str, bytes]]:
+    """Sizes by letter; those that kernels serve, and those that are left to the reference."""
+    factory: Shapes = source.factory
+    dtype = source.dtypes[0]
+    tiny = factory.small("cpu", dtype)
+    sizes = [*_tiny_sizes(factory), *factory.sizes]
+    samples = source.bound([*tiny, *factory("cpu", dtype)])
+    small = [(s, n) for s, n in zip(samples, sizes, strict=True) if _elements(s) <= _MOST_ELEMENTS]
+    served = [dict(each) for sample, each in small if source.serves(sample)]
+    left = [dict(each) for sample, each in small if not source.serves(sample)]
+    letters = list(dict.fromkeys(letter for each in sizes for letter in each))
+    shapes = ", ".join(_spell_shape(tensor) for tensor in factory.tensors)
+    constants = [
+        "# Kernels serve these sizes; the others, among them empty tensors, are left to the reference.",
+        f"SIZES = {_rows(served[:_MOST_SIZES])}",
+        f"OTHER_SIZES = {_rows(left)}",
+    ]
+    rest = source.bound([tiny[0]])[0].args[len(factory.tensors) :]
+    tail = f" + {list(rest)!r}" if rest else ""
+    functions = [
+        "def samples(dtype):",
+        f'{_INDENT}"""Arguments that kernels serve."""',
+        f"{_INDENT}return [_arguments(dtype, **sizes) for sizes in SIZES]",
+        "",
+        "",
+        "def others(dtype):",
+        f'{_INDENT}"""Arguments that are left to the reference."""',
+        f"{_INDENT}return [_arguments(dtype, **sizes) for sizes in OTHER_SIZES]",
+        "",
+        "",
+        f"def _arguments({', '.join(['dtype', *letters])}):",
+        f'{_INDENT}"""Normal numbers, the same ones each time, drawn in float64 for every dtype."""',
+        f"{_INDENT}generator = torch.Generator().manual_seed(0)",
+        f"{_INDENT}shapes = [{shapes}]",
+        f"{_INDENT}drawn = [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]",
+        f"{_INDENT}return [tensor.to(dtype) for tensor in drawn]{tail}",
+    ]
+    return (["import torch"], constants, functions), {}
+
+
+def _tiny_sizes(factory: Shapes) -> list[Mapping[str, int]]:
+    """The sizes of `factory.small`, read from the names of its samples."""
+    pairs = [[pair.split("=") for pair in sample.name.split()] for sample in factory.small("cpu", torch.float32)]
+    return [{letter: int(size) for letter, size in each} for each in pairs]
+
+
+def _spell_shape(tensor: Sequence[Any]) -> str:
+    sizes = ["+".join("*".join(map(str, product)) for product in dimension.products) for dimension in tensor]
+    spaced = [size.replace("*", " * ").replace("+", " + ") for size in sizes]
+    return f"({', '.join(spaced)}{',' if len(spaced) == 1 else ''})"
+
+
+def _rows(sizes: Sequence[Mapping[str, int]]) -> str:
+    rows = [f"{_INDENT}dict({', '.join(f'{k}={v}' for k, v in each.items())})," for each in sizes]
+    return "\n".join(["[", *rows, "]"]) if rows else "[]"
+
+
+def _by_data(source: SampleSource) -> tuple[Parts, Mapping[str, bytes]]:
+    """The samples as they are, in a file beside the tests; the smallest one at least."""
+    stored: dict[str, list[list[list[Any]]]] = {}
+    for dtype in source.dtypes:
+        samples = sorted(source.bound(list(source.factory("cpu", dtype))), key=_elements)
+        small = [each for at, each in enumerate(samples) if at == 0 or _elements(each) <= _MOST_STORED]
+        both = [[s for s in small if source.serves(s)], [s for s in small if not source.serves(s)]]
+        stored[str(dtype)] = [[[_whole(value) for value in s.args] for s in each] for each in both]
+    buffer = io.BytesIO()
+    torch.save(stored, buffer)
+    functions = [
+        "def samples(dtype):",
+        f'{_INDENT}"""Arguments that kernels serve."""',
+        f"{_INDENT}return _STORED[str(dtype)][0]",
+        "",
+        "",
+        "def others(dtype):",
+        f'{_INDENT}"""Arguments that are left to the reference."""',
+        f"{_INDENT}return _STORED[str(dtype)][1]",
+    ]
+    imports = ["from pathlib import Path", "", "import torch"]
+    constants = ['_STORED = torch.load(Path(__file__).parent / "samples.pt", weights_only=True)']
+    return (imports, constants, functions), {"tests/samples.pt": buffer.getvalue()}
+
+
+def _whole(value: Any) -> Any:
+    """A tensor without the rest of the memory that it is a view of."""
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value
+
+
+def _elements(sample: Sample) -> int:
+    return sum(tensor.numel() for tensor in sample.tensors())

@@ -1,0 +1,130 @@
+"""The Python side of an ejected project: an `autograd.Function` for each form, and the function that people call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from opwright.codegen.placeholders import placeholder
+from opwright.projects.files.function_class import calls_otherwise, class_name, function_class, keeps_more
+from opwright.projects.files.parameters import Parameters, spelled, with_own_names
+from opwright.projects.files.wrapped import wrapped
+from opwright.projects.kinds import Form
+
+_INDENT = "    "
+_HEAD = '''"""{name} for PyTorch: kernels forward and backward, and the reference for what they are not written for.
+
+Kernels compute values and first derivatives. Second and higher derivatives, forward mode and `torch.func` come from the
+reference, in PyTorch's own operations, and so does whatever no kernel takes: right, and slower.
+"""
+
+import torch
+
+from {name} import kernels  # noqa: F401 - puts them at torch.ops.{name}
+from {name}.reference import {name} as reference
+
+
+class Declined(Exception):
+    """No kernel is written for these arguments."""'''
+_FILLED = '''def filled(derivatives, likes):
+    """Zeros, in one element of memory, for the derivatives that are None; `likes` are shapes, dtypes and devices."""
+    return tuple(
+        torch.zeros((), dtype=dtype, device=device).expand(shape) if derivative is None else derivative
+        for derivative, (shape, dtype, device) in zip(derivatives, likes)
+    )'''
+_NUMBER = '''def number(value: float) -> torch.Tensor:
+    """A number as kernels take it."""
+    return torch.scalar_tensor(value, dtype=torch.float64)'''
+_INTEGER = '''def integer(value: int) -> torch.Tensor:
+    """An integer as kernels take it."""
+    return torch.scalar_tensor(value, dtype=torch.int64)'''
+_IS_PLAIN = '''def _is_plain(*tensors: torch.Tensor | None) -> bool:
+    """Whether nobody has to see torch's own operations: a compiler, autocast, torch.func, a tensor type with rules."""
+    if torch.compiler.is_compiling() or any(map(torch.is_autocast_enabled, ("cpu", "cuda"))):
+        return False
+    if torch._C._are_functorch_transforms_active():  # an autograd.Function in two of them would lose tangents
+        return False
+    return all(type(tensor) in (torch.Tensor, torch.nn.Parameter, type(None)) for tensor in tensors)'''
+
+
+def function_module(name: str, forms: Sequence[Form], parameters: Parameters) -> str:
+    """Write the module.
+
+    Args:
+        name: The operator's, and the package's.
+        forms: What there are kernels for.
+        parameters: Those of the reference.
+
+    Raises:
+        NotEjectable: If one of these has a name that the module needs.
+    """
+    drafted, drafts = parameters.drafted(), [_drafted(form) for form in forms]
+    parts = [_HEAD.format(name=name)]
+    parts += [_written(_composed(form, drafted)) for form in drafts if calls_otherwise(form, drafted)]
+    parts += [_FILLED] if any(keeps_more(form) for form in forms) else []
+    plans = [form.derivation.plan for form in forms]
+    parts += [_NUMBER] if any(set(plan.numbers) > set(plan.integers) for plan in plans) else []
+    parts += [_INTEGER] if any(plan.integers for plan in plans) else []
+    parts += [function_class(name, form, parameters) for form in forms]
+    parts += [_written(_entry(name, drafts, drafted)), _IS_PLAIN]
+    return "\n\n\n".join(parts) + "\n"
+
+
+def _drafted(form: Form) -> Form:
+    return replace(form, constants={placeholder(name): value for name, value in form.constants.items()})
+
+
+def _written(draft: Iterable[str]) -> str:
+    return "\n".join(map(wrapped, with_own_names("\n".join(draft)).split("\n")))
+
+
+def _composed(form: Form, parameters: Parameters) -> Iterator[str]:
+    inputs = ", ".join(parameters.names[position] for position in form.derivation.plan.tensors)
+    given = ", ".join(f"{key}={spelled(value)}" for key, value in form.constants.items())
+    yield f"def composed{form.suffix}({inputs}):"
+    yield f'{_INDENT}"""The reference{f" where {given}" if given else ", by position"}."""'
+    yield f"{_INDENT}return {parameters.call('reference', form.constants, {})}"
+
+
+def _entry(name: str, forms: Sequence[Form], parameters: Parameters) -> Iterator[str]:
+    """The function that people call."""
+    outputs = forms[0].derivation.plan.outputs
+    result = "torch.Tensor" if outputs == 1 else f"tuple[{', '.join(['torch.Tensor'] * outputs)}]"
+    told = sorted({key for form in forms for key in form.constants}, key=parameters.names.index)
+    yield f"def {name}({parameters.annotated()}) -> {result}:"
+    yield f'{_INDENT}"""Compute {name}; arguments, results and errors are those of the reference."""'
+    tensors = ", ".join(parameters.tensors)
+    yield f"{_INDENT}if not _is_plain({tensors}):"
+    yield f"{_INDENT * 2}return {parameters.call('reference', {}, {})}"
+    for form in forms:
+        yield from _attempt(name, form, parameters, told)
+    yield f"{_INDENT}return {parameters.call('reference', {}, {})}"
+
+
+def _attempt(name: str, form: Form, parameters: Parameters, told: Sequence[str]) -> Iterator[str]:
+    plan = form.derivation.plan
+    indent = _INDENT
+    conditions = [_condition(parameter, form) for parameter in told]
+    kinds = {position: "int" if position in plan.integers else "float" for position in plan.numbers}
+    conditions += [f"type({parameters.names[position]}) is {kind}" for position, kind in kinds.items()]
+    conditions = [condition for condition in conditions if condition]
+    if conditions:
+        comment = "  # repr tells 1, 1.0 and True apart" if any("repr" in each for each in conditions) else ""
+        yield f"{indent}if {' and '.join(conditions)}:{comment}"
+        indent += _INDENT
+    inputs = ", ".join(parameters.names[position] for position in plan.tensors)
+    chosen = "" if not plan.saved.intermediates else "[0]" if plan.outputs == 1 else f"[:{plan.outputs}]"
+    yield f"{indent}try:"
+    yield f"{indent}{_INDENT}return {class_name(name, form)}.apply({inputs}){chosen}"
+    yield f"{indent}except Declined:"
+    yield f"{indent}{_INDENT}pass"
+
+
+def _condition(parameter: str, form: Form) -> str:
+    """Whether a parameter is what a form was written for."""
+    if parameter not in form.constants:
+        return f"{parameter} is not None"
+    value = form.constants[parameter]
+    if value is None or isinstance(value, bool):
+        return f"{parameter} is {value}"
+    return f'repr({parameter}) == "{value!r}"' if not isinstance(value, str) else f"{parameter} == {value!r}"

@@ -1,0 +1,158 @@
+"""Finding a CUDA toolkit: where nvcc itself says that it lives, not where its name on the PATH suggests."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from opwright.errors import CacheUnusable, ToolkitMissing
+from opwright.settings import Settings
+from opwright.toolchain.storage.records import RecordStore, canonical_json, digest
+
+PROBE_TIMEOUT_S = 20.0
+USUAL_PLACE = Path("/usr/local/cuda")
+
+_TOP = re.compile(r"^#\$ TOP=(.+)$", re.MULTILINE)
+_RELEASE = re.compile(r"release (\d+\.\d+)")
+_CODE = re.compile(r"^sm_(\d+)(\d)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class CudaToolkit:
+    """A toolkit that can compile and link.
+
+    Attributes:
+        nvcc: The compiler, as it was found; it may be a script that calls another one.
+        root: Where the toolkit lives, as its nvcc says.
+        version: The release, such as "13.0".
+        headers: The folder of cuda_runtime.h.
+        runtime: The library libcudart, by its file.
+        architectures: The devices that nvcc compiles for, such as "9.0".
+    """
+
+    nvcc: Path
+    root: Path
+    version: str
+    headers: Path
+    runtime: Path
+    architectures: tuple[str, ...]
+
+
+class _Unusable(Exception):
+    """Why a file called nvcc does not serve."""
+
+
+def find_cuda_toolkit(settings: Settings) -> CudaToolkit:
+    """Return the toolkit that CUDA_HOME names, or else the first on the PATH, from PyPI or at the usual place.
+
+    Raises:
+        ToolkitMissing: There is none, or none that is complete.
+        UnsafeCache: Others can write to the cache directory.
+    """
+    reasons = []
+    for nvcc in _candidates(settings):
+        try:
+            return _examine(nvcc, settings)
+        except _Unusable as reason:
+            reasons.append(str(reason))
+    raise ToolkitMissing(
+        "there is no CUDA toolkit" + (f": {'; '.join(reasons)}" if reasons else ": nvcc was not found"),
+        hint="pip install nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-cccl, or set CUDA_HOME to a toolkit",
+    )
+
+
+def wheel_folders() -> tuple[Path, ...]:
+    """Return the folders in which NVIDIA's wheels from PyPI keep `bin`, `include` and `lib`."""
+    packages = [Path(place) / "nvidia" for place in sys.path if place]
+    return tuple(folder for package in packages if package.is_dir() for folder in sorted(package.iterdir()))
+
+
+def _candidates(settings: Settings) -> Iterator[Path]:
+    if settings.cuda_home is not None:
+        yield settings.cuda_home / "bin" / "nvcc"
+        return
+    on_path = shutil.which("nvcc")
+    if on_path is not None:
+        yield Path(on_path).absolute()
+    for folder in (*wheel_folders(), USUAL_PLACE):
+        if (folder / "bin" / "nvcc").exists():
+            yield folder / "bin" / "nvcc"
+
+
+def _examine(nvcc: Path, settings: Settings) -> CudaToolkit:
+    answers = _ask(nvcc, settings)
+    root = Path(answers["root"])
+    places = (root, *sorted(root.glob("targets/*")), *(wheel_folders() if root in wheel_folders() else ()))
+    headers = _first(f"{nvcc} has no cuda_runtime.h below {root}", places, "include/cuda_runtime.h")
+    runtime = _first(f"{nvcc} has no libcudart below {root}", places, "lib64/libcudart.so*", "lib/libcudart.so*")
+    return CudaToolkit(nvcc, root, answers["version"], headers.parent, runtime, tuple(answers["architectures"].split()))
+
+
+def _ask(nvcc: Path, settings: Settings) -> dict[str, str]:
+    """Say what nvcc tells of itself: from the record of an earlier look, or by running it."""
+    try:
+        status = os.stat(nvcc)
+    except OSError as error:
+        raise _Unusable(f"there is no {nvcc}") from error
+    store = RecordStore(settings)
+    key = digest(canonical_json([str(nvcc), status.st_mtime_ns, status.st_size]))
+    match store.read("cuda_toolkit", key):
+        case {"root": str(root), "version": str(version), "architectures": str(names)} if Path(root).exists():
+            return {"root": root, "version": version, "architectures": names}
+    answers = _interrogate(nvcc)
+    try:
+        store.write("cuda_toolkit", key, answers)
+    except CacheUnusable:
+        return answers
+    return answers
+
+
+def _interrogate(nvcc: Path) -> dict[str, str]:
+    top = _TOP.search(_output(nvcc, "--dryrun", "-x", "cu", "-c", os.devnull))
+    root = Path(top[1]) if top else Path(os.path.realpath(nvcc)).parents[1]
+    release = _RELEASE.search(_output(nvcc, "--version"))
+    if release is None:
+        raise _Unusable(f"{nvcc} does not say which release it is")
+    codes = _CODE.findall(_output(nvcc, "--list-gpu-code"))
+    architectures = sorted({(int(major), int(minor)) for major, minor in codes})
+    return {
+        "root": os.path.realpath(root),
+        "version": release[1],
+        "architectures": " ".join(f"{major}.{minor}" for major, minor in architectures),
+    }
+
+
+def _first(complaint: str, places: tuple[Path, ...], *patterns: str) -> Path:
+    for place in places:
+        for pattern in patterns:
+            for found in sorted(place.glob(pattern)):
+                return found
+    raise _Unusable(complaint)
+
+
+def _output(nvcc: Path, *arguments: str) -> str:
+    """Run nvcc and return all that it prints."""
+    try:
+        done = subprocess.run(
+            (str(nvcc), *arguments),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=PROBE_TIMEOUT_S,
+        )
+    except OSError as error:
+        raise _Unusable(f"{nvcc} cannot run: {error.strerror}") from error
+    except subprocess.TimeoutExpired as error:
+        raise _Unusable(f"{nvcc} did not answer within {PROBE_TIMEOUT_S:g} s") from error
+    if done.returncode != 0:
+        complaint = next((line for line in done.stdout.splitlines() if line.strip()), f"exit status {done.returncode}")
+        raise _Unusable(f"{nvcc} cannot run: {complaint.strip()}")
+    return done.stdout

@@ -1,0 +1,111 @@
+"""Running compilers side by side."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from opwright.errors import CompilerMissing
+from opwright.toolchain.process.cores import available_cores
+
+_POLL_S = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A command and the directory to run it in."""
+
+    command: tuple[str, ...]
+    directory: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a job ended.
+
+    Attributes:
+        status: Its exit status; None if it was stopped for taking too long.
+        transcript: What it printed.
+    """
+
+    status: int | None
+    transcript: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    process: subprocess.Popen[bytes]
+    transcript: IO[bytes]
+    deadline: float
+
+
+def run_side_by_side(
+    jobs: Sequence[Job], timeout_s: float, on_wait: Callable[[], None], at_once: int | None = None
+) -> tuple[Outcome, ...]:
+    """Run jobs, some at a time, and return how they ended, in their order.
+
+    No job outlives this call: when it is interrupted, those that still run are killed.
+
+    Args:
+        jobs: What to run.
+        timeout_s: How long each may take.
+        on_wait: Called again and again while jobs run.
+        at_once: How many may run at a time; None for one per core.
+    """
+    limit = at_once or available_cores()
+    waiting = list(range(len(jobs)))
+    running: dict[int, _Running] = {}
+    outcomes: dict[int, Outcome] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < limit:
+                index = waiting.pop(0)
+                running[index] = _start(jobs[index], timeout_s)
+            time.sleep(_POLL_S)
+            for index in [index for index, run in running.items() if _is_over(run)]:
+                outcomes[index] = _end(running.pop(index))
+            on_wait()
+    finally:
+        for run in running.values():
+            _end(run)
+    return tuple(outcomes[index] for index in range(len(jobs)))
+
+
+def _start(job: Job, timeout_s: float) -> _Running:
+    """Start a job in a session of its own, so that all that it starts in turn can be killed with it."""
+    transcript = tempfile.TemporaryFile()  # noqa: SIM115  (closed by _end)
+    try:
+        process = subprocess.Popen(
+            job.command,
+            cwd=job.directory,
+            stdin=subprocess.DEVNULL,
+            stdout=transcript,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except OSError as error:
+        transcript.close()
+        raise CompilerMissing(f"{job.command[0]} cannot run: {error.strerror}") from error
+    return _Running(process, transcript, time.monotonic() + timeout_s)
+
+
+def _is_over(run: _Running) -> bool:
+    return run.process.poll() is not None or time.monotonic() > run.deadline
+
+
+def _end(run: _Running) -> Outcome:
+    """Collect a job that is over; kill one that is not."""
+    status = run.process.poll()
+    if status is None:
+        os.killpg(run.process.pid, signal.SIGKILL)
+        run.process.wait()
+    with run.transcript as transcript:
+        transcript.seek(0)
+        return Outcome(status, transcript.read().decode(errors="replace"))

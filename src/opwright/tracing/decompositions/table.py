@@ -1,0 +1,119 @@
+"""Decompositions of our own, before torch's: what only kernels and plain library calls should be left of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+
+from opwright.errors import NoKernel
+from opwright.tracing.decompositions.batch_norm import BATCH_NORM
+from opwright.tracing.decompositions.losses import LOSSES
+from opwright.tracing.decompositions.normalizations import NORMALIZATIONS
+from opwright.tracing.decompositions.numbers import NUMBER_DECOMPOSITIONS
+from opwright.tracing.decompositions.outer_products import OUTER_PRODUCTS
+from opwright.tracing.decompositions.positions import POSITIONS
+from opwright.tracing.decompositions.ranges import RANGE_DECOMPOSITIONS
+from opwright.tracing.torch_hooks.fake_mode import core_decompositions
+
+aten = torch.ops.aten
+
+
+def _add_product(product: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """beta·added + alpha·product(left, right): the sum is fused into whatever follows."""
+
+    def rule(
+        added: torch.Tensor, left: torch.Tensor, right: torch.Tensor, *, beta: float = 1, alpha: float = 1
+    ) -> torch.Tensor:
+        result = product(left, right)
+        result = result if alpha == 1 else result * alpha
+        if beta == 0:
+            return result
+        return result + (added if beta == 1 else added * beta)
+
+    return rule
+
+
+def _slice_backward(gradient: torch.Tensor, input_sizes: list[int], dim: int, start: int, end: int, step: int) -> Any:
+    """The gradient of a slice with zeros around it, as a `cat`: its pieces are fused into whatever follows."""
+    if step != 1:
+        return NotImplemented
+    size = input_sizes[dim]
+    begin = max(start + size, 0) if start < 0 else start
+    rest = size - begin - gradient.shape[dim]
+    around = [_zeros(gradient, dim, begin), gradient, _zeros(gradient, dim, rest)]
+    pieces = [piece for piece in around if piece.shape[dim] != 0]
+    return torch.cat(pieces, dim) if len(pieces) > 1 else gradient
+
+
+def _zeros(like: torch.Tensor, dim: int, size: int) -> torch.Tensor:
+    shape = list(like.shape)
+    shape[dim] = size
+    return like.new_zeros(shape)
+
+
+def _select_backward(gradient: torch.Tensor, input_sizes: list[int], dim: int, index: int) -> Any:
+    dim = dim % len(input_sizes)
+    return _slice_backward(gradient.unsqueeze(dim), input_sizes, dim, index, index + 1, 1)
+
+
+def _scaled(operation: Callable[..., torch.Tensor]) -> Callable[..., Any]:
+    """One tensor ± alpha·another, where alpha is a number that changes from call to call."""
+
+    def rule(self: torch.Tensor, other: Any, *, alpha: Any = 1) -> Any:
+        if not isinstance(alpha, (torch.SymFloat, torch.SymInt)):
+            return NotImplemented
+        if isinstance(other, torch.Tensor) and other.dtype is torch.bool:
+            return NotImplemented  # times a number it would be an integer
+        return operation(self, other * alpha)
+
+    return rule
+
+
+def _soft_margin_loss_backward(gradient: torch.Tensor, x: torch.Tensor, target: torch.Tensor, reduction: int) -> Any:
+    """-y·σ(-y·x), exact where torch's y·(σ(y·x) - 1) cancels; `reduction` 1 is a mean."""
+    slope = -target * gradient * torch.sigmoid(-target * x)
+    return slope / x.numel() if reduction == 1 else slope
+
+
+def _whole(*_: Any, **__: Any) -> Any:
+    """An operation that the library does best in one."""
+    return NotImplemented
+
+
+def _gather(x: torch.Tensor, dim: int, index: torch.Tensor, *, sparse_grad: bool = False) -> Any:
+    """A library operation; whether it is for all rows is asked here, so that kernels over rows take it in."""
+    for d, (size, whole) in enumerate(zip(index.shape, x.shape, strict=False)):
+        if d != dim % x.dim():
+            bool(size == whole)
+    return NotImplemented
+
+
+def _log_sum_exp(x: torch.Tensor, dim: list[int], keepdim: bool = False) -> Any:
+    """Over a list of no dimensions torch raises, or reduces all, as its version has it."""
+    if not dim:
+        raise NoKernel("logsumexp is given no dimension")
+    return core_decompositions()[aten.logsumexp.default](x, dim, keepdim)
+
+
+OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
+    aten.add.Tensor: _scaled(aten.add.Tensor),
+    aten.sub.Tensor: _scaled(aten.sub.Tensor),
+    aten.addmm.default: _add_product(aten.mm.default),
+    aten.baddbmm.default: _add_product(aten.bmm.default),
+    aten.embedding_dense_backward.default: _whole,
+    aten.gather.default: _gather,
+    aten.logsumexp.default: _log_sum_exp,
+    aten.slice_backward.default: _slice_backward,
+    aten.select_backward.default: _select_backward,
+    **LOSSES,
+    **NORMALIZATIONS,
+    **BATCH_NORM,
+    **POSITIONS,
+    aten.soft_margin_loss_backward.default: _soft_margin_loss_backward,
+    **NUMBER_DECOMPOSITIONS,
+    **RANGE_DECOMPOSITIONS,
+    **OUTER_PRODUCTS,
+}

@@ -1,0 +1,83 @@
+"""Arguments inside of lists, tuples, dicts and named tuples, laid out flat: traces take tensors and constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils._pytree import MappingKey, SequenceKey, TreeSpec, tree_flatten, tree_flatten_with_path, tree_unflatten
+
+from opwright.errors import NoKernel
+from opwright.tracing.interface.signature import Kind, Parameter, Signature
+
+
+class Leaves(tuple[Any, ...]):
+    """Flat arguments.
+
+    Attributes:
+        given: The arguments as they were given.
+        numbers: Positions of the tensors that stand for Python numbers.
+    """
+
+    given: tuple[Any, ...]
+    numbers: tuple[int, ...] = ()
+
+
+def flatten(arguments: tuple[Any, ...]) -> tuple[Leaves, TreeSpec]:
+    """Lay arguments out flat; the layout tells structures apart."""
+    members, layout = tree_flatten(arguments)
+    leaves = Leaves(members)
+    leaves.given = arguments
+    return leaves, layout
+
+
+def flat_signature(signature: Signature, leaves: Leaves) -> Signature:
+    """One parameter for every leaf, named by the way to it, such as `weights_0` or `state_cell`."""
+    found, _ = tree_flatten_with_path(leaves.given)
+    parameters = []
+    for (top, *way), leaf in found:
+        name = "_".join([signature.parameters[top.idx].name, *map(_step, way)])  # type: ignore[attr-defined]
+        kind = Kind.TENSOR if isinstance(leaf, torch.Tensor) else Kind.CONSTANT
+        parameters.append(Parameter(name, kind, False))
+    return Signature(tuple(parameters), None, structured=True)
+
+
+def _step(key: Any) -> str:
+    match key:
+        case SequenceKey(index):
+            return str(index)
+        case MappingKey(name):
+            return str(name)
+        case _:
+            return str(getattr(key, "name", key))
+
+
+class FlatReference:
+    """A reference that takes its arguments laid out flat."""
+
+    def __init__(self, reference: Callable[..., Any], layout: TreeSpec) -> None:
+        self.__wrapped__ = reference
+        self.__name__ = reference.__name__
+        self._layout = layout
+
+    def fallback(self, *arguments: Any) -> Any:
+        """Call the reference with the arguments as they were given."""
+        return self.__wrapped__(*arguments)
+
+    def __call__(self, *leaves: Any) -> Any:
+        """Call the reference.
+
+        Raises:
+            NoKernel: If it changes one of the containers: the caller's would stay as it is.
+        """
+        arguments = tree_unflatten(leaves, self._layout)
+        returned = self.__wrapped__(*arguments)
+        after, layout = tree_flatten(arguments)
+        if layout != self._layout or not _same(after, leaves):
+            raise NoKernel("the function changes a list or dict that it is given")
+        return returned
+
+
+def _same(left: Sequence[Any], right: Sequence[Any]) -> bool:
+    return len(left) == len(right) and all(one is other for one, other in zip(left, right, strict=True))

@@ -1,0 +1,146 @@
+"""Modification in place as pure operations: what a view shows is written back into what it is a view of."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+
+from opwright.package import PACKAGE
+
+aten = torch.ops.aten
+_TORCH = str(Path(torch.__file__).parent)
+_OPWRIGHT = str(PACKAGE)
+
+
+def is_called_by_torch() -> bool:
+    """Whether the operation under way is part of one of torch's functions.
+
+    Those give the same values at every layout, whatever they change in place on the way.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_OPWRIGHT):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename.startswith(_TORCH)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenThrough:
+    """How one tensor was made as a view of another.
+
+    Attributes:
+        source: What it is a view of.
+        func: The view operation.
+        arguments: Its arguments after the source.
+        keywords: Its keyword arguments.
+        position: Which of several results it is; None if there is one.
+        offset: Where a piece of a split begins.
+    """
+
+    source: torch.Tensor
+    func: OpOverload
+    arguments: tuple[Any, ...]
+    keywords: dict[str, Any]
+    position: int | None = None
+    offset: Any = 0
+
+    def of(self, source: torch.Tensor) -> torch.Tensor:
+        """The same view of another tensor."""
+        seen: Any = self.func(source, *self.arguments, **self.keywords)
+        found: torch.Tensor = seen if self.position is None else seen[self.position]
+        return found
+
+    def with_source(self, old: torch.Tensor, new: torch.Tensor) -> SeenThrough:
+        """The same view where one tensor has taken the place of another."""
+        return replace(self, source=new) if self.source is old else self
+
+    def written_back(self, value: torch.Tensor) -> torch.Tensor | None:
+        """The source with the elements that the view shows replaced; None if that cannot be written down."""
+        rule = _WRITTEN_BACK.get(self.func.overloadpacket)
+        return rule(self, value) if rule else None
+
+
+def views_of(func: OpOverload, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> list[SeenThrough]:
+    """How each result of an operation is a view of its first argument; empty if none is."""
+    returned = func._schema.returns
+    if not returned or returned[0].alias_info is None or not args or not isinstance(args[0], torch.Tensor):
+        return []
+    if isinstance(result, torch.Tensor):
+        return [SeenThrough(args[0], func, tuple(args[1:]), kwargs)]
+    dim = kwargs.get("dim", args[2] if len(args) > 2 else 0)
+    offsets = [sum(member.shape[dim] for member in result[:position]) for position in range(len(result))]
+    return [SeenThrough(args[0], func, tuple(args[1:]), kwargs, p, offset) for p, offset in enumerate(offsets)]
+
+
+def functional_of(func: OpOverload) -> OpOverload | None:
+    """The operation that gives what `func` would write into its first argument."""
+    name = func._schema.name.removeprefix("aten::")
+    if not name.endswith("_") or name.endswith("__"):
+        return None
+    packet = getattr(aten, _RENAMED.get(name, name.removesuffix("_")), None)
+    wanted = [str(argument.type) for argument in func._schema.arguments]
+    for overload in packet.overloads() if packet else ():
+        candidate: OpOverload = getattr(packet, overload)
+        kinds = [str(argument.type) for argument in candidate._schema.arguments]
+        if kinds == wanted and not candidate._schema.is_mutable:
+            return candidate
+    return None
+
+
+def written_by(func: OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
+    """The arguments that an operation writes into."""
+    named = dict(zip((argument.name for argument in func._schema.arguments), args, strict=False)) | kwargs
+    return [named.get(argument.name) for argument in func._schema.arguments if argument.is_write]
+
+
+def without_out(func: OpOverload) -> OpOverload | None:
+    """The operation that returns what `func` writes into its `out=` arguments."""
+    given = [str(argument.type) for argument in func._schema.arguments if not argument.is_out]
+    for overload in func.overloadpacket.overloads():
+        candidate: OpOverload = getattr(func.overloadpacket, overload)
+        kinds = [str(argument.type) for argument in candidate._schema.arguments]
+        if kinds == given and not candidate._schema.is_mutable and len(given) < len(func._schema.arguments):
+            return candidate
+    return None
+
+
+_RENAMED = {"normal_": "normal_functional"}
+
+
+def _scattered(scatter: Callable[..., torch.Tensor]) -> Callable[[SeenThrough, torch.Tensor], torch.Tensor]:
+    return lambda view, value: scatter(view.source, value, *view.arguments, **view.keywords)
+
+
+def _reshaped(view: SeenThrough, value: torch.Tensor) -> torch.Tensor:
+    return value.reshape(view.source.shape)
+
+
+def _permuted_back(view: SeenThrough, value: torch.Tensor) -> torch.Tensor:
+    order = [dimension % value.dim() for dimension in view.arguments[0]]
+    return value.permute([order.index(dimension) for dimension in range(value.dim())])
+
+
+def _piece(view: SeenThrough, value: torch.Tensor) -> torch.Tensor:
+    dim = view.keywords.get("dim", view.arguments[1] if len(view.arguments) > 1 else 0)
+    return torch.slice_scatter(view.source, value, dim, view.offset, view.offset + value.shape[dim])
+
+
+_WRITTEN_BACK: dict[Any, Callable[[SeenThrough, torch.Tensor], torch.Tensor]] = {
+    aten.slice: _scattered(aten.slice_scatter.default),
+    aten.select: _scattered(aten.select_scatter.default),
+    aten.diagonal: _scattered(aten.diagonal_scatter.default),
+    aten.as_strided: _scattered(aten.as_strided_scatter.default),
+    aten.transpose: lambda view, value: value.transpose(*view.arguments),
+    aten.t: lambda _, value: value.t(),
+    aten.permute: _permuted_back,
+    aten.split: _piece,
+    aten.split_with_sizes: _piece,
+    **dict.fromkeys((aten.unsqueeze, aten.squeeze, aten.view, aten._unsafe_view, aten.reshape), _reshaped),
+    **dict.fromkeys((aten.alias, aten.detach), lambda _, value: value),
+}

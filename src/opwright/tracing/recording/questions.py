@@ -1,0 +1,88 @@
+"""Questions a reference may not ask while it is traced, because the answer would be that of the trace, not of a call.
+
+A fake tensor has no values, and its strides, history and address are its own; what is assigned to `.data` passes a
+trace by. What torch itself asks inside of its functions is its own business: only code outside of torch and of this
+package is listened to.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from opwright.errors import UntraceableReference
+from opwright.package import PACKAGE
+from opwright.tracing.effects.watch import paused
+from opwright.tracing.recording.local_variables import LocalVariables
+
+_OWN = tuple(f"{folder}{os.sep}" for folder in (Path(torch.__file__).parent, PACKAGE))
+
+
+def _asked(names: str) -> list[Callable[..., Any]]:
+    """Methods and properties of a tensor by name, as a function mode sees them."""
+    members = [getattr(torch.Tensor, name) for name in names.split() if hasattr(torch.Tensor, name)]
+    return [member if callable(member) else member.__get__ for member in members]
+
+
+_QUESTIONS: Mapping[str, Iterable[Callable[..., Any]]] = {
+    "hands a tensor to NumPy, which cannot be traced": _asked("numpy __array__ __dlpack__ __dlpack_device__"),
+    "writes a tensor as text, which is another one at each call": _asked("__repr__ __format__"),
+    "asks how a tensor lies in memory, which differs from call to call": _asked(
+        "is_contiguous stride storage_offset data_ptr untyped_storage storage is_set_to _base _is_view is_shared "
+        "is_pinned is_neg is_conj _cdata"
+    ),
+    "gives a tensor other memory, which a trace does not see": [torch.Tensor.data.__set__],  # type: ignore[attr-defined]
+    "asks what autograd knows of a tensor, which differs from call to call": _asked(
+        "requires_grad grad grad_fn is_leaf _version is_inference retains_grad _backward_hooks output_nr "
+        "_grad _grad_fn grad_dtype"
+    ),
+}
+_FACTS = {question: fact for fact, questions in _QUESTIONS.items() for question in questions}
+
+
+class Listener(TorchFunctionMode):
+    """Refuses the questions of a reference that a trace cannot answer.
+
+    Args:
+        name: What the reference is called.
+        variables: Those of the reference, which is looked for among what calls torch's functions.
+    """
+
+    def __init__(self, name: str, variables: LocalVariables) -> None:
+        super().__init__()
+        self._name = name
+        self._variables = variables
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run the function unless it is such a question.
+
+        Raises:
+            UntraceableReference: If it is.
+        """
+        caller = sys._getframe(1)
+        self._variables.look_for(caller)
+        fact = _FACTS.get(func)
+        if fact is not None and is_outside(caller):
+            raise UntraceableReference(f"{self._name} {fact}")
+        with paused():
+            return func(*args, **(kwargs or {}))
+
+
+def is_outside(frame: Any) -> bool:
+    """Whether code that is neither torch's nor of this package stands behind a frame."""
+    return not _asked_by(frame).startswith(_OWN)
+
+
+def _asked_by(frame: Any) -> str:
+    """The file that asks; torch asks for others in `Tensor.__repr__` and the like."""
+    while frame is not None and frame.f_code.co_filename.endswith(("torch/_tensor.py", "torch/overrides.py")):
+        frame = frame.f_back
+    return frame.f_code.co_filename if frame is not None else ""

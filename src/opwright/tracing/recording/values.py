@@ -1,0 +1,59 @@
+"""What a node computes, in a few letters: two nodes with the same digest, in any two graphs, have the same value."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.fx import Node
+
+from opwright.ir.expressions.exact import exact
+
+STANDS_FOR = "opwright_stands_for"  # on an input that is given the value of a node: that node
+
+
+class Digests:
+    """Digests of the nodes of one graph, from the names of its inputs on; each is made once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Node, str] = {}
+
+    def of(self, node: Node) -> str:
+        """The digest of a node; empty if the same operation may give another value elsewhere."""
+        pending = [node]
+        while pending:
+            current = pending[-1]
+            missing = [source for source in current.all_input_nodes if source not in self._known]
+            if missing:
+                pending += missing
+                continue
+            self._known[pending.pop()] = self._digest(current)
+        return self._known[node]
+
+    def _digest(self, node: Node) -> str:
+        if STANDS_FOR in node.meta:
+            return self.of(node.meta[STANDS_FOR])
+        if node.op == "placeholder":
+            return f"%{node.target}"
+        if not _is_repeatable(node.target) or not all(self._known[source] for source in node.all_input_nodes):
+            return ""
+        spelled = repr((str(node.target), self._spelled(node.args), self._spelled(node.kwargs)))
+        return hashlib.sha256(spelled.encode()).hexdigest()[:16]
+
+    def _spelled(self, value: Any) -> Any:
+        if isinstance(value, Node):
+            return ("node", self._known[value])
+        if isinstance(value, (tuple, list)):
+            return [self._spelled(member) for member in value]
+        if isinstance(value, dict):
+            return [(key, self._spelled(member)) for key, member in sorted(value.items())]
+        return (type(value).__name__, repr(value), str(value), exact(value) if isinstance(value, float) else ())
+
+
+def _is_repeatable(target: Any) -> bool:
+    """Whether an operation of torch gives the same for the same; a step of the user's may do anything."""
+    if not isinstance(target, OpOverload):
+        return True  # a member of a tuple
+    return target.namespace in ("aten", "prims") and torch.Tag.nondeterministic_seeded not in target.tags

@@ -1,0 +1,189 @@
+"""What Python computes of numbers that change from call to call: on tensors without dimensions, and between bounds.
+
+A row stands for a function of torch's symbolic numbers (sympy). Its bounds tell for which numbers the tensors come to
+what Python does, which has integers of any length and raises where a kernel would give an infinity or a NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import torch
+
+FIRST_INTEGER, LAST_INTEGER = -(2**63), 2**63 - 1
+_LAST_EXACT = 2**53  # integers up to here are exact in float64
+_ROUNDING = 1e-15  # a few units in the last place of float64
+
+
+class OutOfBounds(Exception):
+    """For some of the numbers Python computes something else, or raises."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The least and the greatest value of a number; of an integer they are integers."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def around(cls, *values: float) -> Bounds:
+        """The bounds of some values."""
+        return cls(min(values), max(values))
+
+    @property
+    def is_integral(self) -> bool:
+        """Whether it is an integer."""
+        return isinstance(self.low, int)
+
+    @property
+    def constant(self) -> float | None:
+        """The value, if there is only one."""
+        return self.low if self.low == self.high else None
+
+    def has_zero(self) -> bool:
+        """Whether it may be zero."""
+        return self.low <= 0 <= self.high
+
+    def checked(self) -> Bounds:
+        """The same as a kernel computes it, which rounds a float a little otherwise than Python may.
+
+        Raises:
+            OutOfBounds: If an integer needs more than 64 bits, or a float may not be finite.
+        """
+        if self.is_integral:
+            if self.low < FIRST_INTEGER or self.high > LAST_INTEGER:
+                raise OutOfBounds
+            return self
+        if not (math.isfinite(self.low) and math.isfinite(self.high)):
+            raise OutOfBounds
+        return Bounds(self.low - abs(self.low) * _ROUNDING, self.high + abs(self.high) * _ROUNDING)
+
+
+@dataclass(frozen=True, slots=True)
+class NumberFunction:
+    """A function of one or two numbers; of more, it is applied to the first two, then to the result and the next.
+
+    Attributes:
+        compute: Takes tensors without dimensions, and Python numbers where they are constant.
+        bound: Takes bounds, and gives those of the result.
+    """
+
+    compute: Callable[..., Any]
+    bound: Callable[..., Bounds]
+
+
+def _corners(function: Callable[[float, float], float]) -> Callable[[Bounds, Bounds], Bounds]:
+    """Bounds of a function that rises or falls all along each of its operands."""
+    return lambda x, y: Bounds.around(*(function(a, b) for a in (x.low, x.high) for b in (y.low, y.high)))
+
+
+def _real(number: Any) -> Any:
+    return number.to(torch.float64) if isinstance(number, torch.Tensor) else float(number)
+
+
+def _tensor(number: Any) -> torch.Tensor:
+    """A number as a tensor; a constant too."""
+    if isinstance(number, torch.Tensor):
+        return number
+    return torch.full((), number, dtype=torch.int64 if isinstance(number, int) else torch.float64)
+
+
+def _quotient(x: Any, y: Any) -> torch.Tensor:
+    return torch.div(_tensor(_real(x)), _tensor(_real(y)))  # x / tensor is x · (1 / tensor), rounded twice
+
+
+def _quotient_bounds(x: Bounds, y: Bounds) -> Bounds:
+    if y.has_zero() or any(each.is_integral and _magnitude(each) > _LAST_EXACT for each in (x, y)):
+        raise OutOfBounds
+    return _corners(lambda a, b: a / b)(x, y)
+
+
+def _floored_quotient_bounds(x: Bounds, y: Bounds) -> Bounds:
+    if not _is_divisor(y):
+        raise OutOfBounds
+    return _corners(lambda a, b: a // b)(x, y)
+
+
+def _remainder_bounds(x: Bounds, y: Bounds) -> Bounds:
+    if not _is_divisor(y):
+        raise OutOfBounds
+    return Bounds.around(0, y.low - 1 if y.low > 0 else y.low + 1)
+
+
+def _is_divisor(y: Bounds) -> bool:
+    """Whether kernels divide integers by it, see `lowering/pointwise/integers.py`."""
+    return y.is_integral and y.constant not in (None, 0, -1)
+
+
+def _power(x: Any, y: Any) -> Any:
+    """The power of a real number, or of any number to a small constant."""
+    if isinstance(y, torch.Tensor):
+        return torch.pow(_tensor(_real(x)), _real(y))
+    if y in _FACTORS:
+        return reduce(lambda product, _: product * x, range(int(y) - 1), x)
+    return torch.sqrt(_real(x)) if y == 0.5 else torch.pow(_real(x), float(y))
+
+
+def _power_bounds(x: Bounds, y: Bounds) -> Bounds:
+    try:
+        if y.constant in _FACTORS:
+            magnitude = _magnitude(x) ** int(y.constant)
+            return Bounds(-magnitude, magnitude) if x.low < 0 else Bounds(x.low ** int(y.low), magnitude)
+        if x.is_integral or x.low < 0 or (x.low == 0 and y.low < 0):
+            raise OutOfBounds
+        return _corners(lambda a, b: float(a**b))(x, y)
+    except OverflowError:
+        raise OutOfBounds from None
+
+
+def _power_of_two(x: Any, y: Any) -> Any:
+    """An integer power whose exponent is no constant: of two, which is a shift."""
+    return torch.bitwise_left_shift(_tensor(1), y) if isinstance(y, torch.Tensor) else _power(x, y)
+
+
+def _power_of_two_bounds(x: Bounds, y: Bounds) -> Bounds:
+    if y.constant in _FACTORS:
+        return _power_bounds(x, y)
+    if x.constant != 2 or y.low < 0 or y.high > 62:
+        raise OutOfBounds
+    return Bounds(2 ** int(y.low), 2 ** int(y.high))
+
+
+def _absolute_bounds(x: Bounds) -> Bounds:
+    return Bounds(0 if x.has_zero() else min(abs(x.low), abs(x.high)), _magnitude(x))
+
+
+def _magnitude(x: Bounds) -> float:
+    return max(abs(x.low), abs(x.high))
+
+
+_FACTORS = (1, 2, 3, 4)
+_FLOORED_QUOTIENT = NumberFunction(
+    lambda x, y: torch.div(_tensor(x), y, rounding_mode="floor"), _floored_quotient_bounds
+)
+_REMAINDER = NumberFunction(lambda x, y: torch.remainder(_tensor(x), y), _remainder_bounds)
+_QUOTIENT = NumberFunction(_quotient, _quotient_bounds)
+
+NUMBER_FUNCTIONS: Mapping[str, NumberFunction] = {
+    "Add": NumberFunction(lambda x, y: x + y, _corners(lambda x, y: x + y)),
+    "Mul": NumberFunction(lambda x, y: x * y, _corners(lambda x, y: x * y)),
+    "Abs": NumberFunction(torch.abs, _absolute_bounds),
+    "Max": NumberFunction(lambda x, y: torch.maximum(_tensor(x), _tensor(y)), _corners(max)),
+    "Min": NumberFunction(lambda x, y: torch.minimum(_tensor(x), _tensor(y)), _corners(min)),
+    "Identity": NumberFunction(lambda x: x, lambda x: x),
+    "ToFloat": NumberFunction(_real, lambda x: Bounds(float(x.low), float(x.high))),
+    "IntTrueDiv": _QUOTIENT,
+    "FloatTrueDiv": _QUOTIENT,
+    "FloorDiv": _FLOORED_QUOTIENT,
+    "CleanDiv": _FLOORED_QUOTIENT,
+    "Mod": _REMAINDER,
+    "PythonMod": _REMAINDER,
+    "Pow": NumberFunction(_power, _power_bounds),
+    "FloatPow": NumberFunction(_power, _power_bounds),
+    "PowByNatural": NumberFunction(_power_of_two, _power_of_two_bounds),
+}

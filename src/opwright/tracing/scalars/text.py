@@ -1,0 +1,42 @@
+"""Numbers and sizes that a reference writes as text while it is traced: the text would be the name of a symbol."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from opwright.tracing.recording.questions import is_outside
+from opwright.tracing.scalars.numbers import NumberTable
+from opwright.tracing.torch_hooks.exchanged import Exchanged
+
+_PLAIN: dict[Any, Callable[[Any], Any]] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+_WRITTEN = {kind: kind.__repr__ for kind in _PLAIN}
+
+
+@contextmanager
+def telling_text(numbers: NumberTable) -> Iterator[None]:
+    """On this thread, write sizes as they are in this trace, which makes them a guard, and no numbers that change.
+
+    What torch and this package write is their own business.
+
+    Raises:
+        NumberNeeded: From within, if a number that changes is written.
+    """
+    with _exchanged.on_this_thread(numbers):
+        yield
+
+
+def _tell(number: Any) -> str:
+    numbers, kind = _exchanged.here(), type(number)
+    if numbers is None or not is_outside(sys._getframe(1)):
+        written: str = _WRITTEN[kind](number)
+        return written
+    numbers.refuse_text(number)
+    return repr(_PLAIN[kind](number))
+
+
+_exchanged: Exchanged[NumberTable] = Exchanged({(kind, "__repr__"): _tell for kind in _PLAIN})

@@ -1,0 +1,120 @@
+"""Tracing a call whose tensors are on a GPU, with fake tensors that are on the processor.
+
+What is traced is the same on every device, and fake tensors of a GPU need a PyTorch that is built for one. So a
+reference is told that its tensors are on a GPU, what it makes there is made where they are, and the launcher puts it on
+the GPU of the call. What would move a tensor between devices, or tell one GPU from another, is refused. What torch asks
+inside of its functions it is told as it is.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.overrides import TorchFunctionMode
+
+from opwright.errors import NoKernel, UntraceableReference
+from opwright.tracing.recording.questions import is_outside
+
+_GPU = torch.device("cuda")
+_HERE = torch.device("cpu")
+_ASKED: Any = FakeTensor.device
+_lock = threading.Lock()
+_tracing: set[int] = set()  # the threads that are told so
+
+
+def _getter(name: str) -> Callable[..., Any]:
+    found: Callable[..., Any] = getattr(torch.Tensor, name).__get__
+    return found
+
+
+_ANSWERS: Mapping[Callable[..., Any], bool] = {
+    _getter("is_cuda"): True,
+    _getter("is_cpu"): False,
+}
+_MAKERS = frozenset(
+    getattr(torch, name)
+    for name in (
+        *("arange", "as_tensor", "empty", "eye", "full", "linspace", "logspace", "ones", "rand", "randint", "randn"),
+        *("randperm", "scalar_tensor", "tensor", "tril_indices", "triu_indices", "zeros"),
+    )
+)
+_MOVES_BY_NAME = frozenset({torch.Tensor.to})
+
+
+@contextmanager
+def on_gpu(name: str) -> Iterator[None]:
+    """Answer a reference, on this thread, as if all tensors were on a GPU.
+
+    Args:
+        name: What the reference is called.
+    """
+    tracing = threading.get_ident()
+    with _lock:
+        _tracing.add(tracing)
+        FakeTensor.device = property(_device)  # type: ignore[assignment]  # it asks no function mode
+    try:
+        with _OnGpu(name):
+            yield
+    finally:
+        with _lock:
+            _tracing.remove(tracing)
+            if not _tracing:
+                FakeTensor.device = _ASKED  # type: ignore[method-assign]
+
+
+def _device(tensor: FakeTensor) -> torch.device:
+    told = threading.get_ident() in _tracing and is_outside(sys._getframe(1))
+    found: torch.device = _GPU if told else _ASKED.fget(tensor)
+    return found
+
+
+class _OnGpu(TorchFunctionMode):
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run the function with the devices that it names exchanged for the one where fake tensors are.
+
+        Raises:
+            NoKernel: If it puts a tensor anywhere else than on the GPU of the call.
+            UntraceableReference: If it asks which GPU that is.
+        """
+        kwargs = kwargs or {}
+        if not is_outside(sys._getframe(1)):
+            return func(*args, **kwargs)
+        if func in _ANSWERS:
+            return _ANSWERS[func]
+        if func is torch.Tensor.get_device:
+            raise UntraceableReference(f"{self._name} asks which GPU a tensor is on, which differs from call to call")
+        if func is torch.Tensor.cpu:
+            raise self._moved("cpu")
+        if func is torch.Tensor.cuda:
+            return args[0]
+        named = func in _MOVES_BY_NAME
+        exchanged = [self._exchanged(value, named and position > 0) for position, value in enumerate(args)]
+        options = {name: self._exchanged(value, name == "device") for name, value in kwargs.items()}
+        made = func(*exchanged, **options)
+        if func in _MAKERS and kwargs.get("device") is None and made.dim() > 0:
+            raise NoKernel(f"{self._name} makes a tensor on the processor where its arguments are on a GPU")
+        return made
+
+    def _exchanged(self, value: Any, may_be_name: bool) -> Any:
+        """What stands for a device; anything else as it is."""
+        if not isinstance(value, torch.device) and not (may_be_name and isinstance(value, str)):
+            return value
+        device = torch.device(value)
+        if device.type != _GPU.type or device.index is not None:
+            raise self._moved(str(device))
+        return _HERE
+
+    def _moved(self, device: str) -> NoKernel:
+        return NoKernel(f"{self._name} puts a tensor on '{device}', and kernels keep to the GPU of the call")
