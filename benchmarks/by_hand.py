@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from opwright.api.operator import Operator
 from opwright.binding.variants.kernel import load_kernel
-from opwright.operator import Operator
 from opwright.settings import Settings
 from opwright.toolchain.build import build
 

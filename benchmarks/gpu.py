@@ -27,9 +27,9 @@ from rich.text import Text
 from scorecard import Row, Scorecard, Target, geometric_mean, render
 
 from opwright import Operator
-from opwright.benchmark.bench import compiled
 from opwright.benchmark.gpu_clock import GpuClock, copy_bandwidth
 from opwright.benchmark.machine import this_machine
+from opwright.benchmark.measure import compiled
 from opwright.benchmark.race import race
 from opwright.benchmark.stopwatch import Plan, Thunk, interleave
 from opwright.binding.variants.targets import examine

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from opwright import stages
 from opwright.codegen.cuda.program import emit_cuda
 from opwright.ir.program import Program
+from opwright.operators import stages
 from opwright.settings import Settings
 from opwright.toolchain.build import build
 from opwright.toolchain.gpu.nvrtc import compile_cuda

@@ -52,7 +52,7 @@ def words() -> Words:
     emitters = [
         path.read_text() for part in ("codegen", "lowering", "passes") for path in _PACKAGE.rglob(f"{part}/**/*.py")
     ]
-    text = "\n".join(emitters) + (_PACKAGE / "stages.py").read_text()
+    text = "\n".join(emitters) + (_PACKAGE / "operators/stages.py").read_text()
     return Words(
         {kind: tuple(sorted(filter(_can_be_a_variable, each))) for kind, each in found.items()},
         tuple(sorted(set(re.findall(r'f"(\w+_)\{', text)))),

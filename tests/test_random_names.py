@@ -11,12 +11,12 @@ import pytest
 import torch
 from torch.nn import functional
 
+from opwright.api.operator import Operator
 from opwright.codegen.allocator import Language, Names
 from opwright.codegen.cpp import program as cpp_program
 from opwright.codegen.placeholders import PLACEHOLDER, plain
-from opwright.operator import Operator
+from opwright.operators.stages import derive_function
 from opwright.settings import Settings
-from opwright.stages import derive_function
 from opwright.tracing.interface.specs import ArgumentSpec, ConstantSpec, TensorSpec
 from tests.cuda_on_host import cuda_kernels, settings_on_host
 from tests.quiet_settings import quiet_settings

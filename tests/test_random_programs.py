@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
+from opwright.api.operator import Operator
 from opwright.checking.accuracy import Comparison
-from opwright.operator import Operator
 from opwright.settings import Settings
 from tests.quiet_settings import quiet_settings
 from tests.random_program import RandomProgram, Sizes, random_program

@@ -12,16 +12,16 @@ from opwright.toolchain.process.platforms import refuse_unsupported, this_platfo
 
 refuse_unsupported(this_platform(_torch_version))  # before anything else of opwright is imported
 
+from opwright.api.decorator import operator
+from opwright.api.operator import Operator
 from opwright.auditing import audit
 from opwright.benchmark import bench
 from opwright.binding.dispatcher.opaque import opaque
 from opwright.checking import check
-from opwright.decorator import operator
 from opwright.deployment import build_wheel
 from opwright.errors import FallbackWarning
 from opwright.extensions import load, load_inline
 from opwright.nn import module
-from opwright.operator import Operator
 from opwright.samples import Sample, shapes
 from opwright.version import VERSION
 

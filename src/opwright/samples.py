@@ -21,6 +21,12 @@ import torch
 
 from opwright.errors import Place, SamplesMissing, ShapesUnreadable
 
+Progress = Callable[[str, int, int], None]
+"""`(what is under way, steps done, steps in all)`, called before each step."""
+
+DEFAULT_DTYPES = (torch.float32, torch.float64)
+"""What is checked and shipped where nobody names dtypes."""
+
 _FACTOR = re.compile(r"\d+|[A-Za-z_]\w*")
 _TINY_SIZES = (2, 3, 5, 7, 11, 13)
 _DEFAULT_STEP = 16

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from opwright.operator import Operator
+from opwright.api.operator import Operator
 from opwright.settings import Settings
 from tests.accuracy.comparison import Comparison
 from tests.accuracy.draws import GRADIENTS, Shape, draw_arguments

@@ -20,10 +20,11 @@ FLOORS = (
     ("toolchain",),
     ("tracing", "derivation", "lowering", "samples", "extensions"),
     ("binding", "handwritten"),
-    ("operator", "conveniences", "transforming", "stages", "decorator"),
+    ("operators", "report"),
     ("checking", "auditing", "benchmark", "explain", "doctor", "projects", "deployment", "distribution", "sharding"),
+    ("api",),
     ("nn", "optim", "tensors", "library"),
-    ("cli", "report"),
+    ("cli",),
     ("__init__", "__main__"),
 )
 FLOOR_OF = {component: floor for floor, row in enumerate(FLOORS) for component in row}
@@ -38,19 +39,11 @@ SIDEWAYS = frozenset(
         ("derivation", "lowering"),  # what is an element-wise operation, and so cheap to compute again
         ("lowering", "tracing"),
         ("handwritten", "binding"),
-        ("operator", "stages"),
-        ("operator", "conveniences"),
-        ("operator", "transforming"),
-        ("decorator", "operator"),
         ("auditing", "checking"),
         ("benchmark", "checking"),
         ("projects", "explain"),
-        ("cli", "report"),
     }
 )
-
-# Upward imports inside a function: `op.check()`, `op.bench()` and the like are methods for the user's convenience.
-LATE = frozenset(("conveniences", above) for above in ("checking", "benchmark", "explain", "projects"))
 
 
 def every_module_has_a_floor(modules: Modules) -> list[str]:
@@ -64,20 +57,13 @@ def no_upward_import(modules: Modules) -> list[str]:
         f"{module.name}:{imported.line} imports {imported.target}"
         for module in modules.values()
         for imported in _internal_imports(module)
-        if not _may_import(component(module.name), component(imported.target), imported.late)
+        if not _may_import(component(module.name), component(imported.target))
     ]
 
 
 def no_cycle(modules: Modules) -> list[str]:
-    """No module reaches itself, not even through imports inside functions; the late ones of the table are free."""
-    graph = {
-        module.name: {
-            imported.target
-            for imported in _internal_imports(module)
-            if (component(module.name), component(imported.target)) not in LATE
-        }
-        for module in modules.values()
-    }
+    """No module reaches itself, not even through imports inside functions."""
+    graph = {module.name: {imported.target for imported in _internal_imports(module)} for module in modules.values()}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -107,10 +93,8 @@ def _internal_imports(module: Module) -> list[Import]:
     return [imported for imported in module.imports if imported.target.split(".")[0] == ROOT]
 
 
-def _may_import(importer: str, imported: str, late: bool) -> bool:
+def _may_import(importer: str, imported: str) -> bool:
     if importer == imported or (importer, imported) in SIDEWAYS:
-        return True
-    if late and (importer, imported) in LATE:
         return True
     top = len(FLOORS)
     return FLOOR_OF.get(imported, top) < FLOOR_OF.get(importer, top)

@@ -56,8 +56,8 @@ REFUSED = (
     Planted(
         "upward for typing",
         floors.no_upward_import,
-        {"ir/program.py": "if TYPE_CHECKING:\n    from opwright.operator import Operator"},
-        ("opwright.ir.program:2 imports opwright.operator",),
+        {"ir/program.py": "if TYPE_CHECKING:\n    from opwright.api.operator import Operator"},
+        ("opwright.ir.program:2 imports opwright.api.operator",),
     ),
     Planted(
         "to the roof",
@@ -78,16 +78,10 @@ REFUSED = (
         ("opwright.tracing.trace:1 imports opwright.lowering.lower",),
     ),
     Planted(
-        "listed late import at the top",
+        "late import",
         floors.no_upward_import,
-        {"conveniences.py": "from opwright.checking import check", "checking/__init__.py": "check = 1"},
-        ("opwright.conveniences:1 imports opwright.checking",),
-    ),
-    Planted(
-        "unlisted late import",
-        floors.no_upward_import,
-        {"operator.py": "def report():\n    import opwright.report"},
-        ("opwright.operator:2 imports opwright.report",),
+        {"operators/base.py": "def check():\n    import opwright.checking"},
+        ("opwright.operators.base:2 imports opwright.checking",),
     ),
     Planted(
         "cycle",
@@ -166,12 +160,7 @@ ALLOWED = (
     Planted("downward", floors.no_upward_import, {"cli/main.py": "from opwright.ir.program import Program"}),
     Planted("inside a folder", floors.no_upward_import, {"ir/a.py": "from . import b", "ir/b.py": ""}),
     Planted("listed sideways", floors.no_upward_import, {"lowering/lower.py": "import opwright.tracing.trace"}),
-    Planted(
-        "listed late import",
-        floors.no_upward_import,
-        {"conveniences.py": "def check():\n    from opwright.checking import verdict", "checking/verdict.py": ""},
-    ),
-    Planted("the roof", floors.no_upward_import, {"__init__.py": "from opwright.operator import operator"}),
+    Planted("the roof", floors.no_upward_import, {"__init__.py": "from opwright.api.decorator import operator"}),
     Planted("torch on the roof", floors.torch_free_floors, {"__init__.py": "import torch", "ir/a.py": ""}),
     Planted("torch above", floors.torch_free_floors, {"tracing/trace.py": "import torch"}),
     Planted("settings", habits.environment_is_read_in_settings, {"settings.py": "import os\nos.environ"}),

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from opwright.api.operator import Operator
 from opwright.binding.native import native
-from opwright.operator import Operator
 from opwright.settings import Settings
 from tests.quick_compiler import quick_compiler
 

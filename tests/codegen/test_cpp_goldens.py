@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from opwright.stages import derive
+from opwright.operators.stages import derive
 from opwright.tracing.interface.specs import TensorSpec
 
 GOLDENS = Path(__file__).parent / "goldens"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from opwright.codegen.cuda.program import CudaSource, emit_cuda
-from opwright.stages import derive
+from opwright.operators.stages import derive
 from tests.codegen.test_cpp_goldens import CASES
 
 GOLDENS = Path(__file__).parent / "goldens"

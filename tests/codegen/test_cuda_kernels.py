@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from opwright.api.operator import Operator
 from opwright.checking.accuracy import Comparison
 from opwright.checking.finding import Fault
-from opwright.operator import Operator
+from opwright.operators.stages import derive
 from opwright.settings import Settings
-from opwright.stages import derive
 from tests.cuda_on_host import ARCHITECTURES, cuda_kernels, machine_code, settings_on_host
 from tests.derived import specs_of
 

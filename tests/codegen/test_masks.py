@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from opwright.operator import Operator
+from opwright.api.operator import Operator
 from opwright.samples import Sample
 from tests.quiet_settings import quiet_settings
 

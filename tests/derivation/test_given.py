@@ -9,11 +9,11 @@ import pytest
 import torch
 
 import opwright
+from opwright.api.operator import Operator
 from opwright.derivation.joint import trace_joint
 from opwright.derivation.partition import inputs_behind, partition
 from opwright.ir.program import Call, Program
-from opwright.operator import Operator
-from opwright.stages import derive
+from opwright.operators.stages import derive
 from opwright.tracing.interface.specs import TensorSpec
 from opwright.tracing.recording.values import Digests
 from opwright.tracing.trace import trace

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from opwright.operator import Operator
+from opwright.api.operator import Operator
 from opwright.settings import Settings
 from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 import opwright
-from opwright.operator import Operator
+from opwright.api.operator import Operator
 from opwright.settings import Settings
 from tests.faults.injection import sample
 from tests.faults.trial import Subject, problems

@@ -15,8 +15,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from opwright.api.operator import Operator
 from opwright.binding.variants.variant import Plan
-from opwright.operator import Operator
 from opwright.settings import Settings
 from opwright.toolchain.storage.records import RecordStore, canonical_json, digest
 from tests.faults.injection import sample

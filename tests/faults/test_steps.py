@@ -16,7 +16,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from opwright.operator import Operator
+from opwright.api.operator import Operator
 from opwright.settings import Settings
 from tests.faults.injection import Fault, faults, name_of, sample, steps_of, struck_by
 from tests.faults.trial import Subject, problems
@@ -31,7 +31,7 @@ pytestmark = [
 
 # What is there to fall back at all, and so has nobody behind it.
 LAST_RESORT = {
-    "operator.py": ("__call__", "__init__", "samples", "reference"),
+    "operators/base.py": ("__call__", "__init__", "samples", "reference"),
     "binding/serving/server.py": ("serve", "_serve_slowly", "serve_by_reference", "_serve_as_laid_out"),
     "binding/serving/structured.py": ("serve", "serve_by_reference"),
     "binding/serving/mutating.py": ("serve", "serve_by_reference"),
@@ -64,7 +64,7 @@ NODES = {
     "binding/transforms/safe.py": ("backward_of", "backward", "_made", "<genexpr>"),
     "binding/transforms/step_below.py": ("backward",),
     "binding/variants/variant.py": ("spared", "narrowed", "given", "known", "<listcomp>", "<genexpr>"),
-    "operator.py": ("_differentiate", "<listcomp>"),
+    "operators/base.py": ("_differentiate", "<listcomp>"),
     "tracing/interface/results.py": ("places",),
 }
 _numbers = itertools.count()

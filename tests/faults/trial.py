@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 
+from opwright.api.operator import Operator
 from opwright.binding.dispatcher import registration as dispatcher
 from opwright.errors import FallbackWarning
-from opwright.operator import Operator
 
 _LONGEST_S = 60
 Results = Sequence[torch.Tensor]

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from opwright.api.operator import Operator
 from opwright.errors import BuildFailed, CacheUnusable, LibraryUnloadable
-from opwright.operator import Operator
 
 
 def tripled(x: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from opwright.operator import Operator
+from opwright.api.operator import Operator
 from opwright.settings import Settings
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from opwright.operator import Operator
+from opwright.api.operator import Operator
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
 
 INDEX = [0, 2, 1, 2]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from opwright.operator import Operator
+from opwright.api.operator import Operator
 from tests.quiet_settings import quiet_settings
 
 Function = Callable[..., torch.Tensor | tuple[torch.Tensor, ...]]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from opwright.operator import Operator
+from opwright.api.operator import Operator
 from tests.quiet_settings import quiet_settings
 
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)

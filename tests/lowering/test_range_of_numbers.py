@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from opwright.operator import Operator
+from opwright.api.operator import Operator
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
 from tests.operator.against_eager import variants
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from opwright.api.operator import Operator
 from opwright.lowering.views import VIEWS
-from opwright.operator import Operator
 from opwright.settings import Settings
 from tests.lowering.batch import Function, compiled, run_compiled, run_eager
 from tests.lowering.samples import VIEW_SAMPLES

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from opwright.operator import Operator
+from opwright.api.operator import Operator
 from tests.operator.against_eager import assert_as_eager
 from tests.quiet_settings import quiet_settings
 

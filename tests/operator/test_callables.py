@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 import opwright
+from opwright.api.operator import Operator
 from opwright.errors import CallableUnsupported
-from opwright.operator import Operator
 from tests.quiet_settings import quiet_settings
 
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")  # torch.func.jvp's own

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from opwright.operator import Operator
+from opwright.api.operator import Operator
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
 
 SIGNATURE = Signature((Parameter("x", Kind.TENSOR, False),), 1)

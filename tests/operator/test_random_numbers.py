@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from opwright.api.operator import Operator
 from opwright.ir.call_traits import RANDOM
-from opwright.operator import Operator
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
 
 SIGNATURE = Signature((Parameter("x", Kind.TENSOR, False),), 1)

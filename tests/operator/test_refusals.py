@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 import opwright
+from opwright.api.operator import Operator
 from opwright.errors import (
     NoKernel,
     RungMissing,
@@ -17,7 +18,6 @@ from opwright.errors import (
     UnsupportedReturn,
     UntraceableReference,
 )
-from opwright.operator import Operator
 from opwright.settings import Settings
 
 

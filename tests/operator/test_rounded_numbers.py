@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from opwright.operator import Operator
+from opwright.api.operator import Operator
 from tests.quiet_settings import quiet_settings
 
 VALUES = [(1.0, 2.0), (2.0, 3.0), (0.1, 0.3), (1e-20, 7.0), (-0.7, 0.3), (1e17, -3.3), (0.0, 1.0), (-0.0, 0.5)]

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from opwright.api.operator import Operator
 from opwright.checking.accuracy import Comparison
-from opwright.operator import Operator
 from opwright.settings import Settings
 from tests.quiet_settings import quiet_settings
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from opwright.api.operator import Operator
 from opwright.errors import UndeclaredMutation
-from opwright.operator import Operator
 from tests.quiet_settings import quiet_settings
 
 pytestmark = pytest.mark.falls_back  # not every method has a kernel

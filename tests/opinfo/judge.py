@@ -11,13 +11,13 @@ from typing import Any
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from opwright.api.operator import Operator
 from opwright.checking.accuracy import Comparison
 from opwright.checking.finding import Fault
 from opwright.errors import OpwrightError, UntraceableReference
 from opwright.ir.program import Call, Kernel, Program
-from opwright.operator import Operator
+from opwright.operators.stages import Derivation, derive
 from opwright.settings import Settings
-from opwright.stages import Derivation, derive
 from opwright.tracing.interface.specs import describe
 from tests.opinfo.cases import Case
 

@@ -10,14 +10,14 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from opwright.errors import WheelUnsupported
-from opwright.operator import Operator
+from opwright.operators.base import BaseOperator
 from opwright.tracing.interface.signature import place_of
 
 _NAME = "opwright_carried_reference"
 _SEED = 0
 
 
-def refuse_unfaithful(text: str, operator: Operator, dtypes: Sequence[torch.dtype]) -> None:
+def refuse_unfaithful(text: str, operator: BaseOperator, dtypes: Sequence[torch.dtype]) -> None:
     """Run the text's function and the reference on the first sample in each dtype, and compare.
 
     Raises:
@@ -34,7 +34,7 @@ def refuse_unfaithful(text: str, operator: Operator, dtypes: Sequence[torch.dtyp
         raise _refused(operator, "gives other results")
 
 
-def _first_samples(operator: Operator, dtypes: Sequence[torch.dtype]) -> list[Any]:
+def _first_samples(operator: BaseOperator, dtypes: Sequence[torch.dtype]) -> list[Any]:
     made = [next(iter(operator.samples("cpu", dtype)), None) for dtype in dtypes] if operator.samples else []
     return [sample for sample in made if sample is not None]
 
@@ -57,7 +57,7 @@ def _same(first: Any, second: Any) -> bool:
     return bool(first == second)
 
 
-def _refused(operator: Operator, fact: str) -> WheelUnsupported:
+def _refused(operator: BaseOperator, fact: str) -> WheelUnsupported:
     name = operator.reference.__name__
     return WheelUnsupported(
         f"the text of {name}, taken out of its file, {fact}, so it cannot be carried in a wheel",

@@ -1,4 +1,4 @@
-"""Operator → what of it goes into a wheel: its schema and the variants that its samples ask for."""
+"""BaseOperator → what of it goes into a wheel: its schema and the variants that its samples ask for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from opwright.errors import (
     WheelUnsupported,
 )
 from opwright.ir.names.identifiers import identifiers
-from opwright.operator import DEFAULT_NAMESPACE, Operator
+from opwright.operators.base import DEFAULT_NAMESPACE, BaseOperator
 from opwright.samples import required
 from opwright.settings import Settings
 from opwright.tracing.interface.signature import Signature, place_of, read_signature
@@ -70,7 +70,7 @@ class PlannedOperator:
     """
 
     name: str
-    operator: Operator
+    operator: BaseOperator
     signature: Signature
     outputs: int
     variants: tuple[PlannedVariant, ...]
@@ -90,7 +90,7 @@ class PlannedOperator:
 
 
 def plan_operator(
-    operator: Operator, package: str, dtypes: Sequence[torch.dtype], kinds: Sequence[Serving]
+    operator: BaseOperator, package: str, dtypes: Sequence[torch.dtype], kinds: Sequence[Serving]
 ) -> PlannedOperator:
     """Derive what the samples of an operator ask for.
 
@@ -129,7 +129,7 @@ def plan_operator(
     return PlannedOperator(name, operator, signature, outputs.pop(), tuple(variants.values()), tuple(left))
 
 
-def _calls(operator: Operator, signature: Signature, dtypes: Sequence[torch.dtype]) -> Iterator[tuple[Any, ...]]:
+def _calls(operator: BaseOperator, signature: Signature, dtypes: Sequence[torch.dtype]) -> Iterator[tuple[Any, ...]]:
     """The arguments of every sample that is not empty."""
     otherwise = "nothing is known of what to build"
     samples = required(operator.samples, operator.name, otherwise, place_of(operator.reference))
@@ -141,7 +141,7 @@ def _calls(operator: Operator, signature: Signature, dtypes: Sequence[torch.dtyp
 
 
 def _variants(
-    operator: Operator, signature: Signature, args: Sequence[Any], serving: Serving
+    operator: BaseOperator, signature: Signature, args: Sequence[Any], serving: Serving
 ) -> Iterator[PlannedVariant]:
     """Those for a call: without gradients, and with that of every floating tensor."""
     for given, gradients in ((args, False), (requiring_gradients(args), True)):
@@ -162,7 +162,7 @@ def _variants(
 
 
 def _plan(
-    operator: Operator, signature: Signature, args: Sequence[Any], gradients: bool, serving: Serving
+    operator: BaseOperator, signature: Signature, args: Sequence[Any], gradients: bool, serving: Serving
 ) -> tuple[Plan, tuple[int, ...]]:
     """Derive for a call, with its numbers given at run time if that can be; give their positions too.
 
@@ -182,8 +182,10 @@ def _names(signature: Signature) -> Sequence[str]:
     return identifiers([parameter.name for parameter in signature.parameters])
 
 
-def _derived(operator: Operator, signature: Signature, args: Sequence[Any], gradients: bool, serving: Serving) -> Plan:
-    from opwright.stages import derive  # imports sympy (0.3 s), which `import opwright` does without
+def _derived(
+    operator: BaseOperator, signature: Signature, args: Sequence[Any], gradients: bool, serving: Serving
+) -> Plan:
+    from opwright.operators.stages import derive  # imports sympy (0.3 s), which `import opwright` does without
 
     reference: Callable[..., Any] = signature.positional(operator.reference)
     specs = [
@@ -213,5 +215,5 @@ def _kernel(variant: PlannedVariant, types: Sequence[str]) -> PackagedKernel | N
     )
 
 
-def _unsupported(operator: Operator, fact: str) -> OpwrightError:
+def _unsupported(operator: BaseOperator, fact: str) -> OpwrightError:
     return WheelUnsupported(f"{operator.name} {fact}, so no wheel can hold it", place=place_of(operator.reference))

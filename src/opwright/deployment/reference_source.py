@@ -26,7 +26,7 @@ from typing import Any
 import torch
 
 from opwright.errors import WheelUnsupported
-from opwright.operator import Operator
+from opwright.operators.base import BaseOperator
 from opwright.tracing.interface.signature import place_of
 
 _PLAIN = (bool, int, float, str, bytes, type(None), torch.dtype)
@@ -82,7 +82,7 @@ class _Carried:
         return "\n\n".join(parts) + "\n" + "".join(f"\n\n{text}\n" for text in self._functions.values())
 
     def _add(self, name: str, value: Any, user: Callable[..., Any]) -> None:
-        if isinstance(value, Operator):
+        if isinstance(value, BaseOperator):
             value = value.reference
         if isinstance(value, types.FunctionType) and not _is_installed(value.__module__):
             if value.__name__ != name:

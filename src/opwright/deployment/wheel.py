@@ -26,7 +26,7 @@ from opwright.deployment.platform_tag import can_tell, platform_tag
 from opwright.deployment.records import operator_record
 from opwright.deployment.reference_source import reference_module
 from opwright.errors import WheelUnsupported
-from opwright.operator import Operator
+from opwright.operators.base import BaseOperator
 from opwright.settings import Settings
 from opwright.toolchain.bundle import CUDA_FOLDER, Bundle, build_bundle
 from opwright.toolchain.compiler import find_compiler
@@ -76,7 +76,7 @@ class Wheel:
 
 
 def build_wheel(
-    operators: Sequence[Operator],
+    operators: Sequence[BaseOperator],
     directory: str | Path,
     *,
     name: str | None = None,
@@ -149,7 +149,7 @@ def build_wheel(
     )
 
 
-def _checked_name(name: str | None, operators: Sequence[Operator]) -> str:
+def _checked_name(name: str | None, operators: Sequence[BaseOperator]) -> str:
     """The name of the wheel; refused if Python could not import it."""
     if not operators:
         raise WheelUnsupported("there is no operator to put into a wheel")

@@ -16,14 +16,14 @@ from opwright.explain.saved import saved_lines, shape_of
 from opwright.explain.validity import LEAST_SIZE, validity
 from opwright.ir.expressions.integer import substitute
 from opwright.ir.program import Buffer, Program
-from opwright.stages import Derivation
+from opwright.operators.stages import Derivation
 from opwright.tracing.interface.specs import ArgumentSpec, TensorSpec
 
 if TYPE_CHECKING:
-    from opwright.operator import Operator
+    from opwright.operators.base import BaseOperator
 
 
-def explanation(operator: Operator) -> str:
+def explanation(operator: BaseOperator) -> str:
     """Explain an operator for its first sample; one without samples, or without kernels, as far as that goes."""
     try:
         sections = _derived(operator.derivation())
@@ -73,7 +73,7 @@ def _validity(program: Program) -> list[str]:
     ]
 
 
-def _schema(operator: Operator) -> str:
+def _schema(operator: BaseOperator) -> str:
     try:
         overload = operator.overload
     except OpwrightError:
@@ -89,7 +89,7 @@ def _rung(rung: Rung) -> list[str]:
     return labelled(rung.name, origin + loaded)
 
 
-def _last_call(operator: Operator, rungs: Sequence[Rung]) -> str:
+def _last_call(operator: BaseOperator, rungs: Sequence[Rung]) -> str:
     served = operator.last_rung
     if served is None:
         return "none in this process"

@@ -9,17 +9,17 @@ from opwright.errors import Place
 from opwright.tracing.interface.signature import place_of
 
 if TYPE_CHECKING:
-    from opwright.operator import Operator
+    from opwright.operators.base import BaseOperator
 
 
-def place_from_here(operator: Operator) -> Place:
+def place_from_here(operator: BaseOperator) -> Place:
     """The line of the reference; its file relative to the working directory where that is above it."""
     place = place_of(operator.reference)
     file, here = Path(place.file), Path.cwd()
     return Place(str(file.relative_to(here)), place.line) if file.is_relative_to(here) else place
 
 
-def source_command(operator: Operator, rung: str) -> str | None:
+def source_command(operator: BaseOperator, rung: str) -> str | None:
     """The command that shows a source again; None if the command line cannot find the operator."""
     file, name = place_from_here(operator).file, operator.reference.__qualname__
     if not Path(file).is_file() or not name.isidentifier():

@@ -8,7 +8,7 @@ from math import prod
 from opwright.binding.variants.variant import Saved
 from opwright.ir.expressions.integer import evaluate
 from opwright.ir.program import Buffer, buffers_of
-from opwright.stages import Derivation
+from opwright.operators.stages import Derivation
 from opwright.tracing.interface.specs import TensorSpec
 
 _KILO = 1000

@@ -17,12 +17,12 @@ from opwright.ir.program import Kernel, Program
 from opwright.version import VERSION
 
 if TYPE_CHECKING:
-    from opwright.operator import Operator
+    from opwright.operators.base import BaseOperator
 
 _FORMULA_WIDTH = 110
 
 
-def source_text(operator: Operator, rung: RungName) -> str:
+def source_text(operator: BaseOperator, rung: RungName) -> str:
     """Return what is written for a rung: by its author, or else for the first sample.
 
     Args:
@@ -50,7 +50,7 @@ def source_text(operator: Operator, rung: RungName) -> str:
             raise RungMissing(f"there is no rung '{rung}'", hint=f"the rungs are {', '.join(RUNGS)}")
 
 
-def _own_source(operator: Operator) -> str:
+def _own_source(operator: BaseOperator) -> str:
     try:
         return inspect.getsource(inspect.unwrap(operator.reference))
     except (OSError, TypeError) as error:
@@ -58,7 +58,7 @@ def _own_source(operator: Operator) -> str:
         raise RungMissing(f"the source of {name} cannot be read: {error}", hint="define it in a file") from error
 
 
-def _cpp(operator: Operator) -> str:
+def _cpp(operator: BaseOperator) -> str:
     derivation = operator.derivation()
     passages = {"forward": (derivation.forward, derivation.plan.forward)}
     if derivation.backward is not None and derivation.plan.backward is not None:
@@ -69,7 +69,7 @@ def _cpp(operator: Operator) -> str:
     )
 
 
-def _cuda(operator: Operator) -> str:
+def _cuda(operator: BaseOperator) -> str:
     parts = []
     for passage, program in zip(("forward", "backward"), operator.derivation().cuda_programs(), strict=True):
         if program is None:
@@ -82,7 +82,7 @@ def _cuda(operator: Operator) -> str:
     return "\n".join(parts)
 
 
-def _header(operator: Operator, passage: str, rung: RungName = "cpp") -> str:
+def _header(operator: BaseOperator, passage: str, rung: RungName = "cpp") -> str:
     name = operator.name.partition("::")[2]
     origin = f"{operator.reference.__qualname__} at {place_from_here(operator)}"
     line = f"// {name}, {passage}. Written by opwright {VERSION} from {origin}"

@@ -22,7 +22,7 @@ from setuptools.errors import CompileError
 
 from opwright.errors import OpwrightError
 from opwright.extensions.build import build_extension
-from opwright.extensions.load import directories, make_plan_for
+from opwright.extensions.loading import directories, make_plan_for
 from opwright.extensions.request import Request
 from opwright.extensions.sources import check_name, source_files
 from opwright.settings import Settings

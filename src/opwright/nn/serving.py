@@ -12,6 +12,7 @@ from torch.nn.modules import module as torch_module
 from torch.nn.utils import parametrize
 from torch.utils._pytree import TreeSpec, tree_flatten
 
+from opwright.api.operator import Operator
 from opwright.binding.serving.fallbacks import Fallbacks
 from opwright.binding.serving.last_rung import RemembersRung
 from opwright.binding.serving.own_errors import is_wanted, runs_reference
@@ -19,7 +20,6 @@ from opwright.errors import NoKernel, OpwrightError, UndeclaredMutation
 from opwright.ir.names.identifiers import identifiers
 from opwright.nn.description import Described
 from opwright.nn.reference import Forward, ModuleReference, Ran
-from opwright.operator import Operator
 from opwright.settings import Settings
 from opwright.tracing.interface.flatten import Leaves
 from opwright.tracing.interface.memory import memory_of

@@ -17,13 +17,13 @@ from opwright.binding.variants.variant import Plan
 from opwright.errors import NoKernel, NotEjectable, OpwrightError, SamplesMissing
 from opwright.ir.expressions.integer import holds
 from opwright.ir.program import Call, Program, programs_of
+from opwright.operators.stages import Derivation
 from opwright.samples import Sample, required
-from opwright.stages import Derivation
 from opwright.tracing.interface.signature import Signature, place_of, read_signature
 from opwright.tracing.interface.specs import ConstantSpec, NumberSpec, TensorSpec
 
 if TYPE_CHECKING:
-    from opwright.operator import Operator
+    from opwright.operators.base import BaseOperator
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class LeftOut:
     reason: str
 
 
-def kinds_of(operator: Operator, dtypes: Sequence[torch.dtype]) -> tuple[tuple[Kind, ...], tuple[LeftOut, ...]]:
+def kinds_of(operator: BaseOperator, dtypes: Sequence[torch.dtype]) -> tuple[tuple[Kind, ...], tuple[LeftOut, ...]]:
     """Derive kernels for every kind of sample.
 
     Args:
@@ -165,7 +165,7 @@ def serves(kind: Kind, sample: Sample) -> bool:
     return all(holds(guard, sizes) for guard in kind.derivation.forward.guards)
 
 
-def refuse_options(operator: Operator) -> None:
+def refuse_options(operator: BaseOperator) -> None:
     """Refuse an operator that changes its arguments or casts them, which an `autograd.Function` of a project does not.
 
     Raises:
@@ -185,7 +185,7 @@ def refuse_options(operator: Operator) -> None:
         )
 
 
-def _samples(operator: Operator, signature: Signature, dtypes: Sequence[torch.dtype]) -> Iterator[Sample]:
+def _samples(operator: BaseOperator, signature: Signature, dtypes: Sequence[torch.dtype]) -> Iterator[Sample]:
     otherwise = "it is not known which kernels to eject"
     samples = required(operator.samples, _name(operator), otherwise, place_of(operator.reference))
     for dtype in dtypes:
@@ -193,7 +193,7 @@ def _samples(operator: Operator, signature: Signature, dtypes: Sequence[torch.dt
             yield Sample(signature.bind(tuple(sample.args), dict(sample.kwargs)), {}, sample.name)
 
 
-def _derive(operator: Operator, sample: Sample, numbers: Numbers) -> Derivation:
+def _derive(operator: BaseOperator, sample: Sample, numbers: Numbers) -> Derivation:
     tracked = [value.detach().requires_grad_() if _differentiable(value) else value for value in sample.args]
     derivation: Derivation | None = None
     while derivation is None:
@@ -208,7 +208,7 @@ def _derive(operator: Operator, sample: Sample, numbers: Numbers) -> Derivation:
     return derivation
 
 
-def _on_gpu(operator: Operator, derivation: Derivation) -> tuple[Derivation | None, str]:
+def _on_gpu(operator: BaseOperator, derivation: Derivation) -> tuple[Derivation | None, str]:
     """Derive the same for tensors on a GPU; None, and why, if that cannot be, or Python would call it otherwise."""
     if derivation.plan.numbers:
         return None, "a kernel would wait for its numbers, which come from the processor"
@@ -225,7 +225,7 @@ def _on_gpu(operator: Operator, derivation: Derivation) -> tuple[Derivation | No
     return on_gpu, ""
 
 
-def _refuse_what_cannot_stand_alone(operator: Operator, derivation: Derivation) -> None:
+def _refuse_what_cannot_stand_alone(operator: BaseOperator, derivation: Derivation) -> None:
     plan, place = derivation.plan, place_of(operator.reference)
     if plan.is_random:
         raise NotEjectable(
@@ -291,5 +291,5 @@ def _differentiable(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
 
 
-def _name(operator: Operator) -> str:
+def _name(operator: BaseOperator) -> str:
     return operator.reference.__name__

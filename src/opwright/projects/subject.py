@@ -12,7 +12,7 @@ from opwright.projects.files.parameters import Parameters
 from opwright.projects.kinds import Form, Kind, LeftOut
 
 if TYPE_CHECKING:
-    from opwright.operator import Operator
+    from opwright.operators.base import BaseOperator
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Subject:
 
     name: str
     origin: str
-    operator: Operator
+    operator: BaseOperator
     parameters: Parameters
     carried: Carried
     dtypes: tuple[torch.dtype, ...]

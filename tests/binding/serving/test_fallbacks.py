@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 import opwright
+from opwright.api.operator import Operator
 from opwright.errors import FallbackRefused, FallbackWarning, UntraceableReference
-from opwright.operator import Operator
 from opwright.settings import Settings
 
 

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 import opwright
+from opwright.api.operator import Operator
 from opwright.errors import FallbackWarning, InternalError
-from opwright.operator import Operator
 from opwright.settings import Settings
 
 pytestmark = pytest.mark.falls_back
@@ -99,7 +99,7 @@ def test_a_timeout_by_a_signal_is_raised_wherever_it_strikes(told, monkeypatch):
     before = signal.signal(signal.SIGUSR1, too_late)
     try:
         for step in (
-            "opwright.stages.trace",
+            "opwright.operators.stages.trace",
             "opwright.binding.variants.variants.build",
             "opwright.binding.serving.server.target_for",
         ):
@@ -187,7 +187,7 @@ def test_an_argument_is_changed_once_whatever_fails(monkeypatch, told):
     for step in (
         "opwright.binding.variants.variants.build",
         "opwright.binding.serving.server.target_for",
-        "opwright.stages.lower",
+        "opwright.operators.stages.lower",
     ):
         operator = Operator(changing, mutates=("x",), identity=lambda _: None)
         with monkeypatch.context() as patched:

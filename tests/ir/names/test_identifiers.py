@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from opwright.api.operator import Operator
 from opwright.ir.names.identifiers import ascii_spelling, identifiers
-from opwright.operator import Operator
 
 NAMES = ["x", "_", "__", "_a", "__a", "a_given", "double", "saved_1", "sizes", "x_size_0", "β", "beta", "Σ", "é", "変"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
+from opwright.api.operator import Operator
 from opwright.lowering.pointwise.complex import COMPLEX
-from opwright.operator import Operator
 from tests.lowering.batch import Function, Results, arity, compiled, run_compiled, run_eager
 from tests.quiet_settings import quiet_settings
 

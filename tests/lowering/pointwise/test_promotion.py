@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
+from opwright.api.operator import Operator
 from opwright.ir.expressions.dtype import DType
-from opwright.operator import Operator
 from opwright.settings import Settings
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
 

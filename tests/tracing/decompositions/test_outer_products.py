@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from opwright.operator import Operator
+from opwright.api.operator import Operator
 from opwright.tracing.interface.specs import TensorSpec
 from opwright.tracing.trace import trace
 

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from opwright.operator import Operator
+from opwright.api.operator import Operator
 from tests.quiet_settings import quiet_settings
 
 Tensors = tuple[torch.Tensor, ...]

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.utils._pytree import tree_map_only
 
-from opwright.operator import Operator
+from opwright.api.operator import Operator
 from tests.quiet_settings import quiet_settings
 from tests.tracing.effects.random_effects import random_program
 

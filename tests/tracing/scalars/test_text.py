@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from opwright.api.operator import Operator
 from opwright.errors import NumberNeeded
-from opwright.operator import Operator
 from opwright.tracing.interface.specs import NumberSpec, TensorSpec
 from opwright.tracing.recording.questions import is_outside
 from opwright.tracing.trace import trace

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
+from opwright.api.operator import Operator
 from opwright.cli.arguments import AsJson, dtype_named
 from opwright.cli.load import load_operators
 from opwright.cli.terminal import write_json, write_text
 from opwright.deployment import Wheel, build_wheel
 from opwright.errors import WheelUnsupported
-from opwright.operator import Operator
 
 _DTYPES = ["float32"]
 

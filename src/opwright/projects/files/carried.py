@@ -24,7 +24,7 @@ from typing import Any
 import torch
 
 from opwright.errors import NotEjectable, Place
-from opwright.operator import Operator
+from opwright.operators.base import BaseOperator
 from opwright.tracing.interface.signature import place_of
 from opwright.tracing.outside.purity import is_installed
 
@@ -143,7 +143,7 @@ def _carry(name: str, value: Any, carried: Carried, place: Place) -> None:
         if carried.objects[name] is not value and carried.objects[name] != value:
             raise NotEjectable(f"{name} means different things in the functions that are used", place=place)
         return
-    value = inspect.unwrap(value.reference) if isinstance(value, Operator) else value
+    value = inspect.unwrap(value.reference) if isinstance(value, BaseOperator) else value
     carried.objects[name] = value
     if isinstance(value, types.ModuleType) and _is_package(value.__name__):
         _import(f"import {value.__name__}" + (f" as {name}" if name != value.__name__ else ""), value.__name__, carried)

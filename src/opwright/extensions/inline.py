@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
-from opwright.extensions.load import directories, kind_of, load_request, refuse_sycl, words
+from opwright.extensions.loading import directories, kind_of, load_request, refuse_sycl, words
 from opwright.extensions.request import Request
 from opwright.extensions.sources import SourceFile, check_name
 from opwright.settings import Settings

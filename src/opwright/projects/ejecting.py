@@ -26,14 +26,14 @@ from opwright.projects.files.readme import readme
 from opwright.projects.kinds import Form, Kind, LeftOut, forms_of, kinds_of, refuse_options, serves
 from opwright.projects.subject import Subject
 from opwright.projects.templates import filled
+from opwright.samples import DEFAULT_DTYPES
 from opwright.toolchain.compiler import ROUNDING_FLAGS
 from opwright.tracing.interface.signature import place_of
 from opwright.version import VERSION
 
 if TYPE_CHECKING:
-    from opwright.operator import Operator
+    from opwright.operators.base import BaseOperator
 
-DEFAULT_DTYPES = (torch.float32, torch.float64)
 _HINT = 'give the operator another name: @opwright.operator(name="…")'
 
 
@@ -57,7 +57,7 @@ class Ejected:
 
 
 def eject(
-    operator: Operator,
+    operator: BaseOperator,
     directory: str | Path,
     *,
     dtypes: Sequence[torch.dtype] = DEFAULT_DTYPES,
@@ -89,7 +89,7 @@ def eject(
     return Ejected(subject.name, target, tuple(files), subject.kinds, subject.left_out)
 
 
-def _subject(operator: Operator, dtypes: tuple[torch.dtype, ...], check: Callable[[], None]) -> Subject:
+def _subject(operator: BaseOperator, dtypes: tuple[torch.dtype, ...], check: Callable[[], None]) -> Subject:
     """Ask first what costs nothing, and derive then."""
     name = operator.name.partition("::")[2]
     check_name(name, _HINT)

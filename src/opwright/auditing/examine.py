@@ -9,9 +9,8 @@ from opwright.auditing.options import Options
 from opwright.auditing.scorecard import Scorecard
 from opwright.auditing.subject import audited
 from opwright.checking.subject import OperatorLike
-from opwright.samples import SampleFactory
+from opwright.samples import Progress, SampleFactory
 
-Progress = Callable[[str, int, int], None]
 """Told what is under way, how many steps are done, and of how many."""
 
 

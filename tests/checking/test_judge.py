@@ -5,7 +5,7 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from opwright.checking import check
-from opwright.checking.check import CHECKS
+from opwright.checking.judge import CHECKS
 from opwright.errors import ReferenceMissing, SamplesMissing
 from opwright.samples import Sample, shapes
 

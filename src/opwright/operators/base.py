@@ -1,4 +1,4 @@
-"""The public class, and the order of the stages on one page.
+"""What every operator is, and the order of the stages on one page.
 
 reference ─trace→ Graph ─derive→ Graphs ─lower→ Programs ─passes→ Programs ─emit→ Sources ─build→ Libraries ─bind→ calls
 """
@@ -30,10 +30,10 @@ from opwright.binding.variants.states import Outside, State
 from opwright.binding.variants.targets import TARGETS, Target, devices_of, examine, refuse_another, target_for
 from opwright.binding.variants.variant import Plan, SavePolicy
 from opwright.binding.variants.variants import Variants, VariantsByState
-from opwright.conveniences import Conveniences
 from opwright.errors import NoKernel
 from opwright.handwritten.server import WrittenServer
 from opwright.ir.names.identifiers import ascii_spelling, identifiers
+from opwright.operators.transforming import Transforming
 from opwright.samples import Sample, SampleFactory, first_sample
 from opwright.settings import Settings
 from opwright.toolchain.process.forks import hold_off_forks, refuse_torn
@@ -48,18 +48,17 @@ from opwright.tracing.interface.signature import (
 )
 from opwright.tracing.interface.specs import ArgumentSpec, describe, requiring_gradients
 from opwright.tracing.recording.guarded import guarded
-from opwright.transforming import Transforming
 
 if TYPE_CHECKING:
     from opwright.ir.expressions.integer import Condition
-    from opwright.stages import Derivation
+    from opwright.operators.stages import Derivation
     from opwright.tracing.interface.results import Result
 
 DEFAULT_NAMESPACE = "opwright"
 
 
-class Operator(Conveniences, Transforming["Operator"]):
-    """A PyTorch function with kernels of its own.
+class BaseOperator(Transforming["BaseOperator"]):
+    """A PyTorch function with kernels of its own: called, differentiated, transformed.
 
     Call it like the function it was made from. The first call with a new dtype, rank or broadcast pattern derives and
     builds kernels; later ones, and later processes, find them. What has no kernel runs the reference.
@@ -106,7 +105,7 @@ class Operator(Conveniences, Transforming["Operator"]):
         self._settings = settings or Settings.from_environment()
         self._positional = self._signature.positional(reference)
         self._mutated = mutated_positions(reference, self._signature, mutates)
-        self._functional: Operator | None = None
+        self._functional: BaseOperator | None = None
         self._identity = identity or self._recorded_under
         self._outside = outside or Outside(getattr(reference, "reads_from", reference), freeze)
         self._arity = len(self._signature.parameters)
@@ -156,12 +155,12 @@ class Operator(Conveniences, Transforming["Operator"]):
             self._served_cast,
         )
 
-    def _make_relative(self, reference: Callable[..., Any], **options: Any) -> Operator:
+    def _make_relative(self, reference: Callable[..., Any], **options: Any) -> BaseOperator:
         options |= {"save": self.save, "settings": self._settings, "inline": self.inline, "autocast": self.autocast}
         options |= {"outside": self._outside}
         # Of that name it is the same operator, its arguments laid out flat.
         told = self._fallbacks if options["name"] == self.name else None
-        return Operator(reference, fallbacks=told, **options)
+        return type(self)(reference, fallbacks=told, **options)
 
     @property
     def _served_cast(self) -> Callable[[Sequence[Any]], Any] | None:
@@ -203,7 +202,9 @@ class Operator(Conveniences, Transforming["Operator"]):
     def _derive_for(self, specs: Sequence[ArgumentSpec], target: Target, state: State | None = None) -> Derivation:
         refuse_torn()
         with hold_off_forks():
-            from opwright.stages import derive  # imports sympy (0.3 s): not for a process that only finds kernels
+            from opwright.operators.stages import (
+                derive,  # imports sympy (0.3 s): not for a process that only finds kernels
+            )
 
             how = (self._short_name, self.save, target)
             derived: Derivation = (state or self._outside.now()).tracing(
@@ -237,7 +238,7 @@ class Operator(Conveniences, Transforming["Operator"]):
 
     # -- structured arguments --------------------------------------------------------------------------------------
 
-    def _flattened(self, args: Sequence[Any]) -> tuple[Operator, Sequence[Any]]:
+    def _flattened(self, args: Sequence[Any]) -> tuple[BaseOperator, Sequence[Any]]:
         """The operator that takes these arguments flat, which is this one if they are, and the flat arguments."""
         if self._functional is not None:
             return self._functional, args
@@ -361,7 +362,7 @@ class Operator(Conveniences, Transforming["Operator"]):
     def _derive_function(self, args: Sequence[Any]) -> tuple[str, tuple[Condition, ...], Result]:
         refuse_torn()
         with hold_off_forks():
-            from opwright.stages import derive_function
+            from opwright.operators.stages import derive_function
 
             specs = describe(self._names, requiring_gradients(args), gradients=True)
             how = (self._short_name, str(place_of(self.reference)))

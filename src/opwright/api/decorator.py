@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from typing import Any, Protocol, overload
 
+from opwright.api.operator import Operator, Parameters, Result
 from opwright.binding.dispatcher.autocast import AutocastPolicy
 from opwright.binding.variants.variant import SavePolicy
-from opwright.operator import Operator
 from opwright.samples import SampleFactory
+
+
+class Decorator(Protocol):
+    """Turns a function into an operator of the same signature."""
+
+    def __call__(self, reference: Callable[Parameters, Result], /) -> Operator[Parameters, Result]:
+        """Make the operator."""
 
 
 @overload
 def operator(
-    reference: Callable[..., Any],
+    reference: Callable[Parameters, Result],
     /,
     *,
     name: str | None = None,
@@ -24,7 +30,7 @@ def operator(
     inline: bool = False,
     autocast: AutocastPolicy | None = None,
     freeze: Sequence[str] = (),
-) -> Operator: ...
+) -> Operator[Parameters, Result]: ...
 @overload
 def operator(
     *,
@@ -35,7 +41,7 @@ def operator(
     inline: bool = False,
     autocast: AutocastPolicy | None = None,
     freeze: Sequence[str] = (),
-) -> Callable[[Callable[..., Any]], Operator]: ...
+) -> Decorator: ...
 def operator(
     reference: Callable[..., Any] | None = None,
     /,
@@ -47,7 +53,7 @@ def operator(
     inline: bool = False,
     autocast: AutocastPolicy | None = None,
     freeze: Sequence[str] = (),
-) -> Operator | Callable[[Callable[..., Any]], Operator]:
+) -> Any:
     """Turn a PyTorch function into an operator.
 
     Args:
@@ -73,14 +79,17 @@ def operator(
         UnsupportedReturn: If there is no tensor in the return annotation.
         AutocastRefused: If `autocast` is none of these, or there is something in `mutates`.
     """
-    make = functools.partial(
-        Operator,
-        name=name,
-        samples=samples,
-        save=save,
-        mutates=mutates,
-        inline=inline,
-        autocast=autocast,
-        freeze=freeze,
-    )
+
+    def make(function: Callable[..., Any], /) -> Operator:
+        return Operator(
+            function,
+            name=name,
+            samples=samples,
+            save=save,
+            mutates=mutates,
+            inline=inline,
+            autocast=autocast,
+            freeze=freeze,
+        )
+
     return make if reference is None else make(reference)

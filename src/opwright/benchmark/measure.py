@@ -14,9 +14,8 @@ from opwright.benchmark.race import race
 from opwright.benchmark.stopwatch import Measure, Plan
 from opwright.benchmark.timings import COMPILED, REFERENCE, BenchReport, Entry
 from opwright.checking.subject import WHOLE_OPERATOR, Candidate, OperatorLike, Subject, subject_of
-from opwright.samples import SampleFactory
+from opwright.samples import Progress, SampleFactory
 
-Progress = Callable[[str, int, int], None]
 """Told what is under way, how many samples are done, and of how many."""
 
 

@@ -23,9 +23,8 @@ from opwright.checking.subject import Candidate, OperatorLike, subject_of
 from opwright.checking.trial import Trial, material_of
 from opwright.checking.verdict import Row, Status, Verdict
 from opwright.errors import NoKernel, RungMissing
-from opwright.samples import Sample, SampleFactory
+from opwright.samples import DEFAULT_DTYPES, Progress, Sample, SampleFactory
 
-Progress = Callable[[str, int, int], None]
 """Told what is under way, how many steps are done, and of how many."""
 
 
@@ -88,7 +87,7 @@ def check(
     reference: Callable[..., Any] | None = None,
     samples: SampleFactory | None = None,
     *,
-    dtypes: Sequence[torch.dtype] = (torch.float32, torch.float64),
+    dtypes: Sequence[torch.dtype] = DEFAULT_DTYPES,
     device: str = "cpu",
     progress: Progress | None = None,
 ) -> Verdict:

@@ -1,0 +1,1 @@
+"""What a user types: `@opwright.operator`, and the class that it makes."""

@@ -1,0 +1,81 @@
+"""The class that users meet: an operator with what people ask of one besides calling it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic
+
+import torch
+from typing_extensions import ParamSpec, TypeVar
+
+from opwright.benchmark import bench
+from opwright.binding.rungs import RungName
+from opwright.checking import check
+from opwright.operators.base import BaseOperator
+from opwright.samples import DEFAULT_DTYPES, Progress
+
+if TYPE_CHECKING:
+    from opwright.benchmark import BenchReport
+    from opwright.benchmark.stopwatch import Plan
+    from opwright.checking import Verdict
+    from opwright.projects import Ejected
+
+Parameters = ParamSpec("Parameters", default=...)
+Result = TypeVar("Result", default=Any)
+
+
+class Operator(BaseOperator, Generic[Parameters, Result]):
+    """A PyTorch function with kernels of its own; call it like the function. See `opwright.operator`."""
+
+    if TYPE_CHECKING:
+
+        def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+            """Run the operator; see the reference for arguments, results and errors."""
+
+    def source(self, rung: RungName = "cpp") -> str:
+        """Return the source of a rung: what its author wrote, or what is emitted for the first sample.
+
+        Raises:
+            SamplesMissing: If the operator has no samples.
+            RungMissing: If nothing is emitted for the rung.
+        """
+        from opwright.explain.source import source_text  # imports sympy, which calls of an operator need not
+
+        return source_text(self, rung)
+
+    def explain(self) -> str:
+        """Graph, formulas, what is saved and which kernels there are, as text, for the first sample."""
+        from opwright.explain.explain import explanation
+
+        return explanation(self)
+
+    def check(
+        self,
+        *,
+        dtypes: Sequence[torch.dtype] = DEFAULT_DTYPES,
+        device: str = "cpu",
+        progress: Progress | None = None,
+    ) -> Verdict:
+        """Judge every rung; see `opwright.check`."""
+        return check(self, dtypes=dtypes, device=device, progress=progress)
+
+    def bench(
+        self,
+        *,
+        dtype: torch.dtype = torch.float32,
+        device: str = "cpu",
+        compile: bool = True,
+        plan: Plan | None = None,
+        progress: Progress | None = None,
+    ) -> BenchReport:
+        """Measure every rung; see `opwright.bench`."""
+        return bench(self, dtype=dtype, device=device, compile=compile, plan=plan, progress=progress)
+
+    def eject(
+        self, directory: str | Path, *, dtypes: Sequence[torch.dtype] = DEFAULT_DTYPES, force: bool = False
+    ) -> Ejected:
+        """Write a project of its sources that stands without opwright; see `opwright.projects.eject`."""
+        from opwright.projects import eject
+
+        return eject(self, directory, dtypes=dtypes, force=force)
