@@ -49,7 +49,7 @@ class Guards {
     PyObject *key, *expected;
     Py_ssize_t position;
     std::vector<Guard> inner;
-    bool may_settle;  // some guards in it compare nothing but what is found in it by name or key
+    bool may_settle;  // some guards in it ask no more than which value is found in it by name or key
     bool is_settled;  // by the version of what the value is found in
     Version version;  // of the value, when all settled guards in it held
   };
@@ -65,7 +65,7 @@ class Guards {
 
   static bool may_be_settled(const Guard& guard) {
     const bool is_named = guard.fetch == item || guard.fetch == keys || guard.fetch == attribute;
-    return is_named && guard.check <= identity && guard.inner.empty();
+    return is_named && (guard.check == identity || (guard.check < identity && guard.inner.empty()));
   }
 
   // Whether a guard is seen at once to hold: the commonest there are, of what functions have besides their code.
@@ -90,12 +90,14 @@ class Guards {
     return passes(guard, value) && all_hold(guard, value);
   }
 
-  // Whether all guards in a value hold. Those that its version settles are skipped for as long as it has that version.
+  // Whether all guards in a value hold. What its version settles is not fetched for as long as it has that version.
   bool all_hold(Guard& guard, PyObject* value) {
     const Version before = guard.may_settle ? version_of(value) : Version();
     const bool is_seen = before.is_known() && before == guard.version;
     for (Guard& inner : guard.inner)
-      if (!(is_seen && inner.is_settled) && !is_at_hand(inner, value) && !holds(inner, value)) return false;
+      if (is_seen && inner.is_settled ? !all_hold(inner, inner.expected)
+                                      : !is_at_hand(inner, value) && !holds(inner, value))
+        return false;
     if (before.is_known() && !is_seen) settle(guard, value, before);
     return true;
   }
