@@ -16,7 +16,7 @@ from opwright.errors import NoKernel, NumberNeeded
 from opwright.tracing.scalars.functions import FIRST_INTEGER, LAST_INTEGER, NUMBER_FUNCTIONS, Bounds, OutOfBounds
 from opwright.tracing.scalars.guards import NumberGuard
 from opwright.tracing.scalars.ranges import Ranges, bounds_of, magnitudes, widest
-from opwright.tracing.scalars.sizes import NamedSource, SizeTable
+from opwright.tracing.scalars.sizes import RELATIONS, NamedSource, SizeTable
 from opwright.tracing.scalars.uses import (
     computed_in,
     converted_in,
@@ -28,28 +28,11 @@ from opwright.tracing.scalars.uses import (
 )
 
 NUMBER = "number"  # in the `meta` of a node that stands for a Python number: one that promotes as it does
-EXPONENTS_APART = (
-    2,
-    3,
-    0.5,
-    -1,
-    -2,
-    -0.5,
-    1,
-    0,
-)  # with other ways than a general power, see lowering/pointwise/table.py
+EXPONENTS_APART = (2, 3, 0.5, -1, -2, -0.5, 1, 0)  # not by a general power, see lowering/pointwise/table.py
 _LARGEST_SIZE = 2**40
 _MOST = 3e38  # a float that is larger is a constant, see binding/serving/numbers.py
-
-
-# Equality is missing: a kernel for one value has that value as a constant.
-_RELATIONS = {
-    "Unequality": "!=",
-    "StrictLessThan": "<",
-    "LessThan": "<=",
-    "StrictGreaterThan": ">",
-    "GreaterThan": ">=",
-}
+# A kernel for one value has that value as a constant.
+_RELATIONS = {name: relation for name, relation in RELATIONS.items() if relation != "=="}
 
 
 class NumberTable:

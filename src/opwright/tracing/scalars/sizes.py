@@ -16,6 +16,16 @@ from opwright.ir.expressions.integer import Condition, Integer, greatest, holds,
 from opwright.ir.program import size_symbol
 from opwright.tracing.scalars.reals import RealOperand, translate_real
 
+RELATIONS = {
+    "Equality": "==",
+    "Unequality": "!=",
+    "StrictLessThan": "<",
+    "LessThan": "<=",
+    "StrictGreaterThan": ">",
+    "GreaterThan": ">=",
+}
+"""What sympy calls relations."""
+
 
 @dataclass(frozen=True)
 class NamedSource(Source):
@@ -96,7 +106,7 @@ class SizeTable:
         return (self._condition(expression),)
 
     def _condition(self, expression: Any) -> Condition:
-        relation = _RELATIONS.get(type(expression).__name__)
+        relation = RELATIONS.get(type(expression).__name__)
         if relation is None:
             raise NoKernel(f"tracing assumed {expression} of the sizes, which no kernel can test")
         left, right = expression.args
@@ -138,13 +148,3 @@ class SizeTable:
                 return result
             case other:
                 raise NoKernel(f"a size is computed with {other}, which kernels do not know")
-
-
-_RELATIONS = {
-    "Equality": "==",
-    "Unequality": "!=",
-    "StrictLessThan": "<",
-    "LessThan": "<=",
-    "StrictGreaterThan": ">",
-    "GreaterThan": ">=",
-}
