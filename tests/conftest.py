@@ -39,7 +39,7 @@ def _fallbacks(request, monkeypatch):
     """Under @pytest.mark.falls_back a call may run its reference, for operators made before the test too."""
     if request.node.get_closest_marker("falls_back"):
         monkeypatch.setenv("OPWRIGHT_STRICT", "")
-        monkeypatch.setattr("opwright.binding.serving.fallbacks.Fallbacks.is_strict", False)
+        monkeypatch.setattr("opwright.binding.fallbacks.Fallbacks.is_strict", False)
 
 
 @pytest.fixture

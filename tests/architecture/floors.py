@@ -71,6 +71,21 @@ def no_cycle(modules: Modules) -> list[str]:
     return []
 
 
+def no_circle_of_folders(modules: Modules) -> list[str]:
+    """Folders that stand beside each other in a component import in one direction."""
+    between: dict[tuple[str, str], str] = {}
+    for module in modules.values():
+        for imported in _internal_imports(module):
+            here, there = _folder(module.name, modules), _folder(imported.target, modules)
+            if here != there and component(module.name) == component(imported.target):
+                between.setdefault((here, there), f"{module.name}:{imported.line} imports {imported.target}")
+    return [
+        f"{fact}, and {between[there, here]}"
+        for (here, there), fact in between.items()
+        if here < there and (there, here) in between and not (there + ".").startswith(here + ".")
+    ]
+
+
 def torch_free_floors(modules: Modules) -> list[str]:
     """The torch-free floors import no torch, themselves or through what they import."""
     return [
@@ -114,4 +129,10 @@ def _reachable(start: str, modules: Modules) -> set[str]:
     return reached
 
 
-FLOOR_CHECKS = (every_module_has_a_floor, no_upward_import, no_cycle, torch_free_floors)
+def _folder(name: str, modules: Modules) -> str:
+    """The package that a module stands in; of a package itself."""
+    is_package = any(other.startswith(f"{name}.") for other in modules)
+    return name if is_package else name.rpartition(".")[0]
+
+
+FLOOR_CHECKS = (every_module_has_a_floor, no_upward_import, no_cycle, no_circle_of_folders, torch_free_floors)

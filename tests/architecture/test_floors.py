@@ -96,6 +96,17 @@ REFUSED = (
         ("opwright.ir imports opwright.ir.a imports opwright.ir",),
     ),
     Planted(
+        "circle of folders",
+        floors.no_circle_of_folders,
+        {
+            "ir/left/a.py": "import opwright.ir.right.b",
+            "ir/right/b.py": "",
+            "ir/right/c.py": "def f():\n    from opwright.ir.left import d",
+            "ir/left/d.py": "",
+        },
+        ("opwright.ir.left.a:1 imports opwright.ir.right.b, and opwright.ir.right.c:2 imports opwright.ir.left.d",),
+    ),
+    Planted(
         "torch",
         floors.torch_free_floors,
         {"passes/loops/fuse.py": "def f():\n    import torch.fx"},

@@ -35,8 +35,8 @@ LAST_RESORT = {
     "binding/serving/server.py": ("serve", "_serve_slowly", "serve_by_reference", "_serve_as_laid_out"),
     "binding/serving/structured.py": ("serve", "serve_by_reference"),
     "binding/serving/mutating.py": ("serve", "serve_by_reference"),
-    "binding/serving/own_errors.py": ("is_for_the_caller", "is_wanted"),
-    "binding/serving/fallbacks.py": ("tell", "is_strict"),
+    "binding/own_errors.py": ("is_for_the_caller", "is_wanted"),
+    "binding/fallbacks.py": ("tell", "is_strict"),
     "tracing/interface/signature.py": ("bind",),
     "tracing/recording/faults.py": ("fault_of", "refusing_faults"),
 }

@@ -23,9 +23,9 @@ from opwright.ir.names.identifiers import identifiers
 from opwright.operators.base import DEFAULT_NAMESPACE, BaseOperator
 from opwright.samples import required
 from opwright.settings import Settings
+from opwright.tracing.guarded import guarded
 from opwright.tracing.interface.signature import Signature, place_of, read_signature
 from opwright.tracing.interface.specs import TensorSpec, describe, requiring_gradients
-from opwright.tracing.recording.guarded import guarded
 from opwright.tracing.scalars.type_questions import asks_for_types
 
 

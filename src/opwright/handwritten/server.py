@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from opwright.binding.autograd.derived_node import GradientsOf
+from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.rungs import RungName, Way
-from opwright.binding.serving.fallbacks import Fallbacks
 from opwright.binding.serving.server import Server
 from opwright.errors import (
     CacheUnusable,

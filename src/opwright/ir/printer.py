@@ -17,11 +17,11 @@ from __future__ import annotations
 from textwrap import indent
 from typing import assert_never
 
+from opwright.ir.expressions.conversion import Scalar, shortest
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Apply, Cast, Expression, Literal, Load, Local
 from opwright.ir.expressions.functions import FUNCTIONS
 from opwright.ir.expressions.integer import Integer
-from opwright.ir.meaning.conversion import Scalar, shortest
 from opwright.ir.program import (
     Binding,
     Buffer,

@@ -54,7 +54,7 @@ inline bool is_tuple_of_tensors(py::handle object) {
   return true;
 }
 
-// What an operator returned: the tensors in it, and how to put others in their place; binding/serving/returned.py in C++.
+// What an operator returned: the tensors in it, and how to put others in their place; binding/returned.py in C++.
 class Returned {
  public:
   explicit Returned(const py::object& result) : is_tuple_(is_tuple_of_tensors(result)) {
@@ -63,7 +63,7 @@ class Returned {
     } else if (is_tuple_) {
       for (py::handle member : py::reinterpret_borrow<py::tuple>(result)) tensors.push_back(tensor_in(member));
     } else {
-      structured_ = py::module_::import("opwright.binding.serving.returned").attr("Returned")(result);
+      structured_ = py::module_::import("opwright.binding.returned").attr("Returned")(result);
       for (py::handle tensor : structured_.attr("tensors")) tensors.push_back(tensor_in(tensor));
       for (py::handle place : structured_.attr("places")) places.push_back(place.cast<int64_t>());
       return;

@@ -13,9 +13,9 @@ from torch.nn.utils import parametrize
 from torch.utils._pytree import TreeSpec, tree_flatten
 
 from opwright.api.operator import Operator
-from opwright.binding.serving.fallbacks import Fallbacks
+from opwright.binding.fallbacks import Fallbacks
+from opwright.binding.own_errors import is_wanted, runs_reference
 from opwright.binding.serving.last_rung import RemembersRung
-from opwright.binding.serving.own_errors import is_wanted, runs_reference
 from opwright.errors import NoKernel, OpwrightError, UndeclaredMutation
 from opwright.ir.names.identifiers import identifiers
 from opwright.nn.description import Described

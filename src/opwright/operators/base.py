@@ -16,8 +16,8 @@ from opwright.binding.autograd.function_rung import FunctionRung
 from opwright.binding.dispatcher.autocast import AutocastPolicy, check_policy, without_autocast
 from opwright.binding.dispatcher.registered import Registered, Serving
 from opwright.binding.environment import is_compiling
+from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.rungs import Ladder, Rung, RungName, Way
-from opwright.binding.serving.fallbacks import Fallbacks
 from opwright.binding.serving.mutating import MutatingServer
 from opwright.binding.serving.numbers import numbers_in
 from opwright.binding.serving.server import Server
@@ -37,6 +37,7 @@ from opwright.operators.transforming import Transforming
 from opwright.samples import Sample, SampleFactory, first_sample
 from opwright.settings import Settings
 from opwright.toolchain.process.forks import hold_off_forks, refuse_torn
+from opwright.tracing.guarded import guarded
 from opwright.tracing.interface.callables import as_function, operator_name
 from opwright.tracing.interface.flatten import flatten
 from opwright.tracing.interface.signature import (
@@ -47,7 +48,6 @@ from opwright.tracing.interface.signature import (
     read_signature,
 )
 from opwright.tracing.interface.specs import ArgumentSpec, describe, requiring_gradients
-from opwright.tracing.recording.guarded import guarded
 
 if TYPE_CHECKING:
     from opwright.ir.expressions.integer import Condition

@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from opwright.ir.expressions.conversion import convert_array
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Cast, Expression, Literal, Load, Local, apply
 from opwright.ir.expressions.integer import ONE, ZERO, Integer, greatest, integer, symbol
-from opwright.ir.meaning.conversion import convert_array
 from opwright.ir.meaning.interpreter import interpret
 from opwright.ir.program import (
     Buffer,

@@ -9,7 +9,7 @@ import torch
 from torch.autograd import Function
 
 from opwright.binding.autograd.derived_node import GradientsOf, Made, gradients, keep
-from opwright.binding.serving.returned import Returned
+from opwright.binding.returned import Returned
 
 
 def call_whole(overload: Callable[..., Any], gradients_of: GradientsOf, args: Sequence[Any]) -> Any:

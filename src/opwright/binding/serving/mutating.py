@@ -6,16 +6,16 @@ The functional operator is derived like any other, so its gradients are; the cop
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_map_only
 
 from opwright.binding.environment import is_quiet
-from opwright.binding.serving.fallbacks import Fallbacks
+from opwright.binding.fallbacks import Fallbacks
+from opwright.binding.functional import Done
+from opwright.binding.own_errors import is_for_the_caller, runs_reference
 from opwright.binding.serving.last_rung import RemembersRung
-from opwright.binding.serving.own_errors import is_for_the_caller, runs_reference
 from opwright.binding.serving.server import Server
 from opwright.tracing.interface.flatten import Leaves
 from opwright.tracing.interface.memory import memory_of
@@ -23,31 +23,6 @@ from opwright.tracing.interface.signature import Signature
 from opwright.tracing.recording.faults import fault_of
 
 _DEVICES = ("cpu", "cuda")
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What the reference returned after it changed the arguments itself."""
-
-    returned: Any
-
-
-class FunctionalReference:
-    """A reference that changes copies, and gives them after what it returns."""
-
-    def __init__(self, reference: Callable[..., Any], mutated: Sequence[int]) -> None:
-        self.__wrapped__ = reference
-        self.__name__ = reference.__name__
-        self._mutated = mutated
-
-    def __call__(self, *arguments: Any) -> tuple[Any, list[torch.Tensor]]:
-        """Call the reference on copies."""
-        given = [argument.clone() if p in self._mutated else argument for p, argument in enumerate(arguments)]
-        return self.__wrapped__(*given), [given[position] for position in self._mutated]
-
-    def fallback(self, *arguments: Any) -> Done:
-        """Call the reference on the arguments themselves."""
-        return Done(self.__wrapped__(*arguments))
 
 
 class MutatingServer(RemembersRung):

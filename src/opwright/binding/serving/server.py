@@ -20,11 +20,11 @@ from opwright.binding.environment import (
     is_quiet,
     is_recorded,
 )
+from opwright.binding.fallbacks import Fallbacks
+from opwright.binding.own_errors import is_for_the_caller, is_wanted, runs_reference
 from opwright.binding.rungs import RungName
-from opwright.binding.serving.fallbacks import Fallbacks
 from opwright.binding.serving.last_rung import RemembersRung
 from opwright.binding.serving.numbers import Numbers, constants_of, needed_in
-from opwright.binding.serving.own_errors import is_for_the_caller, is_wanted, runs_reference
 from opwright.binding.transforms.levels import are_transformed
 from opwright.binding.variants.kinds import Key, are_constants
 from opwright.binding.variants.states import OutsideMoved, State

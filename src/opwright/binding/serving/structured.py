@@ -10,9 +10,9 @@ from torch.utils._pytree import TreeSpec
 from opwright.binding.dispatcher.autocast import is_autocast
 from opwright.binding.dispatcher.registration import row_major_if_own
 from opwright.binding.environment import PLAIN_TYPES, are_abstract, is_overheard
-from opwright.binding.serving.fallbacks import Fallbacks
+from opwright.binding.fallbacks import Fallbacks
+from opwright.binding.own_errors import is_for_the_caller, runs_reference
 from opwright.binding.serving.last_rung import RemembersRung
-from opwright.binding.serving.own_errors import is_for_the_caller, runs_reference
 from opwright.binding.serving.server import Server
 from opwright.binding.variants.kinds import CONSTANT_TYPES
 from opwright.tracing.interface.flatten import Leaves, flatten

@@ -10,7 +10,7 @@ from torch.autograd import Function, forward_ad
 
 from opwright.binding.autograd.derived_node import Made, gradients, keep
 from opwright.binding.autograd.redraw import noting_draws
-from opwright.binding.serving.returned import Returned
+from opwright.binding.returned import Returned
 from opwright.binding.transforms.transformed import Served, Transformed
 from opwright.derivation.forward import is_differentiable, split
 from opwright.tracing.torch_hooks import functorch

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch.utils._pytree import TreeSpec
 
-from opwright.binding.serving.mutating import FunctionalReference
+from opwright.binding.functional import FunctionalReference
 from opwright.binding.variants.states import State
 from opwright.binding.variants.variant import Plan
 from opwright.derivation.backward import backward_reference, backward_signature, value_names

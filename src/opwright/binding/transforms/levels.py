@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from opwright.binding.native import native
-from opwright.binding.serving.own_errors import runs_reference
+from opwright.binding.own_errors import runs_reference
 from opwright.binding.transforms.dual_tensors import serve_dual
 from opwright.binding.transforms.step_below import step_below
 from opwright.binding.transforms.transformed import Served, Transformable, Transformed

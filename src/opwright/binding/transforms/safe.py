@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.rungs import RungName
-from opwright.binding.serving.fallbacks import Fallbacks
 from opwright.binding.transforms.transformed import Transformable, Transformed
 from opwright.binding.variants.variant import Plan
 from opwright.derivation.backward import backward_reference

@@ -13,7 +13,7 @@ from torch.autograd.function import _SingleLevelFunction
 
 from opwright.binding.autograd.derived_node import Made, gradients, keep
 from opwright.binding.autograd.redraw import noting_draws
-from opwright.binding.serving.returned import Returned
+from opwright.binding.returned import Returned
 from opwright.binding.transforms.transformed import Served, Transformable, Transformed
 from opwright.derivation.forward import is_differentiable, split
 from opwright.tracing.torch_hooks import functorch

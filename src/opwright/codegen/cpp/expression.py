@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from opwright.errors import InternalError
+from opwright.ir.expressions.conversion import Scalar, convert_number, shortest
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.exact import exact
 from opwright.ir.expressions.expression import Apply, Cast, Expression, Literal, Load, Local, children
-from opwright.ir.meaning.conversion import Scalar, convert_number, shortest
 
 CPP_TYPES = {
     DType.BFLOAT16: "BFloat16",

@@ -13,11 +13,11 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from opwright.ir.expressions.conversion import Scalar, convert_number
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.exact import exact
 from opwright.ir.expressions.functions import FUNCTIONS
 from opwright.ir.expressions.integer import Integer
-from opwright.ir.meaning.conversion import Scalar, convert_number
 
 
 @dataclass(frozen=True, slots=True, eq=False)

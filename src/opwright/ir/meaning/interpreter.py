@@ -17,12 +17,12 @@ from typing import Any, assert_never
 import numpy as np
 import numpy.typing as npt
 
+from opwright.ir.expressions.conversion import convert_array, convert_number, numpy_dtype
 from opwright.ir.expressions.expression import Apply, Cast, Expression, Literal, Load, Local
 from opwright.ir.expressions.folds import FOLDS
 from opwright.ir.expressions.functions import FUNCTIONS
 from opwright.ir.expressions.integer import Atom, Greatest, Integer, Quotient, Remainder, Symbol, evaluate, holds
 from opwright.ir.meaning.calls import CALL_MEANINGS, CallMeaning
-from opwright.ir.meaning.conversion import convert_array, convert_number, numpy_dtype
 from opwright.ir.program import (
     Buffer,
     Call,

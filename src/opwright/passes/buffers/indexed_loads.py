@@ -10,7 +10,6 @@ from functools import cached_property, partial
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Load
 from opwright.ir.expressions.integer import ONE, ZERO, Condition, Integer, substitute, symbol
-from opwright.ir.expressions.symbols import moved
 from opwright.ir.program import (
     Axis,
     Buffer,
@@ -32,6 +31,7 @@ from opwright.ir.program import (
     view_axes,
 )
 from opwright.ir.rows import indexed_by
+from opwright.ir.symbols import moved
 from opwright.passes.buffers.memory import Place, Producers, axis_values, through
 from opwright.passes.buffers.reads import reads_of
 

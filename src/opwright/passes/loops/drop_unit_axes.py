@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from opwright.ir.expressions.integer import ONE, ZERO, Integer, substitute
-from opwright.ir.expressions.symbols import map_let, map_loads
 from opwright.ir.program import Axis, Kernel, Program
 from opwright.ir.rows import outer_axes, row_axes
+from opwright.ir.symbols import map_let, map_loads
 from opwright.passes.scalars.rewrite import map_kernels
 
 

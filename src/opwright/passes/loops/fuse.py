@@ -16,7 +16,6 @@ from opwright.ir.expressions.expression import (
     rewrite_children,
 )
 from opwright.ir.expressions.integer import ONE, ZERO, Integer, substitute, symbol, symbols_of
-from opwright.ir.expressions.symbols import moved
 from opwright.ir.program import (
     Axis,
     Binding,
@@ -36,6 +35,7 @@ from opwright.ir.program import (
     buffers_of,
     targets_of,
 )
+from opwright.ir.symbols import moved
 from opwright.passes.buffers.memory import Indices, Producers, axis_values, is_plain, through
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from opwright.ir.expressions.integer import integer, symbols_of
-from opwright.ir.expressions.symbols import rename_symbols
 from opwright.ir.program import Case, Kernel, Program
+from opwright.ir.symbols import rename_symbols
 from opwright.passes.loops.short_axes import innermost_axis, short_axes
 
 _LONGEST = 4

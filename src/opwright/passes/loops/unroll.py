@@ -10,9 +10,9 @@ from functools import partial, reduce
 from opwright.ir.expressions.expression import Expression, Literal, Load, Local, apply, leaves
 from opwright.ir.expressions.folds import FOLDS
 from opwright.ir.expressions.integer import ONE, ZERO, Integer, integer, substitute, symbols_of
-from opwright.ir.expressions.symbols import map_let, map_loads
 from opwright.ir.program import Axis, Fold, Kernel, Pick, Program, Store
 from opwright.ir.rows import row_axes
+from opwright.ir.symbols import map_let, map_loads
 from opwright.passes.loops.short_axes import short_axes
 
 

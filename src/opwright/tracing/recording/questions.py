@@ -7,21 +7,17 @@ package is listened to.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 
 from opwright.errors import UntraceableReference
-from opwright.package import PACKAGE
+from opwright.tracing.callers import is_outside
 from opwright.tracing.effects.watch import paused
 from opwright.tracing.recording.local_variables import LocalVariables
-
-_OWN = tuple(f"{folder}{os.sep}" for folder in (Path(torch.__file__).parent, PACKAGE))
 
 
 def _asked(names: str) -> list[Callable[..., Any]]:
@@ -74,15 +70,3 @@ class Listener(TorchFunctionMode):
             raise UntraceableReference(f"{self._name} {fact}")
         with paused():
             return func(*args, **(kwargs or {}))
-
-
-def is_outside(frame: Any) -> bool:
-    """Whether code that is neither torch's nor of this package stands behind a frame."""
-    return not _asked_by(frame).startswith(_OWN)
-
-
-def _asked_by(frame: Any) -> str:
-    """The file that asks; torch asks for others in `Tensor.__repr__` and the like."""
-    while frame is not None and frame.f_code.co_filename.endswith(("torch/_tensor.py", "torch/overrides.py")):
-        frame = frame.f_back
-    return frame.f_code.co_filename if frame is not None else ""

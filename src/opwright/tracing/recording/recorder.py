@@ -23,6 +23,7 @@ from torch.utils._pytree import arg_tree_leaves
 
 from opwright.errors import NoKernel, UndeclaredMutation, UntraceableReference
 from opwright.ir.call_traits import CHECKS, RANDOM
+from opwright.tracing.callers import is_outside
 from opwright.tracing.decompositions.table import OWN_DECOMPOSITIONS
 from opwright.tracing.effects.watch import paused
 from opwright.tracing.interface.memory import memory_of
@@ -35,7 +36,6 @@ from opwright.tracing.recording.in_place import (
     written_by,
 )
 from opwright.tracing.recording.operations import BY_STRIDES, FORWARDING, LIFTS, LOOKS_FOR_NAN, SILENT
-from opwright.tracing.recording.questions import is_outside
 from opwright.tracing.recording.values import STANDS_FOR
 from opwright.tracing.scalars.functions import FIRST_INTEGER, LAST_INTEGER, Bounds
 from opwright.tracing.scalars.numbers import NUMBER, NumberTable

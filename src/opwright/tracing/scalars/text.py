@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from opwright.tracing.recording.questions import is_outside
+from opwright.tracing.callers import is_outside
 from opwright.tracing.scalars.numbers import NumberTable
 from opwright.tracing.torch_hooks.exchanged import Exchanged
 

@@ -19,7 +19,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 
 from opwright.errors import NoKernel, UntraceableReference
-from opwright.tracing.recording.questions import is_outside
+from opwright.tracing.callers import is_outside
 
 _GPU = torch.device("cuda")
 _HERE = torch.device("cpu")

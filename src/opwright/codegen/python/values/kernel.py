@@ -18,9 +18,9 @@ from opwright.codegen.python.values.templates import (
     TEMPLATES,
     TENSORS_ONLY,
 )
+from opwright.ir.expressions.conversion import Scalar
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Apply, Cast, Expression, Literal, Load, Local
-from opwright.ir.meaning.conversion import Scalar
 from opwright.ir.program import Axis
 
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pytest
 import torch
 
+from opwright.ir.expressions.conversion import convert_array, convert_number, numpy_dtype, shortest
 from opwright.ir.expressions.dtype import DType
-from opwright.ir.meaning.conversion import convert_array, convert_number, numpy_dtype, shortest
 
 HALVES = [DType.BFLOAT16, DType.FLOAT16]
 INTEGERS = [DType.UINT8, DType.INT8, DType.INT16, DType.INT32, DType.INT64]

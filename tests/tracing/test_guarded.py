@@ -6,7 +6,7 @@ from torch import Tensor
 
 from opwright.errors import InternalError, TracingFailed, UnsupportedReturn
 from opwright.toolchain.source import Source
-from opwright.tracing.recording.guarded import guarded
+from opwright.tracing.guarded import guarded
 
 
 def reference(x: Tensor) -> Tensor:
