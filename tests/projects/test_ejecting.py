@@ -169,7 +169,7 @@ def named_like_another(x: torch.Tensor) -> torch.Tensor:
 
 REFUSALS = [
     (without_samples, SamplesMissing, "has no samples, so it is not known which kernels to eject"),
-    (with_a_table, NotEjectable, "it uses TABLE, a Tensor, which a project of its own would not have"),
+    (with_a_table, NotEjectable, "uses TABLE, a value of type Tensor, so a project cannot hold it"),
     (noisy, NotEjectable, "noisy draws random numbers, which its second derivative would draw again"),
     (doubling, NotEjectable, "doubling changes its arguments"),
     (lowered, NotEjectable, "lowered has a policy under autocast, where an ejected operator runs its reference"),
