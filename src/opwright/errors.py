@@ -227,6 +227,10 @@ class FileUnloadable(OpwrightError):
     """The user's file raises while it is imported."""
 
 
+class ReferenceWithoutText(OpwrightError):
+    """A function, or something that it uses, cannot be written into a module of its own."""
+
+
 class NotEjectable(OpwrightError):
     """Something about an operator cannot stand in a project without opwright."""
 

@@ -7,8 +7,7 @@ import torch
 
 from opwright.ir.program import Program, size_symbol
 from opwright.ir.verifier import verify
-from opwright.passes.loops.specialize import specialize
-from opwright.passes.order import ON_PROCESSORS, optimize
+from opwright.passes.order import ORDERS, optimize
 from tests.derived import lowered_joint, run, specs_of
 from tests.random_program import random_program
 
@@ -35,7 +34,7 @@ def check(seed: int) -> None:
     before = run(program, given)
     for made, expected in zip(before, outputs, strict=False):  # what follows are gradients
         torch.testing.assert_close(made, expected.detach(), rtol=1e-4, atol=1e-4)
-    for improve in ON_PROCESSORS:
+    for improve in (*ORDERS["cpp"].improving, *ORDERS["cpp"].finishing):
         program = improve(program)
         verify(program)
         after = run(program, given)
@@ -55,7 +54,7 @@ def check_cases(seed: int) -> bool:
         for buffer, tensor in zip(program.inputs, given, strict=True)
         for dimension, size in enumerate(tensor.shape)
     }
-    improved = optimize(specialize(program, met), ON_PROCESSORS)
+    improved = optimize(program, "cpp", met)
     verify(improved)
     for left, right in zip(run(program, given), run(improved, given), strict=True):
         torch.testing.assert_close(left, right, rtol=1e-4, atol=1e-4, equal_nan=True)

@@ -24,9 +24,9 @@ from opwright.deployment.init_module import init_module
 from opwright.deployment.planned import PlannedOperator, plan_operator, servings
 from opwright.deployment.platform_tag import can_tell, platform_tag
 from opwright.deployment.records import operator_record
-from opwright.deployment.reference_source import reference_module
-from opwright.errors import WheelUnsupported
+from opwright.errors import ReferenceWithoutText, WheelUnsupported
 from opwright.operators.base import BaseOperator
+from opwright.operators.reference_text import reference_text
 from opwright.settings import Settings
 from opwright.toolchain.bundle import CUDA_FOLDER, Bundle, build_bundle
 from opwright.toolchain.compiler import find_compiler
@@ -42,6 +42,7 @@ _REQUIRES_PYTHON = ">=3.10"
 _NO_AUDITWHEEL = (
     "the wheel is for machines such as this one; install auditwheel to have its tag say on which Linux systems it runs"
 )
+_TEXT_HINT = "use numbers, strings, dtypes, modules of Python and torch, and functions that use nothing else"
 _RESERVED = {"Path", "cpu_level", "library", "load", "reference", "runtime"}  # what its `__init__.py` names
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 
@@ -113,7 +114,7 @@ def build_wheel(
     settings = settings or Settings.from_environment()
     settings = settings if cuda is None else for_others(cuda, settings)
     levels = cpu_levels()
-    reference = reference_module([operator.reference for operator in operators])
+    reference = _reference_module(operators)
     for operator in operators:
         refuse_unfaithful(reference, operator, dtypes)
     kinds = servings(cuda=cuda is not None, settings=settings)
@@ -147,6 +148,15 @@ def build_wheel(
         gpus=_gpus(bundle, settings),
         without_cuda={each.name: each.left_to_reference for each in planned if each.left_to_reference},
     )
+
+
+def _reference_module(operators: Sequence[BaseOperator]) -> str:
+    try:
+        reference = reference_text([operator.reference for operator in operators], with_packages=False)
+    except ReferenceWithoutText as refusal:
+        fact = f"{refusal.fact}, so it cannot be carried in a wheel"
+        raise WheelUnsupported(fact, place=refusal.place, hint=refusal.hint or _TEXT_HINT) from refusal
+    return reference.text("The functions that the operators of this package came from, as they were written.")
 
 
 def _checked_name(name: str | None, operators: Sequence[BaseOperator]) -> str:

@@ -2,7 +2,8 @@
 
 Torch's formulas for a norm read the mean and the deviation that the forward pass has saved, as if they were constant.
 So the first derivative is right, and the second one of forward mode and the third one of reverse mode are silently
-wrong, in torch up to 2.13; `tests/derivation/test_composed.py` asks whether they still are.
+wrong, in torch up to 2.13; `tests/derivation/test_composed.py` asks whether they still are. The compositions are the
+decompositions that kernels are derived from, which save nothing.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import torch
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+from opwright.tracing.decompositions import norms
+
 Tensor = torch.Tensor
-_HALF = (torch.bfloat16, torch.float16)
 
 
 class Composed(TorchFunctionMode):
@@ -38,19 +40,6 @@ class Composed(TorchFunctionMode):
         return _COMPOSED.get(func, func)(*args, **(kwargs or {}))
 
 
-def _normalized(x: Tensor, axes: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """(x - mean) / √(variance + eps), the mean and the variance, over some axes."""
-    mean = x.mean(axes, keepdim=True)
-    centred = x - mean
-    variance = (centred * centred).mean(axes, keepdim=True)
-    return centred * torch.rsqrt(variance + eps), mean, variance
-
-
-def _scaled(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
-    x = x if weight is None else x * weight
-    return x if bias is None else x + bias
-
-
 def _layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -62,8 +51,7 @@ def _layer_norm(
     shape = tuple(normalized_shape)
     _demand(shape == tuple(input.shape[input.dim() - len(shape) :]), f"normalized_shape {shape} of an input", input)
     _demand_shape(shape, weight, bias)
-    normalized, _, _ = _normalized(_wide(input), tuple(range(-len(shape), 0)), eps)
-    return _scaled(normalized, weight, bias).to(input.dtype)
+    return norms.layer_norm(input, shape, weight, bias, eps)[0]
 
 
 def _group_norm(
@@ -74,11 +62,10 @@ def _group_norm(
     eps: float = 1e-5,
     cudnn_enabled: bool = True,
 ) -> Tensor:
-    _demand(input.shape[1] % num_groups == 0, f"{num_groups} groups of channels of an input", input)
-    _demand_shape((input.shape[1],), weight, bias)
-    groups = _wide(input).reshape(input.shape[0], num_groups, -1)
-    normalized = _normalized(groups, (-1,), eps)[0].reshape(input.shape)
-    return _scaled(normalized, _along_channels(weight, input), _along_channels(bias, input)).to(input.dtype)
+    n, channels, *positions = input.shape
+    _demand(channels % num_groups == 0, f"{num_groups} groups of channels of an input", input)
+    _demand_shape((channels,), weight, bias)
+    return norms.group_norm(input, weight, bias, n, channels, math.prod(positions), num_groups, eps)[0]
 
 
 def _batch_norm(
@@ -91,16 +78,11 @@ def _batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    x = _wide(input)
     _demand_shape((input.shape[1],), weight, bias, running_mean, running_var)
-    if training:
-        x = _by_statistics(x, (0, *range(2, x.dim())), running_mean, running_var, momentum, eps)
-    else:
-        mean, variance = _along_channels(running_mean, x), _along_channels(running_var, x)
-        assert mean is not None
-        assert variance is not None
-        x = (x - mean) * torch.rsqrt(variance + eps)
-    return _scaled(x, _along_channels(weight, input), _along_channels(bias, input)).to(input.dtype)
+    if not training:
+        return norms.batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)[0]
+    axes = (0, *range(2, input.dim()))
+    return _by_statistics(input, axes, running_mean, running_var, weight, bias, momentum, eps)
 
 
 def _instance_norm(
@@ -116,29 +98,32 @@ def _instance_norm(
     if not use_input_stats:
         return _batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     _demand_shape((input.shape[1],), weight, bias, running_mean, running_var)
-    x = _by_statistics(_wide(input), tuple(range(2, input.dim())), running_mean, running_var, momentum, eps)
-    return _scaled(x, _along_channels(weight, input), _along_channels(bias, input)).to(input.dtype)
+    axes = tuple(range(2, input.dim()))
+    return _by_statistics(input, axes, running_mean, running_var, weight, bias, momentum, eps)
 
 
 def _by_statistics(
-    x: Tensor,
+    input: Tensor,
     axes: tuple[int, ...],
     running_mean: Tensor | None,
     running_var: Tensor | None,
+    weight: Tensor | None,
+    bias: Tensor | None,
     momentum: float,
     eps: float,
 ) -> Tensor:
     """Normalize by what the batch itself shows, which running statistics, of unbiased variances, take part of."""
-    sizes = [x.shape[axis] for axis in axes]
+    sizes = [input.shape[axis] for axis in axes]
     if all(isinstance(size, int) and size == 1 for size in sizes):
-        raise ValueError(f"a norm wants more than one value of each channel; sizes {tuple(x.shape)} have one")
-    normalized, mean, variance = _normalized(x, axes, eps)
+        raise ValueError(f"a norm wants more than one value of each channel; sizes {tuple(input.shape)} have one")
     count = math.prod(sizes)
+    mean, centred, squares = norms.moments(norms.wide(input), axes)
     with torch.no_grad():
-        for running, shown in ((running_mean, mean), (running_var, variance * (count / (count - 1)))):
+        for running, shown in ((running_mean, mean), (running_var, squares / (count - 1))):
             if running is not None:
-                running.mul_(1 - momentum).add_(_by_channel(shown).to(running.dtype), alpha=momentum)
-    return normalized
+                norms.move(running, _by_channel(shown), momentum)
+    normalized = centred * torch.rsqrt(squares / count + eps)
+    return norms.affine(normalized, weight, bias, [-1] + [1] * (input.dim() - 2)).to(input.dtype)
 
 
 def _demand(condition: bool, what: str, x: Tensor) -> None:
@@ -160,14 +145,6 @@ def _demand_shape(shape: tuple[int, ...], *parameters: Tensor | None) -> None:
 def _by_channel(statistic: Tensor) -> Tensor:
     """The mean over instances, one for each channel."""
     return statistic.detach().reshape(statistic.shape[0], statistic.shape[1]).mean(0)
-
-
-def _along_channels(values: Tensor | None, x: Tensor) -> Tensor | None:
-    return None if values is None else values.reshape(-1, *[1] * (x.dim() - 2))
-
-
-def _wide(x: Tensor) -> Tensor:
-    return x.float() if x.dtype in _HALF else x
 
 
 def _torch_batch_norm(

@@ -10,7 +10,7 @@ import torch
 from opwright.extensions.request import Request
 from opwright.settings import Settings
 from opwright.toolchain.compiler import Compiler
-from opwright.toolchain.gpu.device_lists import WITHOUT_A_DEVICE, architecture_flags
+from opwright.toolchain.gpu.architectures import architecture_flags
 from opwright.toolchain.gpu.toolkit import CudaToolkit
 
 TORCH = Path(torch.__file__).parent
@@ -121,26 +121,8 @@ def _architectures(flags: tuple[str, ...], toolkit: CudaToolkit, settings: Setti
     """Return the architectures to compile for, unless a flag of the user names them."""
     if any(_names_architectures(flag) for flag in flags):
         return ()
-    wanted = settings.cuda_architectures
-    if wanted is None or wanted == "native":
-        wanted = _those_here(toolkit)
-    return architecture_flags(wanted, toolkit.architectures, f"nvcc {toolkit.version}")
+    return architecture_flags(settings, toolkit.architectures, f"nvcc {toolkit.version}")
 
 
 def _names_architectures(flag: str) -> bool:
     return flag.startswith(("-arch", "-code", "-gencode", "--gpu-", "--generate-code"))
-
-
-def _those_here(toolkit: CudaToolkit) -> str:
-    """Name the architectures of the devices of this machine, or usual ones where there is none."""
-    if not torch.cuda.is_available():
-        usual = [name for name in WITHOUT_A_DEVICE.split() if name in toolkit.architectures]
-        return " ".join(usual or toolkit.architectures[-1:])
-    highest = max(_numbers(name) for name in toolkit.architectures)
-    devices = {torch.cuda.get_device_capability(index) for index in range(torch.cuda.device_count())}
-    return " ".join(f"{major}.{minor}" for major, minor in sorted({min(device, highest) for device in devices}))
-
-
-def _numbers(name: str) -> tuple[int, int]:
-    major, _, minor = name.partition(".")
-    return int(major), int(minor)

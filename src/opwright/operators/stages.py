@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,8 +23,7 @@ from opwright.ir.expressions.integer import Condition
 from opwright.ir.program import Program
 from opwright.lowering.lower import lower
 from opwright.lowering.size_hints import size_hints
-from opwright.passes.loops.specialize import specialize
-from opwright.passes.order import ON_PROCESSORS, PASSES, optimize
+from opwright.passes.order import optimize
 from opwright.toolchain.source import Source
 from opwright.tracing.graph import Graph
 from opwright.tracing.interface.results import Result
@@ -33,6 +32,14 @@ from opwright.tracing.recording.values import Digests
 from opwright.tracing.scalars.guards import NumberGuard
 from opwright.tracing.trace import trace
 from opwright.version import VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A Program before any pass, and the sizes that it was traced for, by their symbols."""
+
+    program: Program
+    met: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +59,13 @@ class Derivation:
     graph: Graph
     forward: Program
     backward: Program | None
-    lowered: tuple[Program, Program | None]
+    lowered: tuple[Lowered, Lowered | None]
     plan: Plan
 
     def cuda_programs(self) -> tuple[Program, Program | None]:
         """Forward and backward as they are for a GPU."""
         forward, backward = self.lowered
-        return optimize(forward), None if backward is None else optimize(backward)
+        return _optimized(forward, "cuda"), None if backward is None else _optimized(backward, "cuda")
 
     def cuda_sources(self) -> tuple[CudaSource, ...]:
         """The same as CUDA: forward, and backward if there is one."""
@@ -111,7 +118,7 @@ def derive(
             return _derive_with_gradients(joint, specs, name, save, target)
     graph, result = trace(reference, specs)
     _refuse_draws_on_gpu(graph, specs)
-    lowered = _program(graph, f"{name}_forward", _named_inputs(graph), _outputs(graph), graph.guards)
+    lowered = _lowered(graph, f"{name}_forward", _named_inputs(graph), _outputs(graph), graph.guards)
     forward = _optimized(lowered, target)
     plan = Plan(
         forward=_source(forward, target),
@@ -187,9 +194,9 @@ def _derive_with_gradients(
     names = {node: given for given, node in _named_inputs(graph)}
     saved = _stem_apart("saved", names.values())
     intermediates = [(f"{saved}_{position}", node) for position, node in enumerate(kept.intermediates)]
-    lowered = _program(graph, f"{name}_forward", arguments, [*_outputs(graph), *intermediates], graph.guards)
+    lowered = _lowered(graph, f"{name}_forward", arguments, [*_outputs(graph), *intermediates], graph.guards)
     gradients = [(position, node) for position, node in enumerate(joint.gradients) if node is not None]
-    lowered_backward = _program(
+    lowered_backward = _lowered(
         graph,
         f"{name}_backward",
         [(names[node], node) for node in kept.inputs]
@@ -221,7 +228,7 @@ def _derive_with_gradients(
     return Derivation(specs, graph, forward, backward, (lowered, lowered_backward), plan)
 
 
-def _program(
+def _lowered(
     graph: Graph,
     name: str,
     inputs: Sequence[tuple[str, Node]],
@@ -229,14 +236,12 @@ def _program(
     guards: Sequence[Condition] = (),
     *,
     effects: bool = True,
-) -> Program:
-    """A Program before any pass, with a case for short sizes."""
-    lowered = lower(graph, name, inputs, outputs, guards, effects=effects)
-    return specialize(lowered, size_hints(graph, inputs))
+) -> Lowered:
+    return Lowered(lower(graph, name, inputs, outputs, guards, effects=effects), size_hints(graph, inputs))
 
 
-def _optimized(program: Program, target: Target) -> Program:
-    return optimize(program, ON_PROCESSORS if target == "cpp" else PASSES)
+def _optimized(lowered: Lowered, target: Target) -> Program:
+    return optimize(lowered.program, target, lowered.met)
 
 
 def _saved(joint: Joint, kept: Partition, backward: Program, positions: dict[str, int]) -> Saved:

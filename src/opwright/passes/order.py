@@ -1,39 +1,77 @@
-"""The order of the passes."""
+"""The whole order of the passes, for each target.
+
+lowered ─specialize→ with cases for short sizes ─improving→ what is explained ─finishing→ what is emitted
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from opwright.ir.program import Program, programs_of
 from opwright.passes.buffers.accumulate_in_place import accumulate_in_place
 from opwright.passes.buffers.indexed_loads import indexed_loads
 from opwright.passes.buffers.narrow_products import narrow_products
+from opwright.passes.loops.drop_unit_axes import drop_unit_axes
 from opwright.passes.loops.fuse import fuse
+from opwright.passes.loops.separate_columns import separate_columns
+from opwright.passes.loops.specialize import specialize
 from opwright.passes.loops.unroll import unroll
 from opwright.passes.scalars.inline import inline
 from opwright.passes.scalars.prune import prune
+from opwright.passes.scalars.reciprocals import reciprocals
 from opwright.passes.scalars.share import share
 from opwright.passes.scalars.simplify import simplify
 
 Passes = tuple[Callable[[Program], Program], ...]
+Written = Literal["cpp", "cuda", "function"]
 
-PASSES: Passes = (unroll, narrow_products, fuse, simplify, share, prune, inline)
 
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The passes for one target.
+
+    Attributes:
+        improving: What makes kernels of a lowered Program.
+        finishing: What the target's code wants besides; an emitter runs it, and nobody is shown it as formulas.
+    """
+
+    improving: Passes
+    finishing: Passes = ()
+
+
+_EVERYWHERE: Passes = (unroll, narrow_products, fuse, simplify, share, prune, inline)
 
 # Processors look elements up inside kernels. A GPU would have to be waited for to know that all indices are in range,
 # and the rung "function" is written in torch's own operations.
-ON_PROCESSORS: Passes = (indexed_loads, accumulate_in_place, *PASSES)
+ORDERS: Mapping[Written, Order] = {
+    "cpp": Order((indexed_loads, accumulate_in_place, *_EVERYWHERE), (reciprocals,)),
+    "cuda": Order(_EVERYWHERE, (separate_columns, drop_unit_axes)),
+    "function": Order(_EVERYWHERE),
+}
 
 
-def optimize(program: Program, passes: Passes = PASSES) -> Program:
+def optimize(program: Program, target: Written = "function", met: Mapping[str, int] | None = None) -> Program:
+    """Turn a lowered Program, and a case for short sizes, into the kernels of a target.
+
+    Args:
+        program: As it was lowered.
+        target: What it will be written in.
+        met: The sizes that it was traced for, by their symbols; short ones get a case.
+    """
+    return _run(ORDERS[target].improving, specialize(program, met or {}))
+
+
+def finish(program: Program, target: Written) -> Program:
+    """Do the rest for a target, right before the Program is written."""
+    return _run(ORDERS[target].finishing, program)
+
+
+def _run(passes: Passes, program: Program) -> Program:
     """Run passes, in order, on a Program and on each of its cases."""
-    plain, *cases = (_improve(part, passes) for part in programs_of(program))
+    plain, *cases = programs_of(program)
+    for improve in passes:
+        plain, cases = improve(plain), [improve(case) for case in cases]
     improved = (replace(case, steps=part.steps) for case, part in zip(program.cases, cases, strict=True))
     return replace(plain, cases=tuple(improved))
-
-
-def _improve(program: Program, passes: Passes) -> Program:
-    for improve in passes:
-        program = improve(program)
-    return program

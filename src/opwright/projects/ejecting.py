@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from opwright.errors import NotEjectable
+from opwright.errors import NotEjectable, ReferenceWithoutText
 from opwright.explain.origin import place_from_here
+from opwright.operators.reference_text import ReferenceText, reference_text
 from opwright.projects.directory import check_directory, check_name, write_files
 from opwright.projects.files.arguments import SampleSource, sample_files
-from opwright.projects.files.carried import Carried, carry
 from opwright.projects.files.cpp import cpp_files
 from opwright.projects.files.cuda import cuda_files
 from opwright.projects.files.functions import function_module
@@ -34,6 +34,7 @@ from opwright.version import VERSION
 if TYPE_CHECKING:
     from opwright.operators.base import BaseOperator
 
+_TEXT_HINT = "use functions of installed packages, functions that are written by `def`, and plain constants"
 _HINT = 'give the operator another name: @opwright.operator(name="…")'
 
 
@@ -96,14 +97,18 @@ def _subject(operator: BaseOperator, dtypes: tuple[torch.dtype, ...], check: Cal
     check()
     refuse_options(operator)
     parameters = parameters_of(operator.reference)
-    carried = carry(operator.reference)
+    try:
+        reference = reference_text([operator.reference], with_packages=True)
+    except ReferenceWithoutText as refusal:
+        fact = f"{refusal.fact}, so a project cannot hold it"
+        raise NotEjectable(fact, place=refusal.place, hint=refusal.hint or _TEXT_HINT) from refusal
     kinds, left_out = kinds_of(operator, dtypes)
     place = place_from_here(operator)
     origin = (
         f"Written by opwright {VERSION} from {operator.reference.__qualname__} at {Path(place.file).name}:{place.line}."
     )
     forms = forms_of(kinds, parameters.signature)
-    return Subject(name, origin, operator, parameters, carried, dtypes, kinds, forms, left_out)
+    return Subject(name, origin, operator, parameters, reference, dtypes, kinds, forms, left_out)
 
 
 def _files(subject: Subject) -> Mapping[str, str | bytes]:
@@ -128,7 +133,7 @@ def _files(subject: Subject) -> Mapping[str, str | bytes]:
     }
     build = {
         "setup.py": filled("ejected", "setup.py", name=name, flags=_flags()),
-        "pyproject.toml": filled("ejected", "pyproject.toml", name=name, dependencies=_dependencies(subject.carried)),
+        "pyproject.toml": filled("ejected", "pyproject.toml", name=name, dependencies=_dependencies(subject.reference)),
         ".gitignore": filled("ejected", "gitignore"),
     }
     sources = {
@@ -151,13 +156,13 @@ def _package(subject: Subject) -> str:
 
 
 def _reference(subject: Subject) -> str:
-    text = subject.carried.text(f"{subject.name} as it was defined: what its kernels are held against.")
+    text = subject.reference.text(f"{subject.name} as it was defined: what its kernels are held against.")
     own = subject.operator.reference.__name__
     return text if own == subject.name else f"{text}\n\n{subject.name} = {own}\n"
 
 
-def _dependencies(carried: Carried) -> str:
-    return ", ".join(f'"{package}"' for package in ("torch>=2.11", *sorted(carried.packages)))
+def _dependencies(reference: ReferenceText) -> str:
+    return ", ".join(f'"{package}"' for package in ("torch>=2.11", *sorted(reference.packages)))
 
 
 def _flags() -> str:

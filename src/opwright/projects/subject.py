@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from opwright.projects.files.carried import Carried
+from opwright.operators.reference_text import ReferenceText
 from opwright.projects.files.parameters import Parameters
 from opwright.projects.kinds import Form, Kind, LeftOut
 
@@ -24,7 +24,7 @@ class Subject:
         origin: Where it comes from, in a sentence.
         operator: The operator.
         parameters: What it takes.
-        carried: The reference, with all that it uses.
+        reference: Its text, with all that it uses.
         dtypes: Those that samples were made of.
         kinds: What there are kernels for.
         forms: The same, grouped.
@@ -35,7 +35,7 @@ class Subject:
     origin: str
     operator: BaseOperator
     parameters: Parameters
-    carried: Carried
+    reference: ReferenceText
     dtypes: tuple[torch.dtype, ...]
     kinds: tuple[Kind, ...]
     forms: tuple[Form, ...]

@@ -9,7 +9,7 @@ from torch.nn import functional
 from opwright.ir.program import Call
 from opwright.ir.verifier import verify
 from opwright.passes.buffers.indexed_loads import indexed_loads
-from opwright.passes.order import ON_PROCESSORS, optimize
+from opwright.passes.order import optimize
 from tests.derived import run
 from tests.passes.programs import lowered_from, steps, text
 
@@ -62,7 +62,7 @@ def is_lookup(step: object) -> bool:
 @pytest.mark.parametrize("case", PICKED)
 def test_picked(case: str) -> None:
     reference, arguments = PICKED[case]
-    program = optimize(lowered_from(reference, *arguments), ON_PROCESSORS)
+    program = optimize(lowered_from(reference, *arguments), "cpp")
     assert "index " in steps(program)
     assert not any(map(is_lookup, program.steps))
     (made,) = run(program, arguments)
@@ -79,7 +79,7 @@ def test_kept(case: str) -> None:
 
 def test_listing() -> None:
     reference, arguments = PICKED["embedding"]
-    assert steps(optimize(lowered_from(reference, *arguments), ON_PROCESSORS)) == text(
+    assert steps(optimize(lowered_from(reference, *arguments), "cpp")) == text(
         """
         check 0 <= y[d0, d1] < x_size_0 over [y_size_0, y_size_1]
         kernel output_0 over i0 < y_size_0, i1 < y_size_1, i2 < x_size_1
@@ -98,7 +98,7 @@ def test_of_what_is_picked_elements_are_copied(second: Reference) -> None:
         return second(rows, y).exp().sum() + rows
 
     arguments = TABLE[:, :3] / 20, LIST.clamp(max=2)
-    program = optimize(lowered_from(reference, *arguments), ON_PROCESSORS)
+    program = optimize(lowered_from(reference, *arguments), "cpp")
     verify(program)
     assert sum(map(is_lookup, program.steps)) == 1
     torch.testing.assert_close(*run(program, arguments), reference(*arguments))
@@ -108,14 +108,14 @@ def test_a_loss_is_one_kernel() -> None:
     def loss(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return -torch.log_softmax(x, -1).gather(1, y.unsqueeze(1)).squeeze(1)
 
-    listing = steps(optimize(lowered_from(loss, TABLE[:3], LIST), ON_PROCESSORS))
+    listing = steps(optimize(lowered_from(loss, TABLE[:3], LIST), "cpp"))
     assert listing.count("kernel ") == 1
     assert "call " not in listing
 
 
 def test_indices_out_of_range_are_refused() -> None:
     reference, (table, index) = PICKED["index_select"]
-    program = optimize(lowered_from(reference, table, index), ON_PROCESSORS)
+    program = optimize(lowered_from(reference, table, index), "cpp")
     for wrong in (-1, 4):
         with pytest.raises(ValueError, match="y is not from 0 to below x_size_1"):
             run(program, [table, torch.tensor([0, wrong, 1])])
@@ -130,7 +130,7 @@ def test_where_a_short_axis_is_written_out(pick: Reference) -> None:
         return picked @ x[:3, :3], picked * x[0, :3]
 
     arguments = TABLE, GRID
-    program = optimize(lowered_from(reference, *arguments), ON_PROCESSORS)
+    program = optimize(lowered_from(reference, *arguments), "cpp")
     verify(program)
     assert not any(map(is_lookup, program.steps))
     for made, expected in zip(run(program, arguments), reference(*arguments), strict=True):

@@ -23,7 +23,7 @@ def distances(x: torch.Tensor) -> torch.Tensor:
 
 
 def test_a_case_beside_the_steps_for_every_size() -> None:
-    program = optimize(specialize(lowered_from(distances, torch.zeros(5, 3)), MET))
+    program = optimize(lowered_from(distances, torch.zeros(5, 3)), met=MET)
     verify(program)
     general, _, case = print_program(program).partition("  case ")
     assert "rows of i2" in general

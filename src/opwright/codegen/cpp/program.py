@@ -45,7 +45,7 @@ from opwright.ir.program import (
     programs_of,
     view_axes,
 )
-from opwright.passes.scalars.reciprocals import reciprocals
+from opwright.passes.order import finish
 
 NAMESPACE = "opwright_kernels"
 _LINE = 118
@@ -87,7 +87,7 @@ def emit_program(program: Program, formulas: Formulas = lambda _: ()) -> CppSour
     Raises:
         NoKernel: If a kernel reads or writes at places that are not affine in its axes.
     """
-    parts = [part_of(reciprocals(part), formulas) for part in programs_of(program)]
+    parts = [part_of(part, formulas) for part in programs_of(finish(program, "cpp"))]
     with plain_refusals():
         draft, registration = emit_launcher(
             program, "opwright/kernel.h", [(part.program, _CppKernels(part.remarks)) for part in parts]

@@ -12,8 +12,7 @@ from opwright.codegen.cpp.program import digest, emit_launcher, kernel_names, nu
 from opwright.codegen.cuda.kernel import CudaKernel, emit_kernel
 from opwright.codegen.placeholders import plain_refusals
 from opwright.ir.program import Kernel, Program, programs_of
-from opwright.passes.loops.drop_unit_axes import drop_unit_axes
-from opwright.passes.loops.separate_columns import separate_columns
+from opwright.passes.order import finish
 
 DEVICE_HEADER, HOST_HEADER = "opwright/cuda/kernel.h", "opwright/cuda/launches.h"
 
@@ -59,7 +58,7 @@ def emit_cuda(program: Program, formulas: Formulas = lambda _: ()) -> CudaSource
 
 def parts_for_gpus(program: Program, formulas: Formulas) -> list[Part]:
     """A Program without its cases, and each of them, as kernels for GPUs are written of them."""
-    return [part_of(drop_unit_axes(separate_columns(part)), formulas) for part in programs_of(program)]
+    return [part_of(part, formulas) for part in programs_of(finish(program, "cuda"))]
 
 
 class CudaKernels:

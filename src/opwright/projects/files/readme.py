@@ -20,7 +20,7 @@ def readme(subject: Subject) -> str:
         "name": subject.name,
         "module": class_stem(subject.name),
         "origin": subject.origin,
-        "reference": subject.carried.functions[subject.operator.reference.__name__],
+        "reference": subject.reference.functions[subject.operator.reference.__name__],
         "forward": "\n".join(emit_formulas(first.forward)),
         "backward": "\n".join(emit_formulas(first.backward)) if first.backward else "",
         "tangents": len(first.plan.tangents),

@@ -1,4 +1,4 @@
-"""Decompositions of softmax, norms and moments into folds and element-wise operations, which kernels fuse again.
+"""Decompositions of softmax, moments and norms of vectors into folds and element-wise operations.
 
 Half types are computed in float32, as torch's own kernels do.
 """
@@ -13,34 +13,30 @@ import torch
 from torch._ops import OpOverload
 
 from opwright.tracing.decompositions.dimensions import dimensions_of
+from opwright.tracing.decompositions.norms import count, moments, wide
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
-_HALF = (torch.bfloat16, torch.float16)
-
-
-def _wide(x: Tensor) -> Tensor:
-    return x.to(torch.float32) if x.dtype in _HALF else x
 
 
 def _softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
     """Return e^(x - max) / Σ e^(x - max), with one division for a row: a rounding more than eager's, of ½ ulp."""
-    wide = _wide(x)
-    power = torch.exp(wide - torch.amax(wide, [dim], True))
+    values = wide(x)
+    power = torch.exp(values - torch.amax(values, [dim], True))
     result = power * torch.reciprocal(torch.sum(power, [dim], True))
     return result if half_to_float else result.to(x.dtype)
 
 
 def _softmax_backward(gradient: Tensor, output: Tensor, dim: int, input_dtype: torch.dtype) -> Tensor:
     """Return y·(g - Σ g·y), as torch's own kernel rounds it."""
-    wide, output = _wide(gradient), _wide(output)
-    return (output * (wide - torch.sum(wide * output, [dim], True))).to(input_dtype)
+    values, output = wide(gradient), wide(output)
+    return (output * (values - torch.sum(values * output, [dim], True))).to(input_dtype)
 
 
 def _log_softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
     """Return x - max - log Σ e^(x - max)."""
-    wide = _wide(x)
-    shifted = wide - torch.amax(wide, [dim], True)
+    values = wide(x)
+    shifted = values - torch.amax(values, [dim], True)
     result = shifted - torch.log(torch.sum(torch.exp(shifted), [dim], True))
     return result if half_to_float else result.to(x.dtype)
 
@@ -48,9 +44,9 @@ def _log_softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
 def _mean(x: Tensor, dim: Sequence[int] | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     if not (dtype or x.dtype).is_floating_point:
         return NotImplemented
-    wide = _wide(x if dtype is None else x.to(dtype))
     dimensions = dimensions_of(x, dim)
-    mean = torch.sum(wide, dimensions, keepdim) / _count(x, dimensions)
+    values = wide(x if dtype is None else x.to(dtype))
+    mean = torch.sum(values, dimensions, keepdim) / count(x, dimensions)
     return mean.to(dtype or x.dtype)
 
 
@@ -59,12 +55,10 @@ def _var_mean(x: Tensor, dim: Sequence[int] | None = None, *, correction: Any = 
     correction = 1 if correction is None else correction
     if not x.dtype.is_floating_point:
         return NotImplemented
-    wide, dimensions = _wide(x), dimensions_of(x, dim)
-    count = _count(x, dimensions)
-    mean = torch.sum(wide, dimensions, True) / count
-    centred = wide - mean
-    freedom = count - correction
-    variance = torch.sum(centred * centred, dimensions, keepdim) / (freedom if freedom > 0 else 0)
+    dimensions = dimensions_of(x, dim)
+    mean, _, squares = moments(wide(x), dimensions, keepdim)
+    freedom = count(x, dimensions) - correction
+    variance = squares / (freedom if freedom > 0 else 0)
     mean = mean if keepdim else _drop(mean, dimensions)
     return variance.to(x.dtype), mean.to(x.dtype)
 
@@ -75,12 +69,12 @@ def _var(x: Tensor, dim: Sequence[int] | None = None, *, correction: Any = None,
 
 
 def _std(x: Tensor, dim: Sequence[int] | None = None, *, correction: Any = None, keepdim: bool = False) -> Any:
-    found = _var_mean(_wide(x), dim, correction=correction, keepdim=keepdim)
+    found = _var_mean(wide(x), dim, correction=correction, keepdim=keepdim)
     return found if found is NotImplemented else torch.sqrt(found[0]).to(x.dtype)
 
 
 def _std_mean(x: Tensor, dim: Sequence[int] | None = None, *, correction: Any = None, keepdim: bool = False) -> Any:
-    found = _var_mean(_wide(x), dim, correction=correction, keepdim=keepdim)
+    found = _var_mean(wide(x), dim, correction=correction, keepdim=keepdim)
     return found if found is NotImplemented else (torch.sqrt(found[0]).to(x.dtype), found[1].to(x.dtype))
 
 
@@ -91,7 +85,7 @@ def _vector_norm(
     if not x.dtype.is_floating_point or not isinstance(ord, (int, float)):
         return NotImplemented
     result = dtype or x.dtype
-    size, dimensions = torch.abs(_wide(x.to(result))), dimensions_of(x, dim)
+    size, dimensions = torch.abs(wide(x.to(result))), dimensions_of(x, dim)
     if ord == math.inf:
         norm = torch.amax(size, dimensions, keepdim)
     elif ord == -math.inf:
@@ -105,51 +99,6 @@ def _vector_norm(
     else:
         norm = torch.pow(torch.sum(torch.pow(size, ord), dimensions, keepdim), 1.0 / ord)
     return norm.to(result)
-
-
-def _layer_norm(
-    x: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """(x - mean)/√(variance + eps)·weight + bias, with the mean and 1/√(variance + eps)."""
-    dimensions = list(range(x.dim() - len(normalized_shape), x.dim()))
-    wide, count = _wide(x), _count(x, dimensions)
-    mean = torch.sum(wide, dimensions, True) / count
-    centred = wide - mean
-    scale = torch.rsqrt(torch.sum(centred * centred, dimensions, True) / count + eps)
-    result = centred * scale
-    if weight is not None:
-        result = result * weight
-    if bias is not None:
-        result = result + bias
-    return result.to(x.dtype), mean, scale
-
-
-def _group_norm(
-    x: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    n: int,
-    channels: int,
-    positions: int,
-    groups: int,
-    eps: float,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Layer norm of each group of channels; weight and bias are per channel."""
-    grouped = _wide(x).reshape(n, groups, channels // groups, positions)
-    count = (channels // groups) * positions
-    mean = torch.sum(grouped, [2, 3], True) / count
-    centred = grouped - mean
-    scale = torch.rsqrt(torch.sum(centred * centred, [2, 3], True) / count + eps)
-    result = centred * scale
-    if weight is not None:
-        result = result * weight.reshape(groups, channels // groups, 1)
-    if bias is not None:
-        result = result + bias.reshape(groups, channels // groups, 1)
-    return result.reshape(x.shape).to(x.dtype), mean.reshape(n, groups), scale.reshape(n, groups)
-
-
-def _count(x: Tensor, dimensions: Sequence[int]) -> Any:
-    return math.prod(x.shape[dimension] for dimension in dimensions)
 
 
 def _drop(x: Tensor, dimensions: Sequence[int]) -> Tensor:
@@ -173,6 +122,4 @@ NORMALIZATIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.std.correction: _std,
     aten.std_mean.correction: _std_mean,
     aten.linalg_vector_norm.default: _vector_norm,
-    aten.native_layer_norm.default: _layer_norm,
-    aten.native_group_norm.default: _group_norm,
 }

@@ -9,9 +9,9 @@ import torch
 from torch._ops import OpOverload
 
 from opwright.errors import NoKernel
-from opwright.tracing.decompositions.batch_norm import BATCH_NORM
 from opwright.tracing.decompositions.losses import LOSSES
 from opwright.tracing.decompositions.normalizations import NORMALIZATIONS
+from opwright.tracing.decompositions.norms import NORMS
 from opwright.tracing.decompositions.numbers import NUMBER_DECOMPOSITIONS
 from opwright.tracing.decompositions.outer_products import OUTER_PRODUCTS
 from opwright.tracing.decompositions.positions import POSITIONS
@@ -110,7 +110,7 @@ OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.select_backward.default: _select_backward,
     **LOSSES,
     **NORMALIZATIONS,
-    **BATCH_NORM,
+    **NORMS,
     **POSITIONS,
     aten.soft_margin_loss_backward.default: _soft_margin_loss_backward,
     **NUMBER_DECOMPOSITIONS,
