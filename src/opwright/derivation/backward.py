@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_leaves
 
 from opwright.derivation.composed import Composed
 from opwright.derivation.tangents import tangent_names
+from opwright.ir.names.fresh import fresh_stem
 from opwright.tracing.interface.aliases import MAY_COPY
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
 from opwright.tracing.torch_hooks import functorch
@@ -95,9 +96,7 @@ def given_to(function: Callable[..., Any]) -> Mapping[str, str]:
 
 def value_names(signature: Signature, count: int) -> tuple[str, ...]:
     """What given values are called: `known`, with more `known_` at each further order."""
-    stem = "known"
-    while any(parameter.name.startswith(stem) for parameter in signature.parameters):
-        stem = f"known_{stem}"
+    stem = fresh_stem("known", [parameter.name for parameter in signature.parameters], "known_")
     return tuple(f"{stem}_{position}" for position in range(count))
 
 

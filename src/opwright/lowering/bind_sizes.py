@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from opwright.ir.contents import program_symbols
 from opwright.ir.expressions.integer import ONE, Condition, Integer, substitute, symbols_of
-from opwright.ir.expressions.symbols import program_symbols, rename_symbols
+from opwright.ir.expressions.symbols import rename_symbols
 from opwright.ir.program import Buffer, Program, size_symbol
 
 
