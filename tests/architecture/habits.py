@@ -18,7 +18,7 @@ UNPICKLES_WHAT_IT_PICKLED = frozenset({"opwright.auditing.families.copies"})
 MOST_LINES = 400
 TORCH_HOOKS = ("opwright.tracing.torch_hooks", "opwright.binding.environment")
 REPLACED_ELSEWHERE = frozenset(  # the first to become a hook; the last puts the user's own file there
-    {"opwright.tracing.torch_hooks.on_gpu", "opwright.cli.load"}
+    {"opwright.tracing.torch_hooks.on_gpu", "opwright.toolchain.modules"}
 )
 TORCH_CLASSES = frozenset({"FakeTensor", "FakeTensorMode", "ShapeEnv", "Tensor"})
 
