@@ -17,9 +17,7 @@ TORCH_LOADERS = frozenset({"load"})
 UNPICKLES_WHAT_IT_PICKLED = frozenset({"opwright.auditing.families.copies"})
 MOST_LINES = 400
 TORCH_HOOKS = ("opwright.tracing.torch_hooks", "opwright.binding.environment")
-REPLACED_ELSEWHERE = frozenset(  # the first to become a hook; the last puts the user's own file there
-    {"opwright.tracing.torch_hooks.on_gpu", "opwright.cli.load"}
-)
+REPLACED_ELSEWHERE = frozenset({"opwright.toolchain.modules"})  # puts the user's own file there
 TORCH_CLASSES = frozenset({"FakeTensor", "FakeTensorMode", "ShapeEnv", "Tensor"})
 
 

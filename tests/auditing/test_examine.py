@@ -5,7 +5,8 @@ import torch
 
 import opwright
 from opwright.auditing import Options, Row, Scorecard
-from opwright.auditing.subject import audited
+from opwright.auditing.cases import cases_of
+from opwright.checking.subject import subject_of
 from opwright.errors import ReferenceMissing, SamplesMissing
 from tests.auditing import planted
 from tests.fake_operator import FakeOperator, scale
@@ -78,7 +79,7 @@ def test_a_function_that_changes_its_arguments_is_given_copies():
     def forgetful(x, y):
         return x * torch.sin(y)
 
-    _, reference = audited(in_place, in_place, SAMPLES).cases(Options())
+    _, reference = cases_of(subject_of(in_place, in_place, SAMPLES, ""), Options())
     assert reference.changed == {0}
     assert opwright.audit(in_place, in_place, SAMPLES, **BRIEFLY).passed
     assert "got 0." not in str(opwright.audit(forgetful, in_place, SAMPLES, only=("autograd: backward",)).rows[0])

@@ -7,8 +7,9 @@ import torch
 
 import opwright
 from opwright.auditing import Options
+from opwright.auditing.cases import cases_of
 from opwright.auditing.families.table import FAMILIES
-from opwright.auditing.subject import audited
+from opwright.checking.subject import subject_of
 from tests.auditing import planted
 
 SAMPLES = opwright.shapes("B S", "B S", B=4, S=8)
@@ -144,7 +145,8 @@ def nightly_if(condition, row):
 
 def judged(row, subject, reference, samples=SAMPLES, **options):
     family, judge = JUDGES[row]
-    cases = audited(subject, reference, samples).cases(Options(**{"quick": True, "steps": 100, **options}))
+    chosen = Options(**{"quick": True, "steps": 100, **options})
+    cases = cases_of(subject_of(subject, reference, samples, ""), chosen)
     return judge.row(family, *cases)
 
 

@@ -110,15 +110,15 @@ def test_a_missing_file_ends_every_command_with_two(run, command):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (WITHOUT_SAMPLES, "error: scale has no samples, so it cannot be checked or measured\nhint: give the decorator"),
+        (WITHOUT_SAMPLES, "error: scale has no samples, so it cannot be {}\nhint: give the decorator"),
         (BROKEN_SAMPLES, "error: the samples of scale cannot be made: ZeroDivisionError: division by zero\n"),
     ],
 )
-@pytest.mark.parametrize("command", ["check", "bench"])
-def test_samples_that_are_missing_end_with_two(write_file, run, command, text, message):
+@pytest.mark.parametrize(("command", "done"), [("check", "checked"), ("bench", "measured")])
+def test_samples_that_are_missing_end_with_two(write_file, run, command, done, text, message):
     code, out, err = run(command, write_file(text))
     assert (code, out) == (2, "")
-    assert err.startswith(message)
+    assert err.startswith(message.format(done))
 
 
 def test_a_dtype_that_torch_does_not_have_is_a_usage_error(write_file, run):

@@ -16,6 +16,7 @@ from opwright.extensions.sources import source_files
 from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
 from opwright.toolchain.gpu.toolkit import CudaToolkit
+from opwright.toolchain.headers.torch_build import TORCH
 from tests.extensions.conftest import WriteSource
 
 # What opwright adds on purpose: it optimizes, says that CUDA is there, and always has PTX.
@@ -146,5 +147,5 @@ def test_a_standard_of_the_user_replaces_ours(write: WriteSource, settings: Sett
 def test_a_program_finds_torch_and_needs_no_python(write: WriteSource) -> None:
     words = flags.link_flags(Request("tool", source_files([write("a.cpp", "")]), kind="program"), None)
 
-    assert f"-Wl,-rpath,{flags.TORCH / 'lib'}" in words
+    assert f"-Wl,-rpath,{TORCH / 'lib'}" in words
     assert {"-shared", "-ltorch_python"}.isdisjoint(words)

@@ -270,7 +270,7 @@ def test_a_library_that_is_harmed_before_it_is_loaded(harm, tmp_path, monkeypatc
 @pytest.mark.parametrize(
     "step",
     [
-        "opwright.binding.native._load",
+        "opwright.binding.native.module_of_library",
         "opwright.binding.native.Extension",
         "opwright.toolchain.headers.extension.Extension.find",
         "opwright.toolchain.headers.extension.Extension.build",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from opwright.auditing.cases import cases_of
 from opwright.auditing.options import Options
 from opwright.auditing.scorecard import Scorecard
-from opwright.auditing.subject import audited
-from opwright.checking.subject import OperatorLike
+from opwright.checking.subject import OperatorLike, subject_of
 from opwright.samples import Progress, SampleFactory
 
 """Told what is under way, how many steps are done, and of how many."""
@@ -41,8 +41,8 @@ def audit(
     from opwright.auditing.families.table import FAMILIES  # imports torch's compilers, which nothing else needs
 
     chosen = Options(**options)
-    judged = audited(subject, reference, samples)
-    mine, theirs = judged.cases(chosen)
+    judged = subject_of(subject, reference, samples, "it cannot be audited")
+    mine, theirs = cases_of(judged, chosen)
     wanted = [(family, judge) for family, judges in FAMILIES.items() for judge in judges]
     wanted = [(family, judge) for family, judge in wanted if chosen.wants(family, judge.name)]
     rows = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -13,7 +13,7 @@ from opwright.benchmark.machine import this_machine
 from opwright.benchmark.race import race
 from opwright.benchmark.stopwatch import Measure, Plan
 from opwright.benchmark.timings import COMPILED, REFERENCE, BenchReport, Entry
-from opwright.checking.subject import WHOLE_OPERATOR, Candidate, OperatorLike, Subject, subject_of
+from opwright.checking.subject import WHOLE_OPERATOR, Candidate, OperatorLike, subject_of
 from opwright.samples import Progress, SampleFactory
 
 """Told what is under way, how many samples are done, and of how many."""
@@ -49,7 +49,8 @@ def bench(
         SamplesMissing: There are no samples.
         ReferenceMissing: The subject is not an operator and no reference is given.
     """
-    judged = subject_of(subject, reference, samples, device)
+    judged = subject_of(subject, reference, samples, "it cannot be measured")
+    candidates, missing = judged.candidates(device)
     chosen = judged.make_samples(device, dtype)
     entries: list[Entry] = []
     for done, sample in enumerate(chosen):
@@ -58,17 +59,17 @@ def bench(
             if progress:
                 progress(f"{name}: {what}", done, len(chosen))
 
-        contenders = _contenders(judged, compile)
+        contenders = _contenders(judged.reference, candidates, compile)
         entries += race(sample, contenders, plan=plan or Plan(), measure=_measure_on(device), tell=tell)
     kind = str(dtype).removeprefix("torch.")
-    return BenchReport(judged.name, kind, device, this_machine(), tuple(entries), judged.missing)
+    return BenchReport(judged.name, kind, device, this_machine(), tuple(entries), missing)
 
 
-def _contenders(judged: Subject, compile: bool) -> dict[str, Candidate]:
-    contenders = {REFERENCE: Candidate(REFERENCE, judged.reference)}
-    contenders |= {candidate.rung: candidate for candidate in judged.candidates if candidate.rung != WHOLE_OPERATOR}
+def _contenders(reference: Callable[..., Any], candidates: Sequence[Candidate], compile: bool) -> dict[str, Candidate]:
+    contenders = {REFERENCE: Candidate(REFERENCE, reference)}
+    contenders |= {candidate.rung: candidate for candidate in candidates if candidate.rung != WHOLE_OPERATOR}
     if compile:
-        contenders[COMPILED] = Candidate(COMPILED, compiled(judged.reference))
+        contenders[COMPILED] = Candidate(COMPILED, compiled(reference))
     return contenders
 
 

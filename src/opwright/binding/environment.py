@@ -8,7 +8,7 @@ about 0.03 µs, and tests/binding/test_environment.py asks every one of them on 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
@@ -66,10 +66,15 @@ def is_asked_for(node: Node | None) -> bool:
         return True
 
 
+def recorded_below_autograd() -> AbstractContextManager[None]:
+    """Let gradients be recorded also where a call has come in below autograd, which then records none in silence."""
+    return torch._C._SetExcludeDispatchKeyGuard(torch._C.DispatchKey.AutogradFunctionality, False)
+
+
 @contextmanager
 def recording() -> Iterator[None]:
-    """Record gradients, also where a call has come in below autograd, which then records none in silence."""
-    with torch._C._SetExcludeDispatchKeyGuard(torch._C.DispatchKey.AutogradFunctionality, False), torch.enable_grad():
+    """Record gradients, also below autograd."""
+    with recorded_below_autograd(), torch.enable_grad():
         yield
 
 

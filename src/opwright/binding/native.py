@@ -7,7 +7,6 @@ no Python to start, as in a frozen application, only OPWRIGHT_TAPE=now builds it
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import os
 import subprocess
@@ -21,7 +20,8 @@ from typing import Any, Protocol
 from opwright.package import PACKAGE
 from opwright.settings import Settings
 from opwright.toolchain.headers.extension import Extension
-from opwright.toolchain.process.forks import Lock, hold_off_forks
+from opwright.toolchain.modules import module_of_library
+from opwright.toolchain.process.forks import Lock
 from opwright.toolchain.process.own_python import can_start_python, python_command
 from opwright.tracing.recording.faults import summary
 
@@ -76,7 +76,7 @@ class Native:
                 extension.build()
             path = extension.find()
             if path is not None:
-                self._module = _load(path)
+                self._module = module_of_library("opwright_tape", path)
             elif not extension.was_refused() and can_start_python():
                 self._building = threading.Thread(target=self._await, args=(extension,), daemon=True)
                 self._building.start()
@@ -93,7 +93,7 @@ class Native:
             path = extension.find()
             if path is None:
                 return
-            module = _load(path)
+            module = module_of_library("opwright_tape", path)
         except Exception as error:
             _stay_in_python(error)
             return
@@ -129,16 +129,6 @@ native = Native(_DIRECTORY)
 def hot_path(settings: Settings) -> Extension:
     """Return the extension that operators use, built or not."""
     return Extension(_DIRECTORY, _NAME, settings)
-
-
-def _load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("opwright_tape", path)
-    assert spec is not None
-    assert spec.loader is not None
-    with hold_off_forks():
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    return module
 
 
 def _build_elsewhere(directory: Path, settings: Settings) -> subprocess.Popen[bytes]:

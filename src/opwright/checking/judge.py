@@ -105,16 +105,17 @@ def check(
         SamplesMissing: There are no samples.
         ReferenceMissing: The subject is not an operator and no reference is given.
     """
-    judged = subject_of(subject, reference, samples, device)
+    judged = subject_of(subject, reference, samples, "it cannot be checked")
+    candidates, missing = judged.candidates(device)
     material = material_of(judged, tuple(dtypes), device)
-    trials = [Trial(candidate, judged.reference, material, judged.overload) for candidate in judged.candidates]
-    rows = [Row(rung, "available", "", "skipped", reason) for rung, reason in judged.missing.items()]
+    trials = [Trial(candidate, judged.reference, material, judged.overload) for candidate in candidates]
+    rows = [Row(rung, "available", "", "skipped", reason) for rung, reason in missing.items()]
     steps = [(trial, step) for trial in trials for step in CHECKS]
     for done, (trial, step) in enumerate(steps):
         if progress:
             progress(f"{trial.candidate.rung}: {step.name}", done, len(steps))
         rows += _rows(trial, step)
-    rows += [_service(candidate) for candidate in judged.candidates if candidate.pinned]
+    rows += [_service(candidate) for candidate in candidates if candidate.pinned]
     return Verdict(judged.name, tuple(rows))
 
 

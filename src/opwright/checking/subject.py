@@ -1,4 +1,4 @@
-"""Subject: what is judged or measured: an operator with its rungs, or any callable beside a reference."""
+"""Subject: what is checked, audited or measured: an operator with its rungs, or any callable beside a reference."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeGuard
 
 import torch
+from torch._ops import OpOverload, OpOverloadPacket
 
 from opwright.checking.finding import one_line
 from opwright.errors import OpwrightError, ReferenceMissing, SamplesMissing
@@ -108,39 +109,70 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A name, the reference that defines what is right, samples, and the candidates to judge."""
+    """What is judged, and by what.
 
+    Attributes:
+        judged: As it was given.
+        name: What reports call it.
+        function: What is called.
+        reference: What it stands for, composed of torch's operations.
+        samples: Makes the calls.
+    """
+
+    judged: Any
     name: str
+    function: Callable[..., Any]
     reference: Callable[..., Any]
     samples: SampleFactory
-    candidates: tuple[Candidate, ...]
-    missing: Mapping[str, str] = field(default_factory=dict)
-    overload: Any = None
 
-    def make_samples(self, device: str, dtype: torch.dtype) -> list[Sample]:
-        """Make the samples.
+    @property
+    def overload(self) -> OpOverload | None:
+        """The operator as `torch.ops` has it; None for what is not one."""
+        return _overload(self.judged)
+
+    def make_samples(self, device: str, dtype: torch.dtype, factory: SampleFactory | None = None) -> list[Sample]:
+        """Make the samples, or those of another factory.
 
         Raises:
             SamplesMissing: The factory raises, or makes none.
         """
-        return made_samples(self.name, self.samples, device, dtype)
+        try:
+            made = list((factory or self.samples)(device, dtype))
+        except OpwrightError:
+            raise
+        except Exception as error:
+            raise SamplesMissing(f"the samples of {self.name} cannot be made: {one_line(error)}") from error
+        if not made:
+            raise SamplesMissing(f"the samples of {self.name} are empty", hint="make at least one opwright.Sample")
+        return made
 
+    def tiny_samples(self, device: str, dtype: torch.dtype) -> list[Sample]:
+        """Make the smallest sample there is and, where the factory can, those with sizes 1 and 0.
 
-def made_samples(name: str, factory: SampleFactory, device: str, dtype: torch.dtype) -> list[Sample]:
-    """Call a factory of samples.
+        Raises:
+            SamplesMissing: As `make_samples`.
+        """
+        if small := getattr(self.samples, "small", None):
+            return self.make_samples(device, dtype, small)
+        return [min(self.make_samples(device, dtype), key=_element_count)]
 
-    Raises:
-        SamplesMissing: It raises, or makes none.
-    """
-    try:
-        made = list(factory(device, dtype))
-    except OpwrightError:
-        raise
-    except Exception as error:
-        raise SamplesMissing(f"the samples of {name} cannot be made: {one_line(error)}") from error
-    if not made:
-        raise SamplesMissing(f"the samples of {name} are empty", hint="make at least one opwright.Sample")
-    return made
+    def candidates(self, device: str) -> tuple[tuple[Candidate, ...], Mapping[str, str]]:
+        """The ways to compute it for tensors on a device, and why others are missing.
+
+        The rung "composed" is the reference itself and no candidate.
+        """
+        operator = self.judged
+        if not is_operator(operator):
+            return (Candidate(PLAIN_CALLABLE, self.function),), {}
+
+        def last_rung() -> str | None:
+            return operator.last_rung
+
+        kind = torch.device(device).type
+        rungs = [rung for rung in operator.rungs() if rung.name != COMPOSED]
+        missing = {rung.name: reason for rung in rungs if (reason := _why_missing(rung, kind))}
+        pinned = [Candidate(rung.name, operator.on(rung.name), last_rung) for rung in rungs if rung.name not in missing]
+        return (*pinned, Candidate(WHOLE_OPERATOR, operator, last_rung)), missing
 
 
 def is_operator(value: object) -> TypeGuard[OperatorLike]:
@@ -153,50 +185,52 @@ def is_operator(value: object) -> TypeGuard[OperatorLike]:
 
 def subject_of(
     judged: OperatorLike | Callable[..., Any],
-    reference: Callable[..., Any] | None = None,
-    samples: SampleFactory | None = None,
-    device: str = "cpu",
+    reference: Callable[..., Any] | None,
+    samples: SampleFactory | None,
+    otherwise: str,
 ) -> Subject:
-    """Collect what is to be judged. The rung "composed" is the reference itself and no candidate.
+    """Collect what is to be judged.
 
     Args:
-        judged: An operator, or any callable.
-        reference: What defines the right result; an operator has its own.
-        samples: The calls to judge by; an operator may have its own.
-        device: Where the samples are; rungs that serve no tensors there are missing.
+        judged: An operator, an operator of `torch.ops`, a subclass of `torch.autograd.Function`, or any callable.
+        reference: What defines the right result; an operator of ours has its own.
+        samples: The calls to judge by; an operator of ours may have its own.
+        otherwise: What follows where there are no samples: "it cannot be checked".
 
     Raises:
         SamplesMissing: There are no samples.
         ReferenceMissing: There is no reference.
     """
+    name = _name(judged)
     if is_operator(judged):
-        kind = torch.device(device).type
-        return _operator_subject(judged, reference or judged.reference, samples or judged.samples, kind)
-    name = getattr(judged, "__name__", type(judged).__name__)
+        reference, samples = reference or judged.reference, samples or judged.samples
     if reference is None:
         raise ReferenceMissing(
-            f"{name} is not an operator, and no reference is given to judge it by", hint="pass reference=function"
+            f"{name} is not an operator of opwright, and no reference is given to judge it by",
+            hint="pass reference=function",
         )
-    return Subject(name, reference, _present(samples, name), (Candidate(PLAIN_CALLABLE, judged),))
+    if samples is None:
+        given = "give the decorator" if is_operator(judged) else "pass"
+        hint = f'{given} samples=opwright.shapes("B S", B=(16, 64), S=128), for example'
+        raise SamplesMissing(f"{name} has no samples, so {otherwise}", hint=hint)
+    function = judged.apply if isinstance(judged, type) and issubclass(judged, torch.autograd.Function) else judged
+    return Subject(judged, name, function, reference, samples)
 
 
-def _operator_subject(
-    operator: OperatorLike, reference: Callable[..., Any], samples: SampleFactory | None, device: str
-) -> Subject:
-    def last_rung() -> str | None:
-        return operator.last_rung
+def _name(judged: Any) -> str:
+    if is_operator(judged):
+        return judged.name
+    found = _overload(judged)
+    return found._schema.name if found else getattr(judged, "__name__", type(judged).__name__)
 
-    rungs = [rung for rung in operator.rungs() if rung.name != COMPOSED]
-    missing = {rung.name: reason for rung in rungs if (reason := _why_missing(rung, device))}
-    pinned = [Candidate(rung.name, operator.on(rung.name), last_rung) for rung in rungs if rung.name not in missing]
-    return Subject(
-        name=operator.name,
-        reference=reference,
-        samples=_present(samples, operator.name),
-        candidates=(*pinned, Candidate(WHOLE_OPERATOR, operator, last_rung)),
-        missing=missing,
-        overload=operator.overload,
-    )
+
+def _overload(judged: Any) -> OpOverload | None:
+    """The operator as `torch.ops` has it; `torch.library.custom_op` keeps it in a private attribute."""
+    if is_operator(judged):
+        return judged.overload  # type: ignore[no-any-return]
+    if isinstance(judged, OpOverloadPacket):
+        return getattr(judged, judged.overloads()[0])  # type: ignore[no-any-return]
+    return judged if isinstance(judged, OpOverload) else getattr(judged, "_opoverload", None)
 
 
 def _why_missing(rung: RungLike, device: str) -> str:
@@ -207,13 +241,8 @@ def _why_missing(rung: RungLike, device: str) -> str:
     return ""
 
 
-def _present(samples: SampleFactory | None, name: str) -> SampleFactory:
-    if samples is None:
-        raise SamplesMissing(
-            f"{name} has no samples, so it cannot be checked or measured",
-            hint='give the decorator samples=opwright.shapes("B S", B=(16, 64), S=128), for example',
-        )
-    return samples
+def _element_count(sample: Sample) -> int:
+    return sum(tensor.numel() for tensor in sample.tensors())
 
 
 def _has_empty_tensor(*values: object) -> bool:

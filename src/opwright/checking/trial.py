@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from opwright.checking.subject import Candidate, Subject
-from opwright.samples import Sample, SampleFactory
+from opwright.samples import Sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,26 +53,15 @@ def material_of(subject: Subject, dtypes: tuple[torch.dtype, ...], device: str) 
         SamplesMissing: The factory raises, or makes none.
     """
     given = tuple(sample for dtype in dtypes for sample in _named(subject.make_samples(device, dtype), dtype))
-    small = getattr(subject.samples, "small", None) or _smallest(subject)
+    small = {each: _named(subject.tiny_samples(device, each), each) for each in (*dtypes, torch.float64)}
     return Material(
         given=given,
-        tiny=tuple(_named(small(device, dtype), dtype)[0] for dtype in dtypes),
-        tiny_double=_named(small(device, torch.float64), torch.float64)[0],
-        edges=_named(small(device, dtypes[0]), dtypes[0])[1:],
+        tiny=tuple(small[dtype][0] for dtype in dtypes),
+        tiny_double=small[torch.float64][0],
+        edges=small[dtypes[0]][1:],
     )
 
 
 def _named(samples: Iterable[Sample], dtype: torch.dtype) -> tuple[Sample, ...]:
     kind = str(dtype).removeprefix("torch.")
     return tuple(replace(sample, name=f"{sample.name} {kind}".strip()) for sample in samples)
-
-
-def _smallest(subject: Subject) -> SampleFactory:
-    def smallest(device: str, dtype: torch.dtype) -> list[Sample]:
-        return [min(subject.make_samples(device, dtype), key=_element_count)]
-
-    return smallest
-
-
-def _element_count(sample: Sample) -> int:
-    return sum(tensor.numel() for tensor in sample.tensors())

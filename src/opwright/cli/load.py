@@ -6,7 +6,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.machinery import all_suffixes
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from opwright.checking.subject import OperatorLike, is_operator
 from opwright.errors import FileUnloadable, OperatorNotFound, OpwrightError, Place
 from opwright.samples import SampleFactory
+from opwright.toolchain.modules import module_of_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +90,15 @@ def _run(file: Path) -> ModuleType:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     name = file.stem if file.stem not in sys.modules else f"{file.stem} at {file.resolve()}"
-    spec = spec_from_file_location(name, file.resolve())
-    if spec is None or spec.loader is None:
+    if not file.name.endswith(tuple(all_suffixes())):
         raise OperatorNotFound(f"{file} is not a Python file")
-    module = module_from_spec(spec)
-    sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        return module_of_file(name, file.resolve())
     except OpwrightError as refusal:
         place = refusal.place or _place(file, refusal)
         raise FileUnloadable(refusal.fact, place=place, hint=refusal.hint) from refusal
     except (Exception, SystemExit) as error:
         raise FileUnloadable(f"{type(error).__name__}: {error}", place=_place(file, error)) from error
-    return module
 
 
 def _place(file: Path, error: BaseException) -> Place:

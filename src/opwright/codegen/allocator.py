@@ -8,10 +8,11 @@ header declares may be called like a variable: the variable hides it, and the dr
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from opwright.codegen.placeholders import PLACEHOLDER, placeholder, plain
+from opwright.ir.names.fresh import fresh
 
 _WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")  # a word behind a dot is a member of something
 
@@ -62,7 +63,7 @@ def allocate(drafts: Sequence[str], language: Language) -> Names:
             taken.add(given[each])
     for each in ordered:
         if each not in given:
-            given[each] = next(name for name in _numbered(wishes[each]) if name not in taken)
+            given[each] = fresh(wishes[each], taken)
             taken.add(given[each])
     return Names(given)
 
@@ -70,10 +71,3 @@ def allocate(drafts: Sequence[str], language: Language) -> Names:
 def _words(draft: str, language: Language) -> set[str]:
     """The words that are no placeholders."""
     return {word for word in _WORD.findall(language.ignored.sub(" ", draft)) if not PLACEHOLDER.fullmatch(word)}
-
-
-def _numbered(name: str) -> Iterator[str]:
-    number = 1
-    while True:
-        yield f"{name}_{number}"
-        number += 1

@@ -10,6 +10,7 @@ from pathlib import Path
 _MODULES = (
     "opwright.binding.environment",
     "opwright.binding.autograd.redraw",
+    "opwright.derivation.pull_back",
     "opwright.tracing.torch_hooks.functorch",
     "opwright.tracing.interface.memory",
     "opwright.tracing.scalars.guards",

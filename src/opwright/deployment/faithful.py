@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -11,6 +10,7 @@ from torch.utils._pytree import tree_leaves
 
 from opwright.errors import WheelUnsupported
 from opwright.operators.base import BaseOperator
+from opwright.toolchain.modules import module_of_text
 from opwright.tracing.interface.signature import place_of
 
 _NAME = "opwright_carried_reference"
@@ -23,10 +23,8 @@ def refuse_unfaithful(text: str, operator: BaseOperator, dtypes: Sequence[torch.
     Raises:
         WheelUnsupported: If they give different results, or the text raises.
     """
-    module = ModuleType(_NAME)
     try:
-        exec(compile(text, _NAME, "exec"), vars(module))
-        carried = getattr(module, operator.reference.__name__)
+        carried = getattr(module_of_text(_NAME, text), operator.reference.__name__)
         same = all(_agree(carried, operator.reference, sample) for sample in _first_samples(operator, dtypes))
     except Exception as error:
         raise _refused(operator, f"raises {type(error).__name__}: {error}") from error

@@ -14,10 +14,11 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from opwright.derivation.composed import Composed
+from opwright.derivation.pull_back import pull_back
 from opwright.derivation.tangents import tangent_names
+from opwright.ir.names.fresh import fresh_stem
 from opwright.tracing.interface.aliases import MAY_COPY
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
-from opwright.tracing.torch_hooks import functorch
 
 _GIVEN = "opwright_given"
 
@@ -42,45 +43,12 @@ def backward_reference(
         digests: What the values are of, by parameter.
     """
 
-    def pulled_back(arguments: list[Any], incoming: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-        """Where `requires_grad_` is refused, inside of a transform, or `detach` drops tangents, in forward mode."""
-
-        def of_sources(*sources: torch.Tensor) -> list[torch.Tensor]:
-            for position, source in zip(wanted, sources, strict=True):
-                arguments[position] = source
-            with Composed():
-                outputs = tree_leaves(reference(*arguments))
-            return [outputs[place] for place in places]
-
-        _, pull, *_ = torch.func.vjp(of_sources, *[arguments[position] for position in wanted])
-        gradients: tuple[torch.Tensor, ...] = pull(list(incoming))
-        return gradients
+    def outputs_of(arguments: Sequence[Any]) -> Sequence[torch.Tensor]:
+        with Composed():
+            return tree_leaves(reference(*arguments))
 
     def backward(*given: Any) -> tuple[torch.Tensor, ...]:
-        arguments, incoming = list(given[:arity]), given[arity : arity + len(places)]
-        if functorch.are_active() or functorch.is_forward_mode():
-            return pulled_back(arguments, incoming)
-        create_graph = torch.is_grad_enabled()
-        with torch.enable_grad():
-            for position in wanted:
-                # An alias: what an argument does through another one, or given twice, is the caller's to add up.
-                alias = torch.ops.aten.alias(arguments[position])
-                arguments[position] = alias if alias.requires_grad else alias.detach().requires_grad_()
-            with Composed():
-                outputs = tree_leaves(reference(*arguments))
-            sources = [arguments[position] for position in wanted]
-            flowing = [
-                (outputs[p], given) for p, given in zip(places, incoming, strict=True) if outputs[p].requires_grad
-            ]
-            if not flowing:
-                return tuple(torch.zeros_like(source) for source in sources)
-            return torch.autograd.grad(
-                [output for output, _ in flowing],
-                sources,
-                [given for _, given in flowing],
-                create_graph=create_graph,
-                materialize_grads=True,
-            )
+        return pull_back(outputs_of, given[:arity], places, given[arity : arity + len(places)], wanted)
 
     setattr(backward, MAY_COPY, True)
     setattr(backward, _GIVEN, {**given_to(reference), **digests})
@@ -95,9 +63,7 @@ def given_to(function: Callable[..., Any]) -> Mapping[str, str]:
 
 def value_names(signature: Signature, count: int) -> tuple[str, ...]:
     """What given values are called: `known`, with more `known_` at each further order."""
-    stem = "known"
-    while any(parameter.name.startswith(stem) for parameter in signature.parameters):
-        stem = f"known_{stem}"
+    stem = fresh_stem("known", [parameter.name for parameter in signature.parameters], "known_")
     return tuple(f"{stem}_{position}" for position in range(count))
 
 

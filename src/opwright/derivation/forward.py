@@ -10,6 +10,7 @@ from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from opwright.derivation.composed import Composed
 from opwright.errors import NoKernel
+from opwright.ir.names.fresh import fresh
 from opwright.tracing.interface.aliases import MAY_COPY
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
 from opwright.tracing.torch_hooks import functorch
@@ -106,9 +107,7 @@ def jvp_signature(signature: Signature, moving: Sequence[int]) -> Signature:
     taken = {parameter.name for parameter in given}
     tangents = []
     for position in moving:
-        name = f"{given[position].name}_tangent"
-        while name in taken:
-            name += "_"
+        name = fresh(f"{given[position].name}_tangent", taken)
         taken.add(name)
         tangents.append(Parameter(name, Kind.TENSOR, False))
     return Signature((*given, *tangents), None)

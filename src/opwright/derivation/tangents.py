@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from opwright.ir.names.fresh import fresh_stem
+
 
 def tangent_names(arguments: Sequence[str], outputs: int) -> tuple[str, ...]:
     """What the incoming gradients are called: `grad_output`, with more `grad_` in front at each further order."""
-    stem = "grad_output"
-    while any(argument.startswith(stem) for argument in arguments):
-        stem = f"grad_{stem}"
+    stem = fresh_stem("grad_output", arguments, "grad_")
     return tuple(f"{stem}_{position}" for position in range(outputs)) if outputs > 1 else (stem,)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sysconfig
 from pathlib import Path
 
 import torch
@@ -12,12 +11,8 @@ from opwright.settings import Settings
 from opwright.toolchain.compiler import Compiler
 from opwright.toolchain.gpu.architectures import architecture_flags
 from opwright.toolchain.gpu.toolkit import CudaToolkit
+from opwright.toolchain.headers.torch_build import STANDARD, TORCH, include_folders, library_flags
 
-TORCH = Path(torch.__file__).parent
-# Where headers change only when something is installed.
-SYSTEM_FOLDERS = (Path("/usr/include"), Path("/usr/lib"), Path("/usr/local/include"))
-
-_STANDARD = "c++20" if tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 12) else "c++17"
 _CUDA_FLAGS = (
     *("-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__"),
     *("-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__"),
@@ -29,9 +24,7 @@ _WITH_CUDA = "-DWITH_CUDA"
 
 def system_includes(toolkit: CudaToolkit | None) -> tuple[Path, ...]:
     """Return the folders of the headers of torch, of CUDA where it is wanted, and of Python."""
-    headers = TORCH / "include"
-    cuda = () if toolkit is None else (toolkit.headers,)
-    return (headers, headers / "torch/csrc/api/include", *cuda, Path(sysconfig.get_path("include")))
+    return include_folders(*(() if toolkit is None else (toolkit.headers,)))
 
 
 def cpp_flags(request: Request, toolkit: CudaToolkit | None) -> tuple[str, ...]:
@@ -73,16 +66,13 @@ def device_link_flags(request: Request, toolkit: CudaToolkit, settings: Settings
 
 def link_flags(request: Request, toolkit: CudaToolkit | None) -> tuple[str, ...]:
     """Return what objects are linked to."""
-    folder = TORCH / "lib"
     cuda = ("c10_cuda", "torch_cuda") if toolkit is not None and torch.version.cuda else ()
     python = ("torch_python",) if request.kind != "program" and not request.limited_api else ()
-    libraries = ("c10", "torch_cpu", "torch", *cuda, *python)
     return (
         *(() if request.kind == "program" else ("-shared",)),
         *request.link_flags,
-        f"-L{folder}",
-        *(f"-l{library}" for library in libraries),
-        *((f"-Wl,-rpath,{folder}",) if request.kind == "program" else ()),
+        *library_flags(*cuda, *python),
+        *((f"-Wl,-rpath,{TORCH / 'lib'}",) if request.kind == "program" else ()),
         *(() if toolkit is None else _cuda_libraries(request, toolkit)),
     )
 
@@ -107,7 +97,7 @@ def _shared_flags(request: Request, toolkit: CudaToolkit | None) -> tuple[str, .
 
 
 def _standard(flags: tuple[str, ...]) -> tuple[str, ...]:
-    return () if any(flag.startswith("-std=") for flag in flags) else (f"-std={_STANDARD}",)
+    return () if any(flag.startswith("-std=") for flag in flags) else (f"-std={STANDARD}",)
 
 
 def _host_compiler(flags: tuple[str, ...], compiler: Compiler, settings: Settings) -> tuple[str, ...]:

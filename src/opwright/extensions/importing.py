@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
-from importlib.machinery import ExtensionFileLoader
 from pathlib import Path
 from types import ModuleType
 
 import torch
 
 from opwright.errors import ExtensionUnloadable
+from opwright.toolchain.modules import module_of_library
 
 # One module for each file: loading a module of pybind11 twice would register its types twice.
 _MODULES: dict[Path, ModuleType] = {}
@@ -33,16 +32,11 @@ def import_module(name: str, library: Path) -> ModuleType:
         ExtensionUnloadable: The library defines no such module, lacks a symbol, or registers operators again.
     """
     if library not in _MODULES:
-        loader = ExtensionFileLoader(name, str(library))
-        spec = importlib.util.spec_from_file_location(name, library, loader=loader)
-        assert spec is not None
         _refuse_second_registration(name, library)
         try:
-            module = importlib.util.module_from_spec(spec)
-            loader.exec_module(module)
+            _MODULES[library] = module_of_library(name, library)
         except ImportError as error:
             raise _refusal(name, str(error)) from error
-        _MODULES[library] = module
     return _MODULES[library]
 
 

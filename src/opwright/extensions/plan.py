@@ -18,6 +18,7 @@ from opwright.extensions.sources import SourceFile
 from opwright.settings import Settings
 from opwright.toolchain.compiler import Compiler, find_compiler
 from opwright.toolchain.gpu.toolkit import CudaToolkit, find_cuda_toolkit
+from opwright.toolchain.headers.torch_build import SYSTEM_FOLDERS
 
 DEVICE_LINKED = "device_link.o"
 
@@ -140,7 +141,7 @@ def _device_link(request: Request, toolkit: CudaToolkit, settings: Settings) -> 
 
 def _installed(toolkit: CudaToolkit | None) -> tuple[Path, ...]:
     """Return where headers change only when something is installed."""
-    return (*flags.system_includes(toolkit), *flags.SYSTEM_FOLDERS, *(() if toolkit is None else (toolkit.root,)))
+    return (*flags.system_includes(toolkit), *SYSTEM_FOLDERS, *(() if toolkit is None else (toolkit.root,)))
 
 
 def _folders(request: Request) -> tuple[Path, ...]:

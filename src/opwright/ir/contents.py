@@ -1,11 +1,12 @@
-"""What is in a Program: its kernels, statements, loads, indices and sizes, each with where it stands."""
+"""What is in a Program: its kernels, statements, reads, indices and sizes, each with where it stands."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from opwright.ir.expressions.expression import Expression, Load, children
-from opwright.ir.expressions.integer import Integer
+from opwright.ir.expressions.expression import Expression, Load, Local, children, leaves
+from opwright.ir.expressions.integer import Integer, symbols_of
 from opwright.ir.program import (
     Binding,
     Call,
@@ -23,6 +24,7 @@ from opwright.ir.program import (
     Store,
     View,
     operand_buffers,
+    programs_of,
     size_symbol,
     targets_of,
     view_axes,
@@ -69,6 +71,39 @@ def reads(step: Step) -> Iterator[tuple[str, Binding | Store | None]]:
             yield step.buffer, None
 
 
+def reads_of(step: Step) -> list[str]:
+    """The buffers a step reads, once for each place that reads them."""
+    return [name for name, _ in reads(step)]
+
+
+def count_reads(program: Program) -> Counter[str]:
+    """How often each buffer is read; being an output counts as once."""
+    return Counter([*program.outputs, *(name for step in program.steps for name in reads_of(step))])
+
+
+def locals_in(*values: Expression) -> list[Local]:
+    """The locals that values are computed from, once for each place."""
+    return [leaf for value in values for leaf in leaves(value) if isinstance(leaf, Local)]
+
+
+def needed(lets: Sequence[Binding], values: Iterable[Expression], known: Collection[str] = ()) -> list[Binding]:
+    """The lets that values are computed from, in order; what is `known` ends the search."""
+    wanted = _names_in(values)
+    kept: list[Binding] = []
+    for let in reversed(lets):
+        if let.name in wanted and let.name not in known:
+            kept.append(let)
+            wanted |= _names_in([let.value])
+    return kept[::-1]
+
+
+def _names_in(values: Iterable[Expression]) -> set[str]:
+    """The locals that values are computed from, and the indices that they are loaded at."""
+    below = [leaf for value in values for leaf in leaves(value)]
+    picked = {name for leaf in below if isinstance(leaf, Load) for index in leaf.indices for name in symbols_of(index)}
+    return picked | {leaf.name for leaf in below if isinstance(leaf, Local)}
+
+
 def accesses(program: Program) -> Iterator[tuple[Step, Binding | Store | None, str, tuple[Integer, ...]]]:
     """Everything that is indexed: the step, the statement, the buffer and the indices."""
     for step in program.steps:
@@ -85,6 +120,18 @@ def bound_sizes(program: Program) -> set[str]:
     """The size symbols that have a value at each call."""
     own = {str(size_symbol(buffer.name, d)) for buffer in program.inputs for d in range(len(buffer.shape))}
     return own | set(program.sizes)
+
+
+def program_symbols(program: Program) -> set[str]:
+    """All size symbols in use."""
+    found = {name for buffer in program.inputs for size in buffer.shape for name in symbols_of(size)}
+    found |= {name for guard in program.guards for name in (*symbols_of(guard.left), *symbols_of(guard.right))}
+    for part in programs_of(program):
+        for step in part.steps:
+            found |= {name for size in sizes_in(step) for name in symbols_of(size)} - axes_of(step)
+        for step, _, _, indices in accesses(part):
+            found |= {name for index in indices for name in symbols_of(index)} - axes_of(step)
+    return found
 
 
 def axes_of(step: Step) -> set[str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
-from opwright.ir.expressions.expression import Expression, Local, leaves
+from opwright.ir.contents import locals_in, needed
+from opwright.ir.expressions.expression import Expression
 from opwright.ir.program import Fold, Kernel, Let, Store
 from opwright.ir.rows import indexed_by, row_axes, varying_locals
 
@@ -71,13 +72,8 @@ def needed_lets(
     kernel: Kernel, values: Sequence[Expression], varying: Set[str], known: Set[str] = frozenset()
 ) -> tuple[Let, ...]:
     """The varying lets that these values are computed from, in order; those that are `known` end the search."""
-    wanted = set(_locals(values)) & varying - known
-    kept: list[Let] = []
-    for let in reversed(kernel.lets):
-        if isinstance(let, Let) and let.name in wanted:
-            kept.append(let)
-            wanted |= set(_locals([let.value])) & varying - known
-    return tuple(reversed(kept))
+    ends = known | {let.name for let in kernel.lets} - varying
+    return tuple(let for let in needed(kernel.lets, values, ends) if isinstance(let, Let))
 
 
 def _levels(kernel: Kernel) -> dict[str, int]:
@@ -89,8 +85,4 @@ def _levels(kernel: Kernel) -> dict[str, int]:
 
 
 def _level(value: Expression, levels: dict[str, int]) -> int:
-    return max((levels[name] for name in _locals([value])), default=0)
-
-
-def _locals(values: Iterable[Expression]) -> list[str]:
-    return [leaf.name for value in values for leaf in leaves(value) if isinstance(leaf, Local)]
+    return max((levels[local.name] for local in locals_in(value)), default=0)

@@ -1,4 +1,4 @@
-"""Which size symbols a Program uses, and renaming them."""
+"""Rewriting the sizes and indices of a Program."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 from typing import assert_never
 
 from opwright.ir.expressions.expression import Expression, Load, rewrite_children
-from opwright.ir.expressions.integer import Condition, Integer, substitute, symbols_of
+from opwright.ir.expressions.integer import Condition, Integer, substitute
 from opwright.ir.program import (
     Axis,
     Binding,
@@ -26,7 +26,6 @@ from opwright.ir.program import (
     SizeOperand,
     Step,
     View,
-    view_axes,
 )
 
 Rewrite = Callable[[Integer], Integer]
@@ -35,24 +34,6 @@ Rewrite = Callable[[Integer], Integer]
 def rename_symbols(program: Program, replacements: Mapping[str, Integer]) -> Program:
     """Replace size symbols everywhere."""
     return map_integers(program, cache(lambda expression: substitute(expression, replacements)))
-
-
-def program_symbols(program: Program) -> set[str]:
-    """All size symbols in use, without loop axes."""
-    found: set[str] = set()
-
-    def note(expression: Integer) -> Integer:
-        found.update(symbols_of(expression))
-        return expression
-
-    map_integers(program, note)
-    kernels = [step for step in program.steps if isinstance(step, Kernel)]
-    axes = {axis.name for kernel in kernels for axis in kernel.axes}
-    axes |= {let.name for kernel in kernels for let in kernel.lets if isinstance(let, Pick)}
-    ranks = [len(step.target.shape) for step in program.steps if isinstance(step, View)]
-    ranks += [len(step.shape) for step in program.steps if isinstance(step, Check)]
-    views = set(view_axes(max(ranks, default=0)))
-    return found - axes - views
 
 
 def map_integers(program: Program, rewrite: Rewrite) -> Program:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from opwright.ir.contents import program_symbols
 from opwright.ir.expressions.integer import ONE, Condition, Integer, substitute, symbols_of
 from opwright.ir.program import Buffer, Program, size_symbol
-from opwright.ir.symbols import program_symbols, rename_symbols
+from opwright.ir.symbols import rename_symbols
 
 
 def bind_sizes(program: Program) -> Program:

@@ -9,6 +9,7 @@ from torch._ops import OpOverload
 from torch.fx import Node
 
 from opwright.ir.expressions.functions import FUNCTIONS
+from opwright.ir.names.fresh import fresh
 from opwright.tracing.graph import Graph
 
 
@@ -29,9 +30,7 @@ class Names:
 
     def fresh(self, wished: str) -> str:
         """A name nobody has yet, as close to the wish as can be; no value is called like a function."""
-        name, number = wished, 1
-        while name in self._taken or name in FUNCTIONS:
-            name, number = f"{wished}_{number}", number + 1
+        name = fresh(wished, self._taken, FUNCTIONS)
         self._taken.add(name)
         return name
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from opwright.derivation.partition import Partition, inputs_behind, partition
 from opwright.derivation.products import gradients_by_product
 from opwright.errors import NoKernel
 from opwright.ir.expressions.integer import Condition
+from opwright.ir.names.fresh import fresh_stem
 from opwright.ir.program import Program
 from opwright.lowering.lower import lower
 from opwright.lowering.size_hints import size_hints
@@ -192,7 +193,7 @@ def _derive_with_gradients(
     tangents = [node for node in joint.tangents if node is not None]
     arguments = [(given, node) for given, node in _named_inputs(graph) if node not in tangents]
     names = {node: given for given, node in _named_inputs(graph)}
-    saved = _stem_apart("saved", names.values())
+    saved = fresh_stem("saved", names.values(), "saved_")
     intermediates = [(f"{saved}_{position}", node) for position, node in enumerate(kept.intermediates)]
     lowered = _lowered(graph, f"{name}_forward", arguments, [*_outputs(graph), *intermediates], graph.guards)
     gradients = [(position, node) for position, node in enumerate(joint.gradients) if node is not None]
@@ -272,14 +273,6 @@ def _named_inputs(graph: Graph) -> list[tuple[str, Node]]:
 def _outputs(graph: Graph) -> list[tuple[str, Node]]:
     count = len(graph.outputs)
     return [(f"output_{p}" if count > 1 else "output", node) for p, node in enumerate(graph.outputs)]
-
-
-def _stem_apart(stem: str, names: Iterable[str]) -> str:
-    """What names may begin with that none of these begins with: `saved`, or `saved_saved`, and so on."""
-    taken, found = tuple(names), stem
-    while any(name.startswith(f"{found}_") for name in taken):
-        found = f"{stem}_{found}"
-    return found
 
 
 def _positions(specs: Sequence[ArgumentSpec], kind: Any) -> tuple[int, ...]:

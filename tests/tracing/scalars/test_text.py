@@ -13,8 +13,8 @@ from torch import Tensor
 
 from opwright.api.operator import Operator
 from opwright.errors import NumberNeeded
+from opwright.tracing.callers import is_outside
 from opwright.tracing.interface.specs import NumberSpec, TensorSpec
-from opwright.tracing.recording.questions import is_outside
 from opwright.tracing.trace import trace
 
 SPECS = [TensorSpec("x", torch.float32, (4,)), NumberSpec("k", 2.5)]

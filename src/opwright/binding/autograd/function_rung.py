@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ import torch
 from opwright.binding.variants.kinds import Key, kind_of
 from opwright.ir.expressions.integer import Condition, holds
 from opwright.ir.program import size_symbol
+from opwright.toolchain.modules import module_of_text
 from opwright.tracing.interface.results import Result
 
 
@@ -71,11 +71,5 @@ class FunctionRung:
         }
 
     def _load(self, text: str) -> Callable[..., Any]:
-        """Run the module; its lines stay known to tracebacks."""
         file = f"<opwright function {self._name} {len(self._modules)}>"
-        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-        namespace: dict[str, Any] = {"__name__": file}
-        exec(compile(text, file, "exec"), namespace)
-        function = namespace[self._name]
-        assert callable(function)
-        return function  # type: ignore[no-any-return]
+        return getattr(module_of_text(file, text), self._name)  # type: ignore[no-any-return]

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence, Set
 from opwright.codegen.cpp.access import Access, accesses_of, handed_over, scratch_of, store_names
 from opwright.codegen.cpp.expression import CPP_TYPES, is_costly, spell_value
 from opwright.codegen.cpp.folds import FoldSpelling, column_fold, row_fold
-from opwright.ir.expressions.expression import Expression, Load, Local, leaves
+from opwright.ir.contents import locals_in
+from opwright.ir.expressions.expression import Expression, Load
 from opwright.ir.phases import Phase, Schedule, needed_lets, schedule
 from opwright.ir.program import Fold, Kernel, Let
 from opwright.ir.rows import varying_locals
@@ -86,9 +87,8 @@ class RowEmitter:
         yield f"#pragma omp simd{''.join(clauses)}"
         yield f"  {loop}"
         values = phase.values
-        seen = {leaf.name for value in values for leaf in leaves(value) if isinstance(leaf, Local)}
         lets = needed_lets(self.kernel, values, self.varying, known)
-        seen |= {leaf.name for let in lets for leaf in leaves(let.value) if isinstance(leaf, Local)}
+        seen = {local.name for local in locals_in(*values, *(let.value for let in lets))}
         for let in self.kept:
             if let.name in known and let.name in seen:
                 yield f"    const {_kind(let.value)} {let.name} = {let.name}_kept_row[j];"

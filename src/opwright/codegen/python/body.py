@@ -20,6 +20,7 @@ from opwright.codegen.python.values.pieces import Piece, tile
 from opwright.codegen.python.values.sizes import Sizes, bind_sizes
 from opwright.codegen.python.values.view import aligned_view
 from opwright.errors import InternalError, NoKernel
+from opwright.ir.contents import count_reads
 from opwright.ir.expressions.expression import Load
 from opwright.ir.expressions.integer import ONE, ZERO, Integer, symbol, symbols_of
 from opwright.ir.program import (
@@ -37,7 +38,6 @@ from opwright.ir.program import (
     view_axes,
 )
 from opwright.ir.rows import indexed_by, row_axes
-from opwright.passes.buffers.reads import count_reads
 from opwright.passes.scalars.share import count_uses
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from opwright.codegen.allocator import Language
 from opwright.codegen.placeholders import plain
+from opwright.ir.names.fresh import fresh
 
 _KEYWORDS = frozenset({*keyword.kwlist, *keyword.softkwlist} - {"_"})
 RESERVED = frozenset({*keyword.kwlist, *dir(builtins), "ctx", "torch"})
@@ -27,9 +28,6 @@ class PythonNames:
 
     def fresh(self, wished: str) -> str:
         """A name nobody has yet, as close to the wish as can be."""
-        name = wished = f"{wished}_" if plain(wished) in RESERVED else wished
-        number = 1
-        while name in self._taken:
-            name, number = f"{wished}_{number}", number + 1
+        name = fresh(f"{wished}_" if plain(wished) in RESERVED else wished, self._taken)
         self._taken.add(name)
         return name

@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from opwright.binding.environment import is_transformed, recording
+from opwright.binding.environment import is_transformed, recorded_below_autograd
+from opwright.derivation.pull_back import pull_back
 
 
 def gradients_by_reference(
@@ -31,49 +32,11 @@ def gradients_by_reference(
             normal = [_outside_inference(value) for value in (*arguments, *incoming)]
             given, flowing_in = normal[: len(arguments)], normal[len(arguments) :]
             return gradients_by_reference(reference, given, tangents, flowing_in, wanted)
-    given = list(arguments)
+    function = lambda given: _listed(reference(*given))  # noqa: E731
     if is_transformed():
-        return _pulled_back(reference, given, tangents, incoming, wanted)
-    create_graph = torch.is_grad_enabled()
-    with recording():
-        for position in wanted:
-            # An alias: what an argument does through another one, or given twice, is the caller's to add up.
-            alias = torch.ops.aten.alias(given[position])
-            given[position] = alias if alias.requires_grad else alias.detach().requires_grad_()
-        outputs = _listed(reference(*given))
-        flowing = [
-            (outputs[p], gradient) for p, gradient in zip(tangents, incoming, strict=True) if outputs[p].requires_grad
-        ]
-        sources = [given[position] for position in wanted]
-        if not flowing:
-            return tuple(torch.zeros_like(source) for source in sources)
-        return torch.autograd.grad(
-            [output for output, _ in flowing],
-            sources,
-            [gradient for _, gradient in flowing],
-            create_graph=create_graph,
-            materialize_grads=True,
-        )
-
-
-def _pulled_back(
-    reference: Callable[..., Any],
-    given: list[Any],
-    tangents: Sequence[int],
-    incoming: Sequence[torch.Tensor],
-    wanted: Sequence[int],
-) -> tuple[torch.Tensor, ...]:
-    """The same inside of a transform, where `requires_grad_` is refused."""
-
-    def of_sources(*sources: torch.Tensor) -> list[torch.Tensor]:
-        for position, source in zip(wanted, sources, strict=True):
-            given[position] = source
-        outputs = _listed(reference(*given))
-        return [outputs[position] for position in tangents]
-
-    _, pull, *_ = torch.func.vjp(of_sources, *[given[position] for position in wanted])
-    gradients: tuple[torch.Tensor, ...] = pull(list(incoming))
-    return gradients
+        return pull_back(function, arguments, tangents, incoming, wanted)
+    with recorded_below_autograd():
+        return pull_back(function, arguments, tangents, incoming, wanted)
 
 
 def _outside_inference(value: Any) -> Any:

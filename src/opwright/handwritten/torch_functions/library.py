@@ -7,9 +7,9 @@ neither                                                                     boun
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,6 +22,7 @@ from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
 from opwright.toolchain.diagnostics import at_the_authors_line
 from opwright.toolchain.headers.torch_facing import build_torch_facing
+from opwright.toolchain.modules import module_of_library
 from opwright.toolchain.process.forks import Lock
 from opwright.toolchain.storage.records import digest
 
@@ -114,13 +115,7 @@ class TorchLibrary:
             return self._loaded
 
     def _load_module(self) -> Any:
-        path = self._built("" if self._binds else self._binding())
-        spec = importlib.util.spec_from_file_location(self._name, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
+        return module_of_library(self._name, self._built("" if self._binds else self._binding()))
 
     def _load_operators(self) -> None:
         """Load what registers operators, once in a process: a second registration would end it.
@@ -139,7 +134,7 @@ class TorchLibrary:
                     place=Place(self._sources.files[0].name, 1),
                     hint="an edited source needs a new process, or another name in its TORCH_LIBRARY",
                 )
-        torch.ops.load_library(path)
+        torch.ops.load_library(str(path))
         _registered.add(digest(text))
 
     def _registered(self, name: str) -> TorchFunction:
@@ -152,11 +147,11 @@ class TorchLibrary:
             raise FunctionMissing(f"{place.file} registers no operator {name}", place=place) from None
         return TorchFunction(name, place, tuple(argument.name for argument in overload._schema.arguments), overload)
 
-    def _built(self, more: str) -> str:
+    def _built(self, more: str) -> Path:
         text = "\n".join([*self._sources.texts(), more])
         flags = (*self._sources.search_path(), *self._sources.flags)
         with at_the_authors_line():
-            return str(build_torch_facing(self._name, text, self._settings, flags))
+            return build_torch_facing(self._name, text, self._settings, flags)
 
     def _binding(self) -> str:
         """The module that binds the functions, for sources that bind nothing."""

@@ -5,10 +5,11 @@ What a name must not be in a source is for the source to say (codegen/allocator.
 
 from __future__ import annotations
 
-import itertools
 import re
 import unicodedata
 from collections.abc import Sequence
+
+from opwright.ir.names.fresh import fresh
 
 
 def identifiers(names: Sequence[str]) -> list[str]:
@@ -17,8 +18,7 @@ def identifiers(names: Sequence[str]) -> list[str]:
     for name in names:
         plain = ascii_spelling(name).strip("_") or "unnamed"
         wished = f"{plain}_given" if name.startswith("_") else plain
-        numbered = (f"{wished}_{number}" for number in itertools.count(1))
-        spelled.setdefault(name, next(n for n in itertools.chain([wished], numbered) if n not in spelled.values()))
+        spelled.setdefault(name, fresh(wished, spelled.values()))
     return [spelled[name] for name in names]
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from opwright.ir.contents import bound_sizes
 from opwright.ir.expressions.expression import Expression, Load, Local, rewrite_children
-from opwright.ir.expressions.integer import Condition, Integer, substitute, symbol
+from opwright.ir.expressions.integer import Integer, symbol
 from opwright.ir.program import (
     Binding,
     Buffer,
@@ -27,12 +27,12 @@ from opwright.ir.program import (
     Pick,
     Program,
     Range,
-    SizeOperand,
     Step,
     Store,
     TensorOperand,
     View,
 )
+from opwright.ir.symbols import rename_symbols
 
 Called = Callable[[str], str]
 _SIZE = re.compile(r"(.+)(_size_\d+)")
@@ -41,7 +41,7 @@ _SIZE = re.compile(r"(.+)(_size_\d+)")
 def rename(program: Program, called: Called) -> Program:
     """Give everything in a Program but the Program itself, its axes and its picks the name that `called` says."""
     sizes = {name: symbol(_size_called(name, called)) for name in bound_sizes(program)}
-    return _Renaming(called, sizes).program(program)
+    return _Renaming(called, sizes).program(rename_symbols(program, sizes))
 
 
 def _size_called(name: str, called: Called) -> str:
@@ -51,9 +51,10 @@ def _size_called(name: str, called: Called) -> str:
 
 @dataclass(frozen=True)
 class _Renaming:
+    """Other names in a Program whose integers have theirs already."""
+
     called: Called
     sizes: dict[str, Integer]
-    known: dict[Integer, Integer] = field(default_factory=dict)
 
     def program(self, program: Program) -> Program:
         return replace(
@@ -62,7 +63,6 @@ class _Renaming:
             sizes=tuple(str(self.sizes[size]) for size in program.sizes),
             steps=tuple(map(self.step, program.steps)),
             outputs=tuple(map(self.called, program.outputs)),
-            guards=tuple(Condition(g.relation, self.integer(g.left), self.integer(g.right)) for g in program.guards),
             cases=tuple(map(self.case, program.cases)),
         )
 
@@ -70,59 +70,41 @@ class _Renaming:
         sizes = tuple((str(self.sizes[name]), size) for name, size in case.sizes)
         return Case(sizes, tuple(map(self.step, case.steps)))
 
-    def integer(self, expression: Integer) -> Integer:
-        if expression.constant is not None:
-            return expression
-        if expression not in self.known:
-            self.known[expression] = substitute(expression, self.sizes)
-        return self.known[expression]
-
-    def integers(self, expressions: tuple[Integer, ...]) -> tuple[Integer, ...]:
-        return tuple(map(self.integer, expressions))
-
     def buffer(self, buffer: Buffer) -> Buffer:
-        return replace(buffer, name=self.called(buffer.name), shape=self.integers(buffer.shape))
+        return replace(buffer, name=self.called(buffer.name))
 
     def step(self, step: Step) -> Step:
         match step:
-            case Kernel():
-                return self.kernel(step)
-            case View(target, source, indices):
-                return View(self.buffer(target), self.called(source), self.integers(indices))
-            case Number(target, value):
-                return Number(self.buffer(target), self.integer(value))
-            case Range(target):
-                return Range(self.buffer(target))
-            case Check(buffer, shape, indices, low, high):
-                bounds = self.integer(low), self.integer(high)
-                return Check(self.called(buffer), self.integers(shape), self.integers(indices), *bounds)
+            case Kernel(targets=targets, lets=lets, stores=stores):
+                return replace(
+                    step,
+                    name=self.called(step.name),
+                    targets=tuple(map(self.buffer, targets)),
+                    lets=tuple(map(self.let, lets)),
+                    stores=tuple(map(self.store, stores)),
+                )
+            case View(target, source):
+                return replace(step, target=self.buffer(target), source=self.called(source))
+            case Number(target) | Range(target):
+                return replace(step, target=self.buffer(target))
+            case Check(buffer):
+                return replace(step, buffer=self.called(buffer))
             case Call(targets, _, _, operands):
                 named = tuple(map(self.operand, operands))
                 return replace(step, targets=tuple(map(self.buffer, targets)), operands=named)
             case _:
                 assert_never(step)
 
-    def kernel(self, kernel: Kernel) -> Kernel:
-        return replace(
-            kernel,
-            name=self.called(kernel.name),
-            targets=tuple(map(self.buffer, kernel.targets)),
-            axes=tuple(replace(axis, extent=self.integer(axis.extent)) for axis in kernel.axes),
-            lets=tuple(map(self.let, kernel.lets)),
-            stores=tuple(map(self.store, kernel.stores)),
-        )
-
     def let(self, let: Binding) -> Binding:
         if isinstance(let, Pick):
-            return replace(let, value=self.load(let.value), extent=self.integer(let.extent))
+            return replace(let, value=self.load(let.value))
         return replace(let, name=self.called(let.name), value=self.expression(let.value))
 
     def store(self, store: Store) -> Store:
-        value = self.expression(store.value)
-        return replace(store, buffer=self.called(store.buffer), indices=self.integers(store.indices), value=value)
+        return replace(store, buffer=self.called(store.buffer), value=self.expression(store.value))
 
     def load(self, load: Load) -> Load:
-        return Load(self.called(load.buffer), self.integers(load.indices), load.dtype)
+        return replace(load, buffer=self.called(load.buffer))
 
     def expression(self, expression: Expression) -> Expression:
         match expression:
@@ -141,7 +123,5 @@ class _Renaming:
                 return ListOperand(tuple(map(self.operand, items)))
             case OptionalOperand(item) if item is not None:
                 return OptionalOperand(self.operand(item))
-            case SizeOperand(value):
-                return SizeOperand(self.integer(value))
             case _:
                 return operand

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from opwright.ir.contents import count_reads
 from opwright.ir.program import Call, Kernel, Program, Step, TensorOperand
-from opwright.passes.buffers.reads import count_reads
 
 _OPERATIONS = frozenset(f"aten::{name}" for name in ("index_put", "put", "scatter_add", "scatter"))
 

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
+from opwright.ir.contents import reads_of
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Load
 from opwright.ir.expressions.integer import ONE, ZERO, Condition, Integer, substitute, symbol
+from opwright.ir.names.fresh import fresh
 from opwright.ir.program import (
     Axis,
     Buffer,
@@ -33,7 +35,6 @@ from opwright.ir.program import (
 from opwright.ir.rows import indexed_by
 from opwright.ir.symbols import moved
 from opwright.passes.buffers.memory import Place, Producers, axis_values, through
-from opwright.passes.buffers.reads import reads_of
 
 
 def indexed_loads(program: Program) -> Program:
@@ -128,10 +129,7 @@ class _Lookups:
         return load
 
     def _fresh(self, wished: str) -> str:
-        name, number = wished, 1
-        while name in self.buffers or name in self.picks:
-            name, number = f"{wished}_{number}", number + 1
-        return name
+        return fresh(wished, self.buffers, self.picks)
 
     def _is_worthwhile(self, found: _Lookup, target: Buffer) -> bool:
         if not self.picked.isdisjoint(self._behind_table(found.table)):

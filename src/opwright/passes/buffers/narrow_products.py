@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
+from opwright.ir.contents import count_reads
 from opwright.ir.expressions.integer import Integer, symbol, symbols_of
+from opwright.ir.names.fresh import fresh
 from opwright.ir.program import Buffer, Call, Program, Step, TensorOperand, View, buffers_of, view_axes
-from opwright.passes.buffers.reads import count_reads
 
 _PRODUCT = "aten::mm"
 
@@ -56,14 +57,8 @@ def _narrow(product: Call, part: View, offsets: tuple[Integer, Integer], buffers
         shape, indices = list(source.shape), [symbol(axis) for axis in view_axes(2)]
         shape[dimension] = part.target.shape[dimension]
         indices[dimension] = indices[dimension] + offsets[dimension]
-        target = Buffer(_fresh(f"{part.target.name}_{side}", buffers), source.dtype, tuple(shape))
+        target = Buffer(fresh(f"{part.target.name}_{side}", buffers), source.dtype, tuple(shape))
         buffers[target.name] = target
         steps.append(View(target, source.name, tuple(indices)))
         operands[dimension] = TensorOperand(target.name)
     return [*steps, replace(product, targets=(part.target,), operands=tuple(operands))]
-
-
-def _fresh(name: str, taken: Container[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name

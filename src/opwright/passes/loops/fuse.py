@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from opwright.ir.contents import locals_in
 from opwright.ir.expressions.expression import (
     Cast,
     Expression,
@@ -16,6 +17,7 @@ from opwright.ir.expressions.expression import (
     rewrite_children,
 )
 from opwright.ir.expressions.integer import ONE, ZERO, Integer, substitute, symbol, symbols_of
+from opwright.ir.names.fresh import fresh
 from opwright.ir.program import (
     Axis,
     Binding,
@@ -117,7 +119,7 @@ class _Fusion:
         steps: list[Step] = []
         for entry in self.plan:
             if isinstance(entry, _Group):
-                name = _fresh(entry.stores[0].buffer, names)
+                name = fresh(entry.stores[0].buffer, names)
                 names.add(name)
                 steps.append(entry.kernel(name))
             else:
@@ -150,7 +152,7 @@ class _Fusion:
 
     def _fold(self, fold: Fold, group: _Group) -> Local:
         value = self._build(fold.value, group, {})
-        name = _fresh(fold.name, group.names)
+        name = fresh(fold.name, group.names)
         group.names.add(name)
         group.late.add(name)
         group.lets.append(replace(fold, name=name, value=value))
@@ -164,7 +166,7 @@ class _Fusion:
                 value = moved(pick.value, partial(substitute, replacements=at))
                 key = (value, pick.extent, pick.from_end)
                 if key not in group.picks:
-                    group.picks[key] = _fresh(pick.name, group.names)
+                    group.picks[key] = fresh(pick.name, group.names)
                     group.names.add(group.picks[key])
                     group.lets.append(replace(pick, name=group.picks[key], value=value))
                 called[pick.name] = symbol(group.picks[key])
@@ -221,7 +223,7 @@ class _Fusion:
         indices = tuple(substitute(index, at) for index in value.indices)
         known = group.values.get((value.buffer, indices))
         if known is not None:
-            found.update(leaf.name for leaf in leaves(known) if isinstance(leaf, Local))
+            found.update(local.name for local in locals_in(known))
         if (value.buffer, indices) in seen or known is not None:
             return
         seen.add((value.buffer, indices))
@@ -258,9 +260,9 @@ class _Fusion:
         """Name a value after the buffer it would have filled; a plain name or number needs none."""
         if isinstance(value, (Local, Literal)) or (isinstance(value, Cast) and isinstance(value.operand, Literal)):
             return value
-        name = _fresh(buffer, group.names)
+        name = fresh(buffer, group.names)
         group.names.add(name)
-        if any(isinstance(leaf, Local) and leaf.name in group.late for leaf in leaves(value)):
+        if any(local.name in group.late for local in locals_in(value)):
             group.late.add(name)
         group.lets.append(Let(name, value, self.buffers[buffer].spoken))
         return Local(name, value.dtype)
@@ -269,13 +271,6 @@ class _Fusion:
 def _passed(buffer: str) -> str:
     """What stands for a check of a buffer among positions."""
     return f"check of {buffer}"
-
-
-def _fresh(name: str, taken: set[str]) -> str:
-    candidate, number = name, 1
-    while candidate in taken:
-        candidate, number = f"{name}_{number}", number + 1
-    return candidate
 
 
 def _named(value: Expression, locals_: dict[str, Expression]) -> Expression:

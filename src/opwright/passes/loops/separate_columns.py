@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from opwright.ir.expressions.expression import Expression, Load, Local, leaves
+from opwright.ir.contents import locals_in, needed
+from opwright.ir.expressions.expression import Expression, Load, Local
 from opwright.ir.expressions.integer import symbol
+from opwright.ir.names.fresh import fresh
 from opwright.ir.program import Binding, Buffer, Fold, Kernel, Let, Program, Step, Store, buffers_of
 from opwright.ir.rows import outer_axes, varying_locals
 
@@ -43,14 +45,14 @@ class _Separation:
         kept = [store for store in self.kernel.stores if not store.fold]
         kept += [Store(buffers[name].name, at, local) for name, local in carried.items()]
         loads = {name: Let(name, Load(buffers[name].name, at, local.dtype)) for name, local in carried.items()}
-        lets = self._needed([store.value for store in columns], carried)
+        lets = needed(self.kernel.lets, [store.value for store in columns], carried)
         return [*self._rows(kept, list(buffers.values())), self._columns(columns, [*loads.values(), *lets])]
 
     def _rows(self, stores: Sequence[Store], carried: Sequence[Buffer]) -> list[Kernel]:
         if not stores:
             return []
         written = {store.buffer for store in stores}
-        lets = self._needed([store.value for store in stores], ())
+        lets = needed(self.kernel.lets, [store.value for store in stores])
         return [
             replace(
                 self.kernel,
@@ -74,7 +76,7 @@ class _Separation:
         found: dict[str, Local] = {}
         waiting, seen = [*values], set[str]()
         while waiting:
-            for local in _locals(waiting.pop()):
+            for local in locals_in(waiting.pop()):
                 if local.name in seen:
                     continue
                 seen.add(local.name)
@@ -87,30 +89,15 @@ class _Separation:
     def _late(self) -> set[str]:
         late: set[str] = set()
         for let in self.kernel.lets:
-            if isinstance(let, Fold) or any(local.name in late for local in _locals(let.value)):
+            if isinstance(let, Fold) or any(local.name in late for local in locals_in(let.value)):
                 late.add(let.name)
         return late
-
-    def _needed(self, values: Sequence[Expression], known: Collection[str]) -> list[Binding]:
-        """The lets that values are computed from, in order; what is known ends the search."""
-        wanted = {local.name for value in values for local in _locals(value)} - set(known)
-        kept: list[Binding] = []
-        for let in reversed(self.kernel.lets):
-            if let.name in wanted:
-                kept.append(let)
-                wanted |= {local.name for local in _locals(let.value)} - set(known)
-        return kept[::-1]
 
     def _buffer(self, name: str, local: Local) -> Buffer:
         shape = tuple(axis.extent for axis in outer_axes(self.kernel))
         return Buffer(self._fresh(f"{name}_of_rows"), local.dtype, shape)
 
     def _fresh(self, name: str) -> str:
-        while name in self.taken or any(name == let.name for let in self.kernel.lets):
-            name += "_"
+        name = fresh(name, self.taken, {let.name for let in self.kernel.lets})
         self.taken.add(name)
         return name
-
-
-def _locals(value: Expression) -> list[Local]:
-    return [leaf for leaf in leaves(value) if isinstance(leaf, Local)]

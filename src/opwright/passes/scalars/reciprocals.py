@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Apply, Cast, Expression, Literal, Local, apply, cast, rewrite_children
+from opwright.ir.names.fresh import fresh
 from opwright.ir.program import Binding, Kernel, Let, Program
 from opwright.ir.rows import row_axes, varies, varying_locals
 from opwright.passes.scalars.rewrite import map_kernels, rewrite_let
@@ -32,7 +33,9 @@ def _with_reciprocals(kernel: Kernel) -> Kernel:
         expression = rewrite_children(expression, rewrite)
         match expression:
             case Apply("divide", (x, Local(name, DType.FLOAT32))) if name not in varying and varies(x, axes, varying):
-                divisors.setdefault(name, Local(_fresh(f"{name}_reciprocal", names), DType.FLOAT64))
+                if name not in divisors:
+                    divisors[name] = Local(fresh(f"{name}_reciprocal", names), DType.FLOAT64)
+                    names.add(divisors[name].name)
                 return Cast(apply("multiply", cast(x, DType.FLOAT64), divisors[name]), DType.FLOAT32)
             case _:
                 return expression
@@ -46,10 +49,3 @@ def _with_reciprocals(kernel: Kernel) -> Kernel:
             divisor = cast(Local(let.name, DType.FLOAT32), DType.FLOAT64)
             placed.append(Let(divisors[let.name].name, apply("divide", Literal(1.0, DType.FLOAT64), divisor)))
     return replace(kernel, lets=tuple(placed), stores=stores)
-
-
-def _fresh(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return name

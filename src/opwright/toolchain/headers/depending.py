@@ -7,20 +7,18 @@ now be found before it. `extensions/objects.py` does the same for objects.
 
 from __future__ import annotations
 
-import sysconfig
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-import torch
-
 from opwright.errors import BuildFailed
 from opwright.settings import Settings
 from opwright.toolchain.build import COMPILE_TIMEOUT_S, build_recipes, link_against_torch
 from opwright.toolchain.compiler import find_compiler
 from opwright.toolchain.headers.dependencies import marks, namesakes, newest_ns, read_dependencies
+from opwright.toolchain.headers.torch_build import SYSTEM_FOLDERS, include_folders
 from opwright.toolchain.process.notice import Notice
 from opwright.toolchain.recipe import INCLUDE_DIRECTORY, Recipe, header_digests, kernel_recipe
 from opwright.toolchain.source import Source
@@ -168,5 +166,4 @@ def _folders(flags: Sequence[str]) -> list[Path]:
 
 def _installed() -> tuple[Path, ...]:
     """Where headers change only when something is installed."""
-    ours = (INCLUDE_DIRECTORY, Path(torch.__file__).parent / "include", Path(sysconfig.get_path("include")))
-    return (*ours, Path("/usr/include"), Path("/usr/lib"), Path("/usr/local/include"))
+    return (INCLUDE_DIRECTORY, *include_folders(), *SYSTEM_FOLDERS)

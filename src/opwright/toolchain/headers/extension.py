@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import platform
-import sysconfig
 from pathlib import Path
-
-import torch
 
 from opwright.settings import Settings
 from opwright.toolchain.build import build_recipe
 from opwright.toolchain.compiler import find_compiler
+from opwright.toolchain.headers.torch_build import against_torch, python_facts
 from opwright.toolchain.recipe import Recipe, recipe
 from opwright.toolchain.source import Source
 from opwright.toolchain.storage.cache import LibraryCache
@@ -19,7 +16,6 @@ from opwright.toolchain.storage.records import digest
 
 # Without NDEBUG, pybind11 asks whether the GIL is held whenever it counts a reference: 15 ns for each.
 _FLAGS = ("-std=c++20", "-O2", "-DNDEBUG", "-fPIC", "-shared", "-fvisibility=hidden", "-w")
-_LIBRARIES = ("c10", "torch", "torch_cpu", "torch_python")
 _BUILD_TIMEOUT_S = 300.0
 
 
@@ -76,18 +72,9 @@ class Extension:
 
     def _make_recipe(self) -> Recipe:
         headers = {header.name: digest(header.read_bytes()) for header in sorted(self._directory.rglob("*.h*"))}
-        facts = {**headers, "python": platform.python_version(), "abi": str(sysconfig.get_config_var("SOABI"))}
+        facts = {**headers, **python_facts()}
         source = Source(self._name, (self._directory / f"{self._name}.cpp").read_text(encoding="utf-8"))
         return recipe(source, find_compiler(self.settings), _FLAGS, facts)
 
     def _arguments(self) -> tuple[str, ...]:
         return against_torch(self._directory)
-
-
-def against_torch(*folders: Path) -> tuple[str, ...]:
-    """Where to find headers, the given folders first, and what a library is linked to that uses PyTorch's own."""
-    package = Path(torch.__file__).parent
-    headers = package / "include"
-    includes = (*folders, headers, headers / "torch/csrc/api/include", sysconfig.get_path("include"))
-    libraries = [f"-l{library}" for library in _LIBRARIES]
-    return (*[f"-I{folder}" for folder in includes], f"-L{package / 'lib'}", *libraries)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import platform
-import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,7 +10,7 @@ import torch
 from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
 from opwright.toolchain.headers.depending import WRITING_DEPENDENCIES, Depending
-from opwright.toolchain.headers.extension import against_torch
+from opwright.toolchain.headers.torch_build import against_torch, python_facts
 from opwright.toolchain.recipe import INCLUDE_DIRECTORY, Recipe, header_digests, recipe
 from opwright.toolchain.source import Source
 from opwright.toolchain.storage.cache import LibraryCache
@@ -38,8 +36,7 @@ def build_torch_facing(name: str, text: str, settings: Settings, flags: tuple[st
     cache = LibraryCache.open(settings.cache_directory)
     compiler = find_compiler(settings)
     own = ("-std=c++20", "-shared", "-fopenmp", f"-DTORCH_EXTENSION_NAME={name}", _ABI, *flags, *WRITING_DEPENDENCIES)
-    python = {"python": platform.python_version(), "abi": str(sysconfig.get_config_var("SOABI"))}
-    known = {**header_digests(INCLUDE_DIRECTORY), **python}
+    known = {**header_digests(INCLUDE_DIRECTORY), **python_facts()}
 
     def make(headers: Mapping[str, str]) -> Recipe:
         return recipe(Source(name, text), compiler, (*compiler.flags, *own), {**known, **headers})

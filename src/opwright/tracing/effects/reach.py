@@ -5,9 +5,6 @@ from __future__ import annotations
 import collections
 import functools
 import logging
-import os
-import sys
-import sysconfig
 import threading
 import types
 from collections.abc import Iterable, Iterator
@@ -16,12 +13,11 @@ from typing import Any
 
 import torch
 
+from opwright.tracing.outside.guard import ABSENT, content
 from opwright.tracing.outside.instructions import names_in
-from opwright.tracing.outside.purity import is_installed
+from opwright.tracing.outside.purity import is_installed, is_library, is_own
 
 GLOBALS = "globals"
-LIBRARIES = tuple(f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "purelib", "platlib"))
-_PACKAGE = __name__.partition(".")[0]
 _ATOMS = (int, float, complex, str, bytes, bool, type(None), type(...), torch.dtype, torch.device, types.CodeType)
 _CLOSED = (logging.Logger, logging.Handler, logging.Manager, threading.local)  # they reach everything, or other threads
 _CONTAINERS = (list, tuple, set, frozenset, collections.deque)
@@ -109,10 +105,8 @@ class Reach:
 
 
 def _contents(cell: types.CellType, name: str) -> list[tuple[Any, str]]:
-    try:
-        return [(cell.cell_contents, name)]
-    except ValueError:  # not assigned yet
-        return []
+    held = content(cell)
+    return [] if held is ABSENT else [(held, name)]
 
 
 def _of_object(value: Any, name: str) -> Iterable[tuple[Any, str]]:
@@ -171,17 +165,6 @@ def slots_of(value: Any) -> list[str]:
 def _is_plain(value: Any) -> bool:
     """An object of Python's own that holds what a user puts there, such as a `SimpleNamespace`."""
     return type(value).__module__ in {"types", "argparse"} and type(getattr(value, "__dict__", None)) is dict
-
-
-def is_library(module: str | None) -> bool:
-    """Whether a module was installed, with Python or on top of it: what it defines is no state of the user's."""
-    file = getattr(sys.modules.get(module or ""), "__file__", None) or ""
-    return is_installed(module) or file.startswith(LIBRARIES)
-
-
-def is_own(module: str | None) -> bool:
-    """Whether a module is of this package."""
-    return (module or "").partition(".")[0] == _PACKAGE
 
 
 _UNTOUCHED = (types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType)

@@ -14,13 +14,14 @@ import numpy
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from opwright.tracing.effects.reach import GLOBALS, is_library, slots_of
+from opwright.tracing.effects.reach import GLOBALS, slots_of
+from opwright.tracing.outside.guard import ABSENT, content
+from opwright.tracing.outside.purity import is_library
 
 _PLAIN = (int, float, complex, str, bytes, bool, type(None))
 _SYMBOLIC = (FakeTensor, torch.SymInt, torch.SymFloat, torch.SymBool)
 _KEPT_BY_PYTHON = frozenset({"__warningregistry__", "__builtins__"})  # among globals
 _MOST_BYTES = 1 << 20
-_EMPTY = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Kept:
         if self.name != GLOBALS:
             return self.name
         now = self.kind.take(self.value)
-        names = [name for name in {**self.held, **now} if not _same(self.held.get(name, _EMPTY), now.get(name, _EMPTY))]
+        names = [name for name in {**self.held, **now} if not _same(self.held.get(name, ABSENT), now.get(name, ABSENT))]
         return f"the global {names[0]}" if names else self.name
 
     def put_back(self) -> None:
@@ -115,7 +116,7 @@ def _put_items(value: dict[Any, Any], held: dict[Any, Any]) -> None:
     for key in [key for key in dict.keys(value) if key not in held and key not in _KEPT_BY_PYTHON]:
         dict.__delitem__(value, key)
     for key, member in held.items():
-        if not _same(dict.get(value, key, _EMPTY), member):
+        if not _same(dict.get(value, key, ABSENT), member):
             dict.__setitem__(value, key, member)
     if not _same_members(held, _items(value)):  # the order, which a key that was missing has lost
         for key in held:
@@ -142,15 +143,8 @@ def _put_deque(value: collections.deque[Any], held: list[Any]) -> None:
     collections.deque.extend(value, held)
 
 
-def _content(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return _EMPTY
-
-
 def _put_content(cell: types.CellType, held: Any) -> None:
-    if held is _EMPTY:
+    if held is ABSENT:
         del cell.cell_contents
     else:
         cell.cell_contents = held
@@ -166,19 +160,19 @@ def _put_members(kind: type, held: Mapping[str, Any]) -> None:
     for name in _members_of_class(kind).keys() - held.keys():
         type.__delattr__(kind, name)
     for name, member in held.items():
-        if not _same(vars(kind).get(name, _EMPTY), member):
+        if not _same(vars(kind).get(name, ABSENT), member):
             type.__setattr__(kind, name, member)
 
 
 def _in_slots(value: Any) -> dict[str, Any]:
-    return {name: getattr(value, name, _EMPTY) for name in slots_of(value)}
+    return {name: getattr(value, name, ABSENT) for name in slots_of(value)}
 
 
 def _put_slots(value: Any, held: Mapping[str, Any]) -> None:
     for name, member in held.items():
-        if _same(getattr(value, name, _EMPTY), member):
+        if _same(getattr(value, name, ABSENT), member):
             continue
-        if member is not _EMPTY:
+        if member is not ABSENT:
             object.__setattr__(value, name, member)
         else:
             object.__delattr__(value, name)
@@ -221,11 +215,11 @@ def _forget(wrapper: Any, _: Any) -> None:
 
 
 def _elements(array: numpy.ndarray[Any, Any]) -> Any:
-    return array.copy() if array.nbytes <= _MOST_BYTES else _EMPTY
+    return array.copy() if array.nbytes <= _MOST_BYTES else ABSENT
 
 
 def _same_elements(before: Any, after: Any) -> bool:
-    return before is _EMPTY or (
+    return before is ABSENT or (
         before.dtype == after.dtype and before.shape == after.shape and before.tobytes() == after.tobytes()
     )
 
@@ -247,7 +241,7 @@ _KINDS: Mapping[Any, Kind] = {
     set: Kind(frozenset, _put_set, lambda before, after: before == after),
     collections.deque: Kind(list, _put_deque, _same_members),
     bytearray: Kind(bytes, _put_bytes, lambda before, after: before == after),
-    types.CellType: Kind(_content, _put_content, _same),
+    types.CellType: Kind(content, _put_content, _same),
     numpy.ndarray: Kind(_elements, _put_elements, _same_elements),
     FakeTensor: Kind(_attributes_of, _leave, lambda before, after: before == after),
     torch.Tensor: Kind(_knowledge, _put_knowledge, _same_members),

@@ -26,9 +26,10 @@ from opwright.errors import Place, SideEffect
 from opwright.package import PACKAGE
 from opwright.tracing.effects.happenings import happening_in, logs
 from opwright.tracing.effects.points import Points, points_of
-from opwright.tracing.effects.reach import LIBRARIES, Reach
+from opwright.tracing.effects.reach import Reach
 from opwright.tracing.effects.state import Snapshot
 from opwright.tracing.effects.surroundings import Surroundings
+from opwright.tracing.outside.purity import LIBRARIES
 
 _MOST_OBJECTS = 20_000
 _MOST_SECONDS = 0.02  # for looking at each line; from then on only the first state and the last are compared

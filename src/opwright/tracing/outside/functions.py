@@ -15,7 +15,7 @@ from typing import Any
 
 from opwright.settings import variable
 from opwright.tracing.outside.foreign import read_deep_inside
-from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard
+from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard, content
 from opwright.tracing.outside.hazards import Hazard
 from opwright.tracing.outside.instructions import Named, named_by
 from opwright.tracing.outside.plain import is_plain, spelled
@@ -64,7 +64,7 @@ def _closure(walk: Walk, value: Any, named: Named) -> Iterator[Guard]:
     code = value.__code__
     for position, (name, cell) in enumerate(zip(code.co_freevars, value.__closure__ or (), strict=True)):
         way = Way(Fetch.CELL, position, f"'{name}'", code, named.cells.get(name, frozenset()))
-        found = _contents(cell)
+        found = content(cell)
         if found is ABSENT:
             yield walk.guard(way, Check.IDENTITY, ABSENT, None)
         elif name != "__class__" and way.lines:
@@ -156,7 +156,7 @@ def _installed(walk: Walk, value: Any, way: Way, home: str) -> Guard:
 def _made_from(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
     """What a library made a function from, as `torch.vmap` does, and decorators."""
     for position, cell in enumerate(value.__closure__ or ()):
-        found = _contents(cell)
+        found = content(cell)
         if _is_given(found):
             label = f"{value.__code__.co_freevars[position]} of {value.__name__}"
             yield walk.describe(found, way.to(Fetch.CELL, position, label))
@@ -265,13 +265,6 @@ def partial(walk: Walk, value: Any, way: Way) -> Guard:
         for part in ("func", "args", "keywords")
     ]
     return walk.guard(way, Check.TYPE, type(value), "partial", inner)
-
-
-def _contents(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not assigned yet
-        return ABSENT
 
 
 def _spelled(code: types.CodeType) -> str:

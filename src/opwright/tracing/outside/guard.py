@@ -28,6 +28,14 @@ class _Absent:
 ABSENT = _Absent()
 
 
+def content(cell: types.CellType) -> Any:
+    """What a variable of a closure holds; ABSENT if it is not assigned yet."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return ABSENT
+
+
 class Fetch(IntEnum):
     """How a value is found in the one that it is in."""
 

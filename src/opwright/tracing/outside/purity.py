@@ -30,6 +30,8 @@ _IMPURE = frozenset({
 })  # fmt: skip
 _GETTER = re.compile(r"(is|are|has|get)_\w+|current_\w+|\w+_count|\w+_enabled|(is|was)\w*")
 _STATEFUL = frozenset({"initial_seed", "seed", "get_rng_state", "get_rng_state_all", "default_generator"})
+LIBRARIES = tuple(f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "purelib", "platlib"))
+_PACKAGE = __name__.partition(".")[0]
 _CONSTANTS = frozenset({"torch", "numpy", "math", "cmath", "string", "torch.nn.functional"})
 
 
@@ -59,6 +61,17 @@ def is_third_party(module: str | None, own: str | None) -> bool:
         return False
     file = getattr(sys.modules.get(module or ""), "__file__", None) or ""
     return _is_in_packages(file)
+
+
+def is_library(module: str | None) -> bool:
+    """Whether a module was installed, with Python or on top of it: what it defines is no state of the user's."""
+    file = getattr(sys.modules.get(module or ""), "__file__", None) or ""
+    return is_installed(module) or file.startswith(LIBRARIES)
+
+
+def is_own(module: str | None) -> bool:
+    """Whether a module is of this package."""
+    return (module or "").partition(".")[0] == _PACKAGE
 
 
 def holds_constants(module: str) -> bool:

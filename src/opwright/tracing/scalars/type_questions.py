@@ -7,6 +7,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from opwright.tracing.outside.guard import content
 from opwright.tracing.outside.instructions import named_by, names_in
 from opwright.tracing.outside.purity import is_installed
 
@@ -35,10 +36,7 @@ def _reached(function: Any, seen: set[int]) -> Iterator[types.CodeType]:
     for name in named_by(function.__code__).globals:
         yield from _reached(function.__globals__.get(name), seen)
     for cell in function.__closure__ or ():
-        try:
-            yield from _reached(cell.cell_contents, seen)
-        except ValueError:  # not assigned yet
-            continue
+        yield from _reached(content(cell), seen)
 
 
 def _innermost(function: Any) -> Any:

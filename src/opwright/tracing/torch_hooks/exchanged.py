@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
@@ -19,7 +19,7 @@ class Exchanged(Generic[Here]):
         members: What stands in the place of each: functions that ask `here()` and, where it gives None, do as before.
     """
 
-    def __init__(self, members: Mapping[tuple[type, str], Callable[..., Any]]) -> None:
+    def __init__(self, members: Mapping[tuple[type, str], Any]) -> None:
         self._members = members
         self._before = {(kind, name): getattr(kind, name) for kind, name in members}
         self._lock = Lock()
@@ -45,6 +45,6 @@ class Exchanged(Generic[Here]):
                     self._put(self._before)
 
     @staticmethod
-    def _put(members: Mapping[tuple[type, str], Callable[..., Any]]) -> None:
+    def _put(members: Mapping[tuple[type, str], Any]) -> None:
         for (kind, name), member in members.items():
             setattr(kind, name, member)

@@ -9,7 +9,6 @@ inside of its functions it is told as it is.
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -20,12 +19,11 @@ from torch.overrides import TorchFunctionMode
 
 from opwright.errors import NoKernel, UntraceableReference
 from opwright.tracing.callers import is_outside
+from opwright.tracing.torch_hooks.exchanged import Exchanged
 
 _GPU = torch.device("cuda")
 _HERE = torch.device("cpu")
 _ASKED: Any = FakeTensor.device
-_lock = threading.Lock()
-_tracing: set[int] = set()  # the threads that are told so
 
 
 def _getter(name: str) -> Callable[..., Any]:
@@ -54,24 +52,16 @@ def on_gpu(name: str) -> Iterator[None]:
     Args:
         name: What the reference is called.
     """
-    tracing = threading.get_ident()
-    with _lock:
-        _tracing.add(tracing)
-        FakeTensor.device = property(_device)  # type: ignore[assignment]  # it asks no function mode
-    try:
-        with _OnGpu(name):
-            yield
-    finally:
-        with _lock:
-            _tracing.remove(tracing)
-            if not _tracing:
-                FakeTensor.device = _ASKED  # type: ignore[method-assign]
+    with _told.on_this_thread(True), _OnGpu(name):
+        yield
 
 
 def _device(tensor: FakeTensor) -> torch.device:
-    told = threading.get_ident() in _tracing and is_outside(sys._getframe(1))
-    found: torch.device = _GPU if told else _ASKED.fget(tensor)
+    found: torch.device = _GPU if _told.here() and is_outside(sys._getframe(1)) else _ASKED.fget(tensor)
     return found
+
+
+_told = Exchanged[bool]({(FakeTensor, "device"): property(_device)})  # it asks no function mode
 
 
 class _OnGpu(TorchFunctionMode):

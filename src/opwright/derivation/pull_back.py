@@ -1,0 +1,73 @@
+"""The gradients of a function at some arguments, by autograd or, where that is refused, by `torch.func.vjp`.
+
+A wheel carries this module, so torch is all it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from opwright.tracing.torch_hooks.functorch import are_active, is_forward_mode
+
+
+def pull_back(
+    function: Callable[[Sequence[Any]], Sequence[torch.Tensor]],
+    arguments: Sequence[Any],
+    places: Sequence[int],
+    incoming: Sequence[torch.Tensor],
+    wanted: Sequence[int],
+) -> tuple[torch.Tensor, ...]:
+    """Differentiate a function; differentiable in its turn where gradients are recorded or transformed.
+
+    Args:
+        function: Takes the arguments in order and returns its outputs as a sequence.
+        arguments: Where to differentiate it.
+        places: Positions of the outputs that have an incoming gradient.
+        incoming: These gradients.
+        wanted: Positions of the arguments whose gradients are asked for.
+    """
+    given = list(arguments)
+    if are_active() or is_forward_mode():
+        return _by_vjp(function, given, places, incoming, wanted)
+    create_graph = torch.is_grad_enabled()
+    with torch.enable_grad():
+        for position in wanted:
+            # An alias: what an argument does through another one, or given twice, is the caller's to add up.
+            alias = torch.ops.aten.alias(given[position])
+            given[position] = alias if alias.requires_grad else alias.detach().requires_grad_()
+        outputs = function(given)
+        sources = [given[position] for position in wanted]
+        pairs = zip(places, incoming, strict=True)
+        flowing = [(outputs[place], gradient) for place, gradient in pairs if outputs[place].requires_grad]
+        if not flowing:
+            return tuple(torch.zeros_like(source) for source in sources)
+        return torch.autograd.grad(
+            [output for output, _ in flowing],
+            sources,
+            [gradient for _, gradient in flowing],
+            create_graph=create_graph,
+            materialize_grads=True,
+        )
+
+
+def _by_vjp(
+    function: Callable[[Sequence[Any]], Sequence[torch.Tensor]],
+    given: list[Any],
+    places: Sequence[int],
+    incoming: Sequence[torch.Tensor],
+    wanted: Sequence[int],
+) -> tuple[torch.Tensor, ...]:
+    """Where `requires_grad_` is refused, inside of a transform, or `detach` drops tangents, in forward mode."""
+
+    def of_sources(*sources: torch.Tensor) -> list[torch.Tensor]:
+        for position, source in zip(wanted, sources, strict=True):
+            given[position] = source
+        outputs = function(given)
+        return [outputs[place] for place in places]
+
+    _, pull, *_ = torch.func.vjp(of_sources, *[given[position] for position in wanted])
+    gradients: tuple[torch.Tensor, ...] = pull(list(incoming))
+    return gradients
