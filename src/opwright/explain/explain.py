@@ -13,9 +13,9 @@ from opwright.explain.operations import operation_lines
 from opwright.explain.origin import place_from_here
 from opwright.explain.programs import program_lines
 from opwright.explain.saved import saved_lines, shape_of
-from opwright.explain.validity import LEAST_SIZE, validity
 from opwright.ir.expressions.integer import substitute
 from opwright.ir.program import Buffer, Program
+from opwright.ir.relations.relations import LEAST_SIZE, relations
 from opwright.operators.stages import Derivation
 from opwright.tracing.interface.specs import ArgumentSpec, TensorSpec
 
@@ -60,7 +60,7 @@ def _argument(spec: ArgumentSpec) -> str:
 
 
 def _validity(program: Program) -> list[str]:
-    found = validity(program.guards)
+    found = relations(program.guards)
 
     def shape(buffer: Buffer) -> str:
         sizes = ", ".join(str(substitute(size, found.equal)) for size in buffer.shape)
@@ -69,7 +69,7 @@ def _validity(program: Program) -> list[str]:
     return [
         *map(shape, program.inputs),
         f"on the CPU, with any strides; every named size at least {LEAST_SIZE}",
-        *map(str, found.conditions),
+        *map(str, found.beyond_least),
     ]
 
 

@@ -12,11 +12,12 @@ from dataclasses import replace
 from opwright.ir.contents import program_symbols
 from opwright.ir.expressions.integer import ONE, Condition, Integer, substitute, symbols_of
 from opwright.ir.program import Buffer, Program, size_symbol
+from opwright.ir.relations.relations import relations
 from opwright.ir.symbols import rename_symbols
 
 
 def bind_sizes(program: Program) -> Program:
-    """Give every input size symbols of its own, and relate them to what tracing called them by guards.
+    """Give every input size symbols of its own, and relate them to what tracing called them by as few guards as can be.
 
     Before: input grad[gates_size_0], no input gates. After: input grad[grad_size_0], gates_size_0 renamed to it.
     """
@@ -35,7 +36,7 @@ def bind_sizes(program: Program) -> Program:
     ]
     inputs = tuple(_with_own_sizes(buffer) for buffer in program.inputs)
     bound = rename_symbols(replace(program, guards=(*program.guards, *guards)), renamed)
-    bound = replace(bound, inputs=inputs)
+    bound = replace(bound, inputs=inputs, guards=relations(bound.guards).guards)
     given = tuple(sorted(program_symbols(bound) - own))
     return replace(bound, sizes=given)
 

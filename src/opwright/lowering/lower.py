@@ -24,9 +24,9 @@ from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Expression, Load, apply, cast
 from opwright.ir.expressions.integer import ONE, ZERO, Condition, Integer, linear_coefficients, substitute, symbol
 from opwright.ir.program import Axis, Buffer, Call, Kernel, Number, Program, Range, Step, Store, View, view_axes
+from opwright.ir.relations.equal_sizes import EqualSizes
 from opwright.lowering.bind_sizes import bind_sizes
 from opwright.lowering.calls import named_arguments, operands_of
-from opwright.lowering.equal_sizes import EqualSizes
 from opwright.lowering.names import Names
 from opwright.lowering.nodes import (
     effects_of,
@@ -108,9 +108,7 @@ class _Lowering:
         for name, node in self.outputs:
             results.append(self._result(name, node, taken=results))
         given = tuple(self.buffers[node] for node in self.inputs)
-        return bind_sizes(
-            Program(self.name, given, (), tuple(self.steps), tuple(results), self.equal.guards(self.guards))
-        )
+        return bind_sizes(Program(self.name, given, (), tuple(self.steps), tuple(results), self.guards))
 
     def _shape(self, node: Node) -> tuple[Integer, ...]:
         return tuple(self._size(size) for size in value_of(node).shape)

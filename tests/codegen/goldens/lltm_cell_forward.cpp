@@ -30,13 +30,7 @@ static bool lltm_cell_forward(const Tensor* given, const Size* sizes, Tensor* ma
   const Size gates_size_1 = gates.size(1);
   const Size old_cell_size_0 = old_cell.size(0);
   const Size old_cell_size_1 = old_cell.size(1);
-  const bool valid = gates_size_0 >= 2 && gates_size_1 >= 2 && old_cell_size_1 >= 2 &&
-      floor_divide((gates_size_1 + floor_divide((gates_size_1 + 2), 3) - 1), floor_divide((gates_size_1 + 2), 3)) == 3 &&
-      gates_size_1 - 2*old_cell_size_1 >= 0 && gates_size_1 - 2*old_cell_size_1 != 1 &&
-      gates_size_0*gates_size_1 - 2*gates_size_0*old_cell_size_1 >= 2 && gates_size_1 != old_cell_size_1 &&
-      old_cell_size_1 == gates_size_1 - 2*old_cell_size_1 && old_cell_size_1 != 1 &&
-      gates_size_1 - 2*old_cell_size_1 == old_cell_size_1 && old_cell_size_0 == gates_size_0 &&
-      old_cell_size_1 == floor_divide((gates_size_1 + 2), 3) && gates_size_1 >= 0 && gates_size_1 != 0 &&
+  const bool valid = gates_size_0 >= 2 && old_cell_size_1 >= 2 && gates_size_1 == 3*old_cell_size_1 &&
       old_cell_size_0 == gates_size_0;
   if (!valid) return false;
   const Size cell_sizes[] = {gates_size_0, old_cell_size_1};
@@ -70,7 +64,7 @@ static void lltm_cell_forward_on_stack(StableIValue* stack, uint64_t, uint64_t) 
 }
 
 static const Registration registration(
-    "lltm_cell_forward_d9ed72181898(Tensor gates, Tensor old_cell) -> (Tensor, Tensor)",
-    "lltm_cell_forward_d9ed72181898", lltm_cell_forward_on_stack);
+    "lltm_cell_forward_bc15d52f7c83(Tensor gates, Tensor old_cell) -> (Tensor, Tensor)",
+    "lltm_cell_forward_bc15d52f7c83", lltm_cell_forward_on_stack);
 
 }  // namespace opwright::emitted

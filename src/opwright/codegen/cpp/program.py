@@ -266,9 +266,7 @@ class _Emitter:
 
 
 def _guards(guards: Sequence[Condition]) -> Iterable[str]:
-    # A constant condition has been decided; sizes are never negative.
-    kept = [g for g in guards if g.left.constant is None or g.right.constant is None]
-    yield from _decline_unless([spell_condition(guard) for guard in kept])
+    yield from _decline_unless([spell_condition(guard) for guard in guards])
 
 
 def _decline_unless(conditions: Sequence[str]) -> Iterable[str]:

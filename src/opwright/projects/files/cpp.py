@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 from opwright.codegen.cpp.launcher import emit_launcher, launcher_signature
 from opwright.codegen.formula import step_formulas
 from opwright.explain.format_cpp import format_cpp
-from opwright.explain.validity import LEAST_SIZE, validity
-from opwright.ir.expressions.integer import Condition, integer, symbol, symbols_of
 from opwright.ir.program import Kernel, Program
 from opwright.projects.headers import headers_for, vendored
 from opwright.projects.kinds import Form, Kind, describe_sample
@@ -59,17 +57,7 @@ def cpp_files(name: str, origin: str, forms: Sequence[Form]) -> Mapping[str, str
 
 
 def _named(program: Program, way: str, kind: Kind) -> Program:
-    guards = _simplified(program.guards) if way == "forward" else program.guards
-    return replace(program, name=f"{way}_{kind.label}", guards=guards)
-
-
-def _simplified(guards: Sequence[Condition]) -> tuple[Condition, ...]:
-    """The guards in fewer conditions; what these rest on, that the sizes in them are at least two, comes first."""
-    solved = validity(guards)
-    guarded = {name for guard in guards for side in (guard.left, guard.right) for name in symbols_of(side)}
-    least = [Condition(">=", symbol(name), integer(LEAST_SIZE)) for name in sorted(guarded - solved.equal.keys())]
-    equal = [Condition("==", symbol(name), value) for name, value in solved.equal.items()]
-    return (*least, *equal, *solved.conditions)
+    return replace(program, name=f"{way}_{kind.label}")
 
 
 def _source(name: str, origin: str, kind: Kind) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from opwright.codegen.formula import emit_formulas
-from opwright.explain.validity import validity
+from opwright.ir.relations.relations import relations
 from opwright.projects.files.parameters import class_stem
 from opwright.projects.kinds import Form, Kind, describe_sample
 from opwright.projects.subject import Subject
@@ -65,9 +65,9 @@ def _by_sizes(kinds: Sequence[Kind]) -> list[tuple[str, str]]:
 
 def _sizes(kind: Kind) -> str:
     """What the kernels ask of sizes, beyond that they are at least two."""
-    solved = validity(kind.derivation.forward.guards)
-    equal = [f"`{name}` = `{value}`" for name, value in solved.equal.items()]
-    return ", ".join([*equal, *(f"`{condition}`" for condition in solved.conditions)])
+    found = relations(kind.derivation.forward.guards)
+    equal = [f"`{name}` = `{value}`" for name, value in found.equal.items()]
+    return ", ".join([*equal, *(f"`{condition}`" for condition in found.beyond_least)])
 
 
 def _kept(form: Form) -> str:

@@ -14,6 +14,7 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 from opwright.errors import NoKernel
 from opwright.ir.expressions.integer import Condition, Integer, greatest, holds, integer, product
 from opwright.ir.program import size_symbol
+from opwright.ir.relations.relations import LEAST_SIZE
 from opwright.tracing.scalars.reals import RealOperand, translate_real
 
 RELATIONS = {
@@ -87,7 +88,7 @@ class SizeTable:
 
     def guards(self) -> tuple[Condition, ...]:
         """What the trace assumed of the sizes."""
-        conditions = {Condition(">=", meaning, integer(2)): None for meaning in self.symbols.values()}
+        conditions = {Condition(">=", meaning, integer(LEAST_SIZE)): None for meaning in self.symbols.values()}
         for guard in self.environment.guards:
             if not guard.expr.free_symbols.isdisjoint(self.numbers):
                 continue

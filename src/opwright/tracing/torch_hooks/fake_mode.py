@@ -12,7 +12,7 @@ import inspect
 import logging
 import sys
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ import torch._decomp
 from torch._dispatch.python import enable_python_dispatcher
 from torch._guards import SLoc
 from torch._ops import OpOverload
+from torch._subclasses.fake_impls import op_implementations_checks, op_implementations_dict
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
@@ -31,7 +32,11 @@ from opwright.tracing.torch_hooks.unseen import Unseen
 
 _CONFIGURATION = "torch._dynamo.config"
 _VALIDATOR = "torch.fx.experimental.validator"
+_IMPLEMENTATIONS = "op_implementations_checks"  # of operations on fake tensors, as pairs of a predicate and a function
+_SYMBOLIC_SHAPES = "torch.fx.experimental.symbolic_shapes"
 _PROFILES = "_custom_ops_profile"  # of custom operators, which only a user of the compiler's configuration can give
+
+aten = torch.ops.aten
 
 Result = TypeVar("Result")
 
@@ -62,12 +67,43 @@ class _Torch(types.ModuleType):
 _SILENT = logging.Logger(FakeTensorMode.__module__)
 _SILENT.disabled = True  # what fails is raised, or is not the last word
 _TORCH = _Torch()
-_NAMES: Mapping[str, Any] = {"torch": _TORCH, "log": _SILENT, "trace_structured": lambda *_, **__: None}
+
+
+class _Implementations:
+    """Torch's implementations of operations on fake tensors, with convolutions for every size.
+
+    Torch guesses in which memory format a convolution gives its result. For that it asks which library would compute
+    it, and the answer depends on bounds such as `batch < 16`, which become guards. Nothing here depends on the format:
+    Programs take the results of library operations with the strides that they have at run time. So our copy takes
+    sizes to be unknown when it guesses, and torch says that the result is row-major.
+    """
+
+    def __init__(self) -> None:
+        sizes = types.SimpleNamespace(has_guarding_hint=lambda _: False, has_hint=lambda _: False)
+        self._copies = {
+            operation: private_copy(op_implementations_dict[operation], {}, {_SYMBOLIC_SHAPES: sizes})
+            for operation in (aten.convolution.default, aten.convolution_backward.default)
+        }
+
+    def __iter__(self) -> Iterator[tuple[Callable[[OpOverload], bool], Callable[..., Any]]]:
+        yield self._copies.__contains__, self._convolution
+        yield from op_implementations_checks
+
+    def _convolution(self, mode: FakeTensorMode, operation: OpOverload, *args: Any, **kwargs: Any) -> Any:
+        return self._copies[operation](mode, operation, *args, **kwargs)
+
+
+_NAMES: Mapping[str, Any] = {
+    "torch": _TORCH,
+    "log": _SILENT,
+    "trace_structured": lambda *_, **__: None,
+    _IMPLEMENTATIONS: _Implementations(),
+}
 _MODULES: Mapping[str, Any] = {
     _CONFIGURATION: _TORCH._dynamo.config,
     _VALIDATOR: types.SimpleNamespace(translation_validation_enabled=lambda: False),
 }
-_COPIED_FOR = frozenset({"trace_structured", "log", "_dynamo", _CONFIGURATION, _VALIDATOR})
+_COPIED_FOR = frozenset({"trace_structured", "log", "_dynamo", _CONFIGURATION, _VALIDATOR, _IMPLEMENTATIONS})
 _RECORDER = "record_shapeenv_event"  # the wrapper that writes events down to replay them, which is never asked of ours
 
 

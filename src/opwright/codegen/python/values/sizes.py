@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from opwright.codegen.python.names import PythonNames
 from opwright.codegen.python.statement import Statement
-from opwright.ir.expressions.integer import Condition, Integer, Symbol, spell, substitute, symbol, symbols_of
+from opwright.ir.expressions.integer import Integer, spell, substitute, symbol
 from opwright.ir.program import Program, size_symbol
+from opwright.ir.relations.relations import relations
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,29 +48,4 @@ def bind_sizes(program: Program, inputs: Mapping[str, str], names: PythonNames) 
             size = str(size_symbol(buffer.name, dimension))
             spelled[size] = names.fresh(size)
             bindings.append(Statement((spelled[size],), f"{inputs[buffer.name]}.shape[{dimension}]"))
-    return Sizes(spelled, _equal_symbols(program)), bindings
-
-
-def _equal_symbols(program: Program) -> dict[str, Integer]:
-    """Solve the guards `symbol == size`: for each such symbol, the size in terms of the others."""
-    solved: dict[str, Integer] = {}
-    for guard in program.guards:
-        found = _solve(guard, solved)
-        if found is None:
-            continue
-        name, value = found
-        solved = {known: substitute(size, {name: value}) for known, size in solved.items()} | {name: value}
-    return solved
-
-
-def _solve(guard: Condition, solved: Mapping[str, Integer]) -> tuple[str, Integer] | None:
-    left, right = substitute(guard.left, solved), substitute(guard.right, solved)
-    if guard.relation != "==" or left == right:
-        return None
-    for side, other in ((left, right), (right, left)):
-        match side.terms:
-            case (((Symbol(name),), 1),) if name not in symbols_of(other):
-                return name, other
-            case _:
-                pass
-    return None
+    return Sizes(spelled, relations(program.guards).equal), bindings

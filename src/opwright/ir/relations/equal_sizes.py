@@ -20,19 +20,6 @@ class EqualSizes:
         shorter = replace_atoms(size, self._shortest)
         return self._shortest.get(shorter, shorter)
 
-    def guards(self, guards: Sequence[Condition]) -> tuple[Condition, ...]:
-        """The same guards, shorter and without repetition; an equation that defines a spelling stays as it is."""
-        kept: dict[Condition, None] = {}
-        for guard in guards:
-            shorter = Condition(
-                guard.relation,
-                replace_atoms(guard.left, self._shortest),
-                replace_atoms(guard.right, self._shortest),
-            )
-            defines = guard.relation == "==" and shorter.left == shorter.right
-            kept[guard if defines else shorter] = None
-        return tuple(kept)
-
 
 def _shortest_spellings(guards: Sequence[Condition]) -> dict[Integer, Integer]:
     classes: dict[Integer, set[Integer]] = {}

@@ -1,0 +1,136 @@
+"""Lower bounds of sizes, which are never negative, and what follows from them.
+
+    a >= 2, b >= a + 1        give a*b >= 6
+
+Every size is written as its lower bound plus a number that is not negative: `a = 2 + a'`, `b = a + 1 + b'`. What has no
+negative coefficient then is at least its constant term: `a*b = (2 + a')*(3 + a' + b')`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from opwright.ir.expressions.integer import (
+    RELATIONS,
+    ZERO,
+    Atom,
+    Condition,
+    Greatest,
+    Integer,
+    Quotient,
+    Remainder,
+    Symbol,
+    integer,
+    product,
+    symbol,
+    symbols_of,
+)
+
+REVERSED = {"<": ">", "<=": ">="}
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What is known of sizes.
+
+    Attributes:
+        at_least: Expressions without a constant term, and what each is at least.
+    """
+
+    at_least: Mapping[Integer, int] = field(default_factory=dict)
+
+    def always(self, condition: Condition) -> bool:
+        """Whether a condition follows from the bounds; false also where that is not plain to see."""
+        if condition.relation in REVERSED:
+            condition = Condition(REVERSED[condition.relation], condition.right, condition.left)
+        difference = condition.left - condition.right
+        if difference.constant is not None:
+            return RELATIONS[condition.relation](difference.constant, 0)
+        match condition.relation:
+            case ">=":
+                return self.is_at_least(difference, 0)
+            case ">":
+                return self.is_at_least(difference, 1)
+            case "!=":
+                return self.is_at_least(difference, 1) or self.is_at_least(-difference, 1)
+            case _:
+                return False
+
+    def is_at_least(self, expression: Integer, bound: int) -> bool:
+        """Whether an expression is at least `bound` for all sizes."""
+        found = self.least_of(expression)
+        return found is not None and found >= bound
+
+    def least_of(self, expression: Integer) -> int | None:
+        """What an expression is at least; None if it may become smaller and smaller."""
+        found = [_constant_term(_Shifted(self, related).of(expression)) for related in (True, False)]
+        return max((bound for bound in found if bound is not None), default=None)
+
+
+@dataclass(slots=True)
+class _Shifted:
+    """Writes expressions as bounds plus symbols that are not negative, beside those of which nothing is known.
+
+    With `related`, a size is measured from the sizes that it is compared with, else from its own bound alone.
+    """
+
+    bounds: Bounds
+    related: bool
+    under_way: set[Atom] = field(default_factory=set)
+
+    def of(self, expression: Integer) -> Integer:
+        total = ZERO
+        for monomial, coefficient in expression.terms:
+            total = total + coefficient * product(map(self._atom, monomial))
+        return total
+
+    def _atom(self, atom: Atom) -> Integer:
+        itself = Integer((((atom,), 1),))
+        if self.related and atom not in self.under_way:
+            self.under_way.add(atom)
+            for form, bound in self.bounds.at_least.items():
+                if len(form.terms) > 1 and ((atom,), 1) in form.terms:
+                    rest = self.of(itself - form)
+                    self.under_way.remove(atom)
+                    return rest + bound + symbol(f"{_NOT_NEGATIVE}{form}")
+            self.under_way.remove(atom)
+        known = self.bounds.at_least.get(itself)
+        least = max((bound for bound in (known, self._own_bound(atom)) if bound is not None), default=None)
+        return symbol(str(itself)) if least is None else integer(least) + symbol(f"{_NOT_NEGATIVE}{itself}")
+
+    def _own_bound(self, atom: Atom) -> int | None:
+        match atom:
+            case Symbol():
+                return 0
+            case Quotient(dividend, divisor):
+                least, positive = self._least(dividend), self._least(divisor)
+                if least is None or positive is None or positive < 1:
+                    return None
+                return least // divisor.constant if divisor.constant else (0 if least >= 0 else None)
+            case Remainder(_, divisor):
+                positive = self._least(divisor)
+                return 0 if positive is not None and positive >= 1 else None
+            case Greatest(left, right):
+                found = (self._least(left), self._least(right))
+                return max((bound for bound in found if bound is not None), default=None)
+
+    def _least(self, expression: Integer) -> int | None:
+        return _constant_term(self.of(expression))
+
+
+_NOT_NEGATIVE = "+"
+
+
+def _constant_term(shifted: Integer) -> int | None:
+    constant = 0
+    for monomial, coefficient in shifted.terms:
+        if not monomial:
+            constant = coefficient
+        elif coefficient < 0 or not all(name.startswith(_NOT_NEGATIVE) for name in _names(monomial)):
+            return None
+    return constant
+
+
+def _names(monomial: tuple[Atom, ...]) -> set[str]:
+    return symbols_of(Integer(((monomial, 1),)))

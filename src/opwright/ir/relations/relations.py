@@ -1,0 +1,277 @@
+"""relations: guards → which sizes others determine, and the few conditions on the sizes that are left.
+
+    gates_size_1 >= 2, old_cell_size_1 >= 2, old_cell_size_1 == gates_size_1 - 2*old_cell_size_1,
+    old_cell_size_1 == (gates_size_1 + 2) // 3, gates_size_1 != old_cell_size_1
+    becomes  gates_size_1 == 3*old_cell_size_1, old_cell_size_1 >= 2
+
+Together they mean what the guards mean: each step replaces a condition by another, or drops it, only where the
+conditions that are kept make no difference between the two.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from opwright.ir.expressions.integer import (
+    ZERO,
+    Condition,
+    Integer,
+    Quotient,
+    Remainder,
+    Symbol,
+    integer,
+    product,
+    replace_atoms,
+    substitute,
+    symbol,
+    symbols_of,
+)
+from opwright.ir.relations.bounds import Bounds
+from opwright.ir.relations.simplified import simplified
+from opwright.ir.relations.spans import Span, bounds_in, conditions_of, implied, is_size, span_of
+
+_NEVER = Condition(">=", ZERO, integer(1))
+_MOST_ROUNDS = 4
+LEAST_SIZE = 2  # of a size that has a symbol: one is traced as a number, and empty tensors are not traced
+
+Way = Callable[[Condition], "tuple[str, Integer] | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Relations:
+    """What guards come to.
+
+    Attributes:
+        equal: Sizes that others determine.
+        conditions: What else must hold of the sizes that are left.
+    """
+
+    equal: dict[str, Integer]
+    conditions: tuple[Condition, ...]
+
+    @property
+    def beyond_least(self) -> tuple[Condition, ...]:
+        """Conditions beside the one that every size meets that has a symbol."""
+        least = integer(LEAST_SIZE)
+        return tuple(
+            each for each in self.conditions if (each.relation, each.right) != (">=", least) or not is_size(each.left)
+        )
+
+    @property
+    def guards(self) -> tuple[Condition, ...]:
+        """The same as conditions alone: bounds of single sizes, on which the others may rest, come first."""
+        bounds = tuple(each for each in self.conditions if is_size(each.left) and each.right.constant is not None)
+        equal = tuple(Condition("==", symbol(name), value) for name, value in self.equal.items())
+        return (*bounds, *equal, *(each for each in self.conditions if each not in bounds))
+
+
+def relations(guards: Sequence[Condition]) -> Relations:
+    """Solve equalities, gather what is said of the same sum of sizes, and drop what the rest implies."""
+    guards = _by_name(guards)
+    bounds = bounds_in(((f, s) for f, s in filter(None, map(span_of, guards)) if is_size(f)))
+    solved = _Solved(bounds)
+    solved.solve([guard for guard in guards if guard.relation == "=="])
+    left = dict.fromkeys(solved.replaced(guard, bounds) for guard in guards)
+    conditions = _pruned([condition for condition in left if not _is_identity(condition)])
+    return Relations(
+        {name: solved.restored(value) for name, value in solved.equal.items() if name not in solved.parts},
+        (*(solved.restored_condition(each) for each in conditions), *solved.multiples()),
+    )
+
+
+def _by_name(guards: Sequence[Condition]) -> list[Condition]:
+    """Write a quotient that is equal to a size as that size, but in the equality that says so."""
+    names: dict[Integer, Integer] = {}
+    defining: set[Condition] = set()
+    for guard in guards:
+        for name, value in ((guard.left, guard.right), (guard.right, guard.left)):
+            if guard.relation == "==" and is_size(name) and _is_quotient(value) and value not in names:
+                names[value] = name
+                defining.add(guard)
+    return [
+        guard if guard in defining else _rewritten(guard, lambda side: replace_atoms(side, names)) for guard in guards
+    ]
+
+
+def _rewritten(condition: Condition, rewrite: Callable[[Integer], Integer]) -> Condition:
+    return Condition(condition.relation, rewrite(condition.left), rewrite(condition.right))
+
+
+class _Solved:
+    """Equalities that are solved for one symbol each.
+
+    That a size is a multiple of a number is solved by a symbol for the quotient, `n = 4*[n//4]`, which is written as
+    a quotient in the end.
+    """
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.equal: dict[str, Integer] = {}
+        self.parts: dict[str, tuple[str, int]] = {}  # a size, the symbol of its quotient, and the divisor
+        self._bounds = bounds
+
+    def solve(self, equalities: Sequence[Condition]) -> None:
+        """Solve sums of sizes first, then multiples, then what is left."""
+        ways = (_solution_by_sum, self._solution_by_multiple, _solution_by_anything)
+        while any(self._solve_one(equalities, way) for way in ways):
+            pass
+
+    def _solve_one(self, equalities: Sequence[Condition], way: Way) -> bool:
+        for equality in equalities:
+            found = way(self.replaced(equality, self._bounds))
+            if found is not None:
+                name, value = found
+                known = {key: substitute(each, {name: value}) for key, each in self.equal.items()}
+                self.equal = {**known, name: value}
+                return True
+        return False
+
+    def _solution_by_multiple(self, condition: Condition) -> tuple[str, Integer] | None:
+        found = _multiple(condition.left - condition.right)
+        if found is None:
+            return None
+        name, by = found
+        self.parts[name] = (f"[{name}//{by}]", by)
+        return name, by * symbol(self.parts[name][0])
+
+    def replaced(self, condition: Condition, bounds: Bounds) -> Condition:
+        """A condition on the sizes that are left."""
+        return _rewritten(condition, lambda side: simplified(substitute(side, self.equal), bounds))
+
+    def multiples(self) -> Iterable[Condition]:
+        """Of which sizes must be multiples."""
+        return (Condition("==", symbol(name) % by, ZERO) for name, (_, by) in self.parts.items())
+
+    def restored(self, expression: Integer) -> Integer:
+        """An expression in sizes and quotients: `8*[n//4]` is `2*n`."""
+        for name, (part, by) in self.parts.items():
+            whole, total = symbol(name), ZERO
+            for monomial, coefficient in expression.terms:
+                factors, multiple = [], coefficient
+                for atom in monomial:
+                    if atom == Symbol(part):
+                        exact = multiple % by == 0
+                        multiple = multiple // by if exact else multiple
+                        factors.append(whole if exact else whole // by)
+                    else:
+                        factors.append(substitute(Integer((((atom,), 1),)), {part: whole // by}))
+                total = total + multiple * product(factors)
+            expression = total
+        return expression
+
+    def restored_condition(self, condition: Condition) -> Condition:
+        """The same for a condition; `[n//4] >= 2` is `n >= 8`."""
+        factor = math.prod(
+            by for part, by in self.parts.values() if part in symbols_of(condition.left + condition.right)
+        )
+        whole = _rewritten(condition, lambda side: self.restored(factor * side))
+        if _has_quotients(whole.left) or _has_quotients(whole.right):
+            return _rewritten(condition, self.restored)
+        return whole
+
+
+def _is_quotient(expression: Integer) -> bool:
+    return len(expression.terms) == 1 and len(expression.terms[0][0]) == 1 and _has_quotients(expression)
+
+
+def _has_quotients(expression: Integer) -> bool:
+    return any(isinstance(atom, Quotient) for monomial, _ in expression.terms for atom in monomial)
+
+
+def _multiple(difference: Integer) -> tuple[str, int] | None:
+    """The symbol and the number if it is `n % 4`, or `n - 4*((n + 3) // 4)`: zero where the symbol is a multiple."""
+    match difference.terms:
+        case (((Remainder(Integer((((Symbol(name),), 1),)), divisor),), 1 | -1),):
+            by = divisor.constant
+            return None if by is None or by < 1 else (name, by)
+        case (((Symbol(name),), sign), ((Quotient(dividend, divisor),), factor)):
+            by, more = divisor.constant, (dividend - symbol(name)).constant
+            if by is None or by < 1 or more is None or not 0 <= more < by or abs(sign) != 1 or factor != -sign * by:
+                return None
+            return name, by
+        case _:
+            return None
+
+
+def _solution_by_sum(condition: Condition) -> tuple[str, Integer] | None:
+    """One symbol as a sum of others, if there is one."""
+    for name, value in _solutions(condition):
+        if all(
+            coefficient > 0 and all(isinstance(atom, Symbol) for atom in monomial)
+            for monomial, coefficient in value.terms
+        ):
+            return name, value
+    return None
+
+
+def _solution_by_anything(condition: Condition) -> tuple[str, Integer] | None:
+    return next(iter(_solutions(condition)), None)
+
+
+def _solutions(condition: Condition) -> Iterable[tuple[str, Integer]]:
+    difference = condition.left - condition.right
+    sides = [side for side in (condition.left, condition.right) if is_size(side)]
+    alone = [(side.terms[0][0], side.terms[0][1]) for side in sides]
+    for monomial, _ in (*alone, *difference.terms):
+        coefficient = dict(difference.terms).get(monomial, 0)
+        if len(monomial) != 1 or abs(coefficient) != 1 or not isinstance(monomial[0], Symbol):
+            continue
+        name = monomial[0].name
+        value = (difference - Integer(((monomial, coefficient),))) * -coefficient
+        if name not in symbols_of(value):
+            yield name, value
+
+
+def _pruned(conditions: Sequence[Condition]) -> list[Condition]:
+    """Gather spans, and drop what others imply, until nothing changes."""
+    for _ in range(_MOST_ROUNDS):
+        before = conditions
+        conditions = _round(conditions)
+        if conditions == before:
+            break
+    return list(conditions)
+
+
+def _round(conditions: Sequence[Condition]) -> list[Condition]:
+    spans: dict[Integer, Span] = {}
+    others: list[Condition] = []
+    for condition in conditions:
+        found = span_of(condition)
+        if found is not None:
+            spans[found[0]] = spans.get(found[0], Span()).both(found[1])
+        elif condition.relation == "==" or not Bounds().always(condition):
+            others.append(condition if condition.relation == "==" else _NEVER)
+    kept: list[Condition] = []
+    order = list(spans)
+    for form in sorted(spans, key=_complexity, reverse=True):
+        span = spans.pop(form)
+        bounds = bounds_in(spans.items())
+        simpler = simplified(form, bounds)
+        rest = implied(form, span, bounds)
+        if simpler != form:  # another form, which is gathered in the next round
+            kept += [_simplified(each, bounds) for each in conditions_of(form, rest)]
+        elif rest != Span():
+            spans[form] = rest
+    bounds = bounds_in(spans.items())
+    for other in others:
+        difference = simplified(other.left - other.right, bounds)
+        if other.relation != "==" or difference.constant not in (0, None):
+            kept.append(_NEVER)
+        elif difference != ZERO:
+            kept.append(_simplified(other, bounds))
+    order.sort(key=lambda form: not is_size(form))
+    return [*(each for form in order if form in spans for each in conditions_of(form, spans[form])), *kept]
+
+
+def _simplified(condition: Condition, bounds: Bounds) -> Condition:
+    return _rewritten(condition, lambda side: simplified(side, bounds))
+
+
+def _complexity(form: Integer) -> tuple[int, int, str]:
+    text = str(form)
+    return len(form.terms), len(text), text
+
+
+def _is_identity(condition: Condition) -> bool:
+    return condition.relation == "==" and condition.left == condition.right
