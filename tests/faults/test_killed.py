@@ -85,8 +85,10 @@ def die() -> NoReturn:
     raise AssertionError("it lives")
 
 
-def steps_of_a_build(settings: Settings) -> Counter[CodeType]:
-    steps = steps_of(lambda: check(settings))
+def steps_of_a_build(folder: Path, compiler: str) -> Counter[CodeType]:
+    first, second = (Settings(folder / name, compiler, tape="off") for name in ("first", "second"))
+    check(first)  # what is done once in a process, and not again in its children
+    steps = steps_of(lambda: check(second))
     return Counter(
         {step: calls for step, calls in steps.items() if name_of(step).startswith(("toolchain/", "binding/"))}
     )
@@ -109,7 +111,7 @@ def status_of(pid: int) -> int | None:
 def test_a_process_that_is_killed_at_a_step_leaves_the_next_one_right(count, tmp_path):
     torch.set_num_threads(1)
     compiler = quick_compiler(Path(tmp_path), OPTIMIZING_NOTHING)
-    steps = steps_of_a_build(Settings(tmp_path / "first", compiler, tape="off"))
+    steps = steps_of_a_build(tmp_path, compiler)
     chosen, found = sample(list(faults(steps, each=2, seed=6)), count, seed=8), []
     for number, fault in enumerate(chosen):
         settings = Settings(tmp_path / str(number), compiler, tape="off")
