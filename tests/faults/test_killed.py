@@ -1,14 +1,18 @@
-"""Many processes on one cache, some of which are killed at any moment: the others are right, and so is the next."""
+"""Processes killed at any moment, or at a step of a build: the others on their cache are right, and so is the next."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import random
+import select
 import signal
 import time
 import traceback
+from collections import Counter
 from pathlib import Path
+from types import CodeType
+from typing import NoReturn
 
 import pytest
 import torch
@@ -16,6 +20,7 @@ from torch import Tensor
 
 from opwright.api.operator import Operator
 from opwright.settings import Settings
+from tests.faults.injection import Fault, faults, name_of, sample, steps_of, struck_by
 from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
 
 _LONGEST_S = 300
@@ -37,13 +42,14 @@ def check(settings: Settings) -> str | None:
     return operator.last_rung
 
 
-def child(settings: Settings) -> int:
+def child(settings: Settings, fault: Fault | None = None) -> int:
     """A process of its own that checks; gives its id."""
     pid = os.fork()
     if pid:
         return pid
     try:
-        os._exit(0 if check(settings) == "cpp" else 2)
+        with struck_by(fault):
+            os._exit(0 if check(settings) == "cpp" else 2)
     except BaseException:
         traceback.print_exc()
         os._exit(1)
@@ -72,3 +78,46 @@ def test_processes_that_are_killed_leave_the_others_and_the_next_one_right(proce
     assert not [(pid, status) for pid, status in ended if pid not in killed and status]
     assert check(settings) == "cpp"
     print(f"{len(killed)} of {processes} processes killed")
+
+
+def die() -> NoReturn:
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("it lives")
+
+
+def steps_of_a_build(folder: Path, compiler: str) -> Counter[CodeType]:
+    first, second = (Settings(folder / name, compiler, tape="off") for name in ("first", "second"))
+    check(first)  # what is done once in a process, and not again in its children
+    steps = steps_of(lambda: check(second))
+    return Counter(
+        {step: calls for step, calls in steps.items() if name_of(step).startswith(("toolchain/", "binding/"))}
+    )
+
+
+def status_of(pid: int) -> int | None:
+    """How a process ended; None if it does not in time."""
+    process = os.pidfd_open(pid)
+    try:
+        if not select.select([process], [], [], _LONGEST_S)[0]:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            return None
+    finally:
+        os.close(process)
+    return os.waitpid(pid, 0)[1]
+
+
+@pytest.mark.parametrize("count", [3, pytest.param(None, marks=pytest.mark.nightly)])
+def test_a_process_that_is_killed_at_a_step_leaves_the_next_one_right(count, tmp_path):
+    torch.set_num_threads(1)
+    compiler = quick_compiler(Path(tmp_path), OPTIMIZING_NOTHING)
+    steps = steps_of_a_build(tmp_path, compiler)
+    chosen, found = sample(list(faults(steps, each=2, seed=6)), count, seed=8), []
+    for number, fault in enumerate(chosen):
+        settings = Settings(tmp_path / str(number), compiler, tape="off")
+        killed = status_of(child(settings, Fault(fault.step, fault.call, die)))
+        after = status_of(child(settings))
+        if killed != signal.SIGKILL or after != 0:
+            found.append(f"call {fault.call} of {name_of(fault.step)}: ended by {killed}, the next one by {after}")
+    assert not found, f"{len(found)} problems after {len(chosen)} processes:\n" + "\n".join(found)
+    print(f"{len(chosen)} processes killed in {len(steps)} steps")

@@ -7,9 +7,16 @@ import types
 from dataclasses import dataclass
 
 _BEGIN = """
-import torch
+import array, collections, heapq, numpy, torch
 from torch import Tensor
 TABLE, LOG, SEEN, COUNT, NESTED = {"kept": 1}, [0], {0}, 0, {"deep": [{"log": []}]}
+QUEUE, ORDERED = collections.deque([1, 2, 3], maxlen=4), collections.OrderedDict(a=1, b=2)
+DEFAULTED, COUNTED = collections.defaultdict(list), collections.Counter(a=1)
+NUMBERS, HEAP, BYTES, DOUBLES = numpy.zeros(9), [3, 5], bytearray(9), array.array("d", [0.0])
+RECORD, FIELDS = numpy.zeros((), [("a", "f8")])[()], numpy.zeros(2, [("a", "f8")])
+class Slots:
+    __slots__ = ("value",)
+SLOTS = Slots()
 class Box:
     total = 0
     def __init__(self):
@@ -36,6 +43,33 @@ _OUTSIDE = (
     "setattr(BOX, 'v{n}', y)",
     "globals()['MADE'] = y",
     "alias = LOG; alias += [y]",
+    "LOG.insert(0, {n})",
+    "LOG.reverse(); LOG.append({n})",
+    "LOG[:] = [{n}, y]",
+    "LOG.pop(); LOG.append({n})",
+    "alias = TABLE; alias |= {{'n': {n}}}",
+    "alias = SEEN; alias |= {{{n} + 100}}",
+    "QUEUE.append({n})",
+    "QUEUE.rotate(1)",
+    "ORDERED.move_to_end('a', last={n} % 2 == 0); ORDERED[{n}] = y",
+    "DEFAULTED[{n}].append(y)",
+    "DEFAULTED[len(DEFAULTED)]",
+    "COUNTED.update(['a'] * {n})",
+    "COUNTED['b'] += 1",
+    "NUMBERS[{n} - 1] += 1",
+    "NUMBERS.fill(NUMBERS[0] + {n})",
+    "numpy.add(NUMBERS, {n}, out=NUMBERS)",
+    "RECORD['a'] += {n}",
+    "FIELDS['a'][1] += {n}",
+    "heapq.heappush(HEAP, {n})",
+    "BYTES[{n} - 1] += 1",
+    "DOUBLES.append({n})",
+    "SLOTS.value = y",
+    "BOX.__dict__['direct'] = y",
+    "BOX.items.extend(v for v in [{n}])",
+    "[LOG.append(v) for v in range({n})]",
+    "list(map(LOG.append, [{n}]))",
+    "nested = NESTED['deep']; nested[0].update(n={n})",
 )
 _LOCAL = (
     "table = dict(TABLE); table[{n}] = y; y = table[{n}]",
@@ -46,6 +80,11 @@ _LOCAL = (
     "seen = set(); seen.add({n}); y = y * len(seen)",
     "setattr(Box(), 'v{n}', y)",
     "parts = {{}}; parts.update(a=y); y = parts.pop('a') + {n}",
+    "log = list(LOG[:0]); log.insert(0, y); log.reverse(); y = log.pop() * {n}",
+    "queue = collections.deque([y]); queue.append({n}); y = queue.popleft() + queue[0]",
+    "parts = collections.defaultdict(list); parts['a'].append(y); y = parts['a'][0] * {n}",
+    "heap = [9]; heapq.heappush(heap, {n}); y = y * heap[0]",
+    "numbers = [v for v in range({n})]; numbers[0] = {n}; y = y + sum(numbers)",
 )
 
 

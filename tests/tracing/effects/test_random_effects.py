@@ -18,12 +18,16 @@ pytestmark = pytest.mark.falls_back
 BY_DAY, BY_NIGHT = range(20), range(20, 260)
 
 
+_HELD = frozenset({
+    "TABLE", "LOG", "COUNT", "NESTED", "MADE", "QUEUE", "ORDERED", "DEFAULTED", "COUNTED", "NUMBERS", "HEAP", "BYTES",
+    "DOUBLES", "RECORD", "FIELDS",
+})  # fmt: skip
+
+
 def state(module: types.ModuleType) -> Any:
     box = vars(module.BOX)
-    held = {
-        name: member for name, member in vars(module).items() if name in ("TABLE", "LOG", "COUNT", "NESTED", "MADE")
-    }
-    members = [held, sorted(module.SEEN), box, module.Box.total]
+    held = {name: member for name, member in vars(module).items() if name in _HELD}
+    members = [held, sorted(module.SEEN), box, module.Box.total, getattr(module.SLOTS, "value", None)]
     return tree_map_only(torch.Tensor, lambda tensor: (type(tensor), tensor.tolist()), members)
 
 

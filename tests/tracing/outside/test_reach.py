@@ -99,7 +99,8 @@ def test_an_interruption_is_no_answer(error, is_raised, extension):
         raise error
 
     function = made("K = b'ab'\ndef f(x): return x * len(K)")
-    guards = extension.Guards(reads_of(function).guard.spec, function, ABSENT, raising)
+    reads = reads_of(function)  # which owns what the guards compare with
+    guards = extension.Guards(reads.guard.spec, function, ABSENT, raising)
     function.__globals__["K"] = bytes(bytearray(b"ab"))
     with pytest.raises(error) if is_raised else contextlib.nullcontext():
         assert not guards.hold()
@@ -127,6 +128,37 @@ PAIRS = {
     "literal": ("def f(x): return x / 0.0", "def f(x): return x / -0.0"),
     "list": ("K = [1, 2]\ndef f(x): return x * K[0]", "K = [2, 2]\ndef f(x): return x * K[0]"),
     "dict": ("K = {'a': 1}\ndef f(x): return x * K['a']", "K = {'a': 2}\ndef f(x): return x * K['a']"),
+    "kinds in a slice": (
+        "K = slice(None, 1)\ndef f(x): return x * K.stop",
+        "K = slice(None, 1.0)\ndef f(x): return x * K.stop",
+    ),
+    "end of a long pattern": (
+        "import re\nK = re.compile('a' * 300)\ndef f(x): return x * len(K.pattern)",
+        "import re\nK = re.compile('a' * 301)\ndef f(x): return x * len(K.pattern)",
+    ),
+    "flags of a long pattern": (
+        "import re\nK = re.compile('a' * 300)\ndef f(x): return x * K.flags",
+        "import re\nK = re.compile('a' * 300, re.ASCII)\ndef f(x): return x * K.flags",
+    ),
+    "end of a long number": (
+        "K = 10**5000\ndef f(x): return x * (K % 7)",
+        "K = 10**5000 + 1\ndef f(x): return x * (K % 7)",
+    ),
+    "end of a long pattern in an enum": tuple(
+        f"import re\nclass E(enum.Enum):\n    A = re.compile('a' * {length})\n"
+        "def f(x): return x * len(E.A.value.pattern)"
+        for length in (300, 301)
+    ),
+    "order of a frozen set": tuple(
+        f"K = frozenset({list(order)})\ndef f(x):\n    for k in K: x = x * k + 1\n    return x"
+        for order in ((8, 0), (0, 8))
+    ),
+    "order of a set": tuple(
+        f"K = set({list(order)})\ndef f(x):\n    for k in K: x = x * k + 1\n    return x" for order in ((8, 0), (0, 8))
+    ),
+    "order of a set in the code": tuple(
+        f"def f(x):\n    for k in {{{order}}}: x = x * k + 1\n    return x" for order in ("8, 0, 16", "0, 16, 8")
+    ),
     "dtype": ("K = torch.half\ndef f(x): return x.to(K)", "K = torch.float\ndef f(x): return x.to(K)"),
     "helper": (
         HELPER.format(factor=2) + "def f(x): return helper(x)",
@@ -192,6 +224,27 @@ HAZARDS = {
     "variable of a prefix": ("def f(x, g=dict.get): return x * g(os.environ, 'A' + 'B')", "an environment variable"),
     "errors of NumPy": ("def f(x): return x * len(numpy.geterr())", "numpy.geterr"),
     "many": ("K = list(range(100))\ndef f(x): return x * K[0]", "'K', a list of 100 members"),
+    "field of a record": (
+        "K = numpy.zeros((), [('a', 'f8')])[()]\ndef f(x): return x * float(K['a'])",
+        "'K', a void",
+    ),
+    "record of a record array": (
+        "K = numpy.rec.array([(1.0,)], dtype=[('a', 'f8')])[0]\ndef f(x): return x * float(K.a)",
+        "'K', a record",
+    ),
+    "names of fields": (
+        "K = numpy.dtype([('a', 'f8')])\ndef f(x): return x * len(K.names[0])",
+        "'K', a VoidDType",
+    ),
+    "what a dtype carries": (
+        "K = numpy.dtype('f8', metadata={'scale': [2.0]})\ndef f(x): return x * K.metadata['scale'][0]",
+        "'K', a Float64DType",
+    ),
+    "time zone of the user's": (
+        "import datetime\nclass Z(datetime.tzinfo):\n    def utcoffset(self, at): return datetime.timedelta(hours=1)\n"
+        "K = datetime.datetime(2020, 1, 1, tzinfo=Z())\ndef f(x): return x * K.utcoffset().seconds",
+        "'K', a datetime",
+    ),
     "counter": ("import itertools\nK = itertools.count()\ndef f(x): return x * next(K)", "'K', a count"),
 }
 
@@ -251,9 +304,33 @@ def test_equal_values_that_are_other_objects_are_the_same(value):
     assert first_failing(reads.guard, function) is None
 
 
-@pytest.mark.parametrize("number", ["hash('a')", "id(torch)"])
+@pytest.mark.parametrize(
+    "number",
+    ["hash('a')", "id(torch)", "len([*set('ab')][0])", "ord([*{n for n in 'ab'}][0])", "ord([*{'a', 'b'}][0])"],
+)
 def test_what_another_process_answers_otherwise_is_not_recorded(number):
     assert identity(made(f"def f(x): return x * ({number} % 3)")) is None
+
+
+def test_the_order_of_a_set_does_not_count_where_it_is_only_asked():
+    text = "K = {kind}({order})\ndef f(x, y=1): return x * 2 if y in K else x"
+    for kind in ("set", "frozenset"):
+        left, right = (identity(made(text.format(kind=kind, order=order))) for order in ((8, 0), (0, 8)))
+        assert left is not None
+        assert left == right
+        assert left != identity(made(text.format(kind=kind, order=(8, 1))))
+
+
+def test_an_int_of_a_class_without_a_module_has_attributes_that_are_compared_or_not_read():
+    namespace = {}
+    exec("class A(int): pass", namespace)
+    assert namespace["A"].__module__ == "builtins"
+    number = namespace["A"](1)
+    number.scale = 2.0
+    function = made("def f(x): return x * K.scale", K=number)
+    reads = reads_of(function)
+    number.scale = 3.0
+    assert reads.hazards or first_failing(reads.guard, function) is not None
 
 
 def test_a_nan_is_itself_and_not_its_negative(extension):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from opwright.tracing.outside.guard import Check, Fetch, Guard
-from opwright.tracing.outside.plain import is_plain, spelled
+from opwright.tracing.outside.plain import is_plain, spelled, spelled_in_any_order
 from opwright.tracing.outside.walk import Walk, Way
 
 MOST_MEMBERS = 64
@@ -57,11 +57,19 @@ def members(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
 
 
 def unordered(walk: Walk, value: Any, way: Way) -> Guard:
-    """A set, or a queue: compared by a copy."""
+    """A set, or a queue: compared by a copy, in the order in which it is gone through."""
     if len(value) > MOST_MEMBERS or not all(map(is_plain, value)):
         return walk.unknown(value, way)
-    copy = tuple if isinstance(value, collections.deque) else frozenset
-    inner = walk.describe(copy(value), way.to(Fetch.VIA, copy, way.label))
+    inner = walk.describe(tuple(value), way.to(Fetch.VIA, tuple, way.label))
+    return walk.guard(way, Check.TYPE, type(value), type(value).__name__, (inner,))
+
+
+def only_asked(walk: Walk, value: Any, way: Way) -> Guard:
+    """A set that code only asks for members: on disk its order does not count, which is another in each process."""
+    if len(value) > MOST_MEMBERS or not all(map(is_plain, value)):
+        return walk.unknown(value, way)
+    inside = way.to(Fetch.VIA, tuple, way.label)
+    inner = walk.guard(inside, Check.PLAIN, tuple(value), spelled_in_any_order(value))
     return walk.guard(way, Check.TYPE, type(value), type(value).__name__, (inner,))
 
 

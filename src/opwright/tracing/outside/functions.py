@@ -14,11 +14,12 @@ from dataclasses import replace
 from typing import Any
 
 from opwright.settings import variable
+from opwright.tracing.outside import containers
 from opwright.tracing.outside.foreign import read_deep_inside
 from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard, content
 from opwright.tracing.outside.hazards import Hazard
-from opwright.tracing.outside.instructions import Named, named_by
-from opwright.tracing.outside.plain import is_plain, spelled
+from opwright.tracing.outside.instructions import Named, named_by, used_constants
+from opwright.tracing.outside.plain import is_plain, spelled, spelled_in_any_order
 from opwright.tracing.outside.purity import answers_otherwise, asks_torch, is_installed, is_third_party
 from opwright.tracing.outside.walk import Walk, Way
 
@@ -46,11 +47,12 @@ def function(walk: Walk, value: Any, way: Way) -> Guard:
 
 def _parts(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
     code, name = value.__code__, value.__name__
+    named = walk.note(code)
     inside = Way(Fetch.CODE, None, f"code of {name}", code, way.lines)
-    yield walk.guard(inside, Check.PLAIN, code, _spelled(code))
+    # Sets of strings, or of objects, have another order in another process.
+    yield walk.guard(inside, Check.PLAIN, code, None if named.makes_sets else _spelled(code))
     yield walk.describe(value.__defaults__, way.to(Fetch.DEFAULTS, None, f"defaults of {name}"))
     yield walk.describe(value.__kwdefaults__, way.to(Fetch.KEYWORD_DEFAULTS, None, f"defaults of {name}"))
-    named = walk.note(code)
     yield from _closure(walk, value, named)
     yield from _globals(walk, value, named)
     yield from _imports(walk, value, named)
@@ -68,7 +70,13 @@ def _closure(walk: Walk, value: Any, named: Named) -> Iterator[Guard]:
         if found is ABSENT:
             yield walk.guard(way, Check.IDENTITY, ABSENT, None)
         elif name != "__class__" and way.lines:
-            yield walk.describe(found, way)
+            yield _by_name(walk, found, way, name in named.used)
+
+
+def _by_name(walk: Walk, value: Any, way: Way, is_used: bool) -> Guard:
+    """What a name stands for."""
+    is_only_asked = type(value) in (set, frozenset) and not is_used and way.short not in walk.frozen
+    return containers.only_asked(walk, value, way) if is_only_asked else walk.describe(value, way)
 
 
 def _globals(walk: Walk, value: Any, named: Named) -> Iterator[Guard]:
@@ -76,7 +84,7 @@ def _globals(walk: Walk, value: Any, named: Named) -> Iterator[Guard]:
     for name, lines in sorted(named.globals.items()):
         way = Way(Fetch.ITEM, name, f"global '{name}'", code, lines)
         if name in value.__globals__:
-            inner.append(walk.describe(value.__globals__[name], way))
+            inner.append(_by_name(walk, value.__globals__[name], way, name in named.used))
             continue
         found = getattr(builtins, name, ABSENT)
         fact = None if found in (hash, id) else "nothing"  # what these give is another number in another process
@@ -271,5 +279,12 @@ def _spelled(code: types.CodeType) -> str:
     """A code object as text that is the same wherever it stands."""
     parts = [code.co_code.hex(), repr((code.co_names, code.co_varnames, code.co_freevars, code.co_flags))]
     parts += [repr((code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount))]
-    parts += [_spelled(each) if isinstance(each, types.CodeType) else spelled(each) for each in code.co_consts]
+    used = used_constants(code)
+    for each in code.co_consts:
+        if isinstance(each, types.CodeType):
+            parts.append(_spelled(each))
+        elif isinstance(each, frozenset) and each not in used:
+            parts.append(spelled_in_any_order(each))
+        else:
+            parts.append(spelled(each))
     return " ".join(parts)

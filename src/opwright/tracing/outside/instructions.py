@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import itertools
 import re
 import types
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ _IMPLIES: Mapping[str, frozenset[str]] = {
                      "CONVERT_VALUE", "%"), frozenset({"__str__", "__repr__", "__format__"})),
     **dict.fromkeys(("type", "__class__", "cls", "replace"), frozenset({"__init__", "__new__", "__post_init__"})),
 }  # fmt: skip
+_SETS = frozenset({"set", "frozenset"})
 _FIELDS = re.compile(r"\.([^\W\d]\w*)")  # attributes in `"{0.scale}".format(config)`
 _CATCHING = frozenset({"AttributeError", "Exception", "BaseException", "suppress"})
 
@@ -48,6 +50,8 @@ class Named:
         imported_at_once: Of these, those that any call imports.
         environment: Environment variables, by name.
         environment_unknown: Lines that read environment variables whose names are computed.
+        used: Globals and variables of enclosing functions that do more than stand behind `in`.
+        makes_sets: Whether sets are made whose order may be seen.
         is_dynamic: Whether attributes may be read that are not named.
         may_miss: Whether attributes may be asked for that are not there.
     """
@@ -60,6 +64,8 @@ class Named:
     imported_at_once: frozenset[str]
     environment: Mapping[str, Lines]
     environment_unknown: Lines
+    used: frozenset[str]
+    makes_sets: bool
     is_dynamic: bool
     may_miss: bool
 
@@ -91,11 +97,17 @@ class _Found:
         self._at_once: set[str] = set()
         self._environment: dict[str, Lines] = {}
         self._unknown: Lines = frozenset()
+        self._used: set[str] = set()
+        self._makes_sets = False
         self._is_dynamic = False
         self._may_miss = False
 
     def note(self, step: dis.Instruction, following: Sequence[dis.Instruction], line: int, *, is_certain: bool) -> None:
         kind, name = step.opname, step.argval
+        if not _is_only_asked(following):
+            self._used |= {name} if kind in _GLOBALS | _CELLS else set()
+            self._makes_sets |= kind == "BUILD_SET" and step.arg != 0
+        self._makes_sets |= kind == "SET_ADD" or (kind in _GLOBALS and name in _SETS)
         if kind in _GLOBALS:
             _add(self._globals, name, line)
         elif kind in _CELLS and name in self._free:
@@ -138,6 +150,8 @@ class _Found:
         self._attributes |= inner.attributes
         self._strings |= inner.strings
         self._unknown |= inner.environment_unknown
+        self._used |= inner.used
+        self._makes_sets |= inner.makes_sets
         self._is_dynamic |= inner.is_dynamic
         self._may_miss |= inner.may_miss
 
@@ -153,9 +167,26 @@ class _Found:
             frozenset(self._at_once),
             self._environment,
             self._unknown,
+            frozenset(self._used),
+            self._makes_sets,
             is_dynamic,
             is_dynamic or self._may_miss or not _CATCHING.isdisjoint(named),
         )
+
+
+def _is_only_asked(following: Sequence[dis.Instruction]) -> bool:
+    """Whether a value is asked at once whether it contains another, as in `mode in MODES`."""
+    return bool(following) and following[0].opname == "CONTAINS_OP"
+
+
+def used_constants(code: types.CodeType) -> frozenset[object]:
+    """The sets among the constants of code that do more than stand behind `in`."""
+    steps = [step for step in dis.get_instructions(code) if step.opname not in _NOTHING]
+    return frozenset(
+        step.argval
+        for step, following in itertools.pairwise(steps)
+        if step.opname == "LOAD_CONST" and isinstance(step.argval, frozenset) and not _is_only_asked([following])
+    )
 
 
 def _add(lines: dict[str, Lines], name: str, line: int) -> None:

@@ -16,7 +16,7 @@ import torch
 from opwright.tracing.outside.classes import class_of
 from opwright.tracing.outside.contents import HOLDERS, contents, is_known
 from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard
-from opwright.tracing.outside.plain import is_plain
+from opwright.tracing.outside.plain import is_plain, spelled
 from opwright.tracing.outside.purity import is_installed, is_third_party
 from opwright.tracing.outside.walk import Walk, Way
 
@@ -31,9 +31,9 @@ def instance(walk: Walk, value: Any, way: Way) -> Guard:
     """An object of any class: its class, its attributes, and the members of one that is a container."""
     cls = type(value)
     if isinstance(value, enum.Enum):
-        held = value.value if is_plain(value.value) else type(value.value)
+        held = spelled(value.value) if is_plain(value.value) else type(value.value).__qualname__
         inner = () if is_installed(cls.__module__) else (_class(walk, cls, way), *_attributes(walk, value, way))
-        return walk.guard(way, Check.IDENTITY, value, f"{cls.__qualname__}.{value.name} {held!r}", inner)
+        return walk.guard(way, Check.IDENTITY, value, f"{cls.__qualname__}.{value.name} {held}", inner)
     if cls.__module__.startswith("opwright.") and callable(getattr(value, "reference", None)):
         reference = walk.describe(value.reference, way.to(Fetch.ATTRIBUTE, "reference", way.label))
         return walk.guard(way, Check.IDENTITY, value, "operator", (reference,))

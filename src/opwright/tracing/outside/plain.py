@@ -8,8 +8,8 @@ import enum
 import fractions
 import pathlib
 import re
-import types
 import uuid
+from collections.abc import Iterable
 from typing import Any
 
 import numpy
@@ -19,14 +19,15 @@ from opwright.ir.expressions.exact import exact
 
 _PLAIN: tuple[type, ...] = (
     *(int, float, complex, str, bytes, bool, type(None), type(...), type(NotImplemented), range),
-    *(torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, types.CodeType),
+    *(torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size),
     *(fractions.Fraction, decimal.Decimal, datetime.date, datetime.time, datetime.timedelta, datetime.timezone),
     *(uuid.UUID, pathlib.PurePath, re.Pattern, numpy.generic, numpy.dtype),
 )
 _TOLD_BY_BITS = (float, complex)  # -0.0 is not 0.0, a NaN is itself, and not -NaN
 # As text 1.0 is not 1.00, and one moment in two time zones is two.
 _TOLD_BY_TEXT = (decimal.Decimal, range, datetime.date, datetime.time)
-_HOMES = frozenset({kind.__module__.partition(".")[0] for kind in _PLAIN})
+# A class that a user makes by `exec` in an empty namespace says that it is of "builtins", too.
+_HOMES = frozenset({kind.__module__.partition(".")[0] for kind in _PLAIN}) - {"builtins"}
 
 
 def is_plain(value: object) -> bool:
@@ -38,11 +39,28 @@ def is_plain(value: object) -> bool:
         return all(map(is_plain, value))
     if isinstance(value, slice):
         return is_plain(value.start) and is_plain(value.stop) and is_plain(value.step)
-    if isinstance(value, pathlib.Path):
-        return False  # it can be asked what is in the file
-    if not isinstance(value, _PLAIN) or isinstance(value, enum.Enum):
+    if not isinstance(value, _PLAIN) or isinstance(value, enum.Enum) or _may_change(value):
         return False
-    return type(value) in _PLAIN or type(value).__module__.partition(".")[0] in _HOMES
+    return type(value) in _PLAIN or _is_as_its_base(type(value))
+
+
+def _may_change(value: object) -> bool:
+    """Whether a value of a plain type is one of those that change after all, or holds an object that may."""
+    match value:
+        case pathlib.Path():
+            return True  # it can be asked what is in the file
+        case numpy.void():
+            return True  # its fields can be set
+        case numpy.dtype():
+            return value.kind in "VT" or value.metadata is not None  # names of fields, and any objects
+        case datetime.datetime() | datetime.time():
+            return not isinstance(value.tzinfo, (type(None), datetime.timezone))
+    return False
+
+
+def _is_as_its_base(kind: type) -> bool:
+    """Whether a class that is made from a plain type is of the library that the type is of, without attributes."""
+    return kind.__module__.partition(".")[0] in _HOMES and not kind.__dictoffset__
 
 
 def are_same(left: Any, right: Any) -> bool:
@@ -57,8 +75,10 @@ def are_same(left: Any, right: Any) -> bool:
         return repr(left) == repr(right)
     if isinstance(left, tuple):
         return len(left) == len(right) and all(map(are_same, left, right))
+    if isinstance(left, slice):
+        return are_same(_parts(left), _parts(right))
     if isinstance(left, frozenset):
-        return len(left) == len(right) and sorted(map(spelled, left)) == sorted(map(spelled, right))
+        return are_same(tuple(left), tuple(right))  # equal sets may be gone through in another order
     if isinstance(left, numpy.generic):
         return bool(left.dtype == right.dtype and left.tobytes() == right.tobytes())
     return bool(left == right)
@@ -69,7 +89,28 @@ def spelled(value: Any) -> str:
     if isinstance(value, tuple):
         return f"{type(value).__name__}({', '.join(map(spelled, value))})"
     if isinstance(value, frozenset):
-        return f"frozenset({', '.join(sorted(map(spelled, value)))})"
+        return f"frozenset({', '.join(map(spelled, value))})"
+    if isinstance(value, slice):
+        return f"slice {spelled(_parts(value))}"
     if isinstance(value, numpy.generic):
         return f"{value.dtype} {value.tobytes().hex()}"
-    return f"{type(value).__name__} {exact(value) if isinstance(value, _TOLD_BY_BITS) else value!r}"
+    return f"{type(value).__name__} {_text(value)}"
+
+
+def spelled_in_any_order(values: Iterable[Any]) -> str:
+    """What is in a set as text: the same in every process, whose hashes give sets another order."""
+    return f"any of {', '.join(sorted(map(spelled, values)))}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, _TOLD_BY_BITS):
+        return f"{exact(value)}"
+    if isinstance(value, int):
+        return hex(value)  # Python refuses to write thousands of digits
+    if isinstance(value, re.Pattern):
+        return f"{value.pattern!r} {value.flags}"  # its own text ends after 200 characters
+    return repr(value)
+
+
+def _parts(value: slice) -> tuple[Any, Any, Any]:
+    return value.start, value.stop, value.step
