@@ -22,7 +22,8 @@ test: $(INSTALLED) ## run the tests
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 nightly: $(INSTALLED) ## run the long sweeps
-	$(BIN)/pytest -m nightly
+	$(BIN)/pytest -m nightly -o faulthandler_timeout=0
+	$(BIN)/pytest --backwards
 
 newest: ## run the tests on the newest PyTorch, in .venv-newest (gigabytes)
 	$(PYTHON) -m venv .venv-newest
