@@ -10,6 +10,7 @@ from tests.quick_compiler import use_quick_compiler
 from tests.quiet_settings import quiet_settings
 from tests.suite import backwards
 from tests.suite.kept_libraries import cache_of_a_run, folder_of
+from tests.suite.reach import Since
 from tests.suite.time_limit import TimeLimit
 
 pytest_plugins = ("pytester",)  # tests of what is in suite/
@@ -23,12 +24,15 @@ def pytest_addoption(parser):
     parser.addoption(
         "--other-python", action="append", default=[], help="a Python with another torch, to try wheels on"
     )
+    parser.addoption("--since", metavar="REVISION", help="run the tests that what changed since then can reach")
     parser.addoption("--backwards", action="store_true", help="run the last test first, to find those that need others")
 
 
 def pytest_configure(config):
     for plugin in (backwards, _time_limit):
         config.pluginmanager.register(plugin)
+    if config.getoption("--since"):
+        config.pluginmanager.register(Since.of(config))
     if _WORKER not in os.environ:
         folder = folder_of(config)
         os.environ["OPWRIGHT_CACHE"] = str(_run.enter_context(cache_of_a_run(folder)))
