@@ -18,11 +18,12 @@ demo: $(INSTALLED) ## check and measure the example operator
 	$(BIN)/opwright check examples/lltm.py
 	$(BIN)/opwright bench examples/lltm.py
 
-test: $(INSTALLED) ## run the tests
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+test: $(INSTALLED) ## run the tests; with SINCE=main those that the changes since main can reach
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(if $(SINCE),--since $(SINCE))
 
 nightly: $(INSTALLED) ## run the long sweeps
-	$(BIN)/pytest -m nightly
+	$(BIN)/pytest -m nightly -o faulthandler_timeout=0
+	$(BIN)/pytest --backwards
 
 newest: ## run the tests on the newest PyTorch, in .venv-newest (gigabytes)
 	$(PYTHON) -m venv .venv-newest

@@ -1,16 +1,22 @@
 """One cache directory for the whole run, shared by its workers, so that each kernel is built once, and quickly."""
 
+import contextlib
 import os
-import shutil
-import tempfile
-from pathlib import Path
+import sys
 
 import pytest
 
 from tests.quick_compiler import use_quick_compiler
 from tests.quiet_settings import quiet_settings
+from tests.suite import backwards
+from tests.suite.kept_libraries import cache_of_a_run, folder_of
+from tests.suite.reach import Since
+from tests.suite.time_limit import TimeLimit
 
+pytest_plugins = ("pytester",)  # tests of what is in suite/
 _WORKER = "PYTEST_XDIST_WORKER"
+_run = contextlib.ExitStack()
+_time_limit = TimeLimit()
 
 
 def pytest_addoption(parser):
@@ -18,12 +24,19 @@ def pytest_addoption(parser):
     parser.addoption(
         "--other-python", action="append", default=[], help="a Python with another torch, to try wheels on"
     )
+    parser.addoption("--since", metavar="REVISION", help="run the tests that what changed since then can reach")
+    parser.addoption("--backwards", action="store_true", help="run the last test first, to find those that need others")
 
 
-def pytest_configure():
+def pytest_configure(config):
+    for plugin in (backwards, _time_limit):
+        config.pluginmanager.register(plugin)
+    if config.getoption("--since"):
+        config.pluginmanager.register(Since.of(config))
     if _WORKER not in os.environ:
-        os.environ["OPWRIGHT_CACHE"] = tempfile.mkdtemp(prefix="opwright-tests-")
-        use_quick_compiler(Path(os.environ["OPWRIGHT_CACHE"], "compilers"))
+        folder = folder_of(config)
+        os.environ["OPWRIGHT_CACHE"] = str(_run.enter_context(cache_of_a_run(folder)))
+        use_quick_compiler(folder / "compilers")
         os.environ.setdefault("OPWRIGHT_TAPE", "now")  # tests ask what users get once it is built
         os.environ.setdefault("OPWRIGHT_STRICT", "1")  # a test that falls back says so, by its marker
 
@@ -32,6 +45,12 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("falls_back"):
             item.add_marker(pytest.mark.filterwarnings("ignore::opwright.FallbackWarning"))
+
+
+def pytest_collection_finish():
+    """The hot path is built once, by whichever test is the first to need it."""
+    if native := sys.modules.get("opwright.binding.native"):
+        native.Extension.build = _time_limit.uncounted(native.Extension.build)
 
 
 @pytest.fixture(autouse=True)
@@ -57,5 +76,4 @@ def settings_quick_by_day(request):
 
 
 def pytest_unconfigure():
-    if _WORKER not in os.environ:
-        shutil.rmtree(os.environ.pop("OPWRIGHT_CACHE"), ignore_errors=True)
+    _run.close()

@@ -10,6 +10,9 @@ import os
 import shutil
 from pathlib import Path
 
+from opwright.toolchain.process.cores import available_cores
+from opwright.toolchain.storage.records import digest
+
 OPTIMIZING_LITTLE = "-O1 -fno-tree-vectorize"
 OPTIMIZING_NOTHING = "-O0 -fuse-ld=gold" if shutil.which("ld.gold") else "-O0"  # which links in a fifth of the time
 
@@ -29,11 +32,32 @@ def chosen_compiler() -> str | None:
 
 
 def quick_compiler(directory: Path, options: str = OPTIMIZING_LITTLE, compiler: str | None = None) -> str:
-    """A script that calls a compiler, the chosen one by default, with options after all others, so that they win."""
-    compiler = compiler or chosen_compiler() or "g++"
-    script = directory / f"quick-g++{options.replace(' ', '')}"
+    """A script that calls a compiler, the chosen one by default, with options after all others, so that they win.
+
+    Scripts in one directory run at most one compiler for each core, whatever processes call them.
+    """
+    text = _SCRIPT.format(
+        slots=" ".join(map(str, range(available_cores()))),
+        command=f'exec {compiler or chosen_compiler() or "g++"} "$@" {options}',
+    )
+    script = directory / f"quick-g++-{digest(text)[:12]}"
     if not script.exists():
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        script.write_text(f'#!/bin/sh\nexec {compiler} "$@" {options}\n')
-        script.chmod(0o700)
+        beside = script.with_name(f"{script.name}.{os.getpid()}")
+        beside.write_text(text)
+        beside.chmod(0o700)
+        beside.replace(script)
     return str(script)
+
+
+# The compiler inherits the lock, and lets go of it when it ends.
+_SCRIPT = """#!/bin/sh
+if command -v flock >/dev/null; then
+  for slot in {slots}; do
+    exec 9>"${{0%/*}}/core-$slot"
+    flock -n 9 && {command}
+  done
+  flock 9
+fi
+{command}
+"""

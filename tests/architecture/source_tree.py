@@ -24,15 +24,16 @@ class Module:
     """A module, under its dotted name."""
 
     name: str
+    path: Path
     tree: ast.Module
     line_count: int
     imports: tuple[Import, ...]
 
 
-def read_package(folder: Path) -> dict[str, Module]:
-    """Read every module below `folder`, keyed by dotted name; the folder's own name comes first."""
-    files = {_dotted_name(path, folder): path for path in sorted(folder.rglob("*.py"))}
-    return {name: _read_module(name, path, frozenset(files)) for name, path in files.items()}
+def read_package(*folders: Path) -> dict[str, Module]:
+    """Read every module below some folders, keyed by dotted name; a folder's own name comes first."""
+    files = {_dotted_name(path, folder): path for folder in folders for path in sorted(folder.rglob("*.py"))}
+    return {name: read_module(name, path, frozenset(files)) for name, path in files.items()}
 
 
 def _dotted_name(path: Path, folder: Path) -> str:
@@ -40,7 +41,8 @@ def _dotted_name(path: Path, folder: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _read_module(name: str, path: Path, known: frozenset[str]) -> Module:
+def read_module(name: str, path: Path, known: frozenset[str]) -> Module:
+    """Read one module; `known` are the names of modules, to tell from those of what is in them."""
     source = path.read_text(encoding="utf-8")
     tree = ast.parse(source, filename=str(path))
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
@@ -49,7 +51,7 @@ def _read_module(name: str, path: Path, known: frozenset[str]) -> Module:
         for statement, late in _statements(tree)
         for target in _targets(statement, package, known)
     )
-    return Module(name, tree, len(source.splitlines()), imports)
+    return Module(name, path, tree, len(source.splitlines()), imports)
 
 
 def _statements(node: ast.AST, late: bool = False) -> Iterator[tuple[ImportStatement, bool]]:
