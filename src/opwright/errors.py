@@ -215,8 +215,12 @@ class ReferenceMissing(OpwrightError):
     """A callable that is not an operator is to be judged, and there is nothing to judge it by."""
 
 
+class CheckUnknown(OpwrightError):
+    """No check, or no row of an audit, is called what the user wants to see alone."""
+
+
 class OperatorNotFound(OpwrightError):
-    """A file, or an operator in a file, that a command names does not exist."""
+    """A file, a module, or an operator in one, that a command names does not exist."""
 
 
 class ShapesUnreadable(OpwrightError):

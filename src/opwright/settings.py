@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,9 @@ from typing import Literal
 
 TapePolicy = Literal["background", "now", "off"]
 _TAPE_POLICIES: dict[str, TapePolicy] = {"now": "now", "off": "off"}
+
+DEFAULT_CACHE_LIMIT_BYTES = 5_000_000_000
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt])?(i)?b?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,7 @@ class Settings:
         torch_extensions: Where `torch.utils.cpp_extension` builds, which the doctor looks at.
         cuda_compiler: The nvcc to compile CUDA kernels with; None for NVRTC.
         cuda_on_host: Whether CPU tensors are served by CUDA kernels that run on the processor: slowly, to check them.
+        cache_limit_bytes: How much may stay in the cache; what was used least recently goes first. None for all of it.
     """
 
     cache_directory: Path
@@ -43,19 +48,21 @@ class Settings:
     cuda_on_host: bool = False
     job_limit: int | None = None
     torch_extensions: Path | None = None
+    cache_limit_bytes: int | None = DEFAULT_CACHE_LIMIT_BYTES
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
         """Read the variables OPWRIGHT_* and those that other tools know too.
 
-        OPWRIGHT_CACHE, XDG_CACHE_HOME, OPWRIGHT_QUIET, OPWRIGHT_STRICT, OPWRIGHT_TAPE, OPWRIGHT_CUDA_ON_HOST, CXX,
-        CUDACXX and NO_COLOR; also what `torch.utils.cpp_extension` reads: CUDA_HOME or CUDA_PATH, TORCH_CUDA_ARCH_LIST,
-        MAX_JOBS and TORCH_EXTENSIONS_DIR.
+        OPWRIGHT_CACHE, OPWRIGHT_CACHE_LIMIT, XDG_CACHE_HOME, OPWRIGHT_QUIET, OPWRIGHT_STRICT, OPWRIGHT_TAPE,
+        OPWRIGHT_CUDA_ON_HOST, CXX, CUDACXX and NO_COLOR; also what `torch.utils.cpp_extension` reads: CUDA_HOME or
+        CUDA_PATH, TORCH_CUDA_ARCH_LIST, MAX_JOBS and TORCH_EXTENSIONS_DIR.
         """
         cuda_home = environment.get("CUDA_HOME") or environment.get("CUDA_PATH")
         job_limit = environment.get("MAX_JOBS", "")
         return cls(
             cache_directory=_cache_directory(environment),
+            cache_limit_bytes=_cache_limit(environment.get("OPWRIGHT_CACHE_LIMIT", "")),
             compiler=environment.get("CXX") or None,
             color="NO_COLOR" not in environment,
             notify=not environment.get("OPWRIGHT_QUIET"),
@@ -85,6 +92,22 @@ def _cache_directory(environment: Mapping[str, str]) -> Path:
 def _user_cache(environment: Mapping[str, str]) -> Path:
     base = environment.get("XDG_CACHE_HOME")
     return Path(base) if base else Path.home() / ".cache"
+
+
+def _cache_limit(text: str) -> int | None:
+    if text.strip().lower() == "none":
+        return None
+    limit_bytes = bytes_of(text)
+    return DEFAULT_CACHE_LIMIT_BYTES if limit_bytes is None else limit_bytes
+
+
+def bytes_of(text: str) -> int | None:
+    """Read a size such as "500 MB", "5G" or "1.5 GiB"; None if it is none."""
+    found = _SIZE.fullmatch(text.strip().lower())
+    if found is None:
+        return None
+    number, unit, binary = found.groups()
+    return int(float(number) * (1024 if binary else 1000) ** " kmgt".index(unit or " "))
 
 
 def variable(name: str) -> str | None:

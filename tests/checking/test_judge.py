@@ -6,7 +6,7 @@ from torch.autograd.function import once_differentiable
 
 from opwright.checking import check
 from opwright.checking.judge import CHECKS
-from opwright.errors import ReferenceMissing, SamplesMissing
+from opwright.errors import CheckUnknown, ReferenceMissing, SamplesMissing
 from opwright.samples import Sample, shapes
 
 SAMPLES = shapes("B S", "B S", B=(4, 16), S=(40, 33))
@@ -264,6 +264,36 @@ def test_a_right_operator_passes_every_check(right):
     assert verdict.passed
     untold = {row.check for row in verdict.rows if row.status == "skipped"}
     assert untold <= {"opcheck", "forward mode"}, str(verdict)
+
+
+QUICK = {"values", "gradients", "layouts", "special values", "errors", "two backward passes", "unused output"}
+
+
+def test_a_quick_check_says_what_it_left_out():
+    verdict = check(gate, gate, shapes("B S", "B S", B=(4, 2), S=33), quick=True, dtypes=[torch.float32])
+    assert (verdict.passed, verdict.quick) == (True, True)
+    assert {row.check for row in verdict.rows} == QUICK
+    assert {row.sample for row in verdict.rows if row.check == "values"} == {"B=2 S=33 float32"}
+    assert set(verdict.left_out) == {each.name for each in CHECKS} - QUICK
+
+
+@pytest.mark.parametrize(("faulty", "caught_by"), [(fault, checks) for fault, checks in FAULTS if checks <= QUICK])
+def test_a_quick_check_catches_what_its_checks_are_for(faulty, caught_by):
+    assert caught_by <= failed_checks(check(faulty, gate, SAMPLES, quick=True))
+
+
+def test_only_the_checks_that_are_asked_for_run():
+    verdict = check(one_wrong_element, gate, SAMPLES, only=("callable: err", "grad"))
+    assert {row.check for row in verdict.rows} >= {"errors", "gradients", "gradcheck"}
+    assert "values" in verdict.left_out
+    assert "values" not in failed_checks(verdict)
+
+
+def test_a_check_that_does_not_exist_is_refused():
+    with pytest.raises(
+        CheckUnknown, match=r"^no check is called valeus or x\nhint: the checks are values, gradients, "
+    ):
+        check(gate, gate, SAMPLES, only=("valeus", "x"))
 
 
 @pytest.mark.parametrize(("faulty", "caught_by"), FAULTS, ids=lambda case: getattr(case, "__qualname__", None))

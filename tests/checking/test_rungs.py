@@ -46,9 +46,9 @@ def test_a_rung_that_another_serves_fails():
     verdict = check(FakeOperator(scale, SAMPLES, {"cpp": written}, served={"cpp": "composed"}))
     found = [row for row in verdict.rows if row.rung == "cpp"]
     assert {row.status for row in found if row.check == "values"} == {"skipped"}
-    assert found[0].detail == "says nothing of cpp: served by composed"
+    assert found[0].detail == "your function serves such calls"
     assert [str(row) for row in found if row.status == "failed"] == [
-        "failed: cpp, served: it served no call; composed did"
+        "failed: cpp, served: it served no call; your function did"
     ]
 
 
@@ -73,7 +73,7 @@ def test_a_rung_without_a_kernel_for_anything_fails():
 
 def test_a_missing_rung_is_a_row_with_the_reason():
     verdict = check(FakeOperator(scale, SAMPLES, {"cuda": "there is no GPU here"}))
-    assert "skipped: cuda, available: there is no GPU here" in str(verdict)
+    assert "cuda is not here: there is no GPU here" in str(verdict)
     assert verdict.passed
 
 
@@ -104,4 +104,4 @@ class FakeOperatorOfTwoDevices(FakeOperator):
 def test_a_rung_for_another_device_is_missing_and_not_wrong():
     verdict = check(FakeOperatorOfTwoDevices(scale, SAMPLES, {"cuda": wrong, "cpp": written}))
     assert verdict.passed, str(verdict)
-    assert "skipped: cuda, available: it serves tensors on cuda, and the samples are on cpu" in str(verdict)
+    assert "cuda is not here: it serves tensors on cuda, and the samples are on cpu" in str(verdict)

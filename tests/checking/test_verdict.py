@@ -17,18 +17,23 @@ def test_a_verdict_passes_if_something_was_checked_and_nothing_failed(rows, pass
     assert Verdict("cell", rows).passed is passed
 
 
-def test_a_verdict_reads_as_a_sentence_and_what_did_not_pass():
-    assert str(Verdict("cell", (PASSED, FAILED, SKIPPED))).splitlines() == [
-        "cell: FAILED (1 passed, 1 failed, 1 skipped)",
-        "  failed: cpp, layouts, B=4 float32: input 0 sliced: result 0 is wrong",
-        "  skipped: cuda, available: there is no GPU here",
-    ]
+def test_a_prompt_shows_the_table_and_a_notebook_too():
+    verdict = Verdict("cell", (PASSED, FAILED, SKIPPED))
+    assert repr(verdict) == str(verdict)
+    first, *_, failed, missing = repr(verdict).splitlines()
+    assert first == "cell: FAILED"
+    assert failed == "failed cpp, layouts, B=4 float32: input 0 sliced: result 0 is wrong"
+    assert missing == "cuda is not here: there is no GPU here"
+    page = verdict._repr_html_()
+    assert page.startswith("<pre")
+    assert "FAILED</span>" in page
+    assert "input 0 sliced: result 0 is wrong" in page
 
 
 def test_json_is_strict_and_complete():
     written = json.loads(json.dumps(Verdict("cell", (PASSED, FAILED)).to_json(), allow_nan=False))
     assert written["subject"] == "cell"
-    assert written["passed"] is False
+    assert (written["passed"], written["quick"], written["left_out"]) == (False, False, [])
     assert written["rows"][0] == {
         "rung": "cpp",
         "check": "values",

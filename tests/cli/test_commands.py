@@ -1,8 +1,15 @@
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from opwright.errors import Fault, NoKernel
+from opwright.version import VERSION
+
+COMMANDS = ("check", "audit", "bench", "explain", "source", "doctor", "eject", "new", "build", "cache")
 
 HEADER = """
 import opwright.samples
@@ -53,6 +60,62 @@ def test_the_exit_code_and_the_json_say_whether_it_passed(write_file, run, comma
     (result,) = json.loads(out)
     assert (exit_code, result["passed"], result["subject"]) == (code, code == 0, "scale")
     assert err == ""
+
+
+def test_version_and_help(run):
+    assert run("--version") == (0, f"opwright {VERSION}\n", "")
+    for command in ((), *((name,) for name in COMMANDS), ("cache", "prune")):
+        code, out, _ = run(*command, "-h")
+        assert (code, "Usage:" in out, "--help" in out) == (0, True, True), command
+
+
+def test_a_quick_check_leaves_out_what_takes_long(write_file, run):
+    code, out, _ = run("check", write_file(RIGHT), "--quick", "--dtype", "float64", "--json")
+    (result,) = json.loads(out)
+    assert (code, result["passed"], result["quick"]) == (0, True, True)
+    assert "gradgradcheck" in result["left_out"]
+    assert {row["sample"] for row in result["rows"] if row["check"] == "values"} == {"B=4 S=33 float64"}
+    assert "scale: PASSED the quick check" in run("check", write_file(RIGHT), "--quick")[1]
+    assert run("check", write_file(WRONG), "--quick")[0] == 1
+
+
+@pytest.mark.parametrize(("only", "code"), [("errors", 0), ("values", 1), ("no such check", 2)])
+def test_only_some_checks(write_file, run, only, code):
+    exit_code, out, err = run("check", write_file(WRONG), "--only", only)
+    assert exit_code == code
+    assert ("left out: " in out) is (code < 2)
+    assert ("no check is called no such check\nhint: the checks are values" in err) is (code == 2)
+
+
+def test_a_module_may_be_named(write_file, run, monkeypatch, tmp_path):
+    write_file(RIGHT, "named_as_a_module.py")
+    monkeypatch.chdir(tmp_path)
+    assert run("explain", "named_as_a_module:op") == (0, "scale: one kernel\n", "")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "sentence"),
+    [
+        (KeyError("lost"), 3, r"error: opwright failed with KeyError: 'lost'"),
+        (Fault("its kernels failed with ValueError: x"), 3, "error: its kernels failed with ValueError: x"),
+        (NoKernel("complex numbers"), 2, "error: complex numbers$"),
+        (PermissionError(13, "Permission denied", "/there"), 2, r"error: \[Errno 13\] Permission denied: '/there'$"),
+    ],
+)
+def test_a_fault_of_ours_is_told_apart_and_keeps_its_trace(run, monkeypatch, tmp_path, error, code, sentence):
+    def fails(*_):
+        raise error
+
+    monkeypatch.setattr("opwright.cli.commands.explain.load_operators", fails)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    exit_code, out, err = run("explain", "x.py")
+    assert (exit_code, out) == (code, "")
+    assert re.match(sentence, err, re.MULTILINE)
+    assert "Traceback" not in err
+    found = re.search("\nhint: report it, with the trace in (.*)\n", err)
+    assert (found is not None) is (code == 3)
+    if found:
+        assert "in fails" in Path(found[1]).read_text()
 
 
 @pytest.mark.parametrize(

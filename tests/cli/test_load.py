@@ -64,6 +64,47 @@ def test_what_is_not_there_is_said(write_file, text, suffix, message):
         load_operators(write_file(text) + suffix)
 
 
+@pytest.fixture
+def write_package(write_file, tmp_path, monkeypatch):
+    """Write a package of operators into the current folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(text):
+        (tmp_path / "some_operators").mkdir()
+        write_file("", "some_operators/__init__.py")
+        write_file(text, "some_operators/gates.py")
+
+    return write
+
+
+@pytest.mark.parametrize(("suffix", "count"), [("", 2), (":first", 1)])
+def test_a_module_is_named_as_python_names_it(write_package, suffix, count):
+    write_package(OPERATORS)
+    assert len(load_operators(f"some_operators.gates{suffix}")) == count
+
+
+def test_what_a_module_raises_is_said_with_its_line(write_package):
+    write_package("import torch\n\nimport no_such_module_at_all\n")
+    with pytest.raises(FileUnloadable, match=r"^some_operators/gates.py:3: ModuleNotFoundError: No module named 'no_s"):
+        load_operators("some_operators.gates")
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("some_operators.gates:third", "there is no operator third in some_operators.gates"),
+        ("some_operators.doors", "there is no module some_operators.doors"),
+        ("some_operators", "there is no operator in some_operators"),
+        ("no_such_operators.gates", "there is no file and no module no_such_operators.gates\nhint: "),
+        ("no/such/operators", "there is no file no/such/operators"),
+    ],
+)
+def test_a_module_that_is_not_there_is_said(write_package, target, message):
+    write_package(OPERATORS)
+    with pytest.raises(OperatorNotFound, match=message):
+        load_operators(target)
+
+
 def test_a_file_of_another_kind_is_refused(write_file):
     with pytest.raises(OperatorNotFound, match=r"notes\.txt is not a Python file"):
         load_operators(write_file("hello", "notes.txt"))

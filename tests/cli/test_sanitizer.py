@@ -30,13 +30,27 @@ def test_the_same_command_runs_again_under_it(
     home, log = toolkit(tmp_path / "cuda", status)
     monkeypatch.setenv("CUDA_HOME", str(home))
     with pytest.raises(SystemExit) as ended:
-        main(["check", "op.py:f", "--device", "cuda", "--json", "--sanitizer", "racecheck"])
+        main(
+            [
+                "check",
+                "op.py:f",
+                "--device",
+                "cuda",
+                "--quick",
+                "--only",
+                "values",
+                "--json",
+                "--sanitizer",
+                "racecheck",
+            ]
+        )
     words = log.read_text().splitlines()
 
     assert ended.value.code == status
     assert words[:4] == ["--tool", "racecheck", "--error-exitcode", "1"]
-    assert words[-7:-5] == list(python_command("from opwright.cli.main import main; main()")[-2:])
-    assert words[-5:] == ["check", "op.py:f", "--device", "cuda", "--json"]
+    assert words[-11:-9] == list(python_command("from opwright.cli.main import main; main()")[-2:])
+    assert words[-9:-5] == ["check", "op.py:f", "--device", "cuda"]
+    assert words[-5:] == ["--dtype=float32", "--dtype=float64", "--only=values", "--quick", "--json"]
     assert capfd.readouterr().out == ""
 
 

@@ -277,7 +277,7 @@ CASES: tuple[Case, ...] = (
     (cache, read_only_cache, "broken", "cannot be written by this user", "chmod u+wx {cache}"),
     (cache, entry_open_to_all, "broken", "such as {cache}/libraries/ab", "chmod -R go-w {cache}"),
     (cache, entry_of_another, "broken", "1 files below {cache} belong to another", "sudo chown -R {user} {cache}"),
-    (cache, full_disk, "limited", "1 MB free", "rm -r {cache}/libraries"),
+    (cache, full_disk, "limited", "1 MB free", "opwright cache clear"),
     (leftovers, well, "works", "none under way", None),
     (leftovers, killed_build, "works", "1 left by processes that were killed, which the next build removes", None),
     (leftovers, failed_build, "works", "1 that failed are kept", "rm -r {cache}/failed"),

@@ -8,7 +8,7 @@ import torch
 
 import opwright
 from opwright.explain.explain import explanation
-from opwright.explain.saved import in_units
+from opwright.report.figures import in_units
 from tests.explain.operators import CELL_SAMPLES, affine, cast, cell, make
 
 CELL = make(cell, CELL_SAMPLES, "explain_tests")

@@ -3,7 +3,7 @@ import io
 from rich.console import Console
 
 from opwright.auditing import Row, Scorecard
-from opwright.report import audit_table
+from opwright.report.audit_table import audit_table
 
 SCORECARD = Scorecard(
     "cell",

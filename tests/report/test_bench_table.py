@@ -6,7 +6,7 @@ from rich.console import Console
 from opwright.benchmark import BenchReport, Entry
 from opwright.benchmark.machine import Machine
 from opwright.benchmark.stopwatch import Timing
-from opwright.report import bench_table
+from opwright.report.bench_table import bench_table
 
 MACHINE = Machine("A Processor", 2, 1, "2.13.0", "3.11.7", None, None, "2026-01-01T00:00:00+00:00")
 

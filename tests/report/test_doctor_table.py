@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from opwright.report import doctor_table
+from opwright.report.doctor_table import doctor_table
 
 FINDINGS = [
     {"name": "PyTorch", "state": "works", "detail": "2.13.0", "remedy": None},

@@ -11,8 +11,10 @@ from typing_extensions import ParamSpec, TypeVar
 
 from opwright.benchmark import bench
 from opwright.binding.rungs import RungName
+from opwright.binding.variants.targets import TARGETS
 from opwright.checking import check
 from opwright.operators.base import BaseOperator
+from opwright.report.shown import Page
 from opwright.samples import DEFAULT_DTYPES, Progress
 
 if TYPE_CHECKING:
@@ -42,23 +44,25 @@ class Operator(BaseOperator, Generic[Parameters, Result]):
         """
         from opwright.explain.source import source_text  # imports sympy, which calls of an operator need not
 
-        return source_text(self, rung)
+        return Page(source_text(self, rung), "cpp" if rung in TARGETS else "python")
 
     def explain(self) -> str:
         """Graph, formulas, what is saved and which kernels there are, as text, for the first sample."""
         from opwright.explain.explain import explanation
 
-        return explanation(self)
+        return Page(explanation(self))
 
     def check(
         self,
         *,
         dtypes: Sequence[torch.dtype] = DEFAULT_DTYPES,
         device: str = "cpu",
+        only: Sequence[str] = (),
+        quick: bool = False,
         progress: Progress | None = None,
     ) -> Verdict:
         """Judge every rung; see `opwright.check`."""
-        return check(self, dtypes=dtypes, device=device, progress=progress)
+        return check(self, dtypes=dtypes, device=device, only=only, quick=quick, progress=progress)
 
     def bench(
         self,

@@ -9,9 +9,8 @@ from opwright.auditing.cases import cases_of
 from opwright.auditing.options import Options
 from opwright.auditing.scorecard import Scorecard
 from opwright.checking.subject import OperatorLike, subject_of
+from opwright.errors import CheckUnknown
 from opwright.samples import Progress, SampleFactory
-
-"""Told what is under way, how many steps are done, and of how many."""
 
 
 def audit(
@@ -37,6 +36,7 @@ def audit(
     Raises:
         ReferenceMissing: The subject is not an operator of opwright and no reference is given.
         SamplesMissing: There are no samples, or the reference does not take them.
+        CheckUnknown: No row is called what `only` says.
     """
     from opwright.auditing.families.table import FAMILIES  # imports torch's compilers, which nothing else needs
 
@@ -45,6 +45,10 @@ def audit(
     mine, theirs = cases_of(judged, chosen)
     wanted = [(family, judge) for family, judges in FAMILIES.items() for judge in judges]
     wanted = [(family, judge) for family, judge in wanted if chosen.wants(family, judge.name)]
+    if not wanted:
+        raise CheckUnknown(
+            f"no row is called {' or '.join(chosen.only)}", hint=f"the families are {', '.join(FAMILIES)}"
+        )
     rows = []
     for done, (family, judge) in enumerate(wanted):
         if progress:

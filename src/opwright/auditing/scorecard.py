@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from opwright.report.shown import Shown
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 State = Literal["pass", "raises", "silently wrong", "torch itself raises", "skipped"]
 STATES: tuple[State, ...] = get_args(State)
@@ -33,8 +37,8 @@ class Row:
         return f"{row}: {self.detail}" if self.detail else row
 
 
-@dataclass(frozen=True, slots=True)
-class Scorecard:
+@dataclass(frozen=True, slots=True, repr=False)
+class Scorecard(Shown):
     """All rows of one subject. It passed if something was judged and no row is red."""
 
     subject: str
@@ -54,8 +58,7 @@ class Scorecard:
         """Return the scorecard as values that `json.dumps` takes."""
         return {"subject": self.subject, "passed": self.passed, "rows": [asdict(row) for row in self.rows]}
 
-    def __str__(self) -> str:
-        counts = Counter(row.state for row in self.rows)
-        summary = ", ".join(f"{counts[state]} {state}" for state in STATES)
-        headline = f"{self.subject}: {'passed' if self.passed else 'FAILED'} ({summary})"
-        return "\n".join([headline, *(f"  {row}" for row in self.rows if row.state != "pass")])
+    def _table(self) -> RenderableType:
+        from opwright.report.audit_table import audit_table  # imports rich
+
+        return audit_table(self.to_json())

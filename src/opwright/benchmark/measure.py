@@ -16,8 +16,6 @@ from opwright.benchmark.timings import COMPILED, REFERENCE, BenchReport, Entry
 from opwright.checking.subject import WHOLE_OPERATOR, Candidate, OperatorLike, subject_of
 from opwright.samples import Progress, SampleFactory
 
-"""Told what is under way, how many samples are done, and of how many."""
-
 
 def bench(
     subject: OperatorLike | Callable[..., Any],

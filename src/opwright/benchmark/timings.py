@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from opwright.benchmark.machine import Machine
 from opwright.benchmark.stopwatch import Timing
+from opwright.report.shown import Shown
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 REFERENCE = "composed"
 COMPILED = "torch.compile"
@@ -46,8 +50,8 @@ class Entry:
     eager_gradient_error: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BenchReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class BenchReport(Shown):
     """All entries, and the machine on which they were measured.
 
     Attributes:
@@ -102,19 +106,10 @@ class BenchReport:
             "entries": [asdict(entry) | {"speedup": self._speedups(entry)} for entry in self.entries],
         }
 
-    def __str__(self) -> str:
-        lines = [f"{self.subject} ({self.dtype}, {self.device})"]
-        lines += [f"  {self._line(entry)}" for entry in self.entries]
-        return "\n".join(lines)
+    def _table(self) -> RenderableType:
+        from opwright.report.bench_table import bench_table  # imports rich
+
+        return bench_table(self.to_json())
 
     def _speedups(self, entry: Entry) -> dict[str, dict[str, float | None]]:
         return {passage: {peer: self.speedup(entry, passage, peer) for peer in PEERS} for passage in PASSES}
-
-    def _line(self, entry: Entry) -> str:
-        times = [
-            f"{passage} {timing.median_us:.1f} µs"
-            for passage in PASSES
-            if (timing := getattr(entry, passage)) is not None
-        ]
-        remarks = [entry.outcome.upper()] if entry.outcome != "measured" else []
-        return ": ".join(filter(None, [f"{entry.sample}, {entry.contender}", ", ".join(remarks + times), entry.reason]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,22 +19,21 @@ from opwright.checking.checks.second_use import same_tensor_twice, some_gradient
 from opwright.checking.checks.special_values import special_values
 from opwright.checking.checks.values import values
 from opwright.checking.finding import Fault, Finding, Untold, one_line
-from opwright.checking.subject import Candidate, OperatorLike, subject_of
+from opwright.checking.subject import COMPOSED, Candidate, OperatorLike, subject_of
 from opwright.checking.trial import Trial, material_of
 from opwright.checking.verdict import Row, Status, Verdict
-from opwright.errors import NoKernel, RungMissing
+from opwright.errors import CheckUnknown, NoKernel, RungMissing
 from opwright.samples import DEFAULT_DTYPES, Progress, Sample, SampleFactory
-
-"""Told what is under way, how many steps are done, and of how many."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A judge, its name in reports, and the samples it is fed."""
+    """A judge, its name in reports, the samples it is fed, and whether a quick check has it."""
 
     name: str
     judge: Callable[[Trial, Sample], Finding]
     samples: Callable[[Trial], Sequence[Sample]]
+    quick: bool = False
 
 
 def _given(trial: Trial) -> Sequence[Sample]:
@@ -65,21 +64,22 @@ def _tiny_of_the_whole(trial: Trial) -> Sequence[Sample]:
 
 
 CHECKS: tuple[Check, ...] = (
-    Check("values", values, _given),
-    Check("gradients", gradients, _given),
+    Check("values", values, _given, quick=True),
+    Check("gradients", gradients, _given, quick=True),
     Check("gradcheck", gradcheck, _tiny_double),
     Check("gradgradcheck", gradgradcheck, _tiny_double),
     Check("forward mode", forward_mode, _tiny),
-    Check("layouts", layouts, _tiny_and_wide),
+    Check("layouts", layouts, _tiny_and_wide, quick=True),
     Check("edge sizes", edges, _edges),
-    Check("special values", special_values, _tiny_and_wide),
-    Check("errors", refusals, _tiny),
+    Check("special values", special_values, _tiny_and_wide, quick=True),
+    Check("errors", refusals, _tiny, quick=True),
     Check("same tensor twice", same_tensor_twice, _tiny),
     Check("some gradients", some_gradients, _tiny),
-    Check("two backward passes", two_backward_passes, _tiny),
-    Check("unused output", unused_output, _tiny),
+    Check("two backward passes", two_backward_passes, _tiny, quick=True),
+    Check("unused output", unused_output, _tiny, quick=True),
     Check("opcheck", opcheck, _tiny_of_the_whole),
 )
+_NAMES = tuple(each.name for each in CHECKS)
 
 
 def check(
@@ -89,6 +89,8 @@ def check(
     *,
     dtypes: Sequence[torch.dtype] = DEFAULT_DTYPES,
     device: str = "cpu",
+    only: Sequence[str] = (),
+    quick: bool = False,
     progress: Progress | None = None,
 ) -> Verdict:
     """Judge an operator, each of its rungs, or any callable, against a reference.
@@ -99,24 +101,36 @@ def check(
         samples: Makes the calls to judge by; an operator may have its own.
         dtypes: The dtypes of the samples; the first also serves the checks for which one is enough.
         device: Where the samples are.
+        only: Run the checks whose "rung: name" contains one of these; all of them if there are none.
+        quick: Run the checks that need few builds, on the smallest sample. The verdict says what it left out.
         progress: Told before each check.
 
     Raises:
         SamplesMissing: There are no samples.
         ReferenceMissing: The subject is not an operator and no reference is given.
+        CheckUnknown: No check is called what `only` says.
     """
     judged = subject_of(subject, reference, samples, "it cannot be checked")
     candidates, missing = judged.candidates(device)
-    material = material_of(judged, tuple(dtypes), device)
+    material = material_of(judged, tuple(dtypes), device, quick=quick)
     trials = [Trial(candidate, judged.reference, material, judged.overload) for candidate in candidates]
+    steps = [(trial, step) for trial in trials for step in CHECKS if _wanted(trial, step, only, quick)]
+    if not steps:
+        raise CheckUnknown(f"no check is called {' or '.join(only)}", hint=f"the checks are {', '.join(_NAMES)}")
     rows = [Row(rung, "available", "", "skipped", reason) for rung, reason in missing.items()]
-    steps = [(trial, step) for trial in trials for step in CHECKS]
     for done, (trial, step) in enumerate(steps):
         if progress:
             progress(f"{trial.candidate.rung}: {step.name}", done, len(steps))
         rows += _rows(trial, step)
-    rows += [_service(candidate) for candidate in candidates if candidate.pinned]
-    return Verdict(judged.name, tuple(rows))
+    ran = {step.name for _, step in steps}
+    if not only:
+        rows += [_service(candidate) for candidate in candidates if candidate.pinned]
+    return Verdict(judged.name, tuple(rows), tuple(name for name in _NAMES if name not in ran), quick)
+
+
+def _wanted(trial: Trial, step: Check, only: Sequence[str], quick: bool) -> bool:
+    name = f"{trial.candidate.rung}: {step.name}"
+    return (step.quick or not quick) and (not only or any(text in name for text in only))
 
 
 def _rows(trial: Trial, step: Check) -> Iterator[Row]:
@@ -130,8 +144,7 @@ def _rows(trial: Trial, step: Check) -> Iterator[Row]:
         status, finding = _judged(trial, step, sample)
         strangers = {rung for rung in trial.candidate.served_by[served_before:] if rung != trial.candidate.rung}
         if status == "passed" and trial.candidate.pinned and strangers:
-            detail = f"says nothing of {trial.candidate.rung}: served by {', '.join(sorted(strangers))}"
-            status, finding = "skipped", Finding(detail)
+            status, finding = "skipped", Finding(f"{_servants(strangers)} serves such calls")
         yield _row(trial, step, sample.name, status, finding)
 
 
@@ -143,7 +156,7 @@ def _judged(trial: Trial, step: Check, sample: Sample) -> tuple[Status, Finding]
     except Untold as reason:
         return "skipped", Finding(str(reason))
     except (NoKernel, RungMissing) as refusal:
-        return "skipped", Finding(refusal.fact)
+        return "skipped", Finding(f"your function serves such calls: {refusal.fact}")
     except Exception as error:
         return "failed", Finding(f"raises {one_line(error)}")
 
@@ -156,5 +169,9 @@ def _service(candidate: Candidate) -> Row:
     """Say whether a pinned rung served any call at all: if none, what passed is not its merit."""
     if candidate.rung in candidate.served_by:
         return Row(candidate.rung, "served", "", "passed")
-    servants = ", ".join(sorted(set(candidate.served_by))) or "no rung"
-    return Row(candidate.rung, "served", "", "failed", f"it served no call; {servants} did")
+    return Row(candidate.rung, "served", "", "failed", f"it served no call; {_servants(candidate.served_by)} did")
+
+
+def _servants(rungs: Iterable[str]) -> str:
+    names = ("your function" if rung == COMPOSED else f"the rung {rung}" for rung in sorted(set(rungs)))
+    return " or ".join(names) or "no rung"

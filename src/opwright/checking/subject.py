@@ -154,6 +154,14 @@ class Subject:
         """
         if small := getattr(self.samples, "small", None):
             return self.make_samples(device, dtype, small)
+        return self.smallest_samples(device, dtype)
+
+    def smallest_samples(self, device: str, dtype: torch.dtype) -> list[Sample]:
+        """Make the samples, and keep the smallest.
+
+        Raises:
+            SamplesMissing: As `make_samples`.
+        """
         return [min(self.make_samples(device, dtype), key=_element_count)]
 
     def candidates(self, device: str) -> tuple[tuple[Candidate, ...], Mapping[str, str]]:

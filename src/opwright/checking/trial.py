@@ -17,7 +17,7 @@ class Material:
     """The samples of a subject, made once for all its candidates; their names carry the dtype.
 
     Attributes:
-        given: What the user asked for, in every dtype.
+        given: What the user asked for, or the smallest of it, in every dtype.
         tiny: The smallest sample there is, in every dtype.
         tiny_double: The same in float64, for numerical derivatives.
         edges: Samples with sizes 1 and 0, in the first dtype; empty where the factory cannot make them.
@@ -46,13 +46,14 @@ class Trial:
     overload: Any
 
 
-def material_of(subject: Subject, dtypes: tuple[torch.dtype, ...], device: str) -> Material:
-    """Make the samples: those of the factory and, where it has a method `small`, tiny ones.
+def material_of(subject: Subject, dtypes: tuple[torch.dtype, ...], device: str, *, quick: bool = False) -> Material:
+    """Make the samples: those of the factory, or the smallest of them, and, where it has a method `small`, tiny ones.
 
     Raises:
         SamplesMissing: The factory raises, or makes none.
     """
-    given = tuple(sample for dtype in dtypes for sample in _named(subject.make_samples(device, dtype), dtype))
+    factory = subject.smallest_samples if quick else subject.make_samples
+    given = tuple(sample for dtype in dtypes for sample in _named(factory(device, dtype), dtype))
     small = {each: _named(subject.tiny_samples(device, each), each) for each in (*dtypes, torch.float64)}
     return Material(
         given=given,

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import asdict, dataclass
 from math import isfinite
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+from opwright.report.shown import Shown
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 Status = Literal["passed", "failed", "skipped"]
 
@@ -37,32 +42,43 @@ class Row:
         return f"{self.status}: {where}: {self.detail}" if self.detail else f"{self.status}: {where}"
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """All rows of one subject. It passed if something was checked and nothing failed."""
+@dataclass(frozen=True, slots=True, repr=False)
+class Verdict(Shown):
+    """All rows of one subject. It passed if something was checked and nothing failed.
+
+    Attributes:
+        subject: The name of the operator or callable.
+        rows: What was found, check by check.
+        left_out: The checks that were not asked for.
+        quick: Whether it was the quick check, on the smallest sample.
+    """
 
     subject: str
     rows: tuple[Row, ...]
+    left_out: tuple[str, ...] = ()
+    quick: bool = False
 
     @property
     def passed(self) -> bool:
         """Whether no row failed and at least one passed."""
-        counts = self._counts()
+        counts = Counter(row.status for row in self.rows)
         return counts["passed"] > 0 and counts["failed"] == 0
 
     def to_json(self) -> dict[str, Any]:
         """Return the verdict as values that `json.dumps` takes."""
         rows = [{key: _jsonable(value) for key, value in asdict(row).items()} for row in self.rows]
-        return {"subject": self.subject, "passed": self.passed, "rows": rows}
+        return {
+            "subject": self.subject,
+            "passed": self.passed,
+            "quick": self.quick,
+            "left_out": list(self.left_out),
+            "rows": rows,
+        }
 
-    def __str__(self) -> str:
-        counts = self._counts()
-        summary = ", ".join(f"{counts[status]} {status}" for status in ("passed", "failed", "skipped"))
-        headline = f"{self.subject}: {'passed' if self.passed else 'FAILED'} ({summary})"
-        return "\n".join([headline, *(f"  {row}" for row in self.rows if row.status != "passed")])
+    def _table(self) -> RenderableType:
+        from opwright.report.verdict_table import verdict_table  # imports rich
 
-    def _counts(self) -> Counter[str]:
-        return Counter(row.status for row in self.rows)
+        return verdict_table(self.to_json())
 
 
 def _jsonable(value: object) -> object:

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import torch
 import typer
 
-Target = Annotated[str, typer.Argument(metavar="FILE[:OPERATOR]", help="A Python file, and one operator in it.")]
+from opwright.samples import DEFAULT_DTYPES
+
+TARGET_HELP = "FILE:NAME or package.module:NAME; without :NAME all the operators in it."
+
+Target = Annotated[str, typer.Argument(metavar="TARGET", help=TARGET_HELP)]
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")]
 Device = Annotated[str, typer.Option(help="Where the tensors are.")]
+Dtypes = Annotated[list[str], typer.Option("--dtype", help="A dtype of the tensors; may be given again.")]
+
+DEFAULT = [str(dtype).removeprefix("torch.") for dtype in DEFAULT_DTYPES]
+"""What `Dtypes` are where none is given."""
+
+
+def dtypes_named(names: Sequence[str]) -> list[torch.dtype]:
+    """Return dtypes of torch by their names."""
+    return [dtype_named(name) for name in names]
 
 
 def dtype_named(name: str) -> torch.dtype:

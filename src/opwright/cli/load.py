@@ -1,12 +1,20 @@
-"""load: FILE[:OPERATOR] → what a file of the user's has to be judged, measured or shown."""
+"""load: what a command is to judge, measure or show, as the user names it → the operators.
+
+target ::= place [":" name]
+place  ::= a Python file | a module that can be imported from here
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.machinery import all_suffixes
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -28,21 +36,23 @@ class Loaded:
 
 
 def load_operators(target: str) -> list[OperatorLike]:
-    """Run the user's file as a module, with its folder on the path of imports, and collect its operators.
+    """Import the user's file or module, and collect its operators.
+
+    The folder of a file, or for a module the current one, is on the path of imports.
 
     Args:
-        target: "path/to/file.py" for all operators in it, "path/to/file.py:name" for one.
+        target: "path/to/file.py" or "package.module" for all operators in it, with ":name" behind it for one.
 
     Raises:
-        OperatorNotFound: There is no such file, or no such operator in it.
-        FileUnloadable: The file raises.
+        OperatorNotFound: There is no such file or module, or no such operator in it.
+        FileUnloadable: It raises.
     """
-    file, name = _split(target)
-    return _chosen(_values(file), file, name)
+    place, name = _split(target)
+    return _chosen(_values(place), place, name)
 
 
 def load_subjects(target: str, reference: str, samples: str) -> list[Loaded]:
-    """Run the user's file, and collect its operators, or the one callable that is named.
+    """Import the user's file or module, and collect its operators, or the one callable that is named.
 
     Args:
         target: As for `load_operators`; the name may be that of any callable.
@@ -50,61 +60,92 @@ def load_subjects(target: str, reference: str, samples: str) -> list[Loaded]:
         samples: What the file calls the samples to judge it by.
 
     Raises:
-        OperatorNotFound: There is no such file, or no such name in it.
-        FileUnloadable: The file raises.
+        OperatorNotFound: There is no such file or module, or no such name in it.
+        FileUnloadable: It raises.
     """
-    file, name = _split(target)
-    values = _values(file)
+    place, name = _split(target)
+    values = _values(place)
     named = None if name is None else values.get(name)
     if name is not None and callable(named) and not is_operator(named):
         return [Loaded(name, named, values.get(reference), values.get(samples))]
-    return [Loaded(operator.name, operator) for operator in _chosen(values, file, name)]
+    return [Loaded(operator.name, operator) for operator in _chosen(values, place, name)]
 
 
-def _values(file: Path) -> dict[str, Any]:
-    if not file.is_file():
-        raise OperatorNotFound(f"there is no file {file}")
-    return vars(_run(file))
+def _split(target: str) -> tuple[str, str | None]:
+    place, colon, name = target.rpartition(":")
+    return (place, name) if colon and name.isidentifier() else (target, None)
 
 
-def _chosen(values: dict[str, Any], file: Path, name: str | None) -> list[OperatorLike]:
+def _values(place: str) -> dict[str, Any]:
+    if Path(place).is_file():
+        return vars(_run(Path(place)))
+    if place.endswith(".py") or not all(part.isidentifier() for part in place.split(".")):
+        raise OperatorNotFound(f"there is no file {place}")
+    return vars(_imported(place))
+
+
+def _chosen(values: dict[str, Any], place: str, name: str | None) -> list[OperatorLike]:
     found = {key: value for key, value in values.items() if is_operator(value)}
     if not found:
         raise OperatorNotFound(
-            f"there is no operator in {file}", hint="put @opwright.operator above a function of tensors"
+            f"there is no operator in {place}", hint="put @opwright.operator above a function of tensors"
         )
     if name is None:
         return list({id(operator): operator for operator in found.values()}.values())
     if name not in found:
-        raise OperatorNotFound(f"there is no operator {name} in {file}", hint=f"it has {', '.join(sorted(found))}")
+        raise OperatorNotFound(f"there is no operator {name} in {place}", hint=f"it has {', '.join(sorted(found))}")
     return [found[name]]
 
 
-def _split(target: str) -> tuple[Path, str | None]:
-    file, colon, name = target.rpartition(":")
-    return (Path(file), name) if colon and name.isidentifier() else (Path(target), None)
-
-
 def _run(file: Path) -> ModuleType:
-    folder = str(file.resolve().parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
+    _search(file.resolve().parent)
     name = file.stem if file.stem not in sys.modules else f"{file.stem} at {file.resolve()}"
     if not file.name.endswith(tuple(all_suffixes())):
         raise OperatorNotFound(f"{file} is not a Python file")
-    try:
+    with _said_with_its_line(file.resolve()):
         return module_of_file(name, file.resolve())
+
+
+def _imported(name: str) -> ModuleType:
+    _search(Path.cwd())
+    spec = find_spec(name.partition(".")[0])
+    if spec is None:
+        raise OperatorNotFound(
+            f"there is no file and no module {name}", hint="such as FILE:NAME or package.module:NAME"
+        )
+    source = Path(spec.origin or name).resolve()
+    with _said_with_its_line(source.parent if spec.submodule_search_locations else source):
+        try:
+            return import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is not None and name.startswith(error.name):
+                raise OperatorNotFound(f"there is no module {error.name}") from None
+            raise
+
+
+def _search(folder: Path) -> None:
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+
+
+@contextmanager
+def _said_with_its_line(source: Path) -> Iterator[None]:
+    """Turn what the user's file, or a file of his package, raises into a refusal at the line that it comes from."""
+    try:
+        yield
+    except OperatorNotFound:
+        raise
     except OpwrightError as refusal:
-        place = refusal.place or _place(file, refusal)
+        place = refusal.place or _place(source, refusal)
         raise FileUnloadable(refusal.fact, place=place, hint=refusal.hint) from refusal
     except (Exception, SystemExit) as error:
-        raise FileUnloadable(f"{type(error).__name__}: {error}", place=_place(file, error)) from error
+        raise FileUnloadable(f"{type(error).__name__}: {error}", place=_place(source, error)) from error
 
 
-def _place(file: Path, error: BaseException) -> Place:
-    """Find the last line of the user's file on the way to the error."""
-    path = str(file.resolve())
-    if isinstance(error, SyntaxError) and error.filename == path:
-        return Place(str(file), error.lineno or 1)
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
-    return Place(str(file), next((line for line in reversed(lines) if line), 1))
+def _place(source: Path, error: BaseException) -> Place:
+    """Find the last line of the user's on the way to the error."""
+    lines = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError) and error.filename:
+        lines.append((error.filename, error.lineno or 1))
+    file, line = next((each for each in reversed(lines) if Path(each[0]).is_relative_to(source)), (str(source), 0))
+    return Place(os.path.relpath(file) if Path(file).is_relative_to(Path.cwd()) else file, line)

@@ -1,34 +1,41 @@
 """main: the command line as a whole.
 
-Exit codes: 0 everything passed, 1 something is wrong, 2 the command could not run.
+Exit codes: 0 all is well, 1 something was found wrong, 2 opwright was used wrong, 3 opwright itself failed.
 """
 
 from __future__ import annotations
 
+import tempfile
+import traceback
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
 from opwright.cli.commands.audit import audit_command
 from opwright.cli.commands.bench import bench_command
 from opwright.cli.commands.build import build_command
+from opwright.cli.commands.cache import cache_commands
 from opwright.cli.commands.check import check_command
 from opwright.cli.commands.doctor import doctor_command
 from opwright.cli.commands.eject import eject_command
 from opwright.cli.commands.explain import explain_command
 from opwright.cli.commands.new import new_command
 from opwright.cli.commands.source import source_command
-from opwright.cli.terminal import say_refusal
-from opwright.errors import OpwrightError
+from opwright.cli.terminal import say_refusal, write_text
+from opwright.errors import Fault, OpwrightError
+from opwright.tracing.recording.faults import line_of_ours, summary
+from opwright.version import VERSION
 
-COULD_NOT_RUN = 2
+USED_WRONG = 2
+FAILED = 3
 
 app = typer.Typer(
     name="opwright",
-    help="From a PyTorch function to a fused, differentiable, checked operator.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("check")(check_command)
 app.command("audit")(audit_command)
@@ -39,6 +46,7 @@ app.command("doctor")(doctor_command)
 app.command("eject")(eject_command)
 app.command("new")(new_command)
 app.command("build")(build_command)
+app.add_typer(cache_commands, name="cache")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -52,6 +60,38 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     try:
         app(arguments)
+    except Fault as fault:
+        _say_fault(fault.fact, fault)
     except OpwrightError as refusal:
         say_refusal(refusal)
-        raise SystemExit(COULD_NOT_RUN) from None
+        raise SystemExit(USED_WRONG) from None
+    except OSError as error:  # a folder that cannot be written to, say
+        say_refusal(OpwrightError(str(error)))
+        raise SystemExit(USED_WRONG) from None
+    except Exception as error:
+        place = line_of_ours(error)
+        _say_fault(f"opwright failed with {summary(error)}" + (f" at {place}" if place else ""), error)
+    raise SystemExit(FAILED)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        write_text(f"opwright {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """From a PyTorch function to a fused, differentiable, checked operator."""
+
+
+def _say_fault(fact: str, error: Exception) -> None:
+    """Say in one sentence what nobody foresaw, and where its trace is."""
+    trace = "".join(traceback.format_exception(error))
+    with tempfile.NamedTemporaryFile("w", prefix="opwright-", suffix=".txt", encoding="utf-8", delete=False) as file:
+        file.write(trace)
+    say_refusal(OpwrightError(fact, hint=f"report it, with the trace in {file.name}"))

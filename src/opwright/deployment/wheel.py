@@ -27,6 +27,7 @@ from opwright.deployment.records import operator_record
 from opwright.errors import ReferenceWithoutText, WheelUnsupported
 from opwright.operators.base import BaseOperator
 from opwright.operators.reference_text import reference_text
+from opwright.samples import DEFAULT_DTYPES
 from opwright.settings import Settings
 from opwright.toolchain.bundle import CUDA_FOLDER, Bundle, build_bundle
 from opwright.toolchain.compiler import find_compiler
@@ -82,7 +83,7 @@ def build_wheel(
     *,
     name: str | None = None,
     version: str = "0.1.0",
-    dtypes: Sequence[torch.dtype] = (torch.float32,),
+    dtypes: Sequence[torch.dtype] = DEFAULT_DTYPES,
     cuda: str | None = None,
     settings: Settings | None = None,
 ) -> Wheel:

@@ -9,10 +9,8 @@ from opwright.binding.variants.variant import Saved
 from opwright.ir.expressions.integer import evaluate
 from opwright.ir.program import Buffer, buffers_of
 from opwright.operators.stages import Derivation
+from opwright.report.figures import in_units
 from opwright.tracing.interface.specs import TensorSpec
-
-_KILO = 1000
-_UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
 def saved_lines(derivation: Derivation) -> list[str]:
@@ -49,14 +47,6 @@ def _reason(saved: Saved, position: int) -> str:
 def shape_of(spec: TensorSpec) -> str:
     """Write dtype and shape: "float32[16, 384]"."""
     return f"{str(spec.dtype).removeprefix('torch.')}{list(spec.sizes)}"
-
-
-def in_units(size_bytes: int) -> str:
-    """Write a number of bytes with three figures that matter."""
-    size, unit = float(size_bytes), 0
-    while size >= _KILO and unit < len(_UNITS) - 1:
-        size, unit = size / _KILO, unit + 1
-    return f"{size:.3g} {_UNITS[unit]}"
 
 
 def _table(rows: Sequence[tuple[str, str, int, str]]) -> list[str]:

@@ -16,6 +16,7 @@ from opwright.toolchain.process.jobs import Job
 from opwright.toolchain.process.notice import Notice
 from opwright.toolchain.storage.cache import Entry, LibraryCache
 from opwright.toolchain.storage.directory import refusing_os_errors
+from opwright.toolchain.storage.limit import shrink_now_and_then
 from opwright.toolchain.storage.locks import hold
 from opwright.toolchain.storage.records import RecordStore
 
@@ -45,7 +46,9 @@ def build_extension(plan: Plan, settings: Settings, *, verbose: bool = False, ke
         return library
     with refusing_os_errors(cache.root):
         cache.sweep()
-        return _build(plan, objects, progress, keep_objects)
+        built = _build(plan, objects, progress, keep_objects)
+    shrink_now_and_then(cache.root, settings.cache_limit_bytes)
+    return built
 
 
 def _find(plan: Plan, objects: Objects) -> Path | None:

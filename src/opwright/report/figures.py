@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 MISSING = "–"
+_KILO = 1000
+_UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
 def microseconds(value: float | None) -> str:
@@ -28,3 +30,11 @@ def error(value: float | None) -> str:
 def error_beside(own: float | None, eager: float | None) -> str:
     """Write an error with eager's own behind it."""
     return MISSING if own is None else f"{error(own)} ({error(eager)})"
+
+
+def in_units(size_bytes: int) -> str:
+    """Write a number of bytes with three figures that matter."""
+    size, unit = float(size_bytes), 0
+    while size >= _KILO and unit < len(_UNITS) - 1:
+        size, unit = size / _KILO, unit + 1
+    return f"{size:.3g} {_UNITS[unit]}"

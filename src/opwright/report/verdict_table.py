@@ -1,4 +1,4 @@
-"""verdict_table: checks by rungs, and below it what failed and what was skipped, in words."""
+"""verdict_table: checks by rungs; below it, in words, what failed, what could not be checked and what was left out."""
 
 from __future__ import annotations
 
@@ -13,23 +13,28 @@ from rich.text import Text
 
 from opwright.report.figures import MISSING, error_beside
 
-_STYLES = {"passed": "green", "failed": "bold red", "skipped": "yellow"}
+_STYLES = {"passed": "green", "failed": "bold red", "skipped": "dim"}
 _NOT_A_CHECK = "available"
 
 
 def verdict_table(verdict: Mapping[str, Any]) -> RenderableType:
     """Render the JSON of a `Verdict`.
 
-    A cell counts the samples of a check: "6 passed", "FAILED 1 of 6", "skipped". Errors are the worst of all samples,
-    with eager's own on the same sample behind it.
+    A cell counts the samples of a check: "6 passed", "FAILED 1 of 6", "not checked". Errors are the worst of all
+    samples, with eager's own on the same sample behind it.
     """
     rows: Sequence[Mapping[str, Any]] = verdict["rows"]
-    return Group(_headline(verdict), _table([row for row in rows if row["check"] != _NOT_A_CHECK]), *_remarks(rows))
+    checked = [row for row in rows if row["check"] != _NOT_A_CHECK]
+    missing = [Text(f"{row['rung']} is not here: {row['detail']}") for row in rows if row["check"] == _NOT_A_CHECK]
+    return Group(
+        _headline(verdict), _table(checked), *_failures(checked), *_unchecked(checked), *missing, *_left_out(verdict)
+    )
 
 
 def _headline(verdict: Mapping[str, Any]) -> Text:
     status = "passed" if verdict["passed"] else "failed"
-    return Text(f"{verdict['subject']}: ").append(status.upper(), _STYLES[status])
+    of_what = " the quick check" if verdict["quick"] else ""
+    return Text(f"{verdict['subject']}: ").append(status.upper(), _STYLES[status]).append(of_what)
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
@@ -48,7 +53,7 @@ def _cell(statuses: Sequence[str]) -> Text:
         return Text(f"FAILED {counts['failed']} of {len(statuses)}", _STYLES["failed"])
     if counts["passed"]:
         return Text(f"{counts['passed']} passed", _STYLES["passed"])
-    return Text("skipped", _STYLES["skipped"]) if statuses else Text(MISSING)
+    return Text("not checked", _STYLES["skipped"]) if statuses else Text(MISSING)
 
 
 def _worst_error(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -59,16 +64,36 @@ def _worst_error(rows: Sequence[Mapping[str, Any]]) -> str:
     return error_beside(worst["error"], worst["eager_error"])
 
 
-def _remarks(rows: Sequence[Mapping[str, Any]]) -> list[Text]:
-    """Write one line for each check of a rung that failed, then one for each that was skipped."""
-    grouped: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
+def _failures(rows: Sequence[Mapping[str, Any]]) -> list[Text]:
+    """Write one line for each check of a rung that failed."""
+    grouped: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
-        grouped.setdefault((row["status"], row["rung"], row["check"]), []).append(row)
-    return [_remark(grouped[key]) for key in sorted(grouped, key=lambda key: key[0]) if key[0] != "passed"]
+        if row["status"] == "failed":
+            grouped.setdefault((row["rung"], row["check"]), []).append(row)
+    return [_failure(alike) for alike in grouped.values()]
 
 
-def _remark(alike: Sequence[Mapping[str, Any]]) -> Text:
+def _failure(alike: Sequence[Mapping[str, Any]]) -> Text:
     first, others = alike[0], len(alike) - 1
     place = ", ".join(filter(None, (first["rung"], first["check"], first["sample"])))
     more = f" (and {others} more)" if others else ""
-    return Text.assemble((first["status"], _STYLES[first["status"]]), f" {place}: {first['detail']}{more}")
+    return Text.assemble(("failed", _STYLES["failed"]), f" {place}: {first['detail']}{more}")
+
+
+def _unchecked(rows: Sequence[Mapping[str, Any]]) -> list[Text]:
+    """Write one line for each check that could not be made, and why; with the rungs, where others could."""
+    reasons: dict[tuple[str, str], dict[str, None]] = {}
+    for row in rows:
+        if row["status"] == "skipped":
+            reasons.setdefault((row["check"], row["detail"]), {})[row["rung"]] = None
+    lines = []
+    for (check, reason), rungs in reasons.items():
+        others = {row["rung"] for row in rows if row["check"] == check} - set(rungs)
+        of_rungs = f" of {' and '.join(rungs)}" if others else ""
+        lines.append(Text.assemble(("not checked", _STYLES["skipped"]), f" {check}{of_rungs}: {reason}"))
+    return lines
+
+
+def _left_out(verdict: Mapping[str, Any]) -> list[Text]:
+    left_out = [*verdict["left_out"], *(["all samples but the smallest"] if verdict["quick"] else [])]
+    return [Text(f"left out: {', '.join(left_out)}", "dim")] if left_out else []

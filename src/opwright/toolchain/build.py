@@ -19,6 +19,7 @@ from opwright.toolchain.source import Source
 from opwright.toolchain.storage.cache import LibraryCache
 from opwright.toolchain.storage.directory import refusing_os_errors
 from opwright.toolchain.storage.elf import is_whole_library
+from opwright.toolchain.storage.limit import shrink_now_and_then
 from opwright.toolchain.storage.locks import hold
 
 COMPILE_TIMEOUT_S = 120.0
@@ -63,6 +64,7 @@ def build(
         arguments = (f"-I{INCLUDE_DIRECTORY}", *link_against_torch(compiler, cache, timeout_s))
         prepare = functools.partial(write_device_code, cache=cache, settings=settings)
         build_recipes(missing, arguments, cache, timeout_s, Notice(wanted=settings.notify), prepare)
+        shrink_now_and_then(cache.root, settings.cache_limit_bytes)
     return tuple(cache.library(recipe) for recipe in recipes)
 
 

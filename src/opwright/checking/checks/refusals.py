@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from opwright.checking.calls import fresh, outputs_of
 from opwright.checking.finding import Fault, Finding, Untold, one_line
 from opwright.checking.trial import Trial
-from opwright.errors import NoKernel
+from opwright.errors import NoKernel, TracingFailed
 from opwright.samples import Sample
 
 
@@ -24,9 +24,12 @@ def demand_refusal(trial: Trial, sample: Sample, expected: Exception) -> None:
 
     Raises:
         Fault: It raises another one, or none.
+        Untold: It cannot trace such a call, which is then the reference's.
     """
     try:
         outputs_of(trial.candidate, fresh(sample))
+    except TracingFailed as refusal:
+        raise Untold("your function serves such calls, and raises itself") from refusal
     except NoKernel:
         raise
     except Exception as error:

@@ -24,7 +24,7 @@ def same_tensor_twice(trial: Trial, sample: Sample) -> Finding:
         if tensors[first].shape == tensors[second].shape and tensors[first].dtype == tensors[second].dtype
     ]
     if not alike:
-        raise Untold("no two inputs are alike")
+        raise Untold("no two inputs have the same shape and dtype")
     for first, second in alike:
         doubled = sample.with_tensors([tensors[first if index == second else index] for index in range(len(tensors))])
         value_accuracy(trial, doubled)

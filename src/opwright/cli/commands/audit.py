@@ -11,7 +11,7 @@ from opwright.auditing import Scorecard, audit
 from opwright.cli.arguments import AsJson, Device, Target, dtype_named
 from opwright.cli.load import Loaded, load_subjects
 from opwright.cli.terminal import progress_on_stderr, write_json, write_table
-from opwright.report import audit_table
+from opwright.report.audit_table import audit_table
 
 
 def audit_command(

@@ -12,7 +12,7 @@ from opwright.checking.subject import OperatorLike
 from opwright.cli.arguments import AsJson, Device, Target, dtype_named
 from opwright.cli.load import load_operators
 from opwright.cli.terminal import progress_on_stderr, write_json, write_table
-from opwright.report import bench_table
+from opwright.report.bench_table import bench_table
 
 
 def bench_command(

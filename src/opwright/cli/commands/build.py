@@ -8,31 +8,27 @@ from typing import Annotated
 import typer
 
 from opwright.api.operator import Operator
-from opwright.cli.arguments import AsJson, dtype_named
+from opwright.cli.arguments import DEFAULT, TARGET_HELP, AsJson, Dtypes, dtypes_named
 from opwright.cli.load import load_operators
 from opwright.cli.terminal import write_json, write_text
 from opwright.deployment import Wheel, build_wheel
 from opwright.errors import WheelUnsupported
 
-_DTYPES = ["float32"]
-
 
 def build_command(
-    targets: Annotated[
-        list[str], typer.Argument(metavar="FILE[:OPERATOR]…", help="Python files, or operators in them.")
-    ],
+    targets: Annotated[list[str], typer.Argument(metavar="TARGET...", help=TARGET_HELP)],
     wheel: Annotated[bool, typer.Option("--wheel", help="Make a wheel, the only thing to make yet.")] = False,
     to: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("dist"),
     name: Annotated[str | None, typer.Option(help="What installers call it.")] = None,
     version: Annotated[str, typer.Option(help="Its version.")] = "0.1.0",
-    dtype: Annotated[list[str], typer.Option(help="A dtype to build for; may be given again.")] = _DTYPES,
+    dtype: Dtypes = DEFAULT,
     cuda: Annotated[str | None, typer.Option(help='Add kernels for GPUs, such as "8.0 9.0".')] = None,
     as_json: AsJson = False,
 ) -> None:
     """Build operators ahead of time, to run where neither opwright nor a compiler is."""
     if not wheel:
         raise typer.BadParameter("there is nothing to build but wheels yet; add --wheel")
-    dtypes = [dtype_named(each) for each in dtype]
+    dtypes = dtypes_named(dtype)
     made = build_wheel(_operators(targets), to, name=name, version=version, dtypes=dtypes, cuda=cuda)
     if as_json:
         write_json(made.to_json())

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
 from opwright.checking import Verdict, check
 from opwright.checking.subject import OperatorLike
-from opwright.cli.arguments import AsJson, Device, Target
+from opwright.cli.arguments import DEFAULT, AsJson, Device, Dtypes, Target, dtypes_named
 from opwright.cli.load import load_operators
 from opwright.cli.sanitizer import Sanitizer, run_under
 from opwright.cli.terminal import progress_on_stderr, write_json, write_table
-from opwright.report import verdict_table
+from opwright.report.verdict_table import verdict_table
 from opwright.settings import Settings
 
 UnderSanitizer = Annotated[Sanitizer | None, typer.Option(help="Watch the kernels with NVIDIA's compute-sanitizer.")]
 
 
 def check_command(
-    target: Target, as_json: AsJson = False, device: Device = "cpu", sanitizer: UnderSanitizer = None
+    target: Target,
+    as_json: AsJson = False,
+    device: Device = "cpu",
+    dtype: Dtypes = DEFAULT,
+    only: Annotated[list[str] | None, typer.Option(help="Checks whose name contains this; may be given again.")] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Leave out what takes many builds, and large samples.")
+    ] = False,
+    sanitizer: UnderSanitizer = None,
 ) -> None:
     """Check operators against the functions they were made from. Exit code 1 if one is wrong."""
     if sanitizer is not None:
-        again = ["check", target, "--device", device, *(["--json"] if as_json else [])]
+        again = ["check", target, "--device", device, *(f"--dtype={name}" for name in dtype)]
+        again += [*(f"--only={text}" for text in only or ()), *["--quick"] * quick, *["--json"] * as_json]
         raise typer.Exit(run_under(sanitizer, again, Settings.from_environment()))
-    verdicts = [_verdict(operator, device).to_json() for operator in load_operators(target)]
+    options = {"device": device, "dtypes": dtypes_named(dtype), "only": tuple(only or ()), "quick": quick}
+    verdicts = [_verdict(operator, options).to_json() for operator in load_operators(target)]
     if as_json:
         write_json(verdicts)
     else:
@@ -35,6 +46,6 @@ def check_command(
         raise typer.Exit(1)
 
 
-def _verdict(operator: OperatorLike, device: str) -> Verdict:
+def _verdict(operator: OperatorLike, options: Mapping[str, Any]) -> Verdict:
     with progress_on_stderr(operator.name) as tell:
-        return check(operator, device=device, progress=tell)
+        return check(operator, progress=tell, **options)

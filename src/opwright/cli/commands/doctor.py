@@ -7,7 +7,7 @@ import typer
 from opwright.cli.arguments import AsJson
 from opwright.cli.terminal import progress_on_stderr, write_json, write_table
 from opwright.doctor import examine
-from opwright.report import doctor_table
+from opwright.report.doctor_table import doctor_table
 
 
 def doctor_command(as_json: AsJson = False) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from opwright.cli.arguments import AsJson, Target, dtype_named
+from opwright.cli.arguments import DEFAULT, AsJson, Dtypes, Target, dtypes_named
 from opwright.cli.load import load_operators
 from opwright.cli.terminal import progress_on_stderr, write_json, write_text
 from opwright.errors import OperatorNotFound
@@ -18,17 +18,14 @@ from opwright.projects.kinds import describe_sample
 def eject_command(
     target: Target,
     to: Annotated[Path, typer.Option(metavar="DIR", help="A new or empty directory.")],
-    dtype: Annotated[list[str], typer.Option(help="What to have kernels for; may be given again.")] = [  # noqa: B006
-        "float32",
-        "float64",
-    ],
+    dtype: Dtypes = DEFAULT,
     force: Annotated[bool, typer.Option("--force", help="Write over files of a directory that is not empty.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a project of an operator's sources, tests and README that builds and runs without opwright."""
     operator = _only_one(target)
     with progress_on_stderr(operator.name):
-        ejected = eject(operator, to, dtypes=[dtype_named(each) for each in dtype], force=force)
+        ejected = eject(operator, to, dtypes=dtypes_named(dtype), force=force)
     if as_json:
         write_json(_as_json(ejected))
     else:
@@ -39,7 +36,7 @@ def _only_one(target: str) -> Any:
     operators: list[Any] = list(load_operators(target))
     if len(operators) != 1:
         names = ", ".join(operator.reference.__name__ for operator in operators)
-        raise OperatorNotFound(f"{target} has the operators {names}", hint="name one of them: FILE:OPERATOR")
+        raise OperatorNotFound(f"{target} has the operators {names}", hint="name one of them: FILE:NAME")
     return operators[0]
 
 

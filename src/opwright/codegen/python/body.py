@@ -183,7 +183,7 @@ class _Writer:
 
     def _add_piece(self, store: Store, value: Value, axes: Sequence[Axis]) -> None:
         if len(store.indices) != len(axes):
-            raise NoKernel(f"a piece of {store.buffer} does not have the dimensions of its kernel")
+            raise NoKernel(f"the emitted Python cannot join the parts of {store.buffer}: one has fewer dimensions")
         offsets = tuple(
             index - symbol(axis.name) if axis.name in symbols_of(index) else index
             for index, axis in zip(store.indices, axes, strict=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from opwright.doctor.finding import Finding
 from opwright.errors import CacheUnusable, UnsafeCache
+from opwright.report.figures import in_units
 from opwright.settings import Settings
 from opwright.toolchain.storage.directory import private_directory
 
@@ -48,9 +49,9 @@ def cache(settings: Settings) -> Finding:
 def _sizes(directory: Path, taken_bytes: int) -> Finding:
     free_bytes = shutil.disk_usage(directory).free
     libraries = sum(1 for _ in directory.glob("libraries/*/*"))
-    detail = f"{directory}: {libraries} entries, {_megabytes(taken_bytes)}; {_megabytes(free_bytes)} free"
+    detail = f"{directory}: {libraries} entries, {in_units(taken_bytes)}; {in_units(free_bytes)} free"
     if free_bytes < _SCARCE_BYTES:
-        return Finding(_NAME, "limited", detail, f"rm -r {_quoted(directory / 'libraries')}")
+        return Finding(_NAME, "limited", detail, "opwright cache clear")
     return Finding(_NAME, "works", detail)
 
 
@@ -70,10 +71,6 @@ def _entries(directory: Path) -> Iterator[tuple[Path, os.stat_result]]:
 def _closing(folder: str | None) -> str:
     """Return what keeps others out of a folder; where its owner is another user, nothing does."""
     return _ELSEWHERE if folder is None else f"chmod go-w {shlex.quote(folder)}"
-
-
-def _megabytes(size_bytes: int) -> str:
-    return f"{size_bytes / 1e6:,.0f} MB"
 
 
 def _quoted(path: Path) -> str:

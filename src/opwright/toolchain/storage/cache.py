@@ -6,7 +6,7 @@
     locks/<key>.lock             held while the entry is being made
 
 An entry comes into being by renaming a finished directory, is believed only if its stamp and the digest of its library
-agree, and is never changed.
+agree, and is never changed, but for the time of its stamp, which tells when it was used. `limit.py` removes entries.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from opwright.toolchain.storage.directory import private_directory, subdirectory
+from opwright.toolchain.storage.limit import mark_used
 from opwright.toolchain.storage.locks import try_lock
 from opwright.toolchain.storage.records import digest, read_json
 
@@ -78,7 +79,11 @@ class LibraryCache:
             product_digest = digest(self.library(entry).read_bytes())
         except OSError:
             return False
-        return bool(read_json(self._place(entry) / "stamp.json") == _stamp(entry, product_digest))
+        stamp = self._place(entry) / "stamp.json"
+        held = bool(read_json(stamp) == _stamp(entry, product_digest))
+        if held:
+            mark_used(stamp)
+        return held
 
     def begin(self, entry: Entry) -> Path:
         """Make a directory to build in, with the papers in it; the caller holds the lock.

@@ -13,6 +13,7 @@ from typing import Any
 from opwright.errors import InternalError
 from opwright.settings import Settings
 from opwright.toolchain.storage.directory import private_directory, refusing_os_errors, subdirectory
+from opwright.toolchain.storage.limit import mark_used
 
 
 def canonical_json(value: object) -> str:
@@ -46,6 +47,7 @@ class RecordStore:
         path = private_directory(self._directory).joinpath(*_file_name(kind, key))
         match read_json(path):
             case {"record": dict(record), "sha256": str(sha256)} if digest(canonical_json(record)) == sha256:
+                mark_used(path)
                 return record
             case _:
                 return None
