@@ -10,10 +10,13 @@ _BEGIN = """
 import array, collections, heapq, numpy, torch
 from torch import Tensor
 TABLE, LOG, SEEN, COUNT, NESTED = {"kept": 1}, [0], {0}, 0, {"deep": [{"log": []}]}
+NESTED["defaulted"] = [collections.defaultdict(list)]
 QUEUE, ORDERED = collections.deque([1, 2, 3], maxlen=4), collections.OrderedDict(a=1, b=2)
 DEFAULTED, COUNTED = collections.defaultdict(list), collections.Counter(a=1)
 NUMBERS, HEAP, BYTES, DOUBLES = numpy.zeros(9), [3, 5], bytearray(9), array.array("d", [0.0])
 RECORD, FIELDS = numpy.zeros((), [("a", "f8")])[()], numpy.zeros(2, [("a", "f8")])
+VIEW = memoryview(bytearray(9))
+NESTED["records"] = [RECORD]
 class Slots:
     __slots__ = ("value",)
 SLOTS = Slots()
@@ -21,6 +24,7 @@ class Box:
     total = 0
     def __init__(self):
         self.last, self.items = None, []
+        self.held = collections.defaultdict(list)
     def keep(self, value):
         self.items.append(value)
 BOX = Box()
@@ -54,6 +58,11 @@ _OUTSIDE = (
     "ORDERED.move_to_end('a', last={n} % 2 == 0); ORDERED[{n}] = y",
     "DEFAULTED[{n}].append(y)",
     "DEFAULTED[len(DEFAULTED)]",
+    "held = BOX.held; held[len(held)]",
+    "for held in NESTED['defaulted']: held[len(held)]",
+    "VIEW[{n} - 1] += 1",
+    "NUMBERS.put([0], [NUMBERS[0] + {n}])",
+    "NESTED['records'][0]['a'] += {n}",
     "COUNTED.update(['a'] * {n})",
     "COUNTED['b'] += 1",
     "NUMBERS[{n} - 1] += 1",
@@ -88,6 +97,9 @@ _LOCAL = (
 )
 
 
+EFFECTS = len(_OUTSIDE)
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """The source of a function `f`, and whether it changes anything outside."""
@@ -115,6 +127,12 @@ def random_program(seed: int) -> Program:
         call = [f"y = f{level}(y)", *(_line(draw, _LOCAL) for _ in range(draw.randint(0, 1)))]
         functions.append(_function(f"f{level + 1}", "x: Tensor", call, "return y"))
     return Program(_BEGIN + "\n".join(functions) + f"\nf = f{depth}\n", has_effect)
+
+
+def program_with(effect: int) -> Program:
+    """A program with one effect of those there are."""
+    line = _OUTSIDE[effect].format(n=3)
+    return Program(_BEGIN + _function("f", "x: Tensor", [line], "return y"), has_effect=True)
 
 
 def _line(draw: random.Random, lines: tuple[str, ...]) -> str:

@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_map_only
 
 from opwright.api.operator import Operator
 from tests.quiet_settings import quiet_settings
-from tests.tracing.effects.random_effects import random_program
+from tests.tracing.effects.random_effects import EFFECTS, Program, program_with, random_program
 
 pytestmark = pytest.mark.falls_back
 
@@ -27,14 +27,14 @@ _HELD = frozenset({
 def state(module: types.ModuleType) -> Any:
     box = vars(module.BOX)
     held = {name: member for name, member in vars(module).items() if name in _HELD}
-    members = [held, sorted(module.SEEN), box, module.Box.total, getattr(module.SLOTS, "value", None)]
+    slot = getattr(module.SLOTS, "value", None)
+    members = [held, sorted(module.SEEN), box, module.Box.total, slot, bytes(module.VIEW)]
     return tree_map_only(torch.Tensor, lambda tensor: (type(tensor), tensor.tolist()), members)
 
 
-def compare(seed: int) -> None:
-    program = random_program(seed)
+def compare(program: Program, name: str) -> None:
     eager, ours = program.load(), program.load()
-    operator = Operator(ours.f, name=f"effects_{seed}", settings=quiet_settings(optimized=False))
+    operator = Operator(ours.f, name=f"effects_{name}", settings=quiet_settings(optimized=False))
     for call in range(3):
         x = torch.arange(1.0, 5.0) + call
         assert torch.allclose(operator(x), eager.f(x)), program.source
@@ -45,13 +45,18 @@ def compare(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", BY_DAY)
 def test_as_in_eager(seed: int) -> None:
-    compare(seed)
+    compare(random_program(seed), str(seed))
+
+
+@pytest.mark.parametrize("effect", range(EFFECTS))
+def test_each_effect_is_as_in_eager(effect: int) -> None:
+    compare(program_with(effect), f"alone_{effect}")
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", BY_NIGHT)
 def test_as_in_eager_by_night(seed: int) -> None:
-    compare(seed)
+    compare(random_program(seed), str(seed))
 
 
 def test_a_dropped_effect_would_be_seen() -> None:

@@ -306,10 +306,23 @@ def test_equal_values_that_are_other_objects_are_the_same(value):
 
 @pytest.mark.parametrize(
     "number",
-    ["hash('a')", "id(torch)", "len([*set('ab')][0])", "ord([*{n for n in 'ab'}][0])", "ord([*{'a', 'b'}][0])"],
+    [
+        "hash('a')",
+        "id(torch)",
+        "len([*set('ab')][0])",
+        "ord([*{n for n in 'ab'}][0])",
+        "ord([*{'a', 'b'}][0])",
+        "ord([*({'a': 1, 'b': 2}.keys() - {'c'})][0])",
+        "ord([*frozenset.union(K, K)][0])",
+    ],
 )
 def test_what_another_process_answers_otherwise_is_not_recorded(number):
-    assert identity(made(f"def f(x): return x * ({number} % 3)")) is None
+    assert identity(made(f"K = frozenset('a')\ndef f(x): return x * ({number} % 3)")) is None
+
+
+@pytest.mark.parametrize("number", ["sum(v for k, v in K.items())", "len(K.keys())", "('a' in K.keys())"])
+def test_a_dictionary_has_the_same_order_in_another_process(number):
+    assert identity(made(f"K = {{'a': 1, 'b': 2}}\ndef f(x): return x * {number}")) is not None
 
 
 def test_the_order_of_a_set_does_not_count_where_it_is_only_asked():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import collections
 import functools
 import io
 import logging
@@ -72,6 +73,7 @@ _OWNERS: tuple[tuple[type | tuple[type, ...], str], ...] = (
 _LOGGING = frozenset(
     function.__code__ for function in (logging.Logger._log, logging.Logger.handle, logging.Handler.handle)
 )
+_DEEPEST, _MOST_MEMBERS = 3, 64
 _NOTHING = object()
 
 
@@ -120,10 +122,20 @@ def _of_value(value: Any) -> Happening | None:
         return _of_builtin(value)
     if isinstance(value, types.MethodType):
         return _of_owner(value.__self__)
-    if isinstance(value, (functools._lru_cache_wrapper, functools.partial)):
+    if isinstance(value, (functools._lru_cache_wrapper, functools.partial)) or _has_defaults(value, _DEEPEST):
         return Happening()
     found = _of_owner(value)
     return replace(found, is_common=True) if found is not None and isinstance(value, io.IOBase) else found
+
+
+def _has_defaults(value: Any, depth: int) -> bool:
+    """Whether a dictionary with a default is, or is in, a container: asked for a missing key, it changes."""
+    if isinstance(value, collections.defaultdict):
+        return True
+    if not depth or type(value) not in (list, tuple, dict) or len(value) > _MOST_MEMBERS:
+        return False
+    members = value.values() if isinstance(value, dict) else value
+    return any(_has_defaults(member, depth - 1) for member in list(members))
 
 
 def _of_builtin(function: types.BuiltinFunctionType) -> Happening | None:

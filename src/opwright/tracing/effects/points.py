@@ -23,9 +23,21 @@ _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 _ASKING = (("getattr",), ("hasattr",), ("type",))
 _CONTAINERS = (list, dict, set, bytearray, collections.deque, collections.OrderedDict, collections.defaultdict)
 _CONSTANT_TWINS = (tuple, types.MappingProxyType, frozenset, bytes)
+_OF_ARRAYS = (
+    "fill",
+    "put",
+    "partition",
+    "itemset",
+    "resize",
+    "byteswap",
+    "setfield",
+    "setflags",
+    "frombytes",
+    "fromlist",
+)
 _CHANGING_METHODS = frozenset(name for kind in _CONTAINERS for name in dir(kind)).difference(
     *(dir(kind) for kind in _CONSTANT_TWINS)
-) | {torch.Tensor.requires_grad_.__name__}
+) | {torch.Tensor.requires_grad_.__name__, *_OF_ARRAYS}
 
 
 @dataclass(frozen=True, slots=True)

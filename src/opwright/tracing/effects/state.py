@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import collections
 import functools
 import gc
@@ -228,6 +229,27 @@ def _put_elements(array: numpy.ndarray[Any, Any], held: Any) -> None:
     array[...] = held
 
 
+def _fields(record: numpy.void) -> Any:
+    return record.copy()
+
+
+def _put_fields(record: numpy.void, held: numpy.void) -> None:
+    for name in record.dtype.names or ():
+        record[name] = held[name]
+
+
+def _bytes_of(view: memoryview) -> bytes:
+    return b"" if view.readonly or not view.c_contiguous else view.tobytes()
+
+
+def _put_bytes_of(view: memoryview, held: bytes) -> None:
+    view.cast("B")[:] = held
+
+
+def _put_numbers(value: array.array[Any], held: array.array[Any]) -> None:
+    value[:] = held
+
+
 def _put_bytes(value: bytearray, held: bytes) -> None:
     value[:] = held
 
@@ -243,6 +265,9 @@ _KINDS: Mapping[Any, Kind] = {
     bytearray: Kind(bytes, _put_bytes, lambda before, after: before == after),
     types.CellType: Kind(content, _put_content, _same),
     numpy.ndarray: Kind(_elements, _put_elements, _same_elements),
+    numpy.void: Kind(_fields, _put_fields, _same_elements),
+    array.array: Kind(lambda value: value[:], _put_numbers, lambda before, after: before.tobytes() == after.tobytes()),
+    memoryview: Kind(_bytes_of, _put_bytes_of, lambda before, after: before == after),
     FakeTensor: Kind(_attributes_of, _leave, lambda before, after: before == after),
     torch.Tensor: Kind(_knowledge, _put_knowledge, _same_members),
     functools._lru_cache_wrapper: Kind(_symbols_in, _forget, lambda before, after: len(before) >= len(after)),

@@ -33,6 +33,9 @@ _IMPLIES: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("type", "__class__", "cls", "replace"), frozenset({"__init__", "__new__", "__post_init__"})),
 }  # fmt: skip
 _SETS = frozenset({"set", "frozenset"})
+_OF_SETS = frozenset({"union", "intersection", "difference", "symmetric_difference"})
+_VIEWS = frozenset({"keys", "items"})  # `d.keys() - names` is a set
+_HARMLESS = frozenset({"GET_ITER", "CONTAINS_OP", "CALL"})
 _FIELDS = re.compile(r"\.([^\W\d]\w*)")  # attributes in `"{0.scale}".format(config)`
 _CATCHING = frozenset({"AttributeError", "Exception", "BaseException", "suppress"})
 
@@ -107,7 +110,7 @@ class _Found:
         if not _is_only_asked(following):
             self._used |= {name} if kind in _GLOBALS | _CELLS else set()
             self._makes_sets |= kind == "BUILD_SET" and step.arg != 0
-        self._makes_sets |= kind == "SET_ADD" or (kind in _GLOBALS and name in _SETS)
+        self._makes_sets |= _makes_set(kind, name, following)
         if kind in _GLOBALS:
             _add(self._globals, name, line)
         elif kind in _CELLS and name in self._free:
@@ -172,6 +175,15 @@ class _Found:
             is_dynamic,
             is_dynamic or self._may_miss or not _CATCHING.isdisjoint(named),
         )
+
+
+def _makes_set(kind: str, name: object, following: Sequence[dis.Instruction]) -> bool:
+    if kind == "SET_ADD" or (kind in _GLOBALS and name in _SETS):
+        return True
+    if kind not in _ATTRIBUTES or name not in _OF_SETS | _VIEWS:
+        return False
+    is_gone_through = [step.opname in _HARMLESS for step in following[:2]] == [True, True]
+    return name in _OF_SETS or not is_gone_through
 
 
 def _is_only_asked(following: Sequence[dis.Instruction]) -> bool:
