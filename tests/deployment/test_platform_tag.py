@@ -17,6 +17,7 @@ OF_LATER_LIBSTDCXX = """
 extern "C" void* f() { return std::pmr::get_default_resource(); }
 """
 OF_GLIBC = '#include <dlfcn.h>\nextern "C" void* f() { return dlopen("x", RTLD_NOW); }\n'
+OF_THE_LOADER = 'thread_local int calls; extern "C" int f() { return ++calls; }'
 OF_OPENMP = 'extern "C" int omp_get_num_threads();\nextern "C" int f() { return omp_get_num_threads(); }\n'
 
 
@@ -37,6 +38,16 @@ def versions_in(library: Path, of: str) -> set[tuple[int, ...]]:
 @needs_auditwheel
 def test_what_asks_for_nothing_runs_where_torch_does(tmp_path: Path) -> None:
     assert platform_tag([built(tmp_path, 'extern "C" int f() { return 1; }')], "x86_64") == "manylinux_2_28_x86_64"
+
+
+@needs_auditwheel
+def test_the_loader_is_there_on_every_linux(tmp_path: Path) -> None:
+    library = built(tmp_path, OF_THE_LOADER)
+    told = subprocess.run(["objdump", "-p", str(library)], capture_output=True, text=True, check=True).stdout
+    assert "NEEDED               ld-linux" in told
+    major, minor = max({(2, 28), *versions_in(library, "GLIBC")})
+
+    assert platform_tag([library], "x86_64") == f"manylinux_{major}_{minor}_x86_64"
 
 
 @needs_auditwheel

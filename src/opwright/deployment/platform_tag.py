@@ -15,7 +15,8 @@ from typing import Any
 LEAST = "manylinux_2_28"
 """What torch's own wheels ask for, from 2.6 on."""
 
-_OF_TORCH = ("libtorch", "libc10")
+# Libraries of torch, and the loader of every Linux, which no policy lists; what has a `thread_local` variable needs it.
+_ALWAYS_THERE = ("libtorch", "libc10", "ld-linux", "ld64.so")
 
 
 def platform_tag(libraries: Iterable[Path], machine: str) -> str:
@@ -37,7 +38,7 @@ def platform_tag(libraries: Iterable[Path], machine: str) -> str:
     symbols: dict[str, set[str]] = {}
     needed: set[str] = set()
     for path, read in elf.elf_file_filter(list(libraries)):
-        needed |= {name for name in elf.elf_read_dt_needed(path) if not name.startswith(_OF_TORCH)}
+        needed |= {name for name in elf.elf_read_dt_needed(path) if not name.startswith(_ALWAYS_THERE)}
         for library, symbol in elf.elf_find_versioned_symbols(read):
             symbols.setdefault(library, set()).add(symbol)
     found = policies.versioned_symbols_policy(symbols)

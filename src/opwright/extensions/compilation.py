@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from opwright.extensions.sources import LANGUAGES, SourceFile
+from opwright.toolchain.headers.including import WRITING_DEPENDENCIES
 from opwright.toolchain.storage.records import canonical_json, digest
 
 # Raise it when the meaning of a fact, or what is recorded of headers, changes.
@@ -51,11 +52,7 @@ class Compilation:
     @property
     def arguments(self) -> tuple[str, ...]:
         """What follows the flags: compile this, to there, and write down which headers were read."""
-        return ("-c", str(self.source.path), "-o", self.product, "-MD", "-MF", DEPENDENCIES)
-
-
-# The name of the file in which a compiler writes down which headers it read.
-DEPENDENCIES = "dependencies.d"
+        return ("-c", str(self.source.path), "-o", self.product, *WRITING_DEPENDENCIES)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

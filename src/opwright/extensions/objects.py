@@ -1,25 +1,21 @@
-"""Objects in the cache: known by what they are made of, headers included, and compiled where they are missing.
-
-What a source includes is known only to who has compiled it. So the first compilation of a source with a command files
-a record of the headers that were read, and from then on the object is looked up by the contents of these.
-"""
+"""Objects in the cache: known by what they are made of, headers included, and compiled where they are missing."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from opwright.errors import BuildFailed
-from opwright.extensions.compilation import DEPENDENCIES, Compilation, Product, product
+from opwright.extensions.compilation import Compilation, Product, product
 from opwright.extensions.progress import Progress
-from opwright.toolchain.headers.dependencies import marks, namesakes, newest_ns, read_dependencies
+from opwright.toolchain.headers.dependencies import marks, namesakes
+from opwright.toolchain.headers.including import ATTEMPTS, Including, never_settled
 from opwright.toolchain.process.jobs import Job
 from opwright.toolchain.storage.cache import LibraryCache
 from opwright.toolchain.storage.records import RecordStore, canonical_json, digest
-
-ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +39,7 @@ class Objects:
 
     def known(self, compilation: Compilation) -> Product | None:
         """Return the object of a compilation, built or not; None if nobody knows what its source includes."""
-        match self.records.read("headers", compilation.key):
-            case {"headers": [*headers]}:
-                return self._object(compilation, [str(header) for header in headers])
-        return None
+        return self._including(compilation).known()
 
     def at_hand(self, compilation: Compilation) -> Product | None:
         """Return the object of a compilation if it is in the cache."""
@@ -67,20 +60,18 @@ class Objects:
             BuildFailed: A compiler refuses a source, or a header changes all the time.
         """
         done = {each.key: found for each in compilations if (found := self.at_hand(each)) is not None}
-        doubtful: dict[str, str] = {}
+        including = {each.key: self._including(each) for each in compilations}
         for _ in range(ATTEMPTS):
             missing = [each for each in compilations if each.key not in done]
             begun_ns = time.time_ns()
             for each, directory in self._compiled(missing, prelude, progress):
-                made = self._settled(each, directory, begun_ns, doubtful)
+                made = including[each.key].settled(directory, begun_ns)
                 if made is not None:
+                    self.cache.install(made, directory)
                     done[each.key] = made
         for each in compilations:
             if each.key not in done:
-                raise BuildFailed(
-                    f"headers of {each.source.path} change while it is compiled",
-                    hint="let whatever writes them finish, and load again",
-                )
+                raise never_settled(str(each.source.path))
         return tuple(done[each.key] for each in compilations)
 
     def _compiled(
@@ -101,24 +92,8 @@ class Objects:
         taken = () if compilation.is_cuda else prelude
         return Job((*compilation.command, *taken, *compilation.arguments), self.cache.begin(compilation))
 
-    def _settled(
-        self, compilation: Compilation, directory: Path, begun_ns: int, doubtful: dict[str, str]
-    ) -> Product | None:
-        """Take what a compiler made into the cache; None if a header may have changed meanwhile.
-
-        A header that is newer than the beginning is doubtful, unless it is what it was after the attempt before: clocks
-        of file systems may be ahead.
-        """
-        headers = read_dependencies((directory / DEPENDENCIES).read_text(encoding="utf-8", errors="surrogateescape"))
-        made = self._object(compilation, headers)
-        if made is None:
-            return None
-        if newest_ns(headers) > begun_ns and doubtful.get(compilation.key) != made.key:
-            doubtful[compilation.key] = made.key
-            return None
-        self.records.write("headers", compilation.key, {"headers": list(headers)})
-        self.cache.install(made, directory)
-        return made
+    def _including(self, compilation: Compilation) -> Including[Product]:
+        return Including(self.records, "headers", compilation.key, partial(self._object, compilation))
 
     def _object(self, compilation: Compilation, headers: Sequence[str]) -> Product | None:
         found = marks(headers, self.installed)

@@ -69,7 +69,7 @@ def wheels_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = ModuleSpec("nvidia", None, is_package=True)
     spec.submodule_search_locations = [str(folder)]
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
-    monkeypatch.setattr(nvrtc, "_TOOLKITS", ())
+    monkeypatch.setattr(nvrtc, "USUAL_PLACE", folder / "usual")
 
 
 LAYOUTS = {"CUDA 13": ("cu13/lib", "cu13/include"), "CUDA 12": ("cuda_nvrtc/lib", "cuda_runtime/include")}

@@ -7,7 +7,6 @@ It is found, in this order, in the wheels that a CUDA build of torch brings, in 
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import re
 from collections.abc import Iterator, Sequence
 from ctypes import byref, c_char_p, c_int, c_size_t, c_void_p
@@ -18,6 +17,7 @@ from pathlib import Path
 import torch
 
 from opwright.errors import BuildFailed, CudaCompilerMissing, InternalError
+from opwright.toolchain.gpu.toolkit import USUAL_PLACE, wheel_packages
 
 # Without contraction, as on the CPU (docs/decisions/0011).
 SHIPPED_FLAGS = ("--std=c++17", "--fmad=false", "-w")
@@ -27,7 +27,6 @@ FLAGS = (*SHIPPED_FLAGS, "-lineinfo")
 # The layouts of the wheels for CUDA 13 and for CUDA 12.
 _WHEEL_LIBRARIES = ("cu*/lib/libnvrtc.so.*", "cuda_nvrtc/lib/libnvrtc.so.*")
 _WHEEL_HEADERS = ("cu{major}/include", "cuda_runtime/include")
-_TOOLKITS = (Path("/usr/local/cuda"),)
 _TOOLKIT_LIBRARIES = ("lib64/libnvrtc.so", "targets/*/lib/libnvrtc.so")
 _SHOWN_LINES = 5
 _SUCCESS, _INVALID_OPTION = 0, 5
@@ -113,20 +112,14 @@ def find_nvrtc(cuda_home: Path | None = None) -> Nvrtc:
 
 def nvrtc_candidates(cuda_home: Path | None) -> Iterator[Path]:
     """Give the libraries to try, the best first."""
-    for folder in _wheel_folders():
+    for folder in wheel_packages():
         found = [path for pattern in _WHEEL_LIBRARIES for path in folder.glob(pattern) if _major(path) is not None]
         # A driver takes the machine code of any CUDA with its own major version; torch's is one that it takes.
         yield from sorted(found, key=lambda path: (_major(path) == _major_of_torch(), _major(path) or 0), reverse=True)
     yield from sorted((Path(torch.__file__).parent / "lib").glob("libnvrtc-*.so*"))
-    for toolkit in (*([cuda_home] if cuda_home else []), *_TOOLKITS):
+    for toolkit in (*([cuda_home] if cuda_home else []), USUAL_PLACE):
         for pattern in _TOOLKIT_LIBRARIES:
             yield from sorted(toolkit.glob(pattern))
-
-
-def _wheel_folders() -> list[Path]:
-    """Where the package folder `nvidia` lies; it has no module of its own, and may lie in several places."""
-    found = importlib.util.find_spec("nvidia")
-    return [Path(place) for place in (found.submodule_search_locations or ())] if found else []
 
 
 def _major(library: Path) -> int | None:
@@ -153,7 +146,7 @@ def _examine(path: Path) -> Nvrtc:
 def _headers_beside(path: Path, major: int) -> Path | None:
     """Return the folder with CUDA's own headers: in the same toolkit, or in the wheel of the runtime."""
     toolkit = path.parents[1] / "include"
-    wheels = [folder / pattern.format(major=major) for folder in _wheel_folders() for pattern in _WHEEL_HEADERS]
+    wheels = [folder / pattern.format(major=major) for folder in wheel_packages() for pattern in _WHEEL_HEADERS]
     return next((folder for folder in (toolkit, *wheels) if (folder / "cuda_fp16.h").exists()), None)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,10 +67,15 @@ def find_cuda_toolkit(settings: Settings) -> CudaToolkit:
     )
 
 
+def wheel_packages() -> tuple[Path, ...]:
+    """Return where the package `nvidia` of these wheels lies; it has no module of its own, and may lie in several."""
+    found = importlib.util.find_spec("nvidia")
+    return tuple(map(Path, found.submodule_search_locations or ())) if found else ()
+
+
 def wheel_folders() -> tuple[Path, ...]:
     """Return the folders in which NVIDIA's wheels from PyPI keep `bin`, `include` and `lib`."""
-    packages = [Path(place) / "nvidia" for place in sys.path if place]
-    return tuple(folder for package in packages if package.is_dir() for folder in sorted(package.iterdir()))
+    return tuple(folder for package in wheel_packages() if package.is_dir() for folder in sorted(package.iterdir()))
 
 
 def _candidates(settings: Settings) -> Iterator[Path]:

@@ -1,8 +1,6 @@
 """Libraries of sources that include headers of an author: which ones, only the compiler knows.
 
-The first compilation of a source files a record of the headers that the compiler has read. From then on the library is
-looked up by the contents of these, and built again when one of them changes, is gone, or when another of its name may
-now be found before it. `extensions/objects.py` does the same for objects.
+`extensions/objects.py` does the same for objects, by the same records.
 """
 
 from __future__ import annotations
@@ -13,11 +11,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from opwright.errors import BuildFailed
 from opwright.settings import Settings
 from opwright.toolchain.build import COMPILE_TIMEOUT_S, build_recipes, link_against_torch
 from opwright.toolchain.compiler import find_compiler
-from opwright.toolchain.headers.dependencies import marks, namesakes, newest_ns, read_dependencies
+from opwright.toolchain.headers.dependencies import marks, namesakes
+from opwright.toolchain.headers.including import ATTEMPTS, WRITING_DEPENDENCIES, Including, never_settled
 from opwright.toolchain.headers.torch_build import SYSTEM_FOLDERS, include_folders
 from opwright.toolchain.process.notice import Notice
 from opwright.toolchain.recipe import INCLUDE_DIRECTORY, Recipe, header_digests, kernel_recipe
@@ -26,10 +24,6 @@ from opwright.toolchain.storage.cache import LibraryCache
 from opwright.toolchain.storage.locks import hold
 from opwright.toolchain.storage.records import RecordStore, canonical_json, digest
 
-# What has the compiler write down the headers that it reads, beside what it makes.
-_DEPENDENCIES = "dependencies.d"
-WRITING_DEPENDENCIES = ("-MD", "-MF", _DEPENDENCIES)
-_ATTEMPTS = 3
 _RECORDS = "headers_by_hand"
 _FLAGS_OF_FOLDERS = ("-I", "-iquote", "-isystem", "-idirafter")
 
@@ -65,41 +59,29 @@ class Depending:
         name = self._trial().source.name
         waiting = lambda pid: notice.tick(f"waiting for process {pid} to build {name}")  # noqa: E731
         with hold([cache.lock(self._lock())], waiting, 2 * self.timeout_s):
-            doubtful: list[str] = []
-            for _ in range(_ATTEMPTS):
-                found = self._find(cache) or self._compile(cache, notice, doubtful)
+            including = self._including()
+            for _ in range(ATTEMPTS):
+                found = self._find(cache) or self._compile(cache, notice, including)
                 if found is not None:
                     return found
-        raise BuildFailed(
-            f"headers of {name} change while it is compiled", hint="let whatever writes them finish, and call again"
-        )
+        raise never_settled(name)
+
+    def _including(self) -> Including[Recipe]:
+        return Including(RecordStore(self.settings), _RECORDS, self._trial().key, self._made)
 
     def _find(self, cache: LibraryCache) -> Path | None:
-        match RecordStore(self.settings).read(_RECORDS, self._trial().key):
-            case {"headers": [*headers]}:
-                made = self._made([str(header) for header in headers])
-                return cache.library(made) if made is not None and cache.holds(made) else None
-        return None
+        made = self._including().known()
+        return cache.library(made) if made is not None and cache.holds(made) else None
 
-    def _compile(self, cache: LibraryCache, notice: Notice, doubtful: list[str]) -> Path | None:
-        """Compile, and keep what was made by the headers that were read; None if one may have changed meanwhile.
-
-        One that is newer than the beginning may have, unless it is what it was after an attempt before: clocks of file
-        systems may be ahead. `doubtful` are the keys of what those attempts made.
-        """
+    def _compile(self, cache: LibraryCache, notice: Notice, including: Including[Recipe]) -> Path | None:
+        """Compile, and keep what was made by the headers that were read; None if one may have changed meanwhile."""
         trial, begun_ns = self._trial(), time.time_ns()
         cache.discard(trial)  # of a process that was killed
         build_recipes((trial,), self.arguments(), cache, self.timeout_s, notice)
-        written = cache.library(trial).with_name(_DEPENDENCIES).read_text(encoding="utf-8", errors="surrogateescape")
-        headers = read_dependencies(written)
-        made = self._made(headers)
+        made = including.settled(cache.library(trial).parent, begun_ns)
         if made is None:
             return None
-        if newest_ns(headers) > begun_ns and made.key not in doubtful:
-            doubtful.append(made.key)
-            return None
         cache.move(trial, made)
-        RecordStore(self.settings).write(_RECORDS, trial.key, {"headers": list(headers)})
         return cache.library(made)
 
     def _trial(self) -> Recipe:

@@ -9,7 +9,8 @@ import torch
 
 from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
-from opwright.toolchain.headers.depending import WRITING_DEPENDENCIES, Depending
+from opwright.toolchain.headers.depending import Depending
+from opwright.toolchain.headers.including import WRITING_DEPENDENCIES
 from opwright.toolchain.headers.torch_build import against_torch, python_facts
 from opwright.toolchain.recipe import INCLUDE_DIRECTORY, Recipe, header_digests, recipe
 from opwright.toolchain.source import Source
