@@ -38,6 +38,11 @@ def projected(x: Tensor, weight: Tensor) -> Tensor:
     return torch.relu(x[:, 1:] @ weight.mT)
 
 
+def convolved(x: Tensor, weight: Tensor) -> Tensor:
+    """A library call whose sizes are computed."""
+    return torch.relu(functional.conv2d(x, weight, stride=2, padding=1))
+
+
 def softmax(x: Tensor) -> Tensor:
     """Three passes over a row, one of which keeps what it computes for the next."""
     return torch.softmax(x, -1)
@@ -83,6 +88,10 @@ CASES: dict[str, tuple[Callable[..., Any], list[TensorSpec]]] = {
     ),
     "directions": (directions, [TensorSpec("x", torch.float32, (16, 3), True)]),
     "mean_square": (mean_square, [TensorSpec("x", torch.bfloat16, (16, 64), True)]),
+    "convolved": (
+        convolved,
+        [TensorSpec("x", torch.float32, (3, 4, 9, 8), True), TensorSpec("weight", torch.float32, (5, 4, 3, 3), True)],
+    ),
     "projected": (projected, [TensorSpec("x", torch.float32, (4, 6)), TensorSpec("weight", torch.float32, (3, 5))]),
 }
 

@@ -20,7 +20,8 @@ static void directions_backward_case_0_row(Size count, void* const* row) {
     const float grad_output_2 = grad_output_row[3 * j + 2];
     const float x_2 = x_row[3 * j + 2];
     const float div_4 = x_2 / sqrt_1;
-    const float sum = 0.0f + -grad_output * (div / sqrt_1) + -grad_output_1 * (div_3 / sqrt_1) + -grad_output_2 * (div_4 / sqrt_1);
+    const float sum = 0.0f + -grad_output * (div / sqrt_1) + -grad_output_1 * (div_3 / sqrt_1) +
+        -grad_output_2 * (div_4 / sqrt_1);
     const bool eq = sqrt_1 == 0.0f;
     grad_x_0_row[3 * j] = grad_output / sqrt_1 + sum * (eq ? 0.0f : div);
     grad_x_0_row[3 * j + 1] = grad_output_1 / sqrt_1 + sum * (eq ? 0.0f : div_3);
@@ -58,26 +59,27 @@ static void directions_backward_row(Size count, void* const* row) {
   const float sqrt_1 = sqrt(saved_0);
   const double sqrt_1_reciprocal = 1.0 / static_cast<double>(sqrt_1);
   const bool eq = sqrt_1 == 0.0f;
-  double sum_sum_so_far = 0;
+  double sum_sum_total = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
-  const Size end = least(begin + sum_run, count);
-  float sum_sum_part = 0;
+    const Size end = least(begin + sum_run, count);
+    float sum_sum_part = 0;
 #pragma omp simd reduction(+ : sum_sum_part)
-  for (Size j = begin; j < end; ++j) {
-    const float grad_output = grad_output_row[j];
-    const float x = x_row[j];
-    const float div = static_cast<float>(static_cast<double>(x) * sqrt_1_reciprocal);
-    sum_sum_part += -grad_output * static_cast<float>(static_cast<double>(div) * sqrt_1_reciprocal);
+    for (Size j = begin; j < end; ++j) {
+      const float grad_output = grad_output_row[j];
+      const float x = x_row[j];
+      const float div = static_cast<float>(static_cast<double>(x) * sqrt_1_reciprocal);
+      sum_sum_part += -grad_output * static_cast<float>(static_cast<double>(div) * sqrt_1_reciprocal);
+    }
+    sum_sum_total += sum_sum_part;
   }
-  sum_sum_so_far += sum_sum_part;
-  }
-  const float sum_sum = static_cast<float>(sum_sum_so_far);
+  const float sum_sum = static_cast<float>(sum_sum_total);
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
     const float grad_output = grad_output_row[j];
     const float x = x_row[j];
     const float div = static_cast<float>(static_cast<double>(x) * sqrt_1_reciprocal);
-    grad_x_row[j] = static_cast<float>(static_cast<double>(grad_output) * sqrt_1_reciprocal) + sum_sum * (eq ? 0.0f : div);
+    grad_x_row[j] = static_cast<float>(static_cast<double>(grad_output) * sqrt_1_reciprocal) +
+        sum_sum * (eq ? 0.0f : div);
   }
 }
 
@@ -122,7 +124,7 @@ static void directions_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "directions_backward_d489261370c5(Tensor x, Tensor saved_0, Tensor grad_output) -> Tensor",
-    "directions_backward_d489261370c5", directions_backward_on_stack);
+    "directions_backward_2d408e9369d1(Tensor x, Tensor saved_0, Tensor grad_output) -> Tensor",
+    "directions_backward_2d408e9369d1", directions_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -50,19 +50,19 @@ static void directions_forward_row(Size count, void* const* row) {
   const float* x_row = static_cast<const float*>(row[0]);
   float* saved_0 = static_cast<float*>(row[1]);
   float* output_row = static_cast<float*>(row[2]);
-  double saved_0_sum_so_far = 0;
+  double saved_0_sum_total = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
-  const Size end = least(begin + sum_run, count);
-  float saved_0_sum_part = 0;
+    const Size end = least(begin + sum_run, count);
+    float saved_0_sum_part = 0;
 #pragma omp simd reduction(+ : saved_0_sum_part)
-  for (Size j = begin; j < end; ++j) {
-    const float x = x_row[j];
-    const float abs_x = abs(x);
-    saved_0_sum_part += abs_x * abs_x;
+    for (Size j = begin; j < end; ++j) {
+      const float x = x_row[j];
+      const float abs_x = abs(x);
+      saved_0_sum_part += abs_x * abs_x;
+    }
+    saved_0_sum_total += saved_0_sum_part;
   }
-  saved_0_sum_so_far += saved_0_sum_part;
-  }
-  const float saved_0_sum = static_cast<float>(saved_0_sum_so_far);
+  const float saved_0_sum = static_cast<float>(saved_0_sum_total);
   const float sqrt_saved_0 = sqrt(saved_0_sum);
   const double sqrt_saved_0_reciprocal = 1.0 / static_cast<double>(sqrt_saved_0);
 #pragma omp simd
@@ -110,7 +110,7 @@ static void directions_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "directions_forward_c7367b974385(Tensor x) -> (Tensor, Tensor)",
-    "directions_forward_c7367b974385", directions_forward_on_stack);
+    "directions_forward_ecd4890e2920(Tensor x) -> (Tensor, Tensor)",
+    "directions_forward_ecd4890e2920", directions_forward_on_stack);
 
 }  // namespace opwright::emitted

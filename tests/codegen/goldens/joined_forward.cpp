@@ -33,7 +33,8 @@ static bool joined_forward(const Tensor* given, const Size* sizes, Tensor* made)
   const Size y_size_1 = y.size(1);
   const bool valid = x_size_0 >= 2 && x_size_1 >= 2 && y_size_1 >= 2 && y_size_0 == x_size_0;
   if (!valid) return false;
-  const Size output_sizes[] = {x_size_0, x_size_1 + y_size_1};
+  const Size output_size_1 = x_size_1 + y_size_1;
+  const Size output_sizes[] = {x_size_0, output_size_1};
   Tensor output = allocate(float32, sizeof(float), output_sizes, 2);
   if (!output) return false;
   {
@@ -64,7 +65,7 @@ static void joined_forward_on_stack(StableIValue* stack, uint64_t, uint64_t) {
 }
 
 static const Registration registration(
-    "joined_forward_5d6b82c91461(Tensor x, Tensor y) -> Tensor",
-    "joined_forward_5d6b82c91461", joined_forward_on_stack);
+    "joined_forward_1b4edce951dd(Tensor x, Tensor y) -> Tensor",
+    "joined_forward_1b4edce951dd", joined_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -18,29 +18,29 @@ static void layer_norm_backward_row(Size count, void* const* row) {
   const float add_1 = div_1 + 1e-05f;
   const float rsqrt_1 = rsqrt(add_1);
   const float div_2 = rsqrt_1 / static_cast<float>(size_1);
-  double sum_sum_so_far = 0;
-  double sum_1_sum_so_far = 0;
+  double sum_sum_total = 0;
+  double sum_1_sum_total = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
-  const Size end = least(begin + sum_run, count);
-  float sum_sum_part = 0;
-  float sum_1_sum_part = 0;
+    const Size end = least(begin + sum_run, count);
+    float sum_sum_part = 0;
+    float sum_1_sum_part = 0;
 #pragma omp simd reduction(+ : sum_sum_part) reduction(+ : sum_1_sum_part)
-  for (Size j = begin; j < end; ++j) {
-    const float grad_output = grad_output_row[j];
-    const float weight = weight_row[j];
-    const float mul_1 = grad_output * weight;
-    const float x = x_row[j];
-    const float mul = (x - div) * rsqrt_1;
-    sum_sum_part += mul_1;
-    sum_1_sum_part += mul_1 * mul;
-    grad_weight_row[j] += grad_output * mul;
-    grad_bias_row[j] += grad_output;
+    for (Size j = begin; j < end; ++j) {
+      const float grad_output = grad_output_row[j];
+      const float weight = weight_row[j];
+      const float mul_1 = grad_output * weight;
+      const float x = x_row[j];
+      const float mul = (x - div) * rsqrt_1;
+      sum_sum_part += mul_1;
+      sum_1_sum_part += mul_1 * mul;
+      grad_weight_row[j] += grad_output * mul;
+      grad_bias_row[j] += grad_output;
+    }
+    sum_sum_total += sum_sum_part;
+    sum_1_sum_total += sum_1_sum_part;
   }
-  sum_sum_so_far += sum_sum_part;
-  sum_1_sum_so_far += sum_1_sum_part;
-  }
-  const float sum_sum = static_cast<float>(sum_sum_so_far);
-  const float sum_1_sum = static_cast<float>(sum_1_sum_so_far);
+  const float sum_sum = static_cast<float>(sum_sum_total);
+  const float sum_1_sum = static_cast<float>(sum_1_sum_total);
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
     const float grad_output = grad_output_row[j];
@@ -137,7 +137,8 @@ static bool layer_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
         store<2>(grad_weight.at<float>(0), {0, grad_weight.stride(0)}),
         store<2>(grad_bias.at<float>(0), {0, grad_bias.stride(0)}),
     };
-    fold_columns<0, 1>(extents, operands, kept, results, 8192, layer_norm_backward_row, {layer_norm_backward_row_start, layer_norm_backward_row_combine, layer_norm_backward_row_end});
+    fold_columns<0, 1>(extents, operands, kept, results, 8192, layer_norm_backward_row,
+        {layer_norm_backward_row_start, layer_norm_backward_row_combine, layer_norm_backward_row_end});
   }
   made[0] = static_cast<Tensor&&>(grad_x);
   made[1] = static_cast<Tensor&&>(grad_weight);
@@ -153,7 +154,8 @@ static void layer_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "layer_norm_backward_5404d3ab1ce3(Tensor x, Tensor weight, Tensor saved_0, Tensor saved_1, Tensor grad_output) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_backward_5404d3ab1ce3", layer_norm_backward_on_stack);
+    "layer_norm_backward_28f2fc400070(Tensor x, Tensor weight, Tensor saved_0, Tensor saved_1, Tensor "
+    "grad_output) -> (Tensor, Tensor, Tensor)",
+    "layer_norm_backward_28f2fc400070", layer_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -185,7 +185,8 @@ struct layer_norm_backward_sum_columns_columns {
     saved_0 = load_one(given.saved_0, at);
   }
 
-  __device__ void compute(const layer_norm_backward_sum_columns_arguments& given, const Points<Index, 1, 1>& at, Parts& folds) const {
+  __device__ void compute(const layer_norm_backward_sum_columns_arguments& given, const Points<Index, 1, 1>& at,
+      Parts& folds) const {
     const int64_t size = given.size;
 #pragma unroll
     for (int j = 0; j < Width; ++j) {
@@ -201,7 +202,8 @@ struct layer_norm_backward_sum_columns_columns {
     }
   }
 
-  static __device__ void finish(const layer_norm_backward_sum_columns_arguments& given, const Points<Index, 1, 1>& at, const Folds& folds) {
+  static __device__ void finish(const layer_norm_backward_sum_columns_arguments& given, const Points<Index, 1, 1>& at,
+      const Folds& folds) {
     Pack<float, Width> grad_weight_pack;
     Pack<float, Width> grad_bias_pack;
 #pragma unroll

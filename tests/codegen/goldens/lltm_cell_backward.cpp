@@ -72,8 +72,10 @@ static bool lltm_cell_backward(const Tensor* given, const Size* sizes, Tensor* m
         load<2>(gates.at<const float>(0), {gates.stride(0), gates.stride(1)}),
         store<2>(grad_old_cell.at<float>(0), {grad_old_cell.stride(0), grad_old_cell.stride(1)}),
         store<2>(grad_gates.at<float>(0), {grad_gates.stride(0), grad_gates.stride(1)}),
-        store<2>(grad_gates.at<float>(old_cell_size_1 * grad_gates.stride(1)), {grad_gates.stride(0), grad_gates.stride(1)}),
-        store<2>(grad_gates.at<float>(2*old_cell_size_1 * grad_gates.stride(1)), {grad_gates.stride(0), grad_gates.stride(1)}),
+        store<2>(grad_gates.at<float>(old_cell_size_1 * grad_gates.stride(1)),
+            {grad_gates.stride(0), grad_gates.stride(1)}),
+        store<2>(grad_gates.at<float>(2*old_cell_size_1 * grad_gates.stride(1)),
+            {grad_gates.stride(0), grad_gates.stride(1)}),
     };
     for_each_row(extents, operands, 2772, lltm_cell_backward_row);
   }
@@ -90,7 +92,8 @@ static void lltm_cell_backward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "lltm_cell_backward_ec8ca7f6f050(Tensor gates, Tensor old_cell, Tensor grad_output_0, Tensor grad_output_1) -> (Tensor, Tensor)",
-    "lltm_cell_backward_ec8ca7f6f050", lltm_cell_backward_on_stack);
+    "lltm_cell_backward_1a5bb57fbdd6(Tensor gates, Tensor old_cell, Tensor grad_output_0, Tensor "
+    "grad_output_1) -> (Tensor, Tensor)",
+    "lltm_cell_backward_1a5bb57fbdd6", lltm_cell_backward_on_stack);
 
 }  // namespace opwright::emitted

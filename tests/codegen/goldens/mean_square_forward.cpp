@@ -11,13 +11,13 @@ struct mean_square_forward_row_folds {
 
 static void mean_square_forward_row(Size count, void* const* row, mean_square_forward_row_folds& folds) {
   const BFloat16* x_row = static_cast<const BFloat16*>(row[0]);
-  double sum_sum_so_far = 0;
-#pragma omp simd reduction(+ : sum_sum_so_far)
+  double sum_sum_total = 0;
+#pragma omp simd reduction(+ : sum_sum_total)
   for (Size j = 0; j < count; ++j) {
     const BFloat16 x = x_row[j];
-    sum_sum_so_far += to_float(x) * to_float(x);
+    sum_sum_total += to_float(x) * to_float(x);
   }
-  folds.sum_sum += sum_sum_so_far;
+  folds.sum_sum += sum_sum_total;
 }
 
 static void mean_square_forward_row_end(void* const* row, const mean_square_forward_row_folds& folds) {
@@ -47,7 +47,8 @@ static bool mean_square_forward(const Tensor* given, const Size* sizes, Tensor* 
         load<3>(&size, {0, 0, 0}, false),
         store<3>(output_bfloat16.at<BFloat16>(0), {0, 0, 0}, false),
     };
-    fold_rows<mean_square_forward_row_folds, 2>(extents, operands, 8192, mean_square_forward_row, mean_square_forward_row_end);
+    fold_rows<mean_square_forward_row_folds, 2>(extents, operands, 8192, mean_square_forward_row,
+        mean_square_forward_row_end);
   }
   made[0] = static_cast<Tensor&&>(output_bfloat16);
   return true;
@@ -61,7 +62,7 @@ static void mean_square_forward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "mean_square_forward_4b6193016bc2(Tensor x) -> Tensor",
-    "mean_square_forward_4b6193016bc2", mean_square_forward_on_stack);
+    "mean_square_forward_eb2af608440b(Tensor x) -> Tensor",
+    "mean_square_forward_eb2af608440b", mean_square_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -34,7 +34,8 @@ struct mean_square_forward_rows {
     }
   };
 
-  static __device__ void fold(const mean_square_forward_arguments& given, const Row<Index, 1, 2>& this_row, Folds& folds) {
+  static __device__ void fold(const mean_square_forward_arguments& given, const Row<Index, 1, 2>& this_row,
+      Folds& folds) {
     Piece these_pieces[Held > 0 ? Held : 1];
     read_pieces<Width, Held>(given, this_row, these_pieces);
     for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
@@ -48,7 +49,8 @@ struct mean_square_forward_rows {
     });
   }
 
-  static __device__ void finish(const mean_square_forward_arguments& given, const Row<Index, 1, 2>& this_row, const Folds& folds) {
+  static __device__ void finish(const mean_square_forward_arguments& given, const Row<Index, 1, 2>& this_row,
+      const Folds& folds) {
     const int64_t size = given.size;
     const float sum_sum = static_cast<float>(folds.sum_sum);
     const float div = sum_sum / static_cast<float>(size);

@@ -23,10 +23,11 @@ static bool projected_forward(const Tensor* given, const Size* sizes, Tensor* ma
   const Size weight_size_1 = weight.size(1);
   const bool valid = x_size_0 >= 2 && weight_size_1 >= 2 && weight_size_0 >= 2 && x_size_1 == weight_size_1 + 1;
   if (!valid) return false;
-  const Size slice_sizes[] = {x_size_0, x_size_1 - 1};
+  const Size slice_size_1 = x_size_1 - 1;
+  const Size slice_sizes[] = {x_size_0, slice_size_1};
   const Size slice_strides[] = {x.stride(0), x.stride(1)};
   const Tensor slice = x.view(slice_sizes, slice_strides, x.stride(1));
-  const Size permute_weight_sizes[] = {x_size_1 - 1, weight_size_0};
+  const Size permute_weight_sizes[] = {slice_size_1, weight_size_0};
   const Size permute_weight_strides[] = {weight.stride(1), weight.stride(0)};
   const Tensor permute_weight = weight.view(permute_weight_sizes, permute_weight_strides, 0);
   StableIValue mm_stack[2] = {pass(slice), pass(permute_weight)};
@@ -55,7 +56,7 @@ static void projected_forward_on_stack(StableIValue* stack, uint64_t, uint64_t) 
 }
 
 static const Registration registration(
-    "projected_forward_ef7dcc94739b(Tensor x, Tensor weight) -> Tensor",
-    "projected_forward_ef7dcc94739b", projected_forward_on_stack);
+    "projected_forward_c186b9e3a66d(Tensor x, Tensor weight) -> Tensor",
+    "projected_forward_c186b9e3a66d", projected_forward_on_stack);
 
 }  // namespace opwright::emitted

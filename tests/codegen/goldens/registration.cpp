@@ -26,7 +26,8 @@ static void scale_on_stack(StableIValue* stack, uint64_t, uint64_t) {
   if (is_same(argument_2, true) && is_same(argument_3, Size(-2)) && -argument_1 >= 0.5 && are_row_major(tensors) &&
       run("my_kernels::scale_forward_1", {pass(tensors[0]), number_tensor(argument_1)}, 2, stack, 1))
     return;
-  if (cuda_kernels.loaded() && is_same(argument_2, true) && is_same(argument_3, Size(-2)) && -argument_1 >= 0.5 && are_row_major(tensors) &&
+  if (cuda_kernels.loaded() && is_same(argument_2, true) && is_same(argument_3, Size(-2)) && -argument_1 >= 0.5 &&
+      are_row_major(tensors) &&
       run("my_kernels::scale_forward_3", {pass(tensors[0]), number_tensor(argument_1)}, 2, stack, 1))
     return;
   if (is_same(argument_1, 0.0) && are_row_major(tensors) &&

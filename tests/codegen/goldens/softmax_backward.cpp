@@ -6,19 +6,19 @@ static void softmax_backward_row(Size count, void* const* row) {
   const float* grad_output_row = static_cast<const float*>(row[0]);
   const float* saved_output_0_row = static_cast<const float*>(row[1]);
   float* grad_x_row = static_cast<float*>(row[2]);
-  double sum_sum_so_far = 0;
+  double sum_sum_total = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
-  const Size end = least(begin + sum_run, count);
-  float sum_sum_part = 0;
+    const Size end = least(begin + sum_run, count);
+    float sum_sum_part = 0;
 #pragma omp simd reduction(+ : sum_sum_part)
-  for (Size j = begin; j < end; ++j) {
-    const float grad_output = grad_output_row[j];
-    const float saved_output_0 = saved_output_0_row[j];
-    sum_sum_part += grad_output * saved_output_0;
+    for (Size j = begin; j < end; ++j) {
+      const float grad_output = grad_output_row[j];
+      const float saved_output_0 = saved_output_0_row[j];
+      sum_sum_part += grad_output * saved_output_0;
+    }
+    sum_sum_total += sum_sum_part;
   }
-  sum_sum_so_far += sum_sum_part;
-  }
-  const float sum_sum = static_cast<float>(sum_sum_so_far);
+  const float sum_sum = static_cast<float>(sum_sum_total);
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
     const float grad_output = grad_output_row[j];
@@ -62,7 +62,7 @@ static void softmax_backward_on_stack(StableIValue* stack, uint64_t, uint64_t) {
 }
 
 static const Registration registration(
-    "softmax_backward_766b597e028a(Tensor saved_output_0, Tensor grad_output) -> Tensor",
-    "softmax_backward_766b597e028a", softmax_backward_on_stack);
+    "softmax_backward_f6eb7fa75c37(Tensor saved_output_0, Tensor grad_output) -> Tensor",
+    "softmax_backward_f6eb7fa75c37", softmax_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -6,28 +6,29 @@ static void softmax_forward_row(Size count, void* const* row) {
   const float* x_row = static_cast<const float*>(row[0]);
   float* output_row = static_cast<float*>(row[1]);
   float* exp_1_kept_row = static_cast<float*>(row[2]);
-  int32_t amax_x_maximum_so_far = INT32_MIN;
-#pragma omp simd reduction(max : amax_x_maximum_so_far)
+  int32_t amax_x_maximum_largest = INT32_MIN;
+#pragma omp simd reduction(max : amax_x_maximum_largest)
   for (Size j = 0; j < count; ++j) {
     const float x = x_row[j];
     const int32_t amax_x_maximum_next = order_of(x);
-    amax_x_maximum_so_far = amax_x_maximum_next > amax_x_maximum_so_far ? amax_x_maximum_next : amax_x_maximum_so_far;
+    amax_x_maximum_largest = amax_x_maximum_next > amax_x_maximum_largest ? amax_x_maximum_next :
+        amax_x_maximum_largest;
   }
-  const float amax_x_maximum = from_order<float>(amax_x_maximum_so_far);
-  double sum_sum_so_far = 0;
+  const float amax_x_maximum = from_order<float>(amax_x_maximum_largest);
+  double sum_sum_total = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
-  const Size end = least(begin + sum_run, count);
-  float sum_sum_part = 0;
+    const Size end = least(begin + sum_run, count);
+    float sum_sum_part = 0;
 #pragma omp simd reduction(+ : sum_sum_part)
-  for (Size j = begin; j < end; ++j) {
-    const float x = x_row[j];
-    const float exp_1 = exp(x - amax_x_maximum);
-    exp_1_kept_row[j] = exp_1;
-    sum_sum_part += exp_1;
+    for (Size j = begin; j < end; ++j) {
+      const float x = x_row[j];
+      const float exp_1 = exp(x - amax_x_maximum);
+      exp_1_kept_row[j] = exp_1;
+      sum_sum_part += exp_1;
+    }
+    sum_sum_total += sum_sum_part;
   }
-  sum_sum_so_far += sum_sum_part;
-  }
-  const float sum_sum = static_cast<float>(sum_sum_so_far);
+  const float sum_sum = static_cast<float>(sum_sum_total);
   const float reciprocal_1 = 1 / sum_sum;
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
@@ -68,7 +69,7 @@ static void softmax_forward_on_stack(StableIValue* stack, uint64_t, uint64_t) {
 }
 
 static const Registration registration(
-    "softmax_forward_d218c83e4c8b(Tensor x) -> Tensor",
-    "softmax_forward_d218c83e4c8b", softmax_forward_on_stack);
+    "softmax_forward_0d8402c88327(Tensor x) -> Tensor",
+    "softmax_forward_0d8402c88327", softmax_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -53,7 +53,8 @@ struct softmax_forward_rows {
       for (int j = 0; j < Width; ++j) {
         const float x = this_piece.x_pack[j];
         const int32_t amax_x_maximum_next = order_of(x);
-        folds_0.amax_x_maximum = amax_x_maximum_next > folds_0.amax_x_maximum ? amax_x_maximum_next : folds_0.amax_x_maximum;
+        folds_0.amax_x_maximum = amax_x_maximum_next > folds_0.amax_x_maximum ? amax_x_maximum_next :
+            folds_0.amax_x_maximum;
       }
     });
     fold_threads(folds_0);

@@ -21,8 +21,7 @@ def emit_launcher(program: Program, formulas: Callable[[Kernel], Sequence[str]] 
 
 def functions_of(text: str, name: str) -> str:
     """The functions of a source up to its registration, of which other sources can call the launcher of a name."""
-    launcher = launcher_signature(name)
-    return text[text.index(_OPENING) + len(_OPENING) :].replace(f"static {launcher}", launcher).rstrip()
+    return text[text.index(_OPENING) + len(_OPENING) :].replace(f"static bool {name}(", f"bool {name}(").rstrip()
 
 
 def launcher_signature(name: str) -> str:

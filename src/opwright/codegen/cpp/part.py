@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from opwright.codegen.cpp.named_sizes import named_sizes
 from opwright.codegen.placeholders import with_placeholders
+from opwright.ir.expressions.integer import Integer
 from opwright.ir.program import Kernel, Program
 from opwright.ir.verifier import verify
 
@@ -19,10 +21,12 @@ class Part:
     Attributes:
         program: It, verified, with placeholders for names.
         remarks: The comment lines for each of its kernels.
+        sizes: What it calls the sizes that it computes, and their values.
     """
 
     program: Program
     remarks: tuple[Sequence[str], ...]
+    sizes: tuple[tuple[str, Integer], ...]
 
 
 def part_of(program: Program, formulas: Formulas) -> Part:
@@ -33,4 +37,5 @@ def part_of(program: Program, formulas: Formulas) -> Part:
     """
     verify(program)
     remarks = tuple(formulas(step) for step in program.steps if isinstance(step, Kernel))
-    return Part(with_placeholders(program), remarks)
+    named, sizes = named_sizes(with_placeholders(program))
+    return Part(named, remarks, sizes)

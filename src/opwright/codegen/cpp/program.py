@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Protocol, assert_never
@@ -16,11 +17,12 @@ from opwright.codegen.allocator import allocate
 from opwright.codegen.cpp.access import times
 from opwright.codegen.cpp.expression import CPP_TYPES, TORCH_TYPES
 from opwright.codegen.cpp.kernel import emit_functions, emit_launch
+from opwright.codegen.cpp.line_breaks import MOST_COLUMNS, broken
 from opwright.codegen.cpp.names import CPP
-from opwright.codegen.cpp.part import Formulas, part_of
+from opwright.codegen.cpp.part import Formulas, Part, part_of
 from opwright.codegen.cpp.size import spell_condition, spell_size
 from opwright.codegen.cpp.used import used
-from opwright.codegen.placeholders import columns, plain_refusals, with_placeholders
+from opwright.codegen.placeholders import plain_refusals, with_placeholders
 from opwright.errors import NoKernel
 from opwright.ir.call_traits import TAKES_ANY_STRIDES
 from opwright.ir.expressions.dtype import DType
@@ -48,7 +50,6 @@ from opwright.ir.program import (
 from opwright.passes.order import finish
 
 NAMESPACE = "opwright_kernels"
-_LINE = 118
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +91,16 @@ def emit_program(program: Program, formulas: Formulas = lambda _: ()) -> CppSour
     parts = [part_of(part, formulas) for part in programs_of(finish(program, "cpp"))]
     with plain_refusals():
         draft, registration = emit_launcher(
-            program, "opwright/kernel.h", [(part.program, _CppKernels(part.remarks)) for part in parts]
+            program, "opwright/kernel.h", [(part, _CppKernels(part.remarks)) for part in parts]
         )
     names = allocate([draft, registration("")], CPP)
-    body = names.spell(draft)
+    body = broken(names.spell(draft))
     name = f"{program.name}_{digest(body)}"
-    return CppSource(name, f"{body}\n{names.spell(registration(name))}")
+    return CppSource(name, f"{body}\n{broken(names.spell(registration(name)))}")
 
 
 def emit_launcher(
-    program: Program, header: str, parts: Sequence[tuple[Program, Kernels]]
+    program: Program, header: str, parts: Sequence[tuple[Part, Kernels]]
 ) -> tuple[str, Callable[[str], str]]:
     """Write a draft of the launcher of a Program.
 
@@ -177,8 +178,9 @@ def _choice(case: Case, emitter: _Emitter) -> Iterable[str]:
 
 
 class _Emitter:
-    def __init__(self, program: Program, kernels: Kernels) -> None:
-        self.program = program
+    def __init__(self, part: Part, kernels: Kernels) -> None:
+        self.program = program = part.program
+        self.computed = part.sizes
         self.kernels = kernels
         self.dtypes = {name: buffer.dtype for name, buffer in buffers_of(program).items()}
         self.call_results = {t.name for step in program.steps if isinstance(step, Call) for t in step.targets}
@@ -217,15 +219,17 @@ class _Emitter:
         """The beginning of a launcher: the inputs and sizes, or false if the Program was not written for them."""
         yield from self._inputs()
         yield from _decline_unless(
-            [f"{b.name}.is({TORCH_TYPES[b.dtype]}, {len(b.shape)})" for b in self.program.inputs]
+            "known", [f"{b.name}.is({TORCH_TYPES[b.dtype]}, {len(b.shape)})" for b in self.program.inputs]
         )
         yield from self._sizes()
         yield from _guards(self.program.guards)
+        yield from self._computed_sizes()
 
     def unchecked(self) -> Iterable[str]:
         """The same where it is known that it was."""
         yield from self._inputs()
         yield from self._sizes()
+        yield from self._computed_sizes()
 
     def _inputs(self) -> Iterable[str]:
         for position, buffer in enumerate(self.program.inputs):
@@ -237,6 +241,10 @@ class _Emitter:
                 yield f"const Size {buffer.name}_size_{dimension} = {buffer.name}.size({dimension});"
         for position, size in enumerate(self.program.sizes):
             yield f"const Size {size} = sizes[{position}];"
+
+    def _computed_sizes(self) -> Iterable[str]:
+        """What divides comes behind the guards, which see to it that divisors are not zero."""
+        return (f"const Size {name} = {spell_size(size)};" for name, size in self.computed)
 
     def registration(self, name: str) -> str:
         given, sizes, made = len(self.program.inputs), len(self.program.sizes), len(self.program.outputs)
@@ -256,7 +264,7 @@ class _Emitter:
                 "}",
                 "",
                 "static const Registration registration(",
-                f'    "{schema}",',
+                *_string_lines(schema),
                 f'    "{name}", {self.program.name}_on_stack);',
                 "",
                 "}  // namespace opwright::emitted",
@@ -265,22 +273,20 @@ class _Emitter:
         )
 
 
+def _string_lines(text: str) -> list[str]:
+    """A string as one argument, on as many lines as it takes."""
+    pieces = textwrap.wrap(text, MOST_COLUMNS - 8, break_long_words=False, break_on_hyphens=False)
+    return [*(f'    "{piece} "' for piece in pieces[:-1]), f'    "{pieces[-1]}",']
+
+
 def _guards(guards: Sequence[Condition]) -> Iterable[str]:
-    yield from _decline_unless([spell_condition(guard) for guard in guards])
+    yield from _decline_unless("valid", [spell_condition(guard) for guard in guards])
 
 
-def _decline_unless(conditions: Sequence[str]) -> Iterable[str]:
+def _decline_unless(name: str, conditions: Sequence[str]) -> Iterable[str]:
     if not conditions:
         return
-    line = "const bool known = " if conditions[0].endswith(")") and ".is(" in conditions[0] else "const bool valid = "
-    name = line.split()[2]
-    for position, condition in enumerate(conditions):
-        text = condition + (" &&" if position < len(conditions) - 1 else ";")
-        if columns(line + text) > _LINE and line.strip():
-            yield line.rstrip()
-            line = "    "
-        line += text + " "
-    yield line.rstrip()
+    yield f"const bool {name} = {' && '.join(conditions)};"
     yield f"if (!{name}) return false;"
 
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from opwright.codegen.cpp.line_breaks import broken
 from opwright.version import VERSION
 
 Constant = float | int | bool
@@ -114,7 +115,7 @@ def emit_registration(
         "}  // namespace opwright::emitted",
         _QUESTIONS,
     ]
-    return "\n\n".join(parts)
+    return broken("\n\n".join(parts))
 
 
 _QUESTIONS = """\

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from opwright.codegen.cpp.access import Access, accesses_of, handed_over, scratch_of, store_names
 from opwright.codegen.cpp.expression import CPP_TYPES, is_costly, spell_value
@@ -12,6 +12,11 @@ from opwright.ir.expressions.expression import Expression, Load
 from opwright.ir.phases import Phase, Schedule, needed_lets, schedule
 from opwright.ir.program import Fold, Kernel, Let
 from opwright.ir.rows import varying_locals
+
+# What a variable is called that a row is folded into.
+_KEPT = {
+    "sum": "total", "product": "product", "maximum": "largest", "minimum": "smallest", "any": "found", "all": "held",
+}  # fmt: skip
 
 
 class RowEmitter:
@@ -76,42 +81,48 @@ class RowEmitter:
         for fold in phase.folds:
             yield f"  {spellings[fold.name].kept_as} {_kept(fold)} = {spellings[fold.name].start};"
         parts = {fold.name: part for fold in phase.folds if in_parts and (part := spellings[fold.name].part)}
-        loop = "for (Size j = 0; j < count; ++j) {"
-        if parts:
-            loop = "for (Size j = begin; j < end; ++j) {"
-            yield "  for (Size begin = 0; begin < count; begin += sum_run) {"
-            yield "  const Size end = least(begin + sum_run, count);"
-        yield from (f"  {part} {name}_part = 0;" for name, part in parts.items())
+        if not parts:
+            yield from _indented(self._loop(phase, known, parts, "0", "count"))
+            return
+        yield "  for (Size begin = 0; begin < count; begin += sum_run) {"
+        yield "    const Size end = least(begin + sum_run, count);"
+        yield from (f"    {part} {name}_part = 0;" for name, part in parts.items())
+        yield from _indented(_indented(self._loop(phase, known, parts, "begin", "end")))
+        yield from (f"    {_kept(fold)} += {fold.name}_part;" for fold in phase.folds if fold.name in parts)
+        yield "  }"
+
+    def _loop(self, phase: Phase, known: Set[str], parts: Mapping[str, str], begin: str, end: str) -> Iterable[str]:
+        """The elements from one place to another; folds with parts go there."""
+        spellings = {fold.name: row_fold(fold.function, fold.value.dtype) for fold in phase.folds}
         into = {fold.name: f"{fold.name}_part" if fold.name in parts else _kept(fold) for fold in phase.folds}
         clauses = [f" reduction({spellings[fold.name].clause} : {into[fold.name]})" for fold in phase.folds]
         yield f"#pragma omp simd{''.join(clauses)}"
-        yield f"  {loop}"
+        yield f"for (Size j = {begin}; j < {end}; ++j) {{"
+        yield from _indented(self._at_point(phase, known))
+        for fold in phase.folds:
+            value = spell_value(fold.value)
+            yield from _indented(_step(spellings[fold.name], into[fold.name], value, fold.name))
+        for store in phase.stores:
+            place, value = self._elements[self._names[id(store)]], spell_value(store.value)
+            written = f"{place} = {value};"
+            if store.fold is not None:
+                written = column_fold(store.fold, store.value.dtype).step.format(place, value)
+            yield f"  {written}"
+        yield "}"
+
+    def _at_point(self, phase: Phase, known: Set[str]) -> Iterable[str]:
+        """The values at one point; those that an earlier pass knows are read again."""
         values = phase.values
         lets = needed_lets(self.kernel, values, self.varying, known)
         seen = {local.name for local in locals_in(*values, *(let.value for let in lets))}
         for let in self.kept:
             if let.name in known and let.name in seen:
-                yield f"    const {_kind(let.value)} {let.name} = {let.name}_kept_row[j];"
+                yield f"const {_kind(let.value)} {let.name} = {let.name}_kept_row[j];"
         for let in lets:
-            if isinstance(let.value, Load):
-                yield f"    const {_kind(let.value)} {let.name} = {self._elements[let.name]};"
-                continue
-            yield f"    const {_kind(let.value)} {let.name} = {spell_value(let.value)};"
+            value = self._elements[let.name] if isinstance(let.value, Load) else spell_value(let.value)
+            yield f"const {_kind(let.value)} {let.name} = {value};"
             if let in self.kept:
-                yield f"    {let.name}_kept_row[j] = {let.name};"
-        for fold in phase.folds:
-            yield from _step(spellings[fold.name], into[fold.name], spell_value(fold.value), fold.name)
-        for store in phase.stores:
-            place = self._elements[self._names[id(store)]]
-            if store.fold is None:
-                yield f"    {place} = {spell_value(store.value)};"
-            else:
-                spelling = column_fold(store.fold, store.value.dtype)
-                yield f"    {spelling.step.format(place, spell_value(store.value))}"
-        yield "  }"
-        yield from (f"  {name}_so_far += {name}_part;" for name in parts)
-        if parts:
-            yield "  }"
+                yield f"{let.name}_kept_row[j] = {let.name};"
 
     def _pointers(self, accesses: Sequence[Access]) -> Iterable[str]:
         return (line for access in accesses for line in access.pointer(self.accesses.index(access)))
@@ -174,12 +185,17 @@ def _row(position: int, kind: str, name: str) -> str:
     return f"  {kind}* {name} = static_cast<{kind}*>(row[{position}]);"
 
 
+def _indented(lines: Iterable[str]) -> Iterable[str]:
+    """Lines two columns further in; what is for the preprocessor stays at the left."""
+    return (line if line.startswith("#") else f"  {line}" for line in lines)
+
+
 def _step(spelling: FoldSpelling, kept: str, value: str, name: str) -> Iterable[str]:
     folded = spelling.value.format(value)
     if spelling.step.count("{1}") > 1:
-        yield f"    const {spelling.kept_as} {name}_next = {folded};"
+        yield f"const {spelling.kept_as} {name}_next = {folded};"
         folded = f"{name}_next"
-    yield f"    {spelling.step.format(kept, folded)}"
+    yield spelling.step.format(kept, folded)
 
 
 def _bindings(lets: Iterable[Let]) -> Iterable[str]:
@@ -189,7 +205,7 @@ def _bindings(lets: Iterable[Let]) -> Iterable[str]:
 
 
 def _kept(fold: Fold) -> str:
-    return f"{fold.name}_so_far"
+    return f"{fold.name}_{_KEPT[fold.function]}"
 
 
 def _kind(value: Expression) -> str:

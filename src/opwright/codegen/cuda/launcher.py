@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from opwright.codegen.allocator import allocate
 from opwright.codegen.cpp.launcher import functions_of
+from opwright.codegen.cpp.line_breaks import broken
 from opwright.codegen.cpp.names import CPP
 from opwright.codegen.cpp.part import Formulas, Part
 from opwright.codegen.cpp.program import emit_launcher
@@ -46,17 +47,17 @@ def emit_pieces(program: Program, formulas: Formulas, found: str) -> CudaPieces:
         NoKernel: As `emit_cuda`.
     """
     with plain_refusals():
-        parts = [(part.program, _Linked(part, found)) for part in parts_for_gpus(program, formulas)]
+        parts = [(part, _Linked(part, found)) for part in parts_for_gpus(program, formulas)]
         draft, _ = emit_launcher(program, HOST_HEADER, parts)
     every: list[CudaKernel] = [kernel for _, part in (*parts[1:], parts[0]) for kernel in part.emitted.values()]
     names = allocate([draft, *(text for kernel in every for text in (kernel.arguments, kernel.functions))], CPP)
     return CudaPieces(
-        arguments=tuple(names.spell(kernel.arguments) for kernel in every),
-        kernels=tuple(names.spell(kernel.functions) for kernel in every),
+        arguments=tuple(broken(names.spell(kernel.arguments)) for kernel in every),
+        kernels=tuple(broken(names.spell(kernel.functions)) for kernel in every),
         entries=tuple(
             (names.spell(version), names.spell(kernel.type)) for kernel in every for version in kernel.versions
         ),
-        launcher=functions_of(names.spell(draft), program.name),
+        launcher=functions_of(broken(names.spell(draft)), program.name),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from opwright.codegen.allocator import allocate
+from opwright.codegen.cpp.line_breaks import broken
 from opwright.codegen.cpp.names import CPP
 from opwright.codegen.cpp.part import Formulas, Part, part_of
 from opwright.codegen.cpp.program import digest, emit_launcher, kernel_names, numbers_of, ranges_of
@@ -43,17 +44,17 @@ def emit_cuda(program: Program, formulas: Formulas = lambda _: ()) -> CudaSource
         NoKernel: If a kernel reads or writes at places that are not affine in its axes, or has too many operands.
     """
     with plain_refusals():
-        parts = [(part.program, CudaKernels(part)) for part in parts_for_gpus(program, formulas)]
+        parts = [(part, CudaKernels(part)) for part in parts_for_gpus(program, formulas)]
         draft, registration = emit_launcher(program, HOST_HEADER, parts)
     written = [text for _, kernels in (*parts[1:], parts[0]) for text in kernels.device_texts]
     names = allocate([*written, draft, registration("")], CPP)  # the launcher knows kernels and arguments by name
     device = ""
     if written:
         opening = f'#include "{DEVICE_HEADER}"\n\nnamespace opwright::emitted {{'
-        device = names.spell("\n\n".join([opening, *written, "}  // namespace opwright::emitted\n"]))
-    body = names.spell(draft)
+        device = broken(names.spell("\n\n".join([opening, *written, "}  // namespace opwright::emitted\n"])))
+    body = broken(names.spell(draft))
     name = f"{program.name}_{digest(device + body)}"
-    return CudaSource(name, device, f"{body}\n{names.spell(registration(name))}")
+    return CudaSource(name, device, f"{body}\n{broken(names.spell(registration(name)))}")
 
 
 def parts_for_gpus(program: Program, formulas: Formulas) -> list[Part]:

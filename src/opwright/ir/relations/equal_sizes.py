@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from opwright.ir.expressions.integer import Condition, Integer, replace_atoms
+from opwright.ir.relations.relations import relations
+from opwright.ir.relations.simplified import simplified
+from opwright.ir.relations.spans import bounds_in, span_of
 
 
 class EqualSizes:
-    """Spells a size by the shortest expression that the guards equate with it."""
+    """Spells a size by the shortest expression that the guards equate with it, without what they decide."""
 
     def __init__(self, guards: Sequence[Condition]) -> None:
         self._shortest = _shortest_spellings(guards)
+        self._bounds = bounds_in(filter(None, map(span_of, (*guards, *relations(guards).conditions))))
 
     def spell(self, size: Integer) -> Integer:
-        """From `a == (b + 2) // 3`: `(b + 2) // 3` becomes `a`, and `b - 2*((b + 2) // 3)` becomes `b - 2*a`."""
-        if size in self._shortest:
-            return self._shortest[size]
-        shorter = replace_atoms(size, self._shortest)
-        return self._shortest.get(shorter, shorter)
+        """From `a == (b + 2) // 3`: `(b + 2) // 3` becomes `a`, and `b - 2*((b + 2) // 3)` becomes `b - 2*a`.
+
+        From `b >= 2`: `max(1, b)` becomes `b`.
+        """
+        shorter = self._shortest.get(size) or replace_atoms(size, self._shortest)
+        return simplified(self._shortest.get(shorter, shorter), self._bounds)
 
 
 def _shortest_spellings(guards: Sequence[Condition]) -> dict[Integer, Integer]:

@@ -56,17 +56,15 @@ def _divided(dividend: Integer, divisor: Integer, bounds: Bounds) -> Integer:
         term = Integer(((monomial, coefficient),))
         quotient = _exact_quotient(term, divisor)
         whole, rest = (whole, rest + term) if quotient is None else (whole + quotient, rest)
-    left_over = rest.constant
-    if divisor.constant is not None:
-        return (
-            whole + left_over // divisor.constant
-            if left_over is not None and divisor.constant > 0
-            else (dividend // divisor)
-        )
-    least = bounds.least_of(divisor)
-    if left_over is None or least is None or least < 1 or not -least <= left_over < least:
-        return dividend // divisor
-    return whole + left_over // least
+    left_over, by = rest.constant, divisor.constant
+    if left_over is not None and by is not None and by > 0:
+        return whole + left_over // by
+    least = None if left_over is None else bounds.least_of(divisor)
+    if left_over is not None and least is not None and least >= 1 and -least <= left_over < least:
+        return whole + left_over // least
+    if bounds.is_at_least(divisor - dividend, 1) and bounds.is_at_least(dividend, 0):
+        return ZERO
+    return dividend // divisor
 
 
 def _exact_quotient(term: Integer, divisor: Integer) -> Integer | None:

@@ -1,0 +1,73 @@
+"""broken: C++ → the same with lines of at most 120 columns.
+
+A line breaks where the fewest brackets are open, behind a comma or else the loosest operator, as late as it can; what
+follows is indented by four columns more.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import accumulate
+
+MOST_COLUMNS = 120
+_INDENT = "    "
+_STRING = re.compile(r'"(?:\\.|[^"\\])*"')
+# Behind which a line breaks, the loosest first; operators that take two operands have a space on both sides.
+_OPERATORS = (",|;", r" (?:&&|\|\|)", r" [?:]", r" (?:[<>]=?|[!=]=)", r" [&|^]", r" [+-]", r" [*/%]", " .?=")
+_BEHIND = tuple(re.compile(rf"(?:{operator})(?= )") for operator in _OPERATORS)
+
+
+def broken(text: str) -> str:
+    """Break the long lines of a text."""
+    return "\n".join(
+        part for line in text.split("\n") for part in ([line] if len(line) <= MOST_COLUMNS else _parts(line))
+    )
+
+
+def _parts(line: str) -> list[str]:
+    indent = line[: len(line) - len(line.lstrip())]
+    if line.lstrip().startswith("//"):
+        return _filled(line, f"{indent}//   ", "")
+    if line.lstrip().startswith("#"):
+        return _filled(line, f"{indent}{_INDENT}", " \\")
+    return _filled(line, indent + _INDENT, "")
+
+
+def _filled(line: str, continuation: str, end: str) -> list[str]:
+    """Fill lines one after another; `end` stands behind each but the last."""
+    lines = []
+    while len(line) > MOST_COLUMNS:
+        place = _place(line, MOST_COLUMNS - len(end))
+        if place is None or len(line) - place + len(continuation) >= len(line):
+            break
+        lines.append(line[:place].rstrip() + end)
+        line = continuation + line[place:].lstrip()
+    return [*lines, line]
+
+
+def _place(line: str, most: int) -> int | None:
+    """Where to break a line so that what comes before has at most so many columns."""
+    begin = len(line) - len(line.lstrip())
+    if line[begin:].startswith(("//", "#")):
+        found = line.rfind(" ", begin + 3, most + 1)
+        return None if found < 0 else found
+    strings = [match.span() for match in _STRING.finditer(line)]
+    depths = list(accumulate(_depth(line, strings)))
+    outside = [
+        match.start()
+        for match in re.finditer(" ", line[: most + 1])
+        if match.start() > begin and not any(first < match.start() < last for first, last in strings)
+    ]
+    looseness = {match.end(): level for level, each in enumerate(_BEHIND) for match in each.finditer(line)}
+    places = [place for place in outside if place in looseness] or outside
+    return min(places, key=lambda place: (depths[place], looseness.get(place, 0), -place), default=None)
+
+
+def _depth(line: str, strings: list[tuple[int, int]]) -> list[int]:
+    """How many brackets open or close at each character; those of templates stand right behind a name."""
+    depth = [(sign in "([{") - (sign in ")]}") for sign in line]
+    for match in re.finditer(r"(?<=\w)<|(?<=[\w*&>])>(?!=)", line):
+        depth[match.start()] = 1 if match[0] == "<" else -1
+    for first, last in strings:
+        depth[first:last] = [0] * (last - first)
+    return depth
