@@ -61,15 +61,15 @@ static void directions_backward_row(Size count, void* const* row) {
   double sum_sum_so_far = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
   const Size end = least(begin + sum_run, count);
-  float sum_sum_part = 0;
-#pragma omp simd reduction(+ : sum_sum_part)
+  float sum_sum_part[sum_run];
+#pragma omp simd
   for (Size j = begin; j < end; ++j) {
     const float grad_output = grad_output_row[j];
     const float x = x_row[j];
     const float div = static_cast<float>(static_cast<double>(x) * sqrt_1_reciprocal);
-    sum_sum_part += -grad_output * static_cast<float>(static_cast<double>(div) * sqrt_1_reciprocal);
+    sum_sum_part[j - begin] = -grad_output * static_cast<float>(static_cast<double>(div) * sqrt_1_reciprocal);
   }
-  sum_sum_so_far += sum_sum_part;
+  sum_sum_so_far += sum_of(sum_sum_part, end - begin);
   }
   const float sum_sum = static_cast<float>(sum_sum_so_far);
 #pragma omp simd
@@ -122,7 +122,7 @@ static void directions_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "directions_backward_d489261370c5(Tensor x, Tensor saved_0, Tensor grad_output) -> Tensor",
-    "directions_backward_d489261370c5", directions_backward_on_stack);
+    "directions_backward_9f26fd1b6898(Tensor x, Tensor saved_0, Tensor grad_output) -> Tensor",
+    "directions_backward_9f26fd1b6898", directions_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -20,24 +20,17 @@ static void layer_norm_backward_row(Size count, void* const* row) {
   const float div_2 = rsqrt_1 / static_cast<float>(size_1);
   double sum_sum_so_far = 0;
   double sum_1_sum_so_far = 0;
-  for (Size begin = 0; begin < count; begin += sum_run) {
-  const Size end = least(begin + sum_run, count);
-  float sum_sum_part = 0;
-  float sum_1_sum_part = 0;
-#pragma omp simd reduction(+ : sum_sum_part) reduction(+ : sum_1_sum_part)
-  for (Size j = begin; j < end; ++j) {
+#pragma omp simd reduction(+ : sum_sum_so_far) reduction(+ : sum_1_sum_so_far)
+  for (Size j = 0; j < count; ++j) {
     const float grad_output = grad_output_row[j];
     const float weight = weight_row[j];
     const float mul_1 = grad_output * weight;
     const float x = x_row[j];
     const float mul = (x - div) * rsqrt_1;
-    sum_sum_part += mul_1;
-    sum_1_sum_part += mul_1 * mul;
+    sum_sum_so_far += mul_1;
+    sum_1_sum_so_far += mul_1 * mul;
     grad_weight_row[j] += grad_output * mul;
     grad_bias_row[j] += grad_output;
-  }
-  sum_sum_so_far += sum_sum_part;
-  sum_1_sum_so_far += sum_1_sum_part;
   }
   const float sum_sum = static_cast<float>(sum_sum_so_far);
   const float sum_1_sum = static_cast<float>(sum_1_sum_so_far);
@@ -153,7 +146,7 @@ static void layer_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "layer_norm_backward_5404d3ab1ce3(Tensor x, Tensor weight, Tensor saved_0, Tensor saved_1, Tensor grad_output) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_backward_5404d3ab1ce3", layer_norm_backward_on_stack);
+    "layer_norm_backward_b9d0754405cf(Tensor x, Tensor weight, Tensor saved_0, Tensor saved_1, Tensor grad_output) -> (Tensor, Tensor, Tensor)",
+    "layer_norm_backward_b9d0754405cf", layer_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

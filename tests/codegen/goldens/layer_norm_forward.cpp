@@ -13,27 +13,21 @@ static void layer_norm_forward_row(Size count, void* const* row) {
   double saved_1_sum_so_far = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
   const Size end = least(begin + sum_run, count);
-  float saved_1_sum_part = 0;
-#pragma omp simd reduction(+ : saved_1_sum_part)
-  for (Size j = begin; j < end; ++j) {
-    const float x = x_row[j];
-    saved_1_sum_part += x;
-  }
-  saved_1_sum_so_far += saved_1_sum_part;
+  saved_1_sum_so_far += sum_of(x_row + begin, end - begin);
   }
   const float saved_1_sum = static_cast<float>(saved_1_sum_so_far);
   const float div_saved_1 = saved_1_sum / static_cast<float>(size);
   double saved_0_sum_so_far = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
   const Size end = least(begin + sum_run, count);
-  float saved_0_sum_part = 0;
-#pragma omp simd reduction(+ : saved_0_sum_part)
+  float saved_0_sum_part[sum_run];
+#pragma omp simd
   for (Size j = begin; j < end; ++j) {
     const float x = x_row[j];
     const float sub = x - div_saved_1;
-    saved_0_sum_part += sub * sub;
+    saved_0_sum_part[j - begin] = sub * sub;
   }
-  saved_0_sum_so_far += saved_0_sum_part;
+  saved_0_sum_so_far += sum_of(saved_0_sum_part, end - begin);
   }
   const float saved_0_sum = static_cast<float>(saved_0_sum_so_far);
   const float div_saved_0 = saved_0_sum / static_cast<float>(size);
@@ -61,7 +55,8 @@ static bool layer_norm_forward(const Tensor* given, const Size* sizes, Tensor* m
   const Size x_size_1 = x.size(1);
   const Size weight_size_0 = weight.size(0);
   const Size bias_size_0 = bias.size(0);
-  const bool valid = x_size_0 >= 2 && bias_size_0 >= 2 && x_size_1 == bias_size_0 && weight_size_0 == bias_size_0;
+  const bool valid = x_size_0 >= 2 && x_size_1 >= 2 && x_size_1 == weight_size_0 && weight_size_0 == bias_size_0 &&
+      weight_size_0 == x_size_1 && bias_size_0 == x_size_1;
   if (!valid) return false;
   const Size size = x_size_1;
   const Size saved_1_sizes[] = {x_size_0, 1};
@@ -100,7 +95,7 @@ static void layer_norm_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "layer_norm_forward_e59629fb4aaf(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_forward_e59629fb4aaf", layer_norm_forward_on_stack);
+    "layer_norm_forward_4562ce5a5c5e(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
+    "layer_norm_forward_4562ce5a5c5e", layer_norm_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -17,15 +17,13 @@ static void softmax_forward_row(Size count, void* const* row) {
   double sum_sum_so_far = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
   const Size end = least(begin + sum_run, count);
-  float sum_sum_part = 0;
-#pragma omp simd reduction(+ : sum_sum_part)
+#pragma omp simd
   for (Size j = begin; j < end; ++j) {
     const float x = x_row[j];
     const float exp_1 = exp(x - amax_x_maximum);
     exp_1_kept_row[j] = exp_1;
-    sum_sum_part += exp_1;
   }
-  sum_sum_so_far += sum_sum_part;
+  sum_sum_so_far += sum_of(exp_1_kept_row + begin, end - begin);
   }
   const float sum_sum = static_cast<float>(sum_sum_so_far);
   const float reciprocal_1 = 1 / sum_sum;
@@ -68,7 +66,7 @@ static void softmax_forward_on_stack(StableIValue* stack, uint64_t, uint64_t) {
 }
 
 static const Registration registration(
-    "softmax_forward_d218c83e4c8b(Tensor x) -> Tensor",
-    "softmax_forward_d218c83e4c8b", softmax_forward_on_stack);
+    "softmax_forward_396a7fae9e11(Tensor x) -> Tensor",
+    "softmax_forward_396a7fae9e11", softmax_forward_on_stack);
 
 }  // namespace opwright::emitted
