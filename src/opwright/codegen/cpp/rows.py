@@ -9,7 +9,7 @@ from opwright.codegen.cpp.access import Access, accesses_of, handed_over, scratc
 from opwright.codegen.cpp.expression import CPP_TYPES, is_costly, spell_value
 from opwright.codegen.cpp.folds import FoldSpelling, column_fold, row_fold
 from opwright.ir.contents import locals_in
-from opwright.ir.expressions.expression import Expression, Load
+from opwright.ir.expressions.expression import Expression, Load, Local
 from opwright.ir.phases import Phase, Schedule, needed_lets, schedule
 from opwright.ir.program import Fold, Kernel, Let
 from opwright.ir.rows import varying_locals
