@@ -17,7 +17,7 @@ import torch
 from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
 from tests.accuracy.comparison import Figures
-from tests.accuracy.measure import chunks, measure, operator_of
+from tests.accuracy.measure import FEW, MANY, chunks, measure_samples, operator_of
 from tests.accuracy.subject import Subject
 from tests.accuracy.tables import EXCEPTIONS, FAMILIES
 from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
@@ -32,10 +32,10 @@ times its worst error, or 4 ulp of every element**, for values and for the gradi
 Machine: {machine}. Versions: torch {torch}, Python {python}, {compiler}.
 
 Each cell is the largest rms ratio, ours to eager's, over the ranges that the inputs lie in (about zero, up to ±80, down
-to 10⁻⁸, near the points where functions change, sorted, about 1000), 64 rows of 128 elements. "≤ 4 ulp" stands where
-every element is so near and the ratio is above 2; below 1, the operator is nearer to the truth than eager. **Bold** is
-outside of the promise; the end of the page names the causes that are known. Ratios up to 2.3 are within what a sample
-of this size can tell, and the test allows them.
+to 10⁻⁸, near the points where functions change, sorted, about 1000). It is of {few} samples of 64 rows of 128 elements
+together, or of {many} where {few} say that something is outside. "≤ 4 ulp" stands where every element is so near and
+the ratio is above 2; below 1, the operator is nearer to the truth than eager. **Bold** is outside of the promise; the
+end of the page names the causes. Ratios up to 2.3 are within what so many samples can tell, and the tests allow them.
 """
 
 
@@ -79,9 +79,8 @@ def measure_family(subjects: Mapping[str, Subject], settings: Settings) -> dict[
         for some in chunks(subjects, dtype):
             operator = operator_of(list(some.values()), settings)
             for range_name in dict.fromkeys(name for subject in some.values() for name in subject.ranges):
-                for name, found in measure(operator, some, dtype, range_name):
-                    cell = lines[name].cells.setdefault((dtype, found.what == "value"), Cell())
-                    cell.see(found.figures())
+                for name, what, figures in measure_samples(operator, some, dtype, range_name):
+                    lines[name].cells.setdefault((dtype, what == "value"), Cell()).see(figures)
     return lines
 
 
@@ -89,7 +88,7 @@ def page(families: Mapping[str, Mapping[str, Line]], compiler: str, options: str
     """Write the page."""
     machine = f"{_processor()}, {platform.system()}"
     versions = {"torch": torch.__version__, "python": platform.python_version(), "compiler": compiler}
-    facts = {"machine": machine, "options": options, **versions}
+    facts = {"machine": machine, "options": options, "few": FEW, "many": MANY, **versions}
     return "\n".join([_INTRODUCTION.format(**facts), *_tables(families), *_outside()])
 
 
@@ -104,7 +103,8 @@ def _tables(families: Mapping[str, Mapping[str, Line]]) -> Iterable[str]:
 
 def _outside() -> Iterable[str]:
     yield "## Outside of the promise\n"
-    yield from (f"- **{name}**: {cause}." for name, cause in EXCEPTIONS.items())
+    for (name, dtype, what), cause in EXCEPTIONS.items():
+        yield f"- **{name}**, {what} in {str(dtype).removeprefix('torch.')}: {cause}."
     yield ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -51,6 +52,16 @@ class Figures:
         """
         within = self.rms_ratio <= slack * RMS_FACTOR and self.worst_ratio <= slack * WORST_FACTOR
         return within or self.ours.ulps <= ULPS
+
+
+def pooled(samples: Sequence[Figures]) -> Figures:
+    """Figures of several samples as of one, each relative to the size of its own results."""
+    return Figures(_pooled([sample.ours for sample in samples]), _pooled([sample.eager for sample in samples]))
+
+
+def _pooled(samples: Sequence[Errors]) -> Errors:
+    rms = math.sqrt(sum(sample.rms**2 for sample in samples) / len(samples))
+    return Errors(rms, max(sample.worst for sample in samples), max(sample.ulps for sample in samples))
 
 
 _NOT_A_NUMBER = Errors(math.inf, math.inf, math.inf)

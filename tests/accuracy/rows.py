@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from tests.accuracy.draws import FLOATING_RANGES, ROW_RANGES
+from tests.accuracy.draws import FLOATING_RANGES, ROW_RANGES, Shape
 from tests.accuracy.subject import Subject
 
 _ALL = ("float32", "bfloat16", "float16")
@@ -47,6 +47,11 @@ def _layer_norm_by_hand(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
 
 def _groups(x: Tensor) -> Tensor:
     return x.reshape(x.shape[0], 4, -1)
+
+
+def _has_groups(shape: Shape) -> bool:
+    """Whether four groups of more than one number make a row."""
+    return shape[1] > 4 and shape[1] % 4 == 0
 
 
 def _batch_norm(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
@@ -90,9 +95,13 @@ NORMS: Mapping[str, Subject] = {
     "rms norm by hand": Subject(
         lambda x, w: x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6) * w, "xw", ranges=ROW_RANGES
     ),
-    "group_norm": Subject(lambda x: functional.group_norm(_groups(x), 4).flatten(1), ranges=ROW_RANGES),
-    "instance_norm": Subject(lambda x: functional.instance_norm(_groups(x)).flatten(1), ranges=ROW_RANGES),
-    "batch_norm": Subject(_batch_norm, "xww", ranges=ROW_RANGES),
+    "group_norm": Subject(
+        lambda x: functional.group_norm(_groups(x), 4).flatten(1), ranges=ROW_RANGES, fits=_has_groups
+    ),
+    "instance_norm": Subject(
+        lambda x: functional.instance_norm(_groups(x)).flatten(1), ranges=ROW_RANGES, fits=_has_groups
+    ),
+    "batch_norm": Subject(_batch_norm, "xww", ranges=ROW_RANGES, fits=lambda shape: shape[0] > 1),
     "normalize": Subject(lambda x: functional.normalize(x, dim=-1), ranges=ROW_RANGES),
     "normalize by hand": Subject(lambda x: x / x.norm(dim=-1, keepdim=True).clamp_min(1e-12), ranges=ROW_RANGES),
     "weight standardisation": Subject(_weight_standardised, ranges=ROW_RANGES),

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from tests.accuracy.draws import FLOATING_RANGES
+from tests.accuracy.draws import FLOATING_RANGES, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +20,14 @@ class Subject:
         kinds: What each argument is: a key of `draws.KINDS`.
         ranges: Where the values of its arguments lie: keys of `draws.RANGES`.
         dtypes: Names of the dtypes that it is measured in.
+        fits: Whether it takes arguments of a shape.
     """
 
     function: Callable[..., Tensor]
     kinds: str = "x"
     ranges: tuple[str, ...] = FLOATING_RANGES
     dtypes: tuple[str, ...] = ("float32", "bfloat16")
+    fits: Callable[[Shape], bool] = lambda shape: True
 
     def __call__(self, *arguments: Any) -> Tensor:
         """Apply the function."""

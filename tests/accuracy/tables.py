@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import torch
+
 from tests.accuracy.activations import ACTIVATIONS
 from tests.accuracy.losses import DENSITIES, LOSSES
 from tests.accuracy.rows import DISTANCES, NORMS, REDUCTIONS, SOFTMAXES
@@ -19,11 +21,11 @@ FAMILIES: Mapping[str, Mapping[str, Subject]] = {
     "densities": DENSITIES,
 }
 
-EXCEPTIONS: Mapping[str, str] = {
-    "attention of a row": "softmax multiplies a row by one rounded reciprocal of its sum, whose error does not average"
-    " out where values of a row hardly differ; eager divides each element",
-    "instance_norm": "eager computes batch norms of float32 in double precision, the mean included",
+EXCEPTIONS: Mapping[tuple[str, torch.dtype, str], str] = {
+    ("product", torch.bfloat16, "gradient 0"): "torch's formula multiplies the 128 factors as bfloat16 holds them,"
+    " which alone, with all other arithmetic exact, is an error of 7.0 % near the points where functions change: many"
+    " factors are equal there. That is what the operator has. Eager's product errs the other way, and comes to 3.0 %"
 }
-"""Functions with a result outside of the promise in some range, and the cause."""
-EXCEPTIONAL_FACTOR = 3.0
+"""Results outside of the promise in some range, and the cause: function, dtype, what is compared."""
+EXCEPTIONAL_FACTOR = 1.5
 """How much further than the promise these may be."""

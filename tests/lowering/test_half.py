@@ -149,6 +149,21 @@ def test_a_gradient_through_a_maximum_reaches_it(dtype: torch.dtype, compiled: C
     assert actual.count_nonzero() >= 64
 
 
+def test_gradients_flow_where_the_value_says_so(dtype: torch.dtype, compiled: Callable[..., Operator]) -> None:
+    """What rows fold to, and is saved, is not rounded between the forward and the backward pass."""
+
+    def longer_by(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x.square().sum(-1).sqrt() - y.norm(dim=-1))
+
+    generator = torch.Generator().manual_seed(0)
+    x, y = (torch.randn(2000, 64, generator=generator).to(dtype).requires_grad_() for _ in range(2))
+    operator = compiled(longer_by)
+    length = operator(x, y)
+    for gradient in torch.autograd.grad(length.sum(), [x, y]):
+        assert torch.equal(gradient.count_nonzero(-1) > 0, length > 0)
+    assert operator.last_rung == "cpp"
+
+
 def test_comparisons_see_rounded_operands(dtype: torch.dtype, compiled: Callable[..., Operator]) -> None:
     x = torch.linspace(-3, 3, 1001).to(dtype)
     y = x * 2.01

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 import torch
@@ -102,6 +102,36 @@ def test_pieces_and_tiles(name: str, settings: Settings) -> None:
         for layout in ("row-major", "reversed"):
             assert_accurate(operator, function, LAYOUTS[layout](torch.randn(shape, generator=generator)))
             assert operator.last_rung == "cpp"
+
+
+@pytest.mark.parametrize("length", [2, 7, 15, 16, 63, 64, 100, 513, 1000, 5000])
+@pytest.mark.parametrize("kind", ["elements", "values", "costly values"])
+def test_sums_of_rows_are_rounded_once(kind: str, length: int, sums_of_rows: Mapping[str, Operator]) -> None:
+    """Within an ulp in every row, where a sum in float32 from one end is several off."""
+    x = torch.rand(512, length, generator=torch.Generator().manual_seed(length)) + 0.5
+    values = {"elements": x, "values": x * x, "costly values": torch.exp(x)}[kind].double()
+    exact = values.sum(-1, keepdim=True)
+    found = sums_of_rows[kind](x)
+    spacing = torch.ldexp(torch.ones_like(exact), torch.frexp(exact).exponent - 24)
+    assert ((found - exact).abs() <= (1 if kind != "costly values" else 1.5) * spacing).all()
+
+
+@pytest.fixture(scope="module")
+def sums_of_rows(settings: Settings) -> Mapping[str, Operator]:
+    """Each gives a whole row of its sum, so that the row is gone over twice."""
+
+    def of_elements(x: Tensor) -> Tensor:
+        return torch.copysign(x.sum(-1, keepdim=True), x)
+
+    def of_values(x: Tensor) -> Tensor:
+        return torch.copysign((x * x).sum(-1, keepdim=True), x)
+
+    def of_costly_values(x: Tensor) -> Tensor:
+        power = torch.exp(x)
+        return torch.copysign(power.sum(-1, keepdim=True), power)
+
+    named = {"elements": of_elements, "values": of_values, "costly values": of_costly_values}
+    return {kind: Operator(function, name="sums", settings=settings) for kind, function in named.items()}
 
 
 NOTHING: dict[str, Callable[[Tensor], Tensor]] = {

@@ -8,6 +8,7 @@ Where it can be computed from outputs alone, as that of softmax, they are kept i
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from opwright.tracing.graph import value_of
 from opwright.tracing.recording.values import STANDS_FOR
 
 SavePolicy = str  # "auto" | "inputs" | "all"
+_LITTLE = 8  # times smaller than an argument
 
 aten = torch.ops.aten
 _SPLITS = {aten.split, aten.split_with_sizes}
@@ -39,11 +41,13 @@ class Partition:
         inputs: Arguments that the backward pass reads.
         outputs: Outputs that it reads.
         intermediates: Values that the forward pass gives out besides its outputs.
+        little: Those of them that are small beside the arguments, such as what rows fold to.
     """
 
     inputs: tuple[Node, ...]
     outputs: tuple[Node, ...]
     intermediates: tuple[Node, ...]
+    little: frozenset[Node]
 
 
 def partition(joint: Joint, policy: SavePolicy = "auto") -> Partition:
@@ -66,10 +70,13 @@ def partition(joint: Joint, policy: SavePolicy = "auto") -> Partition:
         saved = border
     else:
         saved = _cut(joint, border, arguments, outputs)
+    intermediates = tuple(node for node in saved if node not in arguments and node not in outputs)
+    largest = max((_count(joint, node) for node in arguments), default=0)
     return Partition(
         inputs=tuple(node for node in arguments if node in saved),
         outputs=tuple(node for node in saved if node in outputs),
-        intermediates=tuple(node for node in saved if node not in arguments and node not in outputs),
+        intermediates=intermediates,
+        little=frozenset(node for node in intermediates if _LITTLE * _count(joint, node) <= largest),
     )
 
 
@@ -168,15 +175,20 @@ def _bytes(joint: Joint, node: Node, outputs: Set[Node]) -> float | None:
     value = node.meta["val"]
     if not isinstance(value, torch.Tensor) or _is_view(node):
         return None
-    count = 1
-    for size in joint.graph.sizes.shape(value_of(node)):
-        count *= evaluate(size, joint.graph.sizes.hints)
     if node.op == "placeholder":
         return 1e-3  # kept anyway
     if node in outputs:
         return 0.9e-3  # computed for others, and nothing is left to compute again
     written_for_this = 1.01 if _is_cheap(node) else 1.0  # what a library operation gives is in memory already
-    return written_for_this * (1.0 + count * value.element_size())
+    return written_for_this * (1.0 + _count(joint, node) * value.element_size())
+
+
+def _count(joint: Joint, node: Node) -> int:
+    """How many elements a value has in the call that is traced; none if it is no tensor."""
+    if not isinstance(node.meta["val"], torch.Tensor):
+        return 0
+    sizes = joint.graph.sizes
+    return math.prod(evaluate(size, sizes.hints) for size in sizes.shape(value_of(node)))
 
 
 def _is_view(node: Node) -> bool:

@@ -4,14 +4,16 @@ Every element-wise operation becomes a kernel of its own, every view an index ma
 passes fuse them later. Nothing is refused that torch can trace and kernels can hold.
 
 What is computed of a half type is held in a float32 buffer ("wide") and rounded where torch's own value must be seen:
-in memory, which is what outputs, operands of library operations and what is saved for the backward pass are; where it
-is compared, since a mask such as `x == x.amax()` must agree with what was stored; and where the user converts.
+in memory, which is what outputs, operands of library operations and most of what is saved for the backward pass are;
+where it is compared, since a mask such as `x == x.amax()` must agree with what was stored; and where the user converts.
+What is small beside the arguments, such as what rows fold to, is saved unrounded: the backward pass then sees the
+values that the forward pass has computed with.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -60,6 +62,7 @@ def lower(
     guards: Sequence[Condition] = (),
     *,
     effects: bool = True,
+    unrounded: Set[Node] = frozenset(),
 ) -> Program:
     """Lower the part of a graph that computes `outputs` from `inputs`.
 
@@ -70,11 +73,13 @@ def lower(
         outputs: Nodes that are asked for, with the names they would like.
         guards: For which sizes the result is valid.
         effects: Whether to keep what draws random numbers or checks values though nothing reads its results.
+        unrounded: Inputs and outputs of half types that are given and returned as they are computed, in float32.
 
     Raises:
         NoKernel: If kernels cannot hold a dtype in it.
     """
-    return _Lowering(graph, name, {node: given for given, node in inputs}, outputs, tuple(guards), effects).program()
+    given = {node: name for name, node in inputs}
+    return _Lowering(graph, name, given, outputs, tuple(guards), effects, unrounded).program()
 
 
 @dataclass
@@ -85,6 +90,7 @@ class _Lowering:
     outputs: Sequence[tuple[str, Node]]
     guards: tuple[Condition, ...]
     effects: bool
+    unrounded: Set[Node]
     steps: list[Step] = field(default_factory=list)
     buffers: dict[Node, Buffer] = field(default_factory=dict)
     numbers: dict[Integer, Buffer] = field(default_factory=dict)
@@ -98,7 +104,9 @@ class _Lowering:
         self.names = Names(self.graph, self.inputs, self.outputs)
         self.results = {node for _, node in self.outputs}
         for node, name in self.inputs.items():
-            self.buffers[node] = Buffer(name, program_dtype(value_of(node).dtype), self._shape(node))
+            dtype = program_dtype(value_of(node).dtype)
+            given = dtype.computed if node in self.unrounded else dtype
+            self.buffers[node] = Buffer(name, given, self._shape(node))
         wanted = [node for _, node in self.outputs]
         if self.effects:
             wanted += effects_of(self.graph, self.inputs)
@@ -107,8 +115,8 @@ class _Lowering:
         results: list[str] = []
         for name, node in self.outputs:
             results.append(self._result(name, node, taken=results))
-        given = tuple(self.buffers[node] for node in self.inputs)
-        return bind_sizes(Program(self.name, given, (), tuple(self.steps), tuple(results), self.guards))
+        inputs = tuple(self.buffers[node] for node in self.inputs)
+        return bind_sizes(Program(self.name, inputs, (), tuple(self.steps), tuple(results), self.guards))
 
     def _shape(self, node: Node) -> tuple[Integer, ...]:
         return tuple(self._size(size) for size in value_of(node).shape)
@@ -374,7 +382,7 @@ class _Lowering:
 
     def _result(self, name: str, node: Node, taken: Sequence[str]) -> str:
         """An output is a buffer of its own: copy what is an input, a view, or returned already."""
-        buffer = self._stored(node)
+        buffer = self.buffers[node] if node in self.unrounded else self._stored(node)
         own = {target.name for step in self.steps if isinstance(step, Kernel | Call) for target in step.targets}
         if buffer.name in own - self.aliases and buffer.name not in taken:
             return buffer.name

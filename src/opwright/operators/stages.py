@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,12 +21,13 @@ from opwright.derivation.products import gradients_by_product
 from opwright.errors import NoKernel
 from opwright.ir.expressions.integer import Condition
 from opwright.ir.names.fresh import fresh_stem
-from opwright.ir.program import Program
+from opwright.ir.program import Program, buffers_of
 from opwright.lowering.lower import lower
+from opwright.lowering.pointwise.promotion import program_dtype
 from opwright.lowering.size_hints import size_hints
 from opwright.passes.order import optimize
 from opwright.toolchain.source import Source
-from opwright.tracing.graph import Graph
+from opwright.tracing.graph import Graph, value_of
 from opwright.tracing.interface.results import Result
 from opwright.tracing.interface.specs import ArgumentSpec, NumberSpec, TensorSpec
 from opwright.tracing.recording.values import Digests
@@ -195,7 +196,9 @@ def _derive_with_gradients(
     names = {node: given for given, node in _named_inputs(graph)}
     saved = fresh_stem("saved", names.values(), "saved_")
     intermediates = [(f"{saved}_{position}", node) for position, node in enumerate(kept.intermediates)]
-    lowered = _lowered(graph, f"{name}_forward", arguments, [*_outputs(graph), *intermediates], graph.guards)
+    results = [*_outputs(graph), *intermediates]
+    lowered = _lowered(graph, f"{name}_forward", arguments, results, graph.guards, unrounded=kept.little)
+    unrounded = kept.little & _unrounded(lowered.program, results)
     gradients = [(position, node) for position, node in enumerate(joint.gradients) if node is not None]
     lowered_backward = _lowered(
         graph,
@@ -206,6 +209,7 @@ def _derive_with_gradients(
         + [(names[node], node) for node in tangents],
         [(f"grad_{specs[position].name}", node) for position, node in gradients],
         effects=False,
+        unrounded=unrounded,
     )
     forward, backward = _optimized(lowered, target), _optimized(lowered_backward, target)
     positions = {spec.name: position for position, spec in enumerate(specs)}
@@ -220,7 +224,7 @@ def _derive_with_gradients(
         number_guards=_number_guards(graph, specs),
         tangents=tuple(position for position, node in enumerate(joint.tangents) if node is not None),
         gradients=tuple(position for position, _ in gradients),
-        saved=_saved(joint, kept, backward, positions),
+        saved=_saved(joint, kept, backward, positions, unrounded),
         products=() if graph.is_random else gradients_by_product(joint, kept),
         is_random=graph.is_random,
         needs_row_major=graph.needs_row_major,
@@ -237,15 +241,24 @@ def _lowered(
     guards: Sequence[Condition] = (),
     *,
     effects: bool = True,
+    unrounded: Set[Node] = frozenset(),
 ) -> Lowered:
-    return Lowered(lower(graph, name, inputs, outputs, guards, effects=effects), size_hints(graph, inputs))
+    program = lower(graph, name, inputs, outputs, guards, effects=effects, unrounded=unrounded)
+    return Lowered(program, size_hints(graph, inputs))
+
+
+def _unrounded(program: Program, results: Sequence[tuple[str, Node]]) -> frozenset[Node]:
+    """The results that a Program gives in float32 though torch has them in a half type."""
+    buffers = buffers_of(program)
+    given = zip(program.outputs, results, strict=True)
+    return frozenset(n for output, (_, n) in given if buffers[output].dtype is not program_dtype(value_of(n).dtype))
 
 
 def _optimized(lowered: Lowered, target: Target) -> Program:
     return optimize(lowered.program, target, lowered.met)
 
 
-def _saved(joint: Joint, kept: Partition, backward: Program, positions: dict[str, int]) -> Saved:
+def _saved(joint: Joint, kept: Partition, backward: Program, positions: dict[str, int], unrounded: Set[Node]) -> Saved:
     names = {given.node: given.name for given in joint.graph.inputs}
     behind = {positions[names[node]] for node in inputs_behind(joint)} | {positions[names[n]] for n in kept.inputs}
     behind |= {positions[guard.name] for guard in joint.graph.number_guards}  # on which it depends what is traced
@@ -256,7 +269,8 @@ def _saved(joint: Joint, kept: Partition, backward: Program, positions: dict[str
         sizes=tuple(_argument_size(size, positions) for size in backward.sizes),
         contributing=tuple(sorted(behind)),
         outputs=tuple(joint.graph.outputs.index(node) for node in kept.outputs),
-        digests=tuple([digests.of(node) for node in kept.intermediates]),  # map() would end at a StopIteration
+        # map() would end at a StopIteration; what is not rounded is not the value that the same operations give.
+        digests=tuple(["" if node in unrounded else digests.of(node) for node in kept.intermediates]),
     )
 
 

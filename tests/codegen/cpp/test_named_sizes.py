@@ -12,8 +12,8 @@ from torch.nn import functional
 
 from opwright.codegen.cpp.named_sizes import named_sizes
 from opwright.ir.expressions.integer import substitute
-from opwright.ir.expressions.symbols import map_integers
 from opwright.ir.program import programs_of
+from opwright.ir.symbols import map_integers
 from opwright.operators.stages import derive
 from opwright.tracing.interface.specs import TensorSpec
 

@@ -62,15 +62,15 @@ static void directions_backward_row(Size count, void* const* row) {
   double sum_sum_total = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
     const Size end = least(begin + sum_run, count);
-    float sum_sum_part = 0;
-#pragma omp simd reduction(+ : sum_sum_part)
+    float sum_sum_part[sum_run];
+#pragma omp simd
     for (Size j = begin; j < end; ++j) {
       const float grad_output = grad_output_row[j];
       const float x = x_row[j];
       const float div = static_cast<float>(static_cast<double>(x) * sqrt_1_reciprocal);
-      sum_sum_part += -grad_output * static_cast<float>(static_cast<double>(div) * sqrt_1_reciprocal);
+      sum_sum_part[j - begin] = -grad_output * static_cast<float>(static_cast<double>(div) * sqrt_1_reciprocal);
     }
-    sum_sum_total += sum_sum_part;
+    sum_sum_total += sum_of(sum_sum_part, end - begin);
   }
   const float sum_sum = static_cast<float>(sum_sum_total);
 #pragma omp simd
@@ -124,7 +124,7 @@ static void directions_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "directions_backward_2d408e9369d1(Tensor x, Tensor saved_0, Tensor grad_output) -> Tensor",
-    "directions_backward_2d408e9369d1", directions_backward_on_stack);
+    "directions_backward_e9f2700d95fc(Tensor x, Tensor saved_0, Tensor grad_output) -> Tensor",
+    "directions_backward_e9f2700d95fc", directions_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -53,14 +53,14 @@ static void directions_forward_row(Size count, void* const* row) {
   double saved_0_sum_total = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
     const Size end = least(begin + sum_run, count);
-    float saved_0_sum_part = 0;
-#pragma omp simd reduction(+ : saved_0_sum_part)
+    float saved_0_sum_part[sum_run];
+#pragma omp simd
     for (Size j = begin; j < end; ++j) {
       const float x = x_row[j];
       const float abs_x = abs(x);
-      saved_0_sum_part += abs_x * abs_x;
+      saved_0_sum_part[j - begin] = abs_x * abs_x;
     }
-    saved_0_sum_total += saved_0_sum_part;
+    saved_0_sum_total += sum_of(saved_0_sum_part, end - begin);
   }
   const float saved_0_sum = static_cast<float>(saved_0_sum_total);
   const float sqrt_saved_0 = sqrt(saved_0_sum);
@@ -110,7 +110,7 @@ static void directions_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "directions_forward_ecd4890e2920(Tensor x) -> (Tensor, Tensor)",
-    "directions_forward_ecd4890e2920", directions_forward_on_stack);
+    "directions_forward_514b2c68bd71(Tensor x) -> (Tensor, Tensor)",
+    "directions_forward_514b2c68bd71", directions_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -20,24 +20,17 @@ static void layer_norm_backward_row(Size count, void* const* row) {
   const float div_2 = rsqrt_1 / static_cast<float>(size_1);
   double sum_sum_total = 0;
   double sum_1_sum_total = 0;
-  for (Size begin = 0; begin < count; begin += sum_run) {
-    const Size end = least(begin + sum_run, count);
-    float sum_sum_part = 0;
-    float sum_1_sum_part = 0;
-#pragma omp simd reduction(+ : sum_sum_part) reduction(+ : sum_1_sum_part)
-    for (Size j = begin; j < end; ++j) {
-      const float grad_output = grad_output_row[j];
-      const float weight = weight_row[j];
-      const float mul_1 = grad_output * weight;
-      const float x = x_row[j];
-      const float mul = (x - div) * rsqrt_1;
-      sum_sum_part += mul_1;
-      sum_1_sum_part += mul_1 * mul;
-      grad_weight_row[j] += grad_output * mul;
-      grad_bias_row[j] += grad_output;
-    }
-    sum_sum_total += sum_sum_part;
-    sum_1_sum_total += sum_1_sum_part;
+#pragma omp simd reduction(+ : sum_sum_total) reduction(+ : sum_1_sum_total)
+  for (Size j = 0; j < count; ++j) {
+    const float grad_output = grad_output_row[j];
+    const float weight = weight_row[j];
+    const float mul_1 = grad_output * weight;
+    const float x = x_row[j];
+    const float mul = (x - div) * rsqrt_1;
+    sum_sum_total += mul_1;
+    sum_1_sum_total += mul_1 * mul;
+    grad_weight_row[j] += grad_output * mul;
+    grad_bias_row[j] += grad_output;
   }
   const float sum_sum = static_cast<float>(sum_sum_total);
   const float sum_1_sum = static_cast<float>(sum_1_sum_total);
@@ -154,8 +147,8 @@ static void layer_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "layer_norm_backward_28f2fc400070(Tensor x, Tensor weight, Tensor saved_0, Tensor saved_1, Tensor "
+    "layer_norm_backward_15a95294bb64(Tensor x, Tensor weight, Tensor saved_0, Tensor saved_1, Tensor "
     "grad_output) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_backward_28f2fc400070", layer_norm_backward_on_stack);
+    "layer_norm_backward_15a95294bb64", layer_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -13,27 +13,21 @@ static void layer_norm_forward_row(Size count, void* const* row) {
   double saved_1_sum_total = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
     const Size end = least(begin + sum_run, count);
-    float saved_1_sum_part = 0;
-#pragma omp simd reduction(+ : saved_1_sum_part)
-    for (Size j = begin; j < end; ++j) {
-      const float x = x_row[j];
-      saved_1_sum_part += x;
-    }
-    saved_1_sum_total += saved_1_sum_part;
+    saved_1_sum_total += sum_of(x_row + begin, end - begin);
   }
   const float saved_1_sum = static_cast<float>(saved_1_sum_total);
   const float div_saved_1 = saved_1_sum / static_cast<float>(size);
   double saved_0_sum_total = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
     const Size end = least(begin + sum_run, count);
-    float saved_0_sum_part = 0;
-#pragma omp simd reduction(+ : saved_0_sum_part)
+    float saved_0_sum_part[sum_run];
+#pragma omp simd
     for (Size j = begin; j < end; ++j) {
       const float x = x_row[j];
       const float sub = x - div_saved_1;
-      saved_0_sum_part += sub * sub;
+      saved_0_sum_part[j - begin] = sub * sub;
     }
-    saved_0_sum_total += saved_0_sum_part;
+    saved_0_sum_total += sum_of(saved_0_sum_part, end - begin);
   }
   const float saved_0_sum = static_cast<float>(saved_0_sum_total);
   const float div_saved_0 = saved_0_sum / static_cast<float>(size);
@@ -100,7 +94,7 @@ static void layer_norm_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "layer_norm_forward_eeba2cf6e073(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_forward_eeba2cf6e073", layer_norm_forward_on_stack);
+    "layer_norm_forward_09b1a74f9754(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
+    "layer_norm_forward_09b1a74f9754", layer_norm_forward_on_stack);
 
 }  // namespace opwright::emitted

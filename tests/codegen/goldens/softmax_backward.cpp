@@ -9,14 +9,14 @@ static void softmax_backward_row(Size count, void* const* row) {
   double sum_sum_total = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
     const Size end = least(begin + sum_run, count);
-    float sum_sum_part = 0;
-#pragma omp simd reduction(+ : sum_sum_part)
+    float sum_sum_part[sum_run];
+#pragma omp simd
     for (Size j = begin; j < end; ++j) {
       const float grad_output = grad_output_row[j];
       const float saved_output_0 = saved_output_0_row[j];
-      sum_sum_part += grad_output * saved_output_0;
+      sum_sum_part[j - begin] = grad_output * saved_output_0;
     }
-    sum_sum_total += sum_sum_part;
+    sum_sum_total += sum_of(sum_sum_part, end - begin);
   }
   const float sum_sum = static_cast<float>(sum_sum_total);
 #pragma omp simd
@@ -62,7 +62,7 @@ static void softmax_backward_on_stack(StableIValue* stack, uint64_t, uint64_t) {
 }
 
 static const Registration registration(
-    "softmax_backward_f6eb7fa75c37(Tensor saved_output_0, Tensor grad_output) -> Tensor",
-    "softmax_backward_f6eb7fa75c37", softmax_backward_on_stack);
+    "softmax_backward_0e8fe75b752e(Tensor saved_output_0, Tensor grad_output) -> Tensor",
+    "softmax_backward_0e8fe75b752e", softmax_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -18,15 +18,13 @@ static void softmax_forward_row(Size count, void* const* row) {
   double sum_sum_total = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
     const Size end = least(begin + sum_run, count);
-    float sum_sum_part = 0;
-#pragma omp simd reduction(+ : sum_sum_part)
+#pragma omp simd
     for (Size j = begin; j < end; ++j) {
       const float x = x_row[j];
       const float exp_1 = exp(x - amax_x_maximum);
       exp_1_kept_row[j] = exp_1;
-      sum_sum_part += exp_1;
     }
-    sum_sum_total += sum_sum_part;
+    sum_sum_total += sum_of(exp_1_kept_row + begin, end - begin);
   }
   const float sum_sum = static_cast<float>(sum_sum_total);
   const float reciprocal_1 = 1 / sum_sum;
@@ -69,7 +67,7 @@ static void softmax_forward_on_stack(StableIValue* stack, uint64_t, uint64_t) {
 }
 
 static const Registration registration(
-    "softmax_forward_0d8402c88327(Tensor x) -> Tensor",
-    "softmax_forward_0d8402c88327", softmax_forward_on_stack);
+    "softmax_forward_9f1a73777a6b(Tensor x) -> Tensor",
+    "softmax_forward_9f1a73777a6b", softmax_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -1,8 +1,8 @@
 """How folds are spelled in C++: what a value is added to, and what becomes of it in the end.
 
-Sums and products of real numbers are kept in double precision; where a row is gone over again, its elements are summed
-in their own precision first, sixteen in each lane of a vector. Largest and smallest values of a row are found among
-integers in the same order (include/opwright/fold_order.h), which a compiler can do for many at once.
+Sums and products of real numbers are kept in double precision; where a row is gone over again, a loop writes what is
+summed to a buffer, and `sum_of` (include/opwright/sums.h) adds it up. Largest and smallest values of a row are found
+among integers in the same order (include/opwright/fold_order.h), which a compiler can do for many at once.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ class FoldSpelling:
         value: A value, as it is folded; gets the value.
         step: A statement that folds a value in; gets what is folded so far, and the value.
         end: The result; gets what is folded.
-        part: The type in which a run of elements (`sum_run`) is folded before it is added to what is kept; None if
-            every element is.
+        part: The type of the values of a run of elements that are added up together; None if each is folded by itself.
     """
 
     kept_as: str

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from opwright.ir.expressions.integer import Integer, replace_atoms
-from opwright.ir.expressions.symbols import map_integers
 from opwright.ir.program import Program, size_symbol, targets_of
 from opwright.ir.relations.spans import is_size
+from opwright.ir.symbols import map_integers
 
 _FEWEST_TERMS = 3  # of sums that are written by named sizes
 

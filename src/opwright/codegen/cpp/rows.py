@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 
 from opwright.codegen.cpp.access import Access, accesses_of, handed_over, scratch_of, store_names
 from opwright.codegen.cpp.expression import CPP_TYPES, is_costly, spell_value
 from opwright.codegen.cpp.folds import FoldSpelling, column_fold, row_fold
 from opwright.ir.contents import locals_in
-from opwright.ir.expressions.expression import Expression, Load
+from opwright.ir.expressions.expression import Expression, Load, Local
 from opwright.ir.phases import Phase, Schedule, needed_lets, schedule
 from opwright.ir.program import Fold, Kernel, Let
 from opwright.ir.rows import varying_locals
@@ -80,28 +81,45 @@ class RowEmitter:
         spellings = {fold.name: row_fold(fold.function, fold.value.dtype) for fold in phase.folds}
         for fold in phase.folds:
             yield f"  {spellings[fold.name].kept_as} {_kept(fold)} = {spellings[fold.name].start};"
-        parts = {fold.name: part for fold in phase.folds if in_parts and (part := spellings[fold.name].part)}
-        if not parts:
-            yield from _indented(self._loop(phase, known, parts, "0", "count"))
+        # Beside accumulators of columns, which are double too, sums in double precision cost nothing.
+        in_parts = in_parts and all(store.fold is None for store in phase.stores)
+        in_runs = {fold.name for fold in phase.folds if in_parts and spellings[fold.name].part}
+        if not in_runs:
+            yield from _indented(self._loop(phase, known, spellings, in_runs))
             return
+        lying = {fold.name: row for fold in phase.folds if fold.name in in_runs and (row := self._row_of(fold, known))}
+        rest = replace(phase, folds=tuple(fold for fold in phase.folds if fold.name not in lying))
+        parts = [fold for fold in rest.folds if fold.name in in_runs and not self._is_kept(fold.value)]
         yield "  for (Size begin = 0; begin < count; begin += sum_run) {"
         yield "    const Size end = least(begin + sum_run, count);"
-        yield from (f"    {part} {name}_part = 0;" for name, part in parts.items())
-        yield from _indented(_indented(self._loop(phase, known, parts, "begin", "end")))
-        yield from (f"    {_kept(fold)} += {fold.name}_part;" for fold in phase.folds if fold.name in parts)
+        yield from (
+            f"    {_kept(fold)} += sum_of({lying[fold.name]} + begin, end - begin);"
+            for fold in phase.folds
+            if fold.name in lying
+        )
+        yield from (f"    {spellings[fold.name].part} {fold.name}_part[sum_run];" for fold in parts)
+        if rest.values:
+            yield from _indented(_indented(self._loop(rest, known, spellings, in_runs)))
+        for fold in (fold for fold in rest.folds if fold.name in in_runs):
+            part = f"{fold.name}_part" if fold in parts else f"{_name_of(fold.value)}_kept_row + begin"
+            yield f"    {_kept(fold)} += sum_of({part}, end - begin);"
         yield "  }"
 
-    def _loop(self, phase: Phase, known: Set[str], parts: Mapping[str, str], begin: str, end: str) -> Iterable[str]:
-        """The elements from one place to another; folds with parts go there."""
-        spellings = {fold.name: row_fold(fold.function, fold.value.dtype) for fold in phase.folds}
-        into = {fold.name: f"{fold.name}_part" if fold.name in parts else _kept(fold) for fold in phase.folds}
-        clauses = [f" reduction({spellings[fold.name].clause} : {into[fold.name]})" for fold in phase.folds]
+    def _loop(
+        self, phase: Phase, known: Set[str], spellings: Mapping[str, FoldSpelling], in_runs: Set[str]
+    ) -> Iterable[str]:
+        """A loop over the row, or over a run of it; what is summed in runs is written to where they are added up."""
+        folded = [fold for fold in phase.folds if fold.name not in in_runs]
+        clauses = [f" reduction({spellings[fold.name].clause} : {_kept(fold)})" for fold in folded]
         yield f"#pragma omp simd{''.join(clauses)}"
-        yield f"for (Size j = {begin}; j < {end}; ++j) {{"
+        yield f"for (Size j = {'begin' if in_runs else '0'}; j < {'end' if in_runs else 'count'}; ++j) {{"
         yield from _indented(self._at_point(phase, known))
         for fold in phase.folds:
             value = spell_value(fold.value)
-            yield from _indented(_step(spellings[fold.name], into[fold.name], value, fold.name))
+            if fold.name not in in_runs:
+                yield from _indented(_step(spellings[fold.name], _kept(fold), value, fold.name))
+            elif not self._is_kept(fold.value):
+                yield f"  {fold.name}_part[j - begin] = {value};"
         for store in phase.stores:
             place, value = self._elements[self._names[id(store)]], spell_value(store.value)
             written = f"{place} = {value};"
@@ -123,6 +141,18 @@ class RowEmitter:
             yield f"const {_kind(let.value)} {let.name} = {value};"
             if let in self.kept:
                 yield f"{let.name}_kept_row[j] = {let.name};"
+
+    def _row_of(self, fold: Fold, known: Set[str]) -> str | None:
+        """Where the values of a fold lie one after another before a pass; None if the pass has to compute them."""
+        name = _name_of(fold.value)
+        if name in known:
+            return f"{name}_kept_row"
+        loads = (access for access in self.accesses if access.whole_row and not (access.stored or access.is_scratch))
+        return next((f"{access.name}_row" for access in loads if access.parts == (name,)), None)
+
+    def _is_kept(self, value: Expression) -> bool:
+        """Whether a pass that computes these values keeps them, so that they can be summed where they are kept."""
+        return any(let.name == _name_of(value) for let in self.kept)
 
     def _pointers(self, accesses: Sequence[Access]) -> Iterable[str]:
         return (line for access in accesses for line in access.pointer(self.accesses.index(access)))
@@ -202,6 +232,10 @@ def _bindings(lets: Iterable[Let]) -> Iterable[str]:
     for let in lets:
         if not isinstance(let.value, Load):
             yield f"  const {_kind(let.value)} {let.name} = {spell_value(let.value)};"
+
+
+def _name_of(value: Expression) -> str | None:
+    return value.name if isinstance(value, Local) else None
 
 
 def _kept(fold: Fold) -> str:

@@ -79,18 +79,6 @@ inline void in_parallel(Size total, Size grain, const Task& task) {
 inline Size at_least_one(Size value) { return value > 1 ? value : 1; }
 }  // namespace detail
 
-// How many elements are summed in their own precision before they are added to a sum in double precision: 16 in each
-// lane of a vector, and 16 where loops stay scalar. An error of a sum is then below that of its last rounding.
-#if !defined(__OPTIMIZE__) || defined(__SANITIZE_ADDRESS__)
-constexpr Size sum_run = 16;
-#elif defined(__AVX512F__)
-constexpr Size sum_run = 256;
-#elif defined(__AVX__)
-constexpr Size sum_run = 128;
-#else
-constexpr Size sum_run = 64;
-#endif
-
 inline Size least(Size a, Size b) { return a < b ? a : b; }
 
 }  // namespace opwright

@@ -4,7 +4,7 @@
 // thread. A scratch operand is such a buffer too, for values that a later pass over the row needs again.
 #pragma once
 
-#include "opwright/axes.h"
+#include "opwright/sums.h"
 
 namespace opwright {
 

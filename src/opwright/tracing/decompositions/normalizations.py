@@ -86,7 +86,9 @@ def _vector_norm(
         return NotImplemented
     result = dtype or x.dtype
     size, dimensions = torch.abs(wide(x.to(result))), dimensions_of(x, dim)
-    if ord == math.inf:
+    if ord != 0 and dimensions and all(_is_one(x.shape[dimension]) for dimension in dimensions):
+        norm = size if keepdim else _drop(size, sorted(dimensions))  # of one number, which powers would round
+    elif ord == math.inf:
         norm = torch.amax(size, dimensions, keepdim)
     elif ord == -math.inf:
         norm = torch.amin(size, dimensions, keepdim)
@@ -99,6 +101,10 @@ def _vector_norm(
     else:
         norm = torch.pow(torch.sum(torch.pow(size, ord), dimensions, keepdim), 1.0 / ord)
     return norm.to(result)
+
+
+def _is_one(size: int | torch.SymInt) -> bool:
+    return isinstance(size, int) and size == 1
 
 
 def _drop(x: Tensor, dimensions: Sequence[int]) -> Tensor:
