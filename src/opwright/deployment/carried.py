@@ -9,6 +9,7 @@ from pathlib import Path
 
 _MODULES = (
     "opwright.binding.environment",
+    "opwright.binding.dispatcher.results",
     "opwright.binding.autograd.redraw",
     "opwright.derivation.pull_back",
     "opwright.tracing.torch_hooks.functorch",

@@ -10,7 +10,8 @@ from torch._ops import OpOverload
 from opwright.binding.autograd.derived_node import GradientsOf
 from opwright.binding.autograd.recorded_whole import call_whole
 from opwright.binding.dispatcher.autocast import AutocastPolicy, is_autocast, without_autocast
-from opwright.binding.dispatcher.registration import keeping_sizes_inside, register, row_major
+from opwright.binding.dispatcher.registration import keeping_sizes_inside, register
+from opwright.binding.dispatcher.results import row_major
 from opwright.binding.environment import are_abstract, is_recorded, is_transformed
 from opwright.binding.rungs import RungName
 from opwright.binding.variants.variant import Plan

@@ -11,13 +11,13 @@ from torch._ops import OpOverload
 from torch.utils._pytree import tree_map_only
 
 from opwright.binding.dispatcher.autocast import KEYS
+from opwright.binding.dispatcher.results import FUNCTION_TRANSFORMS, as_schema_returns, without_values
 from opwright.binding.environment import recording
 from opwright.toolchain.process.forks import Lock, hold_off_forks
 from opwright.tracing.interface.memory import memory_of
 
 _libraries: dict[str, tuple[torch.library.Library, Callable[[], None]]] = {}
 _lock = Lock()
-FUNCTION_TRANSFORMS = "FuncTorchDynamicLayerFrontMode"  # the key that every call goes through under `torch.func`
 
 
 def register(
@@ -52,21 +52,16 @@ def register(
             earlier._destroy()
         library = torch.library.Library(namespace, "FRAGMENT")
         library.define(f"{name}({parameters}) -> {returns}", tags=(torch.Tag.pt2_compliant_tag,))
-        library.impl(name, _spelled(below_autograd), "CompositeExplicitAutograd")
-        library.impl(name, _spelled(with_autograd), "Autograd")
-        library.impl(name, _spelled(with_autograd), FUNCTION_TRANSFORMS)
+        library.impl(name, as_schema_returns(below_autograd), "CompositeExplicitAutograd")
+        library.impl(name, as_schema_returns(with_autograd), "Autograd")
+        library.impl(name, as_schema_returns(with_autograd), FUNCTION_TRANSFORMS)
         for key in KEYS.values():
-            library.impl(name, _spelled(under_autocast), key)
-        torch.library.register_fake(qualified_name, _spelled(_fake(reference)), lib=library)
+            library.impl(name, as_schema_returns(under_autocast), key)
+        torch.library.register_fake(qualified_name, as_schema_returns(_fake(reference)), lib=library)
         _libraries[qualified_name] = (library, on_replacement)
         overload = getattr(getattr(torch.ops, namespace), name).default
     assert isinstance(overload, OpOverload)
     return overload
-
-
-def row_major(returned: Any) -> Any:
-    """The results as every rung gives them to the dispatcher: dense, row by row, in memory of their own."""
-    return tree_map_only(torch.Tensor, lambda tensor: tensor.clone(memory_format=torch.contiguous_format), returned)
 
 
 def row_major_if_own(returned: Any, arguments: Iterable[object]) -> Any:
@@ -94,16 +89,6 @@ def _share_memory(tensor: torch.Tensor, other: object) -> bool:
     return memory_of(tensor) == memory_of(other)
 
 
-def _spelled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same, with a tuple of one tensor as the tensor, which is how a schema spells it."""
-
-    def spelled(*args: Any, **kwargs: Any) -> Any:
-        returned = function(*args, **kwargs)
-        return returned[0] if isinstance(returned, tuple) and len(returned) == 1 else returned
-
-    return spelled
-
-
 def keeping_sizes_inside(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same on fake tensors, where sizes that depend on data are the caller's business only in the results."""
 
@@ -123,13 +108,6 @@ def keeping_sizes_inside(function: Callable[..., Any]) -> Callable[..., Any]:
 def _fake(reference: Callable[..., Any]) -> Callable[..., Any]:
     def fake(*args: Any, **kwargs: Any) -> Any:
         with recording():  # which a reference needs that differentiates what it computes
-            returned = keeping_sizes_inside(reference)(*args, **kwargs)
-        if isinstance(returned, torch.Tensor):
-            return _empty(returned)
-        return tuple(_empty(member) for member in returned)
+            return without_values(keeping_sizes_inside(reference)(*args, **kwargs))
 
     return fake
-
-
-def _empty(like: torch.Tensor) -> torch.Tensor:
-    return torch.empty(like.shape, dtype=like.dtype, device=like.device)

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from opwright.binding.dispatcher.results import FUNCTION_TRANSFORMS, as_schema_returns, without_values
 from opwright.binding.environment import are_abstract, is_recorded
 from opwright.deployment.runtime.packaged import PackagedOperator
 
@@ -14,7 +15,6 @@ from opwright.deployment.runtime.packaged import PackagedOperator
 _DEVICES = ("CPU", "CUDA", "XPU", "MPS", "HPU", "PrivateUse1")
 _AUTOCAST = ("AutocastCPU", "AutocastCUDA")
 _registrations: list[torch.library.Library] = []  # what is registered lasts as long as its library does
-_FUNCTION_TRANSFORMS = "FuncTorchDynamicLayerFrontMode"  # the key that every call goes through under `torch.func`
 
 
 def register(operator: PackagedOperator, schema: str, gradients_schema: str | None, *, declared: bool) -> None:
@@ -35,7 +35,7 @@ def register(operator: PackagedOperator, schema: str, gradients_schema: str | No
         library.impl(name, operator.serve_below_autograd, device)
     for device in (*_DEVICES, "Meta", "Other", "NestedTensor"):
         library.impl(name, operator.serve_with_autograd, f"Autograd{device}")
-    library.impl(name, operator.serve_with_autograd, _FUNCTION_TRANSFORMS)
+    library.impl(name, operator.serve_with_autograd, FUNCTION_TRANSFORMS)
     for key in _AUTOCAST:
         library.impl(name, operator.serve_under_autocast, key)
     torch.library.register_fake(operator.name, _fake(operator.run_reference, operator.bind), lib=library)
@@ -62,12 +62,12 @@ def _register_gradients(operator: PackagedOperator, library: torch.library.Libra
     namespace, name = operator.name.split("::")
     name = f"{name}_gradients"
     library.define(schema)
-    serve = _spelled(operator.serve_gradients)
+    serve = as_schema_returns(operator.serve_gradients)
     library.impl(name, serve, "CompositeExplicitAutograd")
     library.impl(name, _gradients_with_autograd(operator, serve), "Autograd")
-    library.impl(name, serve, _FUNCTION_TRANSFORMS)
+    library.impl(name, serve, FUNCTION_TRANSFORMS)
     positions = operator.differentiable
-    fake = _spelled(lambda *given: tuple(_empty(given[position]) for position in positions))
+    fake = as_schema_returns(lambda *given: without_values([given[position] for position in positions]))
     torch.library.register_fake(f"{namespace}::{name}", fake, lib=library)
     operator.gradients_overload = getattr(getattr(torch.ops, namespace), name).default
 
@@ -85,25 +85,10 @@ def _gradients_with_autograd(operator: PackagedOperator, serve: Callable[..., An
     return served
 
 
-def _spelled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same, with a tuple of one tensor as the tensor, which is how a schema spells it."""
-
-    def spelled(*given: Any) -> Any:
-        returned = function(*given)
-        return returned[0] if len(returned) == 1 else returned
-
-    return spelled
-
-
 def _fake(reference: Callable[..., Any], bind: Callable[..., Any]) -> Callable[..., Any]:
     """Shapes and dtypes of the results, which lie row by row whoever computes them."""
 
     def fake(*args: Any, **kwargs: Any) -> Any:
-        returned = reference(*bind(args, kwargs))
-        return _empty(returned) if isinstance(returned, torch.Tensor) else tuple(map(_empty, returned))
+        return without_values(reference(*bind(args, kwargs)))
 
     return fake
-
-
-def _empty(like: torch.Tensor) -> torch.Tensor:
-    return torch.empty(like.shape, dtype=like.dtype, device=like.device)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import torch
 
 from opwright.binding.autograd.redraw import noting_draws
+from opwright.binding.dispatcher.results import row_major
 from opwright.binding.environment import (
     are_abstract,
     are_plain,
@@ -157,7 +158,7 @@ class PackagedOperator:
             return self._owned(*self._serve(arguments))
         wanted = _recorded(arguments)
         if self.is_random or (wanted and self.gradients_overload is None) or not wanted <= set(self.differentiable):
-            return _row_major(self.run_reference(*arguments))
+            return row_major(self.run_reference(*arguments))
         if not wanted:
             return self.call_whole(*arguments)
         return WholeNode.apply(self, *arguments)  # type: ignore[no-untyped-call]
@@ -177,7 +178,7 @@ class PackagedOperator:
     def _owned(self, made: Any, rung: Rung) -> Any:
         """Results as the dispatcher is promised them: row by row in memory of their own, which kernels give anyway."""
         self._latest.rung = rung
-        return _row_major(made) if rung == "composed" else made
+        return row_major(made) if rung == "composed" else made
 
     def serve_gradients(self, *given: Any) -> tuple[torch.Tensor, ...]:
         """The gradients of the arguments at `differentiable`, from arguments and incoming gradients."""
@@ -195,7 +196,7 @@ class PackagedOperator:
         gradients, draw = noting_draws(by_reference)
         if draw is not None:
             raise RuntimeError(f"{self.name} draws random numbers here, and its gradients would draw others")
-        return tuple(map(_row_major, gradients))
+        return tuple(map(row_major, gradients))
 
     def call_whole(self, *arguments: Any) -> Any:
         """Run the operation at the dispatcher, below autograd."""
@@ -233,9 +234,3 @@ def _gradients_by_kernels(
         return None
     shapes = [tuple(a.shape) if isinstance(a, torch.Tensor) else () for a in arguments]
     return variant.run_backward(arguments, [made[position] for position in variant.kept], incoming, shapes)
-
-
-def _row_major(made: Any) -> Any:
-    if isinstance(made, torch.Tensor):
-        return made.clone(memory_format=torch.contiguous_format)
-    return tuple(_row_major(member) for member in made)
