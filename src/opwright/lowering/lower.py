@@ -31,6 +31,8 @@ from opwright.lowering.bind_sizes import bind_sizes
 from opwright.lowering.calls import named_arguments, operands_of
 from opwright.lowering.names import Names
 from opwright.lowering.nodes import (
+    PARAMETERS,
+    WITHOUT_VALUE,
     effects_of,
     literal,
     needed_nodes,
@@ -205,8 +207,8 @@ class _Lowering:
         values = [arguments[name] for name in row.operands]
         dtype = program_dtype(value_of(node).dtype)
         common = promoted([promotable(value) for value in values]) if row.compares else dtype
-        rest = {key: value for key, value in arguments.items() if key not in row.operands and key not in _WITHOUT_VALUE}
-        if not row.computes_in(common) or not rest.keys() <= _PARAMETERS:
+        rest = {key: value for key, value in arguments.items() if key not in row.operands and key not in WITHOUT_VALUE}
+        if not row.computes_in(common) or not rest.keys() <= PARAMETERS:
             return False
         packet, (axes, _) = packet_of(node), over(self._shape(node))
         numbers = [*(values if row.selects or packet in _FILLS else ()), *rest.values()]
@@ -395,12 +397,3 @@ _FILLS = {aten.fill, aten.full, aten.full_like, aten.scalar_tensor}
 _CONVERSIONS = {aten._to_copy, aten.copy} | _FILLS
 _COPIES = {aten.clone, aten.to, aten._to_copy, aten.positive, aten.copy}
 _RESHAPES = {aten.view, aten._unsafe_view, aten.reshape}
-_PARAMETERS = {
-    "alpha", "scale", "input_scale", "negative_slope", "approximate", "min", "max", "min_val", "max_val",
-    "rounding_mode", "decimals",
-}  # fmt: skip
-# Arguments that say nothing about values, or only about the shape and dtype that the trace has seen.
-_WITHOUT_VALUE = {
-    "self", "size", "dtype", "layout", "device", "pin_memory", "memory_format", "non_blocking", "copy",
-    "physical_layout",
-}  # fmt: skip
