@@ -52,6 +52,7 @@ def show_function(console: Console) -> None:
 
 def derive(console: Console) -> None:
     """Build the kernels by calling the operator, and show what they are."""
+    console.print()
     console.print(Rule("2. Its kernels, forward and backward", align="left"))
     gates, old_cell = next(iter(SIZES("cpu", torch.float32))).args
     started_s = time.perf_counter()
@@ -65,7 +66,7 @@ def derive(console: Console) -> None:
         if title == "Forward":
             console.print("\nas C++ (all of it: opwright source examples/lltm.py:lltm_cell)", style="dim")
             console.print(code(first_kernel(lltm_cell.source("cpp")), "cpp"))
-    console.print()
+        console.print()
 
 
 def check(console: Console) -> bool:
