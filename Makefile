@@ -14,9 +14,8 @@ help: ## list the targets
 
 setup: $(INSTALLED) ## make .venv with the pinned dependencies and the package
 
-demo: $(INSTALLED) ## check and measure the example operator
-	$(BIN)/opwright check examples/lltm.py
-	$(BIN)/opwright bench examples/lltm.py
+demo: $(INSTALLED) ## derive, check and measure the example operator
+	$(BIN)/python examples/demo.py
 
 test: $(INSTALLED) ## run the tests; with SINCE=main those that the changes since main can reach
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(if $(SINCE),--since $(SINCE))

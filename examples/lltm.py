@@ -9,8 +9,10 @@ import torch.nn.functional as F
 
 import opwright
 
+sizes = opwright.shapes("B 3*S", "B S", B=(16, 64, 256, 1024), S=(128, 128, 1024, 4096))
 
-@opwright.operator(samples=opwright.shapes("B 3*S", "B S", B=(16, 64, 256, 1024), S=(128, 128, 1024, 4096)))
+
+@opwright.operator(samples=sizes)
 def lltm_cell(gates: torch.Tensor, old_cell: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The element-wise part: three gates and the old cell in, the new hidden state and cell out."""
     i, o, g = gates.chunk(3, dim=-1)

@@ -45,7 +45,7 @@ def words(line):
         "failed cpp, layouts, B=4 float32: input 0 sliced: output [0] is wrong (and 1 more)",
         "cuda is not here: there is no GPU here",
         "not checked opcheck: it is not an operator of torch.ops",
-        "not checked errors of cpp and function: your function serves such calls",
+        "not checked errors, rungs cpp and function: your function serves such calls",
     ],
 )
 def test_without_colour_everything_is_said_in_words(line):

@@ -52,7 +52,7 @@ class Page(str):
         from rich.syntax import Syntax
 
         widest = max(map(len, self.splitlines()), default=1)
-        return _html(Syntax(self, self.language, theme="friendly", background_color="default"), widest)
+        return _html(Syntax(self, self.language, theme="ansi_light"), widest)
 
 
 def _console(width: int) -> Console:

@@ -89,8 +89,8 @@ def _unchecked(rows: Sequence[Mapping[str, Any]]) -> list[Text]:
     lines = []
     for (check, reason), rungs in reasons.items():
         others = {row["rung"] for row in rows if row["check"] == check} - set(rungs)
-        of_rungs = f" of {' and '.join(rungs)}" if others else ""
-        lines.append(Text.assemble(("not checked", _STYLES["skipped"]), f" {check}{of_rungs}: {reason}"))
+        which = f", {'rung' if len(rungs) == 1 else 'rungs'} {' and '.join(rungs)}" if others else ""
+        lines.append(Text.assemble(("not checked", _STYLES["skipped"]), f" {check}{which}: {reason}"))
     return lines
 
 

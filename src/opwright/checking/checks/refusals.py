@@ -29,7 +29,7 @@ def demand_refusal(trial: Trial, sample: Sample, expected: Exception) -> None:
     try:
         outputs_of(trial.candidate, fresh(sample))
     except TracingFailed as refusal:
-        raise Untold("your function serves such calls, and raises itself") from refusal
+        raise Untold("your function serves such calls, and raises its own error") from refusal
     except NoKernel:
         raise
     except Exception as error:

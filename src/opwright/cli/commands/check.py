@@ -25,9 +25,7 @@ def check_command(
     device: Device = "cpu",
     dtype: Dtypes = DEFAULT,
     only: Annotated[list[str] | None, typer.Option(help="Checks whose name contains this; may be given again.")] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Leave out what takes many builds, and large samples.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Only what needs few builds, on a small sample.")] = False,
     sanitizer: UnderSanitizer = None,
 ) -> None:
     """Check operators against the functions they were made from. Exit code 1 if one is wrong."""

@@ -1,0 +1,57 @@
+"""The parts of `make demo` that could go wrong without a word."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from rich.console import Console
+
+from opwright.benchmark import BenchReport, Entry
+from opwright.benchmark.machine import Machine
+from opwright.benchmark.stopwatch import Timing
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+MACHINE = Machine("A Processor", 2, 1, "2.13.0", "3.11.7", None, None, "2026-01-01T00:00:00+00:00")
+
+
+@pytest.fixture
+def demo(monkeypatch: pytest.MonkeyPatch) -> object:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    for name in ("demo", "lltm"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    import demo
+
+    yield demo
+    for name in ("demo", "lltm"):
+        sys.modules.pop(name, None)
+
+
+def timing(median_us: float) -> Timing:
+    return Timing(median_us, median_us, median_us, 15)
+
+
+def test_the_kernel_and_the_sections_are_found(demo) -> None:
+    kernel = demo.first_kernel(demo.lltm_cell.source("cpp"))
+    assert kernel.splitlines()[0].startswith("//   ")
+    assert "for (" in kernel
+    assert kernel.count("\n}\n") == 1
+    assert {"Forward", "Backward", "Saved for backward"} <= set(demo.explained(demo.lltm_cell.explain()))
+
+
+def test_the_table_fills_up_and_compares_with_the_better_of_the_others(demo) -> None:
+    sample, other, _ = demo.SIZES("cpu", torch.float32)
+    entries = (
+        Entry(sample.name, "composed", "measured", "", timing(40.0), timing(100.0)),
+        Entry(sample.name, "torch.compile", "measured", "", timing(20.0), timing(200.0)),
+        Entry(sample.name, "cpp", "measured", "", timing(10.0), None),
+    )
+    console = Console(file=io.StringIO(), width=100)
+    console.print(demo.race_table([sample, other], [BenchReport("cell", "float32", "cpu", MACHINE, entries)]))
+    rows = [line.split() for line in console.file.getvalue().splitlines()]
+    assert ["B=16", "S=128", "forward", "40.0", "20.0", "10.0", "2.00×"] in rows
+    assert ["forward", "and", "backward", "100", "200", "–", "–"] in rows
+    assert ["B=64", "S=128", "forward", "…", "…", "…", "…"] in rows
