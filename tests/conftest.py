@@ -8,7 +8,7 @@ import pytest
 
 from tests.quick_compiler import use_quick_compiler
 from tests.quiet_settings import quiet_settings
-from tests.suite import backwards
+from tests.suite import backwards, frozen
 from tests.suite.kept_libraries import cache_of_a_run, folder_of
 from tests.suite.reach import Since
 from tests.suite.time_limit import TimeLimit
@@ -29,7 +29,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    for plugin in (backwards, _time_limit):
+    for plugin in (backwards, frozen, _time_limit):
         config.pluginmanager.register(plugin)
     if config.getoption("--since"):
         config.pluginmanager.register(Since.of(config))
