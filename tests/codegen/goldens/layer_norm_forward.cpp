@@ -60,7 +60,7 @@ static bool layer_norm_forward(const Tensor* given, const Size* sizes, Tensor* m
   const Size x_size_1 = x.size(1);
   const Size weight_size_0 = weight.size(0);
   const Size bias_size_0 = bias.size(0);
-  const bool valid = x_size_0 >= 2 && bias_size_0 >= 2 && x_size_1 == bias_size_0 && weight_size_0 == bias_size_0;
+  const bool valid = x_size_0 >= 2 && x_size_1 >= 2 && weight_size_0 == x_size_1 && bias_size_0 == x_size_1;
   if (!valid) return false;
   const Size size = x_size_1;
   const Size saved_1_sizes[] = {x_size_0, 1};
@@ -100,11 +100,16 @@ static void layer_norm_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 
 static const Registration registration(
 <<<<<<< HEAD
+<<<<<<< HEAD
     "layer_norm_forward_09b1a74f9754(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
     "layer_norm_forward_09b1a74f9754", layer_norm_forward_on_stack);
 =======
     "layer_norm_forward_40a691a24f38(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
     "layer_norm_forward_40a691a24f38", layer_norm_forward_on_stack);
 >>>>>>> 8d5487c (Values inside of decompositions are called as their formulas call them: mean, variance, centred)
+=======
+    "layer_norm_forward_bec72e0cd36f(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
+    "layer_norm_forward_bec72e0cd36f", layer_norm_forward_on_stack);
+>>>>>>> 7f9aa72 (Of two equal sizes the later argument's is replaced)
 
 }  // namespace opwright::emitted
