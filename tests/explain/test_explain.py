@@ -38,7 +38,7 @@ def explained():
     [
         ("cell", "", ["explain_tests::cell(Tensor gates, Tensor old_cell) -> (Tensor, Tensor)"]),
         ("cell", "Traced for", ["gates: float32[16, 384]", "old_cell: float32[16, 128]"]),
-        ("cell", "Valid for", ["gates: float32[old_cell_size_0, 3*old_cell_size_1]"]),
+        ("cell", "Valid for", ["gates: float32[gates_size_0, 3*old_cell_size_1]"]),
         ("cell", "Graph", ["forward   8 operations: split_with_sizes, elu, sigmoid ×2, mul ×2, add, tanh"]),
         ("cell", "Forward", ["            new_cell = old_cell + elu(g)·σ(i)"]),
         ("cell", "Forward", ["kernel    new_cell over gates_size_0 × old_cell_size_1: 9 operations, fused"]),

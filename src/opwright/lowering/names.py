@@ -18,7 +18,7 @@ class Names:
 
     def __init__(self, graph: Graph, inputs: Mapping[Node, str], outputs: Sequence[tuple[str, Node]]) -> None:
         spoken = {node: name for node, name in graph.names.items() if name.strip("_")}  # what is called _ has no name
-        self._wished = spoken | {node: name for name, node in outputs if node not in spoken}
+        self._wished = graph.described | spoken | {node: name for name, node in outputs if node not in spoken}
         self._given: dict[Node, str] = dict(inputs)
         self._taken = set(inputs.values())
 

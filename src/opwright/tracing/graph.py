@@ -32,6 +32,7 @@ class Graph:
         sizes: What the size symbols stand for.
         guards: For which sizes the Graph is valid.
         names: Names of the reference's own variables, by node.
+        described: Names of the variables of our decompositions.
         number_guards: For which values of numbers that change from call to call.
         hides_from_autograd: Whether the reference detaches a value or computes under no_grad.
         is_random: Whether it draws random numbers.
@@ -45,6 +46,7 @@ class Graph:
     sizes: SizeTable
     guards: tuple[Condition, ...]
     names: dict[Node, str]
+    described: dict[Node, str]
     hides_from_autograd: bool
     is_random: bool
     needs_row_major: bool

@@ -160,6 +160,7 @@ class Session:
             sizes=self._sizes,
             guards=self._sizes.guards(),
             names=self._names,
+            described=self._recorder.described.names,
             hides_from_autograd=self._recorder.hides_from_autograd,
             number_guards=self._recorder.numbers.guards(),
             is_random=self._recorder.is_random,

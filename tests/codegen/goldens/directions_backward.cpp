@@ -11,21 +11,21 @@ static void directions_backward_case_0_row(Size count, void* const* row) {
   for (Size j = 0; j < count; ++j) {
     const float grad_output = grad_output_row[3 * j];
     const float saved_0 = saved_0_row[j];
-    const float sqrt_1 = sqrt(saved_0);
+    const float norm = sqrt(saved_0);
     const float x = x_row[3 * j];
-    const float div = x / sqrt_1;
+    const float div = x / norm;
     const float grad_output_1 = grad_output_row[3 * j + 1];
     const float x_1 = x_row[3 * j + 1];
-    const float div_3 = x_1 / sqrt_1;
+    const float div_3 = x_1 / norm;
     const float grad_output_2 = grad_output_row[3 * j + 2];
     const float x_2 = x_row[3 * j + 2];
-    const float div_4 = x_2 / sqrt_1;
-    const float sum = 0.0f + -grad_output * (div / sqrt_1) + -grad_output_1 * (div_3 / sqrt_1) +
-        -grad_output_2 * (div_4 / sqrt_1);
-    const bool eq = sqrt_1 == 0.0f;
-    grad_x_0_row[3 * j] = grad_output / sqrt_1 + sum * (eq ? 0.0f : div);
-    grad_x_0_row[3 * j + 1] = grad_output_1 / sqrt_1 + sum * (eq ? 0.0f : div_3);
-    grad_x_0_row[3 * j + 2] = grad_output_2 / sqrt_1 + sum * (eq ? 0.0f : div_4);
+    const float div_4 = x_2 / norm;
+    const float sum = 0.0f + -grad_output * (div / norm) + -grad_output_1 * (div_3 / norm) +
+        -grad_output_2 * (div_4 / norm);
+    const bool eq_norm = norm == 0.0f;
+    grad_x_0_row[3 * j] = grad_output / norm + sum * (eq_norm ? 0.0f : div);
+    grad_x_0_row[3 * j + 1] = grad_output_1 / norm + sum * (eq_norm ? 0.0f : div_3);
+    grad_x_0_row[3 * j + 2] = grad_output_2 / norm + sum * (eq_norm ? 0.0f : div_4);
   }
 }
 
@@ -56,9 +56,9 @@ static void directions_backward_row(Size count, void* const* row) {
   const float* x_row = static_cast<const float*>(row[1]);
   const float saved_0 = *static_cast<const float*>(row[2]);
   float* grad_x_row = static_cast<float*>(row[3]);
-  const float sqrt_1 = sqrt(saved_0);
-  const double sqrt_1_reciprocal = 1.0 / static_cast<double>(sqrt_1);
-  const bool eq = sqrt_1 == 0.0f;
+  const float norm = sqrt(saved_0);
+  const double norm_reciprocal = 1.0 / static_cast<double>(norm);
+  const bool eq_norm = norm == 0.0f;
   double sum_sum_total = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
     const Size end = least(begin + sum_run, count);
@@ -67,8 +67,13 @@ static void directions_backward_row(Size count, void* const* row) {
     for (Size j = begin; j < end; ++j) {
       const float grad_output = grad_output_row[j];
       const float x = x_row[j];
+<<<<<<< HEAD
       const float div = static_cast<float>(static_cast<double>(x) * sqrt_1_reciprocal);
       sum_sum_part[j - begin] = -grad_output * static_cast<float>(static_cast<double>(div) * sqrt_1_reciprocal);
+=======
+      const float div = static_cast<float>(static_cast<double>(x) * norm_reciprocal);
+      sum_sum_part += -grad_output * static_cast<float>(static_cast<double>(div) * norm_reciprocal);
+>>>>>>> 8d5487c (Values inside of decompositions are called as their formulas call them: mean, variance, centred)
     }
     sum_sum_total += sum_of(sum_sum_part, end - begin);
   }
@@ -77,9 +82,9 @@ static void directions_backward_row(Size count, void* const* row) {
   for (Size j = 0; j < count; ++j) {
     const float grad_output = grad_output_row[j];
     const float x = x_row[j];
-    const float div = static_cast<float>(static_cast<double>(x) * sqrt_1_reciprocal);
-    grad_x_row[j] = static_cast<float>(static_cast<double>(grad_output) * sqrt_1_reciprocal) +
-        sum_sum * (eq ? 0.0f : div);
+    const float div = static_cast<float>(static_cast<double>(x) * norm_reciprocal);
+    grad_x_row[j] = static_cast<float>(static_cast<double>(grad_output) * norm_reciprocal) +
+        sum_sum * (eq_norm ? 0.0f : div);
   }
 }
 
@@ -124,7 +129,12 @@ static void directions_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
+<<<<<<< HEAD
     "directions_backward_e9f2700d95fc(Tensor x, Tensor saved_0, Tensor grad_output) -> Tensor",
     "directions_backward_e9f2700d95fc", directions_backward_on_stack);
+=======
+    "directions_backward_b49a430d01a9(Tensor x, Tensor saved_0, Tensor grad_output) -> Tensor",
+    "directions_backward_b49a430d01a9", directions_backward_on_stack);
+>>>>>>> 8d5487c (Values inside of decompositions are called as their formulas call them: mean, variance, centred)
 
 }  // namespace opwright::emitted

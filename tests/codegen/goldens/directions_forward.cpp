@@ -9,17 +9,17 @@ static void directions_forward_case_0_row(Size count, void* const* row) {
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
     const float x = x_row[3 * j];
-    const float abs_x = abs(x);
+    const float magnitude = abs(x);
     const float x_1 = x_row[3 * j + 1];
-    const float abs_x_1 = abs(x_1);
+    const float magnitude_1 = abs(x_1);
     const float x_2 = x_row[3 * j + 2];
-    const float abs_x_2 = abs(x_2);
-    const float saved_0 = 0.0f + abs_x * abs_x + abs_x_1 * abs_x_1 + abs_x_2 * abs_x_2;
-    const float sqrt_saved_0 = sqrt(saved_0);
+    const float magnitude_2 = abs(x_2);
+    const float saved_0 = 0.0f + magnitude * magnitude + magnitude_1 * magnitude_1 + magnitude_2 * magnitude_2;
+    const float norm = sqrt(saved_0);
     saved_0_out_row[j] = saved_0;
-    output_1_row[3 * j] = x / sqrt_saved_0;
-    output_1_row[3 * j + 1] = x_1 / sqrt_saved_0;
-    output_1_row[3 * j + 2] = x_2 / sqrt_saved_0;
+    output_1_row[3 * j] = x / norm;
+    output_1_row[3 * j + 1] = x_1 / norm;
+    output_1_row[3 * j + 2] = x_2 / norm;
   }
 }
 
@@ -57,18 +57,23 @@ static void directions_forward_row(Size count, void* const* row) {
 #pragma omp simd
     for (Size j = begin; j < end; ++j) {
       const float x = x_row[j];
+<<<<<<< HEAD
       const float abs_x = abs(x);
       saved_0_sum_part[j - begin] = abs_x * abs_x;
+=======
+      const float magnitude = abs(x);
+      saved_0_sum_part += magnitude * magnitude;
+>>>>>>> 8d5487c (Values inside of decompositions are called as their formulas call them: mean, variance, centred)
     }
     saved_0_sum_total += sum_of(saved_0_sum_part, end - begin);
   }
   const float saved_0_sum = static_cast<float>(saved_0_sum_total);
-  const float sqrt_saved_0 = sqrt(saved_0_sum);
-  const double sqrt_saved_0_reciprocal = 1.0 / static_cast<double>(sqrt_saved_0);
+  const float norm = sqrt(saved_0_sum);
+  const double norm_reciprocal = 1.0 / static_cast<double>(norm);
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
     const float x = x_row[j];
-    output_row[j] = static_cast<float>(static_cast<double>(x) * sqrt_saved_0_reciprocal);
+    output_row[j] = static_cast<float>(static_cast<double>(x) * norm_reciprocal);
   }
   *saved_0 = saved_0_sum;
 }
@@ -110,7 +115,12 @@ static void directions_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
+<<<<<<< HEAD
     "directions_forward_514b2c68bd71(Tensor x) -> (Tensor, Tensor)",
     "directions_forward_514b2c68bd71", directions_forward_on_stack);
+=======
+    "directions_forward_1360edfe5534(Tensor x) -> (Tensor, Tensor)",
+    "directions_forward_1360edfe5534", directions_forward_on_stack);
+>>>>>>> 8d5487c (Values inside of decompositions are called as their formulas call them: mean, variance, centred)
 
 }  // namespace opwright::emitted

@@ -33,17 +33,17 @@ struct directions_forward_case_0_points {
 #pragma unroll
     for (int j = 0; j < Width; ++j) {
       const float x = x_pack[j];
-      const float abs_x = fabsf(x);
+      const float magnitude = fabsf(x);
       const float x_1 = x_1_pack[j];
-      const float abs_x_1 = fabsf(x_1);
+      const float magnitude_1 = fabsf(x_1);
       const float x_2 = x_2_pack[j];
-      const float abs_x_2 = fabsf(x_2);
-      const float saved_0 = 0.0f + abs_x * abs_x + abs_x_1 * abs_x_1 + abs_x_2 * abs_x_2;
-      const float sqrt_saved_0 = sqrtf(saved_0);
+      const float magnitude_2 = fabsf(x_2);
+      const float saved_0 = 0.0f + magnitude * magnitude + magnitude_1 * magnitude_1 + magnitude_2 * magnitude_2;
+      const float norm = sqrtf(saved_0);
       saved_0_out_pack[j] = saved_0;
-      output_1_pack[j] = x / sqrt_saved_0;
-      output_2_pack[j] = x_1 / sqrt_saved_0;
-      output_3_pack[j] = x_2 / sqrt_saved_0;
+      output_1_pack[j] = x / norm;
+      output_2_pack[j] = x_1 / norm;
+      output_3_pack[j] = x_2 / norm;
     }
     store(given.saved_0_out, at, saved_0_out_pack);
     store(given.output_1, at, output_1_pack);
@@ -109,20 +109,20 @@ struct directions_forward_rows {
 #pragma unroll
       for (int j = 0; j < Width; ++j) {
         const float x = this_piece.x_pack[j];
-        const float abs_x = fabsf(x);
-        saved_0_sum_part += abs_x * abs_x;
+        const float magnitude = fabsf(x);
+        saved_0_sum_part += magnitude * magnitude;
       }
       folds_0.saved_0_sum += saved_0_sum_part;
     });
     fold_threads(folds_0);
     const float saved_0_sum = static_cast<float>(folds_0.saved_0_sum);
-    const float sqrt_saved_0 = sqrtf(saved_0_sum);
+    const float norm = sqrtf(saved_0_sum);
     for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
       Pack<float, Width> output_pack;
 #pragma unroll
       for (int j = 0; j < Width; ++j) {
         const float x = this_piece.x_pack[j];
-        output_pack[j] = x / sqrt_saved_0;
+        output_pack[j] = x / norm;
       }
       store(given.output, at, output_pack);
     });

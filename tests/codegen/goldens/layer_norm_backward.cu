@@ -49,11 +49,11 @@ struct layer_norm_backward_sum_rows {
     const int64_t size_1 = given.size_1;
     const float saved_1 = load_one(given.saved_1, this_row.at);
     const float saved_0 = load_one(given.saved_0, this_row.at);
-    const float div = saved_1 / static_cast<float>(size);
-    const float div_1 = saved_0 / static_cast<float>(size);
-    const float add_1 = div_1 + 1e-05f;
-    const float rsqrt_1 = rsqrtf(add_1);
-    const float div_2 = rsqrt_1 / static_cast<float>(size_1);
+    const float mean = saved_1 / static_cast<float>(size);
+    const float variance = saved_0 / static_cast<float>(size);
+    const float add_variance = variance + 1e-05f;
+    const float scale = rsqrtf(add_variance);
+    const float div_scale = scale / static_cast<float>(size_1);
     Piece these_pieces[Held > 0 ? Held : 1];
     read_pieces<Width, Held>(given, this_row, these_pieces);
     Folds_0 folds_0;
@@ -67,7 +67,7 @@ struct layer_norm_backward_sum_rows {
         const float weight = this_piece.weight_pack[j];
         const float mul_1 = grad_output * weight;
         const float x = this_piece.x_pack[j];
-        const float mul = (x - div) * rsqrt_1;
+        const float mul = (x - mean) * scale;
         sum_sum_part += mul_1;
         sum_1_sum_part += mul_1 * mul;
       }
@@ -85,8 +85,8 @@ struct layer_norm_backward_sum_rows {
         const float weight = this_piece.weight_pack[j];
         const float mul_1 = grad_output * weight;
         const float x = this_piece.x_pack[j];
-        const float mul = (x - div) * rsqrt_1;
-        const float grad_x = div_2 * (mul_1 * static_cast<float>(size_1) - sum_sum - mul * sum_1_sum);
+        const float mul = (x - mean) * scale;
+        const float grad_x = div_scale * (mul_1 * static_cast<float>(size_1) - sum_sum - mul * sum_1_sum);
         grad_x_out_pack[j] = grad_x;
       }
       store(given.grad_x_out, at, grad_x_out_pack);
@@ -192,11 +192,11 @@ struct layer_norm_backward_sum_columns_columns {
     for (int j = 0; j < Width; ++j) {
       const float grad_output = grad_output_pack[j];
       const float x = x_pack[j];
-      const float div = saved_1 / static_cast<float>(size);
-      const float div_1 = saved_0 / static_cast<float>(size);
-      const float add_1 = div_1 + 1e-05f;
-      const float rsqrt_1 = rsqrtf(add_1);
-      const float mul = (x - div) * rsqrt_1;
+      const float mean = saved_1 / static_cast<float>(size);
+      const float variance = saved_0 / static_cast<float>(size);
+      const float add_variance = variance + 1e-05f;
+      const float scale = rsqrtf(add_variance);
+      const float mul = (x - mean) * scale;
       folds.grad_weight[j] += grad_output * mul;
       folds.grad_bias[j] += grad_output;
     }

@@ -141,8 +141,8 @@ static void layer_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "layer_norm_backward_2ca56d59888d(Tensor x, Tensor weight, Tensor saved_0, Tensor saved_1, Tensor "
+    "layer_norm_backward_e459973d33b7(Tensor x, Tensor weight, Tensor saved_0, Tensor saved_1, Tensor "
     "grad_output) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_backward_2ca56d59888d", layer_norm_backward_on_stack);
+    "layer_norm_backward_e459973d33b7", layer_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

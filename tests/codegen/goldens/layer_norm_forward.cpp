@@ -16,7 +16,7 @@ static void layer_norm_forward_row(Size count, void* const* row) {
     saved_1_sum_total += sum_of(x_row + begin, end - begin);
   }
   const float saved_1_sum = static_cast<float>(saved_1_sum_total);
-  const float div_saved_1 = saved_1_sum / static_cast<float>(size);
+  const float mean = saved_1_sum / static_cast<float>(size);
   double saved_0_sum_total = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
     const Size end = least(begin + sum_run, count);
@@ -24,22 +24,27 @@ static void layer_norm_forward_row(Size count, void* const* row) {
 #pragma omp simd
     for (Size j = begin; j < end; ++j) {
       const float x = x_row[j];
+<<<<<<< HEAD
       const float sub = x - div_saved_1;
       saved_0_sum_part[j - begin] = sub * sub;
+=======
+      const float centred = x - mean;
+      saved_0_sum_part += centred * centred;
+>>>>>>> 8d5487c (Values inside of decompositions are called as their formulas call them: mean, variance, centred)
     }
     saved_0_sum_total += sum_of(saved_0_sum_part, end - begin);
   }
   const float saved_0_sum = static_cast<float>(saved_0_sum_total);
-  const float div_saved_0 = saved_0_sum / static_cast<float>(size);
-  const float add_1 = div_saved_0 + 1e-05f;
-  const float rsqrt_1 = rsqrt(add_1);
+  const float variance = saved_0_sum / static_cast<float>(size);
+  const float add_variance = variance + 1e-05f;
+  const float scale = rsqrt(add_variance);
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
     const float x = x_row[j];
-    const float sub = x - div_saved_1;
+    const float centred = x - mean;
     const float weight = weight_row[j];
     const float bias = bias_row[j];
-    output_row[j] = sub * rsqrt_1 * weight + bias;
+    output_row[j] = centred * scale * weight + bias;
   }
   *saved_1 = saved_1_sum;
   *saved_0 = saved_0_sum;
@@ -55,7 +60,7 @@ static bool layer_norm_forward(const Tensor* given, const Size* sizes, Tensor* m
   const Size x_size_1 = x.size(1);
   const Size weight_size_0 = weight.size(0);
   const Size bias_size_0 = bias.size(0);
-  const bool valid = x_size_0 >= 2 && bias_size_0 >= 2 && x_size_1 == bias_size_0 && weight_size_0 == bias_size_0;
+  const bool valid = x_size_0 >= 2 && x_size_1 >= 2 && weight_size_0 == x_size_1 && bias_size_0 == x_size_1;
   if (!valid) return false;
   const Size size = x_size_1;
   const Size saved_1_sizes[] = {x_size_0, 1};
@@ -94,7 +99,17 @@ static void layer_norm_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
+<<<<<<< HEAD
+<<<<<<< HEAD
     "layer_norm_forward_09b1a74f9754(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
     "layer_norm_forward_09b1a74f9754", layer_norm_forward_on_stack);
+=======
+    "layer_norm_forward_40a691a24f38(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
+    "layer_norm_forward_40a691a24f38", layer_norm_forward_on_stack);
+>>>>>>> 8d5487c (Values inside of decompositions are called as their formulas call them: mean, variance, centred)
+=======
+    "layer_norm_forward_bec72e0cd36f(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
+    "layer_norm_forward_bec72e0cd36f", layer_norm_forward_on_stack);
+>>>>>>> 7f9aa72 (Of two equal sizes the later argument's is replaced)
 
 }  // namespace opwright::emitted

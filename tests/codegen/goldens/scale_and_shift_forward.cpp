@@ -26,7 +26,7 @@ static bool scale_and_shift_forward(const Tensor* given, const Size* sizes, Tens
   const Size scale_size_0 = scale.size(0);
   const Size shift_size_0 = shift.size(0);
   const Size shift_size_1 = shift.size(1);
-  const bool valid = shift_size_0 >= 2 && scale_size_0 >= 2 && x_size_1 == scale_size_0 && x_size_0 == shift_size_0 &&
+  const bool valid = x_size_0 >= 2 && x_size_1 >= 2 && scale_size_0 == x_size_1 && shift_size_0 == x_size_0 &&
       shift_size_1 == 1;
   if (!valid) return false;
   const Size output_sizes[] = {x_size_0, x_size_1};
@@ -54,7 +54,7 @@ static void scale_and_shift_forward_on_stack(StableIValue* stack, uint64_t, uint
 }
 
 static const Registration registration(
-    "scale_and_shift_forward_aabe4c00f3ea(Tensor x, Tensor scale, Tensor shift) -> Tensor",
-    "scale_and_shift_forward_aabe4c00f3ea", scale_and_shift_forward_on_stack);
+    "scale_and_shift_forward_e4179df7feb4(Tensor x, Tensor scale, Tensor shift) -> Tensor",
+    "scale_and_shift_forward_e4179df7feb4", scale_and_shift_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -5,7 +5,7 @@ namespace opwright::emitted {
 static void softmax_forward_row(Size count, void* const* row) {
   const float* x_row = static_cast<const float*>(row[0]);
   float* output_row = static_cast<float*>(row[1]);
-  float* exp_1_kept_row = static_cast<float*>(row[2]);
+  float* power_kept_row = static_cast<float*>(row[2]);
   int32_t amax_x_maximum_largest = INT32_MIN;
 #pragma omp simd reduction(max : amax_x_maximum_largest)
   for (Size j = 0; j < count; ++j) {
@@ -15,9 +15,10 @@ static void softmax_forward_row(Size count, void* const* row) {
         amax_x_maximum_largest;
   }
   const float amax_x_maximum = from_order<float>(amax_x_maximum_largest);
-  double sum_sum_total = 0;
+  double sum_power_sum_total = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
     const Size end = least(begin + sum_run, count);
+<<<<<<< HEAD
 #pragma omp simd
     for (Size j = begin; j < end; ++j) {
       const float x = x_row[j];
@@ -25,13 +26,24 @@ static void softmax_forward_row(Size count, void* const* row) {
       exp_1_kept_row[j] = exp_1;
     }
     sum_sum_total += sum_of(exp_1_kept_row + begin, end - begin);
+=======
+    float sum_power_sum_part = 0;
+#pragma omp simd reduction(+ : sum_power_sum_part)
+    for (Size j = begin; j < end; ++j) {
+      const float x = x_row[j];
+      const float power = exp(x - amax_x_maximum);
+      power_kept_row[j] = power;
+      sum_power_sum_part += power;
+    }
+    sum_power_sum_total += sum_power_sum_part;
+>>>>>>> 8d5487c (Values inside of decompositions are called as their formulas call them: mean, variance, centred)
   }
-  const float sum_sum = static_cast<float>(sum_sum_total);
-  const float reciprocal_1 = 1 / sum_sum;
+  const float sum_power_sum = static_cast<float>(sum_power_sum_total);
+  const float reciprocal_1 = 1 / sum_power_sum;
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
-    const float exp_1 = exp_1_kept_row[j];
-    output_row[j] = exp_1 * reciprocal_1;
+    const float power = power_kept_row[j];
+    output_row[j] = power * reciprocal_1;
   }
 }
 
@@ -67,7 +79,12 @@ static void softmax_forward_on_stack(StableIValue* stack, uint64_t, uint64_t) {
 }
 
 static const Registration registration(
+<<<<<<< HEAD
     "softmax_forward_9f1a73777a6b(Tensor x) -> Tensor",
     "softmax_forward_9f1a73777a6b", softmax_forward_on_stack);
+=======
+    "softmax_forward_a89d9cb15e91(Tensor x) -> Tensor",
+    "softmax_forward_a89d9cb15e91", softmax_forward_on_stack);
+>>>>>>> 8d5487c (Values inside of decompositions are called as their formulas call them: mean, variance, centred)
 
 }  // namespace opwright::emitted

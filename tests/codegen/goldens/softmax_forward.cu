@@ -14,7 +14,7 @@ struct softmax_forward_rows {
   // What a thread has of one pack of its row.
   struct Piece {
     Pack<float, Width> x_pack;
-    Pack<float, Width> exp_1_pack;
+    Pack<float, Width> power_pack;
 
     __device__ void read(const softmax_forward_arguments& given, const Points<Index, 1, 1>& at) {
       x_pack = load<Width>(given.x, at);
@@ -33,13 +33,13 @@ struct softmax_forward_rows {
   };
 
   struct Folds_1 {
-    double sum_sum;
+    double sum_power_sum;
 
     __device__ void start() {
-      sum_sum = 0;
+      sum_power_sum = 0;
     }
     __device__ void add(const Folds_1& other) {
-      sum_sum += other.sum_sum;
+      sum_power_sum += other.sum_power_sum;
     }
   };
 
@@ -62,26 +62,26 @@ struct softmax_forward_rows {
     Folds_1 folds_1;
     folds_1.start();
     for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
-      float sum_sum_part = 0;
+      float sum_power_sum_part = 0;
 #pragma unroll
       for (int j = 0; j < Width; ++j) {
         const float x = this_piece.x_pack[j];
-        const float exp_1 = expf(x - amax_x_maximum);
-        this_piece.exp_1_pack[j] = exp_1;
-        sum_sum_part += exp_1;
+        const float power = expf(x - amax_x_maximum);
+        this_piece.power_pack[j] = power;
+        sum_power_sum_part += power;
       }
-      folds_1.sum_sum += sum_sum_part;
+      folds_1.sum_power_sum += sum_power_sum_part;
     });
     fold_threads(folds_1);
-    const float sum_sum = static_cast<float>(folds_1.sum_sum);
-    const float reciprocal_1 = 1 / sum_sum;
+    const float sum_power_sum = static_cast<float>(folds_1.sum_power_sum);
+    const float reciprocal_1 = 1 / sum_power_sum;
     for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
       Pack<float, Width> output_pack;
 #pragma unroll
       for (int j = 0; j < Width; ++j) {
         const float x = this_piece.x_pack[j];
-        const float exp_1 = Held > 0 ? this_piece.exp_1_pack[j] : expf(x - amax_x_maximum);
-        output_pack[j] = exp_1 * reciprocal_1;
+        const float power = Held > 0 ? this_piece.power_pack[j] : expf(x - amax_x_maximum);
+        output_pack[j] = power * reciprocal_1;
       }
       store(given.output, at, output_pack);
     });

@@ -119,13 +119,20 @@ class _Solved:
 
     def _solve_one(self, equalities: Sequence[Condition], way: Way) -> bool:
         for equality in equalities:
-            found = way(self.replaced(equality, self._bounds))
+            found = way(self._later_first(self.replaced(equality, self._bounds)))
             if found is not None:
                 name, value = found
                 known = {key: substitute(each, {name: value}) for key, each in self.equal.items()}
                 self.equal = {**known, name: value}
                 return True
         return False
+
+    def _later_first(self, condition: Condition) -> Condition:
+        """Of two sizes that are equal, the one with a later bound is replaced: that of a later argument."""
+        order = [*self._bounds.at_least]
+        if condition.left in order and condition.right in order[order.index(condition.left) + 1 :]:
+            return Condition(condition.relation, condition.right, condition.left)
+        return condition
 
     def _solution_by_multiple(self, condition: Condition) -> tuple[str, Integer] | None:
         found = _multiple(condition.left - condition.right)

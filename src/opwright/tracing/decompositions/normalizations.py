@@ -85,21 +85,21 @@ def _vector_norm(
     if not x.dtype.is_floating_point or not isinstance(ord, (int, float)):
         return NotImplemented
     result = dtype or x.dtype
-    size, dimensions = torch.abs(wide(x.to(result))), dimensions_of(x, dim)
+    magnitude, dimensions = torch.abs(wide(x.to(result))), dimensions_of(x, dim)
     if ord != 0 and dimensions and all(_is_one(x.shape[dimension]) for dimension in dimensions):
-        norm = size if keepdim else _drop(size, sorted(dimensions))  # of one number, which powers would round
+        norm = magnitude if keepdim else _drop(magnitude, sorted(dimensions))  # of one number, which powers would round
     elif ord == math.inf:
-        norm = torch.amax(size, dimensions, keepdim)
+        norm = torch.amax(magnitude, dimensions, keepdim)
     elif ord == -math.inf:
-        norm = torch.amin(size, dimensions, keepdim)
+        norm = torch.amin(magnitude, dimensions, keepdim)
     elif ord == 0:
-        norm = torch.sum((size != 0).to(size.dtype), dimensions, keepdim)
+        norm = torch.sum((magnitude != 0).to(magnitude.dtype), dimensions, keepdim)
     elif ord == 1:
-        norm = torch.sum(size, dimensions, keepdim)
+        norm = torch.sum(magnitude, dimensions, keepdim)
     elif ord == 2:
-        norm = torch.sqrt(torch.sum(size * size, dimensions, keepdim))
+        norm = torch.sqrt(torch.sum(magnitude * magnitude, dimensions, keepdim))
     else:
-        norm = torch.pow(torch.sum(torch.pow(size, ord), dimensions, keepdim), 1.0 / ord)
+        norm = torch.pow(torch.sum(torch.pow(magnitude, ord), dimensions, keepdim), 1.0 / ord)
     return norm.to(result)
 
 

@@ -39,7 +39,8 @@ def moments(x: Tensor, dimensions: Dimensions, keepdim: bool = True) -> tuple[Te
 def standardized(x: Tensor, dimensions: Dimensions, eps: float) -> Normed:
     """(x - mean)/√(variance + eps), with the mean and 1/√(variance + eps)."""
     mean, centred, squares = moments(x, dimensions)
-    scale = torch.rsqrt(squares / count(x, dimensions) + eps)
+    variance = squares / count(x, dimensions)
+    scale = torch.rsqrt(variance + eps)
     return centred * scale, mean, scale
 
 
@@ -105,7 +106,8 @@ def batch_norm(
     rest = [dimension for dimension in range(x.dim()) if dimension != 1]
     size: Any = x.numel() // x.shape[1]
     mean, centred, squares = moments(values, rest)
-    scale = torch.rsqrt(squares / size + eps)
+    variance = squares / size
+    scale = torch.rsqrt(variance + eps)
     if running_mean is not None:
         move(running_mean, mean, momentum)
     if running_var is not None:

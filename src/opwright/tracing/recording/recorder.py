@@ -27,6 +27,7 @@ from opwright.tracing.callers import is_outside
 from opwright.tracing.decompositions.table import OWN_DECOMPOSITIONS
 from opwright.tracing.effects.watch import paused
 from opwright.tracing.interface.memory import memory_of
+from opwright.tracing.recording.described import Described
 from opwright.tracing.recording.in_place import (
     SeenThrough,
     functional_of,
@@ -62,10 +63,10 @@ class Recorder(Unseen, TorchDispatchMode):
         self.needs_row_major = False
         self.needs_whole_memory = False
         self._generator = torch.get_rng_state()
-        self._watching = False
-        self._recording = True
+        self._watching, self._recording = False, True
         self._detached: set[int] = set()
         self._nodes: dict[int, Node] = {}
+        self.described = Described()
         self._looked_at: set[int] = set()
         self._inputs: list[torch.Tensor] = []
         self._views: dict[int, SeenThrough] = {}
@@ -129,6 +130,7 @@ class Recorder(Unseen, TorchDispatchMode):
     def __torch_dispatch__(
         self, func: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        self.described.look_from(sys._getframe(1))
         with paused():
             if func in LOOKS_FOR_NAN and torch.is_anomaly_check_nan_enabled() and not is_outside(sys._getframe(1)):
                 return self._finds_no_nan(func, args)
@@ -156,7 +158,7 @@ class Recorder(Unseen, TorchDispatchMode):
         is_random = torch.Tag.nondeterministic_seeded in func.tags
         rule = OWN_DECOMPOSITIONS.get(func) or core_decompositions().get(func)
         if rule is not None and not is_random:  # what is drawn otherwise is drawn differently
-            with self, self._unwatched():
+            with self, self._unwatched(), self.described.of(func, rule, self._nodes):
                 result = rule(*args, **kwargs)
             if func is aten.detach.default and self._watching:
                 self._detached.add(id(result))

@@ -1,0 +1,65 @@
+"""Names for what our decompositions compute: those of their variables."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import CodeType, FrameType
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.fx import Node
+
+from opwright.tracing.decompositions import table
+from opwright.tracing.decompositions.table import OWN_DECOMPOSITIONS
+
+_FOLDER = table.__name__.rpartition(".")[0]
+
+
+class Described:
+    """The nodes that decompositions have names for."""
+
+    def __init__(self) -> None:
+        self.names: dict[Node, str] = {}
+        self._under_way: list[tuple[CodeType, dict[int, FrameType]]] = []
+
+    def look_from(self, frame: FrameType | None) -> None:
+        """Keep the frames of the decomposition that runs, and of what it has called, up from one that they called."""
+        if not self._under_way:
+            return
+        code, kept = self._under_way[-1]
+        while frame is not None:
+            if str(frame.f_globals.get("__name__")).startswith(_FOLDER):
+                kept[id(frame)] = frame
+            frame = None if frame.f_code is code else frame.f_back
+
+    @contextmanager
+    def of(self, operation: OpOverload, rule: Callable[..., Any], nodes: Mapping[int, Node]) -> Iterator[None]:
+        """Name what a decomposition computes until the end of the block; parameters are named by who calls.
+
+        Args:
+            operation: What is decomposed.
+            rule: The decomposition; torch's own give no names.
+            nodes: What computes each tensor, by its identity.
+        """
+        if operation not in OWN_DECOMPOSITIONS or not inspect.isfunction(rule):
+            yield
+            return
+        kept: dict[int, FrameType] = {}
+        self._under_way.append((rule.__code__, kept))
+        try:
+            yield
+        finally:
+            self._under_way.pop()
+            for frame in kept.values():
+                self._name(frame, nodes)
+            kept.clear()  # a frame holds those that called it
+
+    def _name(self, frame: FrameType, nodes: Mapping[int, Node]) -> None:
+        code = frame.f_code
+        parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        for name, value in frame.f_locals.items():
+            if name not in parameters and isinstance(value, torch.Tensor) and id(value) in nodes:
+                self.names.setdefault(nodes[id(value)], name)
