@@ -88,7 +88,7 @@ def test_a_compiler_that_fails(script, tmp_path, monkeypatch):
     compiler.write_text(f"#!/bin/sh\n{script.replace('{real}', real)}\n")
     compiler.chmod(0o700)
     monkeypatch.setitem(opwright.toolchain.build.build.__kwdefaults__, "timeout_s", 2.0)
-    monkeypatch.setattr("opwright.toolchain.compiler.PROBE_TIMEOUT_S", 1.0)
+    monkeypatch.setattr("opwright.toolchain.process.asking.PROBE_TIMEOUT_S", 1.0)
     assert not problems(subject(tmp_path / "cache", str(compiler)), as_it_is, recovers=False)
     compiler.write_text(f'#!/bin/sh\nexec {real} "$@"\n')  # as after an update: the next process asks again
     operator = subject(tmp_path / "cache", str(compiler)).make()

@@ -11,6 +11,7 @@ from opwright.errors import CompilerMissing
 from opwright.settings import Settings
 from opwright.toolchain import compiler
 from opwright.toolchain.compiler import find_compiler
+from opwright.toolchain.process import asking
 from tests.toolchain.conftest import WriteScript
 
 BROKEN = {
@@ -50,7 +51,7 @@ def test_a_compiler_that_is_not_there_is_missing(settings: Settings) -> None:
 def test_a_compiler_that_cannot_run_is_missing(
     text: str, reason: str, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compiler, "PROBE_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(asking, "PROBE_TIMEOUT_S", 0.5)
     broken = install(tmp_path / "broken", text)
 
     with pytest.raises(CompilerMissing, match=rf"{broken} .*{reason}.*\nhint: "):

@@ -6,7 +6,6 @@ import os
 import platform
 import shlex
 import shutil
-import subprocess
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,11 +13,11 @@ from typing import Literal
 
 from opwright.errors import CacheUnusable, CompilerMissing
 from opwright.settings import Settings
+from opwright.toolchain.process.asking import Unusable, answer, first_usable
 from opwright.toolchain.processor import fingerprint
 from opwright.toolchain.storage.records import RecordStore, canonical_json, digest
 
 CANDIDATES = ("g++", "clang++", "c++")
-PROBE_TIMEOUT_S = 20.0
 
 # What results depend on: how numbers round, and that integers wrap around, as torch's do.
 ROUNDING_FLAGS = ("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv")
@@ -63,10 +62,6 @@ class Compiler:
         return (str(self.path), *self.leading_words)
 
 
-class _Unusable(Exception):
-    """Why an executable does not serve as a compiler."""
-
-
 def find_compiler(settings: Settings) -> Compiler:
     """Return the compiler that the settings name, or else the first of g++, clang++ and c++ that works.
 
@@ -77,12 +72,9 @@ def find_compiler(settings: Settings) -> Compiler:
         CompilerMissing: None was found, or none that was found can run.
         UnsafeCache: Others can write to the cache directory.
     """
-    reasons = []
-    for words in _candidates(settings):
-        try:
-            return _examine(words, settings)
-        except _Unusable as reason:
-            reasons.append(str(reason))
+    found, reasons = first_usable(_candidates(settings), lambda words: _examine(words, settings))
+    if found is not None:
+        return found
     raise CompilerMissing(
         f"there is no working C++ compiler: {'; '.join(reasons)}",
         hint="install g++ or clang++, or name one that works with CXX=/path/to/compiler",
@@ -100,7 +92,7 @@ def _candidates(settings: Settings) -> tuple[tuple[str, ...], ...]:
 def _examine(words: tuple[str, ...], settings: Settings) -> Compiler:
     executable = shutil.which(words[0])
     if executable is None:
-        raise _Unusable(f"{words[0]} was not found")
+        raise Unusable(f"{words[0]} was not found")
     status = os.stat(executable)
     return _identify((os.path.abspath(executable), *words[1:]), status.st_mtime_ns, status.st_size, settings)
 
@@ -128,7 +120,7 @@ def _identify(command: tuple[str, ...], mtime_ns: int, size_bytes: int, settings
 
 
 def _interrogate(command: tuple[str, ...], flags: tuple[str, ...]) -> Compiler:
-    greeting = _output((*command, "--version"))
+    greeting = answer((*command, "--version"))
     kind: Literal["gcc", "clang"] = "gcc" if "Free Software Foundation" in greeting else "clang"
     known = _known_flags(command, (*flags, *_FLAGS_OF_KIND[kind]))
     if kind == "gcc":
@@ -140,37 +132,17 @@ def _known_flags(command: tuple[str, ...], flags: tuple[str, ...]) -> tuple[str,
     """Drop the flags that the compiler refuses; one run where it knows them all."""
     if _accepts(command, flags):
         return flags
-    _output(_check_syntax(command, ()))
+    answer(_check_syntax(command, ()))
     return tuple(flag for flag in flags if _accepts(command, (flag,)))
 
 
 def _accepts(command: tuple[str, ...], flags: tuple[str, ...]) -> bool:
     try:
-        _output(_check_syntax(command, flags))
-    except _Unusable:
+        answer(_check_syntax(command, flags))
+    except Unusable:
         return False
     return True
 
 
 def _check_syntax(command: tuple[str, ...], flags: tuple[str, ...]) -> tuple[str, ...]:
     return (*command, *flags, "-fsyntax-only", "-x", "c++", os.devnull)
-
-
-def _output(command: tuple[str, ...]) -> str:
-    """Run a command and return what it prints.
-
-    Raises:
-        _Unusable: It cannot run, fails, or takes too long.
-    """
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=PROBE_TIMEOUT_S
-        )
-    except OSError as error:
-        raise _Unusable(f"{command[0]} cannot run: {error.strerror}") from error
-    except subprocess.TimeoutExpired as error:
-        raise _Unusable(f"{command[0]} did not answer within {PROBE_TIMEOUT_S:g} s") from error
-    if done.returncode != 0:
-        complaint = next((line for line in done.stderr.splitlines() if line.strip()), f"exit status {done.returncode}")
-        raise _Unusable(f"{command[0]} cannot run: {complaint.strip()}")
-    return done.stdout

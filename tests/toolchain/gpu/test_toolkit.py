@@ -11,6 +11,7 @@ from opwright.errors import ToolkitMissing
 from opwright.settings import Settings
 from opwright.toolchain.gpu import toolkit as cuda_toolkit
 from opwright.toolchain.gpu.toolkit import find_cuda_toolkit
+from opwright.toolchain.process import asking
 from tests.toolchain.fake_toolkit import executable, fake_toolkit, wrapper
 
 
@@ -134,7 +135,7 @@ def test_what_is_no_toolkit_is_said(
     settings: Settings,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cuda_toolkit, "PROBE_TIMEOUT_S", 0.5 if install is hanging else 20.0)
+    monkeypatch.setattr(asking, "PROBE_TIMEOUT_S", 0.5 if install is hanging else 20.0)
     install(elsewhere)
 
     with pytest.raises(ToolkitMissing, match=reason):

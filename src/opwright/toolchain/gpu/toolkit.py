@@ -6,16 +6,15 @@ import importlib.util
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from opwright.errors import CacheUnusable, ToolkitMissing
 from opwright.settings import Settings
+from opwright.toolchain.process.asking import Unusable, answer, first_usable
 from opwright.toolchain.storage.records import RecordStore, canonical_json, digest
 
-PROBE_TIMEOUT_S = 20.0
 USUAL_PLACE = Path("/usr/local/cuda")
 
 _TOP = re.compile(r"^#\$ TOP=(.+)$", re.MULTILINE)
@@ -44,10 +43,6 @@ class CudaToolkit:
     architectures: tuple[str, ...]
 
 
-class _Unusable(Exception):
-    """Why a file called nvcc does not serve."""
-
-
 def find_cuda_toolkit(settings: Settings) -> CudaToolkit:
     """Return the toolkit that CUDA_HOME names, or else the first on the PATH, from PyPI or at the usual place.
 
@@ -55,12 +50,9 @@ def find_cuda_toolkit(settings: Settings) -> CudaToolkit:
         ToolkitMissing: There is none, or none that is complete.
         UnsafeCache: Others can write to the cache directory.
     """
-    reasons = []
-    for nvcc in _candidates(settings):
-        try:
-            return _examine(nvcc, settings)
-        except _Unusable as reason:
-            reasons.append(str(reason))
+    found, reasons = first_usable(_candidates(settings), lambda nvcc: _examine(nvcc, settings))
+    if found is not None:
+        return found
     raise ToolkitMissing(
         "there is no CUDA toolkit" + (f": {'; '.join(reasons)}" if reasons else ": nvcc was not found"),
         hint="pip install nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-cccl, or set CUDA_HOME to a toolkit",
@@ -104,7 +96,7 @@ def _ask(nvcc: Path, settings: Settings) -> dict[str, str]:
     try:
         status = os.stat(nvcc)
     except OSError as error:
-        raise _Unusable(f"there is no {nvcc}") from error
+        raise Unusable(f"there is no {nvcc}") from error
     store = RecordStore(settings)
     key = digest(canonical_json([str(nvcc), status.st_mtime_ns, status.st_size]))
     match store.read("cuda_toolkit", key):
@@ -119,12 +111,12 @@ def _ask(nvcc: Path, settings: Settings) -> dict[str, str]:
 
 
 def _interrogate(nvcc: Path) -> dict[str, str]:
-    top = _TOP.search(_output(nvcc, "--dryrun", "-x", "cu", "-c", os.devnull))
+    top = _TOP.search(answer((str(nvcc), "--dryrun", "-x", "cu", "-c", os.devnull), with_stderr=True))
     root = Path(top[1]) if top else Path(os.path.realpath(nvcc)).parents[1]
-    release = _RELEASE.search(_output(nvcc, "--version"))
+    release = _RELEASE.search(answer((str(nvcc), "--version"), with_stderr=True))
     if release is None:
-        raise _Unusable(f"{nvcc} does not say which release it is")
-    codes = _CODE.findall(_output(nvcc, "--list-gpu-code"))
+        raise Unusable(f"{nvcc} does not say which release it is")
+    codes = _CODE.findall(answer((str(nvcc), "--list-gpu-code"), with_stderr=True))
     architectures = sorted({(int(major), int(minor)) for major, minor in codes})
     return {
         "root": os.path.realpath(root),
@@ -138,26 +130,4 @@ def _first(complaint: str, places: tuple[Path, ...], *patterns: str) -> Path:
         for pattern in patterns:
             for found in sorted(place.glob(pattern)):
                 return found
-    raise _Unusable(complaint)
-
-
-def _output(nvcc: Path, *arguments: str) -> str:
-    """Run nvcc and return all that it prints."""
-    try:
-        done = subprocess.run(
-            (str(nvcc), *arguments),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=PROBE_TIMEOUT_S,
-        )
-    except OSError as error:
-        raise _Unusable(f"{nvcc} cannot run: {error.strerror}") from error
-    except subprocess.TimeoutExpired as error:
-        raise _Unusable(f"{nvcc} did not answer within {PROBE_TIMEOUT_S:g} s") from error
-    if done.returncode != 0:
-        complaint = next((line for line in done.stdout.splitlines() if line.strip()), f"exit status {done.returncode}")
-        raise _Unusable(f"{nvcc} cannot run: {complaint.strip()}")
-    return done.stdout
+    raise Unusable(complaint)
