@@ -20,7 +20,7 @@ def built(targets, folder, *options, **variables):
     compiler = quick_compiler(directory)
     environment = {**os.environ, "CXX": compiler, **variables}
     done = subprocess.run(
-        [*command, "--name", "shipped-operators", "--json", *options],
+        [*command, "--name", "shipped-operators", "--dtype", "float32", "--json", *options],
         capture_output=True,
         text=True,
         env=environment,
