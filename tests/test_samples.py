@@ -1,8 +1,27 @@
+import inspect
+
 import pytest
 import torch
 
+import opwright
+from opwright.cli.commands.build import build_command
+from opwright.cli.commands.check import check_command
+from opwright.cli.commands.eject import eject_command
 from opwright.errors import ShapesUnreadable
-from opwright.samples import Sample, shapes
+from opwright.samples import DEFAULT_DTYPES, Sample, shapes
+
+
+@pytest.mark.parametrize(
+    "function", [opwright.check, opwright.build_wheel, opwright.Operator.check, opwright.Operator.eject]
+)
+def test_there_is_one_set_of_default_dtypes(function):
+    assert inspect.signature(function).parameters["dtypes"].default == DEFAULT_DTYPES
+
+
+@pytest.mark.parametrize("command", [check_command, build_command, eject_command])
+def test_commands_have_the_same(command):
+    default = inspect.signature(command).parameters["dtype"].default
+    assert [getattr(torch, name) for name in default] == list(DEFAULT_DTYPES)
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,19 @@ PACKAGE = "shipped_operators"
 
 
 def built(targets, folder, *options, **variables):
-    """Build a wheel by the command line, with a compiler that is quick; return what the command says of it."""
-    command = [sys.executable, "-m", "opwright", "build", *targets, "--wheel", "--to", str(folder)]
+    """Build a wheel for float32 by the command line, with a compiler that is quick; return what the command says."""
+    command = [
+        sys.executable,
+        "-m",
+        "opwright",
+        "build",
+        *targets,
+        "--wheel",
+        "--to",
+        str(folder),
+        "--dtype",
+        "float32",
+    ]
     directory = Path(os.environ["OPWRIGHT_CACHE"]) / "compilers"
     compiler = quick_compiler(directory)
     environment = {**os.environ, "CXX": compiler, **variables}
