@@ -67,13 +67,8 @@ static void directions_backward_row(Size count, void* const* row) {
     for (Size j = begin; j < end; ++j) {
       const float grad_output = grad_output_row[j];
       const float x = x_row[j];
-<<<<<<< HEAD
-      const float div = static_cast<float>(static_cast<double>(x) * sqrt_1_reciprocal);
-      sum_sum_part[j - begin] = -grad_output * static_cast<float>(static_cast<double>(div) * sqrt_1_reciprocal);
-=======
       const float div = static_cast<float>(static_cast<double>(x) * norm_reciprocal);
-      sum_sum_part += -grad_output * static_cast<float>(static_cast<double>(div) * norm_reciprocal);
->>>>>>> 8d5487c (Values inside of decompositions are called as their formulas call them: mean, variance, centred)
+      sum_sum_part[j - begin] = -grad_output * static_cast<float>(static_cast<double>(div) * norm_reciprocal);
     }
     sum_sum_total += sum_of(sum_sum_part, end - begin);
   }
@@ -129,12 +124,7 @@ static void directions_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-<<<<<<< HEAD
-    "directions_backward_e9f2700d95fc(Tensor x, Tensor saved_0, Tensor grad_output) -> Tensor",
-    "directions_backward_e9f2700d95fc", directions_backward_on_stack);
-=======
-    "directions_backward_b49a430d01a9(Tensor x, Tensor saved_0, Tensor grad_output) -> Tensor",
-    "directions_backward_b49a430d01a9", directions_backward_on_stack);
->>>>>>> 8d5487c (Values inside of decompositions are called as their formulas call them: mean, variance, centred)
+    "directions_backward_35088b2a9483(Tensor x, Tensor saved_0, Tensor grad_output) -> Tensor",
+    "directions_backward_35088b2a9483", directions_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -57,13 +57,8 @@ static void directions_forward_row(Size count, void* const* row) {
 #pragma omp simd
     for (Size j = begin; j < end; ++j) {
       const float x = x_row[j];
-<<<<<<< HEAD
-      const float abs_x = abs(x);
-      saved_0_sum_part[j - begin] = abs_x * abs_x;
-=======
       const float magnitude = abs(x);
-      saved_0_sum_part += magnitude * magnitude;
->>>>>>> 8d5487c (Values inside of decompositions are called as their formulas call them: mean, variance, centred)
+      saved_0_sum_part[j - begin] = magnitude * magnitude;
     }
     saved_0_sum_total += sum_of(saved_0_sum_part, end - begin);
   }
@@ -115,12 +110,7 @@ static void directions_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-<<<<<<< HEAD
-    "directions_forward_514b2c68bd71(Tensor x) -> (Tensor, Tensor)",
-    "directions_forward_514b2c68bd71", directions_forward_on_stack);
-=======
-    "directions_forward_1360edfe5534(Tensor x) -> (Tensor, Tensor)",
-    "directions_forward_1360edfe5534", directions_forward_on_stack);
->>>>>>> 8d5487c (Values inside of decompositions are called as their formulas call them: mean, variance, centred)
+    "directions_forward_104b33d6df9a(Tensor x) -> (Tensor, Tensor)",
+    "directions_forward_104b33d6df9a", directions_forward_on_stack);
 
 }  // namespace opwright::emitted

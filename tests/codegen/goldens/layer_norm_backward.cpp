@@ -20,38 +20,17 @@ static void layer_norm_backward_row(Size count, void* const* row) {
   const float div_scale = scale / static_cast<float>(size_1);
   double sum_sum_total = 0;
   double sum_1_sum_total = 0;
-<<<<<<< HEAD
 #pragma omp simd reduction(+ : sum_sum_total) reduction(+ : sum_1_sum_total)
   for (Size j = 0; j < count; ++j) {
     const float grad_output = grad_output_row[j];
     const float weight = weight_row[j];
     const float mul_1 = grad_output * weight;
     const float x = x_row[j];
-    const float mul = (x - div) * rsqrt_1;
+    const float mul = (x - mean) * scale;
     sum_sum_total += mul_1;
     sum_1_sum_total += mul_1 * mul;
     grad_weight_row[j] += grad_output * mul;
     grad_bias_row[j] += grad_output;
-=======
-  for (Size begin = 0; begin < count; begin += sum_run) {
-    const Size end = least(begin + sum_run, count);
-    float sum_sum_part = 0;
-    float sum_1_sum_part = 0;
-#pragma omp simd reduction(+ : sum_sum_part) reduction(+ : sum_1_sum_part)
-    for (Size j = begin; j < end; ++j) {
-      const float grad_output = grad_output_row[j];
-      const float weight = weight_row[j];
-      const float mul_1 = grad_output * weight;
-      const float x = x_row[j];
-      const float mul = (x - mean) * scale;
-      sum_sum_part += mul_1;
-      sum_1_sum_part += mul_1 * mul;
-      grad_weight_row[j] += grad_output * mul;
-      grad_bias_row[j] += grad_output;
-    }
-    sum_sum_total += sum_sum_part;
-    sum_1_sum_total += sum_1_sum_part;
->>>>>>> 8d5487c (Values inside of decompositions are called as their formulas call them: mean, variance, centred)
   }
   const float sum_sum = static_cast<float>(sum_sum_total);
   const float sum_1_sum = static_cast<float>(sum_1_sum_total);
@@ -168,14 +147,8 @@ static void layer_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-<<<<<<< HEAD
-    "layer_norm_backward_15a95294bb64(Tensor x, Tensor weight, Tensor saved_0, Tensor saved_1, Tensor "
+    "layer_norm_backward_e1c091be15a1(Tensor x, Tensor weight, Tensor saved_0, Tensor saved_1, Tensor "
     "grad_output) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_backward_15a95294bb64", layer_norm_backward_on_stack);
-=======
-    "layer_norm_backward_bcb98dc242bb(Tensor x, Tensor weight, Tensor saved_0, Tensor saved_1, Tensor "
-    "grad_output) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_backward_bcb98dc242bb", layer_norm_backward_on_stack);
->>>>>>> 8d5487c (Values inside of decompositions are called as their formulas call them: mean, variance, centred)
+    "layer_norm_backward_e1c091be15a1", layer_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -24,13 +24,8 @@ static void layer_norm_forward_row(Size count, void* const* row) {
 #pragma omp simd
     for (Size j = begin; j < end; ++j) {
       const float x = x_row[j];
-<<<<<<< HEAD
-      const float sub = x - div_saved_1;
-      saved_0_sum_part[j - begin] = sub * sub;
-=======
       const float centred = x - mean;
-      saved_0_sum_part += centred * centred;
->>>>>>> 8d5487c (Values inside of decompositions are called as their formulas call them: mean, variance, centred)
+      saved_0_sum_part[j - begin] = centred * centred;
     }
     saved_0_sum_total += sum_of(saved_0_sum_part, end - begin);
   }
@@ -99,17 +94,7 @@ static void layer_norm_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-<<<<<<< HEAD
-<<<<<<< HEAD
-    "layer_norm_forward_09b1a74f9754(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_forward_09b1a74f9754", layer_norm_forward_on_stack);
-=======
-    "layer_norm_forward_40a691a24f38(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_forward_40a691a24f38", layer_norm_forward_on_stack);
->>>>>>> 8d5487c (Values inside of decompositions are called as their formulas call them: mean, variance, centred)
-=======
-    "layer_norm_forward_bec72e0cd36f(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_forward_bec72e0cd36f", layer_norm_forward_on_stack);
->>>>>>> 7f9aa72 (Of two equal sizes the later argument's is replaced)
+    "layer_norm_forward_69ed73c9add9(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
+    "layer_norm_forward_69ed73c9add9", layer_norm_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -3,29 +3,29 @@
 namespace opwright::emitted {
 
 struct mean_square_forward_row_folds {
-  double sum_sum = 0;
+  double sum_values_sum = 0;
   void add(const mean_square_forward_row_folds& other) {
-    sum_sum += other.sum_sum;
+    sum_values_sum += other.sum_values_sum;
   }
 };
 
 static void mean_square_forward_row(Size count, void* const* row, mean_square_forward_row_folds& folds) {
   const BFloat16* x_row = static_cast<const BFloat16*>(row[0]);
-  double sum_sum_total = 0;
-#pragma omp simd reduction(+ : sum_sum_total)
+  double sum_values_sum_total = 0;
+#pragma omp simd reduction(+ : sum_values_sum_total)
   for (Size j = 0; j < count; ++j) {
     const BFloat16 x = x_row[j];
-    sum_sum_total += to_float(x) * to_float(x);
+    sum_values_sum_total += to_float(x) * to_float(x);
   }
-  folds.sum_sum += sum_sum_total;
+  folds.sum_values_sum += sum_values_sum_total;
 }
 
 static void mean_square_forward_row_end(void* const* row, const mean_square_forward_row_folds& folds) {
   const int64_t size = *static_cast<const int64_t*>(row[1]);
   BFloat16* output_bfloat16_out = static_cast<BFloat16*>(row[2]);
-  const float sum_sum = static_cast<float>(folds.sum_sum);
-  const float div = sum_sum / static_cast<float>(size);
-  const BFloat16 output_bfloat16 = to_bfloat16(div);
+  const float sum_values_sum = static_cast<float>(folds.sum_values_sum);
+  const float mean = sum_values_sum / static_cast<float>(size);
+  const BFloat16 output_bfloat16 = to_bfloat16(mean);
   *output_bfloat16_out = output_bfloat16;
 }
 
@@ -62,7 +62,7 @@ static void mean_square_forward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "mean_square_forward_eb2af608440b(Tensor x) -> Tensor",
-    "mean_square_forward_eb2af608440b", mean_square_forward_on_stack);
+    "mean_square_forward_07f3079bbc8d(Tensor x) -> Tensor",
+    "mean_square_forward_07f3079bbc8d", mean_square_forward_on_stack);
 
 }  // namespace opwright::emitted

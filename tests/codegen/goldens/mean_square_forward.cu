@@ -24,13 +24,13 @@ struct mean_square_forward_rows {
   };
 
   struct Folds {
-    double sum_sum;
+    double sum_values_sum;
 
     __device__ void start() {
-      sum_sum = 0;
+      sum_values_sum = 0;
     }
     __device__ void add(const Folds& other) {
-      sum_sum += other.sum_sum;
+      sum_values_sum += other.sum_values_sum;
     }
   };
 
@@ -39,22 +39,22 @@ struct mean_square_forward_rows {
     Piece these_pieces[Held > 0 ? Held : 1];
     read_pieces<Width, Held>(given, this_row, these_pieces);
     for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
-      float sum_sum_part = 0;
+      float sum_values_sum_part = 0;
 #pragma unroll
       for (int j = 0; j < Width; ++j) {
         const BFloat16 x = this_piece.x_pack[j];
-        sum_sum_part += to_float(x) * to_float(x);
+        sum_values_sum_part += to_float(x) * to_float(x);
       }
-      folds.sum_sum += sum_sum_part;
+      folds.sum_values_sum += sum_values_sum_part;
     });
   }
 
   static __device__ void finish(const mean_square_forward_arguments& given, const Row<Index, 1, 2>& this_row,
       const Folds& folds) {
     const int64_t size = given.size;
-    const float sum_sum = static_cast<float>(folds.sum_sum);
-    const float div = sum_sum / static_cast<float>(size);
-    const BFloat16 output_bfloat16 = to_bfloat16(div);
+    const float sum_values_sum = static_cast<float>(folds.sum_values_sum);
+    const float mean = sum_values_sum / static_cast<float>(size);
+    const BFloat16 output_bfloat16 = to_bfloat16(mean);
     if (this_row.is_first_thread) {
       store_one<BFloat16>(given.output_bfloat16_out, this_row.at, output_bfloat16);
     }

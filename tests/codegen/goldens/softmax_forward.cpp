@@ -18,25 +18,13 @@ static void softmax_forward_row(Size count, void* const* row) {
   double sum_power_sum_total = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
     const Size end = least(begin + sum_run, count);
-<<<<<<< HEAD
 #pragma omp simd
-    for (Size j = begin; j < end; ++j) {
-      const float x = x_row[j];
-      const float exp_1 = exp(x - amax_x_maximum);
-      exp_1_kept_row[j] = exp_1;
-    }
-    sum_sum_total += sum_of(exp_1_kept_row + begin, end - begin);
-=======
-    float sum_power_sum_part = 0;
-#pragma omp simd reduction(+ : sum_power_sum_part)
     for (Size j = begin; j < end; ++j) {
       const float x = x_row[j];
       const float power = exp(x - amax_x_maximum);
       power_kept_row[j] = power;
-      sum_power_sum_part += power;
     }
-    sum_power_sum_total += sum_power_sum_part;
->>>>>>> 8d5487c (Values inside of decompositions are called as their formulas call them: mean, variance, centred)
+    sum_power_sum_total += sum_of(power_kept_row + begin, end - begin);
   }
   const float sum_power_sum = static_cast<float>(sum_power_sum_total);
   const float reciprocal_1 = 1 / sum_power_sum;
@@ -79,12 +67,7 @@ static void softmax_forward_on_stack(StableIValue* stack, uint64_t, uint64_t) {
 }
 
 static const Registration registration(
-<<<<<<< HEAD
-    "softmax_forward_9f1a73777a6b(Tensor x) -> Tensor",
-    "softmax_forward_9f1a73777a6b", softmax_forward_on_stack);
-=======
-    "softmax_forward_a89d9cb15e91(Tensor x) -> Tensor",
-    "softmax_forward_a89d9cb15e91", softmax_forward_on_stack);
->>>>>>> 8d5487c (Values inside of decompositions are called as their formulas call them: mean, variance, centred)
+    "softmax_forward_93e5cf840084(Tensor x) -> Tensor",
+    "softmax_forward_93e5cf840084", softmax_forward_on_stack);
 
 }  // namespace opwright::emitted
