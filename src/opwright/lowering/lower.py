@@ -43,7 +43,7 @@ from opwright.lowering.nodes import (
 )
 from opwright.lowering.pointwise.complex import Part, selected_part
 from opwright.lowering.pointwise.promotion import program_dtype, promoted
-from opwright.lowering.pointwise.row import Pointwise, holds
+from opwright.lowering.pointwise.row import PARAMETERS, WITHOUT_VALUE, Pointwise, holds
 from opwright.lowering.reductions import REDUCTIONS, fold_kernel, reduced_dimensions
 from opwright.lowering.views import VIEWS, Indices, split_indices
 from opwright.tracing.graph import Graph, value_of
@@ -205,8 +205,8 @@ class _Lowering:
         values = [arguments[name] for name in row.operands]
         dtype = program_dtype(value_of(node).dtype)
         common = promoted([promotable(value) for value in values]) if row.compares else dtype
-        rest = {key: value for key, value in arguments.items() if key not in row.operands and key not in _WITHOUT_VALUE}
-        if not row.computes_in(common) or not rest.keys() <= _PARAMETERS:
+        rest = {key: value for key, value in arguments.items() if key not in row.operands and key not in WITHOUT_VALUE}
+        if not row.computes_in(common) or not rest.keys() <= PARAMETERS:
             return False
         packet, (axes, _) = packet_of(node), over(self._shape(node))
         numbers = [*(values if row.selects or packet in _FILLS else ()), *rest.values()]
@@ -395,12 +395,3 @@ _FILLS = {aten.fill, aten.full, aten.full_like, aten.scalar_tensor}
 _CONVERSIONS = {aten._to_copy, aten.copy} | _FILLS
 _COPIES = {aten.clone, aten.to, aten._to_copy, aten.positive, aten.copy}
 _RESHAPES = {aten.view, aten._unsafe_view, aten.reshape}
-_PARAMETERS = {
-    "alpha", "scale", "input_scale", "negative_slope", "approximate", "min", "max", "min_val", "max_val",
-    "rounding_mode", "decimals",
-}  # fmt: skip
-# Arguments that say nothing about values, or only about the shape and dtype that the trace has seen.
-_WITHOUT_VALUE = {
-    "self", "size", "dtype", "layout", "device", "pin_memory", "memory_format", "non_blocking", "copy",
-    "physical_layout",
-}  # fmt: skip
