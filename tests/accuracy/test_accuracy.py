@@ -46,8 +46,8 @@ def _assert_kept(name: str, dtype: torch.dtype, range_name: str, what: str, figu
 def test_promise_is_kept(subjects: dict[str, Subject], dtype: torch.dtype) -> None:
     operator = operator_of(list(subjects.values()), replace(quiet_settings(optimized=False), notify=True))
     for range_name in set(RANGES_BY_DAY).intersection(_ranges(subjects)):
-        for name, found in measure(operator, subjects, dtype, range_name):
-            _assert_kept(name, dtype, range_name, found.what, found.figures())
+        for name, what, figures in measure_samples(operator, subjects, dtype, range_name):
+            _assert_kept(name, dtype, range_name, what, figures)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -45,7 +45,7 @@ from opwright.lowering.nodes import (
 )
 from opwright.lowering.pointwise.complex import Part, selected_part
 from opwright.lowering.pointwise.promotion import program_dtype, promoted
-from opwright.lowering.pointwise.row import Pointwise, holds
+from opwright.lowering.pointwise.row import PARAMETERS, WITHOUT_VALUE, Pointwise, holds
 from opwright.lowering.reductions import REDUCTIONS, fold_kernel, reduced_dimensions
 from opwright.lowering.views import VIEWS, Indices, split_indices
 from opwright.tracing.graph import Graph, value_of

@@ -96,3 +96,15 @@ def truth_row(name: str, operands: tuple[str, ...] = TWO_OPERANDS) -> Pointwise:
         return apply(name, *(cast(operand, DType.BOOL) for operand in given))
 
     return Pointwise(operands, rule, compares=True, integral=True, truth=True)
+
+
+# Arguments that rules take besides operands.
+PARAMETERS = {
+    "alpha", "scale", "input_scale", "negative_slope", "approximate", "min", "max", "min_val", "max_val",
+    "rounding_mode", "decimals",
+}  # fmt: skip
+# Arguments that say nothing about values, or only about the shape and dtype that the trace has seen.
+WITHOUT_VALUE = {
+    "self", "size", "dtype", "layout", "device", "pin_memory", "memory_format", "non_blocking", "copy",
+    "physical_layout",
+}  # fmt: skip
