@@ -31,8 +31,6 @@ from opwright.lowering.bind_sizes import bind_sizes
 from opwright.lowering.calls import named_arguments, operands_of
 from opwright.lowering.names import Names
 from opwright.lowering.nodes import (
-    PARAMETERS,
-    WITHOUT_VALUE,
     effects_of,
     literal,
     needed_nodes,

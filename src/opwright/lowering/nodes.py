@@ -21,17 +21,6 @@ from opwright.tracing.graph import Graph, value_of
 from opwright.tracing.scalars.numbers import NUMBER
 from opwright.tracing.scalars.reals import Real
 
-# Arguments of element-wise operations that a row of the table may read besides its operands.
-PARAMETERS = {
-    "alpha", "scale", "input_scale", "negative_slope", "approximate", "min", "max", "min_val", "max_val",
-    "rounding_mode", "decimals",
-}  # fmt: skip
-# Arguments that say nothing about values, or only about the shape and dtype that the trace has seen.
-WITHOUT_VALUE = {
-    "self", "size", "dtype", "layout", "device", "pin_memory", "memory_format", "non_blocking", "copy",
-    "physical_layout",
-}  # fmt: skip
-
 
 def packet_of(node: Node) -> Any:
     """The operation that a node calls, whatever the overload."""
