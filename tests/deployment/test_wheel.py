@@ -14,7 +14,7 @@ import torch
 
 import opwright
 from opwright.deployment.platform_tag import can_tell
-from opwright.errors import ArchitectureUnknown, CompilerMissing, OpwrightError, SamplesMissing, WheelUnsupported
+from opwright.errors import ArchitectureUnknown, CompilerMissing, CudaCompilerMissing, SamplesMissing, WheelUnsupported
 from opwright.settings import Settings
 from opwright.toolchain.gpu.nvrtc import find_nvrtc
 from tests.deployment.conftest import OPERATORS, PACKAGE, built, installed, judged
@@ -172,7 +172,7 @@ def test_without_a_compiler_there_is_no_wheel(tmp_path):
 def everything(tmp_path_factory):
     try:
         find_nvrtc()
-    except OpwrightError:
+    except CudaCompilerMissing:
         return built([str(OPERATORS)], tmp_path_factory.mktemp("everything"))
     return built([str(OPERATORS)], tmp_path_factory.mktemp("everything"), "--cuda", "8.0 9.0")
 

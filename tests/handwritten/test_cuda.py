@@ -31,7 +31,7 @@ WITHOUT_GPU = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a G
 def nvrtc() -> None:
     try:
         find_nvrtc()
-    except opwright.errors.OpwrightError as missing:
+    except opwright.errors.CudaCompilerMissing as missing:
         pytest.skip(missing.fact)
 
 

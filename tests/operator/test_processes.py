@@ -14,7 +14,7 @@ PROGRAM = textwrap.dedent("""
     import json, pathlib, sys
     import torch, opwright
     from torch import Tensor
-    pipeline = sys.modules["opwright.operator"]
+    pipeline = sys.modules["opwright.operators.base"]
 
     FACTOR = 3
 
@@ -22,8 +22,8 @@ PROGRAM = textwrap.dedent("""
         return x * FACTOR
 
     derived = []
-    derive = pipeline.Operator._derive
-    pipeline.Operator._derive = lambda self, *a, **k: derived.append(self.name) or derive(self, *a, **k)
+    derive = pipeline.BaseOperator._derive
+    pipeline.BaseOperator._derive = lambda self, *a, **k: derived.append(self.name) or derive(self, *a, **k)
 
     @opwright.operator
     def remembered(x: Tensor) -> Tensor:
@@ -115,11 +115,20 @@ def test_many_processes_build_once(crowd_size, start):
 
 
 def test_a_process_killed_while_it_builds_leaves_nothing_in_the_way(start, tmp_path):
+    compiler, hangs = tmp_path / "compiler", tmp_path / "hangs"
+    works = compiler.read_text()
+    compiler.write_text(
+        works.replace("exec", f'case "$*" in *remembered_forward*) echo $$ > {hangs}; exec sleep 600;; esac\nexec')
+    )
     process = start([3])
-    deadline = time.monotonic() + 60
-    while not start.builds() and time.monotonic() < deadline:
+    deadline = time.monotonic() + 300
+    while not (hangs.exists() and hangs.read_text().strip()):
+        assert time.monotonic() < deadline, "no compiler was called"
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
+    os.kill(int(hangs.read_text()), signal.SIGKILL)
+    assert list((tmp_path / "cache" / "building").iterdir()) != []
+    compiler.write_text(works)
     assert answer(start([3]))[0] == ["cpp"]
     assert list((tmp_path / "cache" / "building").iterdir()) == []

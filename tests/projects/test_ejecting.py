@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import opwright
-from opwright.errors import DirectoryTaken, NotEjectable, OpwrightError, ProjectNameUnusable, SamplesMissing
+from opwright.errors import CudaCompilerMissing, DirectoryTaken, NotEjectable, ProjectNameUnusable, SamplesMissing
 from opwright.projects import eject
 from opwright.toolchain.gpu.nvrtc import SHIPPED_FLAGS, compile_cuda, find_nvrtc
 from tests.projects import operators
@@ -79,7 +79,7 @@ def assert_cuda_compiles(directory):
     """NVRTC takes the kernels, g++ what launches them, and the names in one are those in the other."""
     try:
         nvrtc = find_nvrtc()
-    except OpwrightError as missing:
+    except CudaCompilerMissing as missing:
         pytest.skip(missing.fact)
     csrc = directory / "csrc"
     if not (csrc / "cuda").exists():

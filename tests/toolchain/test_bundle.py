@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from opwright.errors import BuildFailed, OpwrightError, WheelUnsupported
+from opwright.errors import BuildFailed, CudaCompilerMissing, WheelUnsupported
 from opwright.settings import Settings
 from opwright.toolchain.bundle import Bundle, build_bundle
 from opwright.toolchain.cpu_levels import CpuLevel, cpu_levels
@@ -58,7 +58,7 @@ def test_there_is_a_library_for_each_level_and_one_that_registers(
 def test_kernels_for_gpus_are_a_library_for_each_source(settings: Settings, tmp_path: Path) -> None:
     try:
         find_nvrtc()
-    except OpwrightError as missing:
+    except CudaCompilerMissing as missing:
         pytest.skip(missing.fact)
     kernel = 'extern "C" __global__ void fill(float* x) { x[threadIdx.x] = 1; }'
     source = Source(
