@@ -170,7 +170,9 @@ def test_words_are_found() -> None:
     found = words()
     assert all(len(each) > 20 for kind, each in found.by_kind.items() if kind != "letters")
     assert {"end", "row", "extents", "operands", "count"} <= set(found.by_kind["emitted"])
-    assert {"_so_far", "_kept_row", "_next", "_part", "_sizes", "_stack", "_offset", "_folds"} <= set(found.behind)
+    assert {"_total", "_largest", "_kept_row", "_next", "_part", "_sizes", "_stack", "_offset", "_folds"} <= set(
+        found.behind
+    )
 
 
 def test_names_given_without_looking_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,11 +14,6 @@ from opwright.ir.phases import Phase, Schedule, needed_lets, schedule
 from opwright.ir.program import Fold, Kernel, Let
 from opwright.ir.rows import varying_locals
 
-# What a variable is called that a row is folded into.
-_KEPT = {
-    "sum": "total", "product": "product", "maximum": "largest", "minimum": "smallest", "any": "found", "all": "held",
-}  # fmt: skip
-
 
 class RowEmitter:
     """Writes the functions of one kernel with rows.
@@ -239,7 +234,16 @@ def _name_of(value: Expression) -> str | None:
 
 
 def _kept(fold: Fold) -> str:
-    return f"{fold.name}_{_KEPT[fold.function]}"
+    """What a variable is called that a row is folded into."""
+    match fold.function:
+        case "maximum":
+            return f"{fold.name}_largest"
+        case "minimum":
+            return f"{fold.name}_smallest"
+        case "any" | "all":
+            return f"{fold.name}_found"
+        case _:
+            return f"{fold.name}_total"
 
 
 def _kind(value: Expression) -> str:
