@@ -21,7 +21,7 @@ test: $(INSTALLED) ## run the tests; with SINCE=main those that the changes sinc
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(if $(SINCE),--since $(SINCE))
 
 nightly: $(INSTALLED) ## run the long sweeps
-	$(BIN)/pytest -m nightly -o faulthandler_timeout=0
+	$(BIN)/pytest -m nightly --record-sweeps -o faulthandler_timeout=0
 	$(BIN)/pytest --backwards
 
 newest: ## run the tests on the newest PyTorch, in .venv-newest (gigabytes)

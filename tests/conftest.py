@@ -11,6 +11,7 @@ from tests.quiet_settings import quiet_settings
 from tests.suite import backwards, frozen
 from tests.suite.kept_libraries import cache_of_a_run, folder_of
 from tests.suite.reach import Since
+from tests.suite.sweep_record import SweepRecord
 from tests.suite.time_limit import TimeLimit
 
 pytest_plugins = ("pytester",)  # tests of what is in suite/
@@ -24,6 +25,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--other-python", action="append", default=[], help="a Python with another torch, to try wheels on"
     )
+    parser.addoption("--record-sweeps", action="store_true", help="write down what of the nightly sweeps was run")
     parser.addoption("--since", metavar="REVISION", help="run the tests that what changed since then can reach")
     parser.addoption("--backwards", action="store_true", help="run the last test first, to find those that need others")
 
@@ -31,6 +33,10 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     for plugin in (backwards, frozen, _time_limit):
         config.pluginmanager.register(plugin)
+    if config.getoption("--record-sweeps"):
+        if _WORKER in os.environ or getattr(config.option, "numprocesses", None):
+            raise pytest.UsageError("sweeps are recorded in one process: leave out -n")
+        config.pluginmanager.register(SweepRecord(config.rootpath))
     if config.getoption("--since"):
         config.pluginmanager.register(Since.of(config))
     if _WORKER not in os.environ:

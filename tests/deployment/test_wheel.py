@@ -21,6 +21,8 @@ from tests.deployment.conftest import OPERATORS, PACKAGE, built, installed, judg
 
 CELLS = ("cell", "cell, strided", "cell, float64", "cell, empty")
 PROGRAM = Path(__file__).parent / "shipped/program.cpp"
+pytestmark = pytest.mark.seconds(60)  # wheels are built and installed by processes of their own
+
 FAKE_TORCH = Path(__file__).parents[1] / "include/cuda/fake_torch.cpp"
 
 

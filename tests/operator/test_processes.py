@@ -10,6 +10,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.seconds(60)  # each process imports PyTorch
+
 PROGRAM = textwrap.dedent("""
     import json, pathlib, sys
     import torch, opwright

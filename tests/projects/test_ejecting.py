@@ -27,6 +27,7 @@ def gate(tmp_path_factory):
     return eject(operators.leaky_gate, tmp_path_factory.mktemp("ejected") / "gate", dtypes=FLOAT64)
 
 
+@pytest.mark.seconds(60)
 def test_a_project_builds_and_passes_its_tests_without_opwright(gate, standalone, tmp_path):
     standalone.build(gate.directory)
     done = standalone.test(gate.directory, "-rs")
