@@ -31,6 +31,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    os.environ["COLUMNS"] = "100"  # as wide as results are shown where there is no terminal
     for plugin in (backwards, frozen, _time_limit):
         config.pluginmanager.register(plugin)
     if config.getoption("--record-sweeps"):

@@ -56,7 +56,7 @@ WHILE_OTHERS_DERIVE = PREAMBLE + textwrap.dedent("""
 
     def derive():
         while True:
-            position[0] += 1
+            position[0] = (position[0] + 1) % len(operators)
             operators[position[0]](torch.randn(5, requires_grad=True)).sum().backward()
 
     def use():

@@ -100,6 +100,14 @@ def drawn(draw, depth):
             return again() % draw.randrange(2, 5)
 
 
+@pytest.mark.parametrize("half", [integer(2), b, b + c, greatest(b, c)])
+def test_a_quotient_that_is_known_determines_its_size(half):
+    guards = [condition(a % 2, "==", integer(0)), condition(a // 2, "==", half)]
+    found = relations(guards)
+    assert set(found.equal) <= {"a", "b", "c"}
+    assert_same(guards)
+
+
 @pytest.mark.parametrize("seed", range(150))
 def test_they_mean_the_same_for_all_sizes(seed):
     draw = random.Random(seed)

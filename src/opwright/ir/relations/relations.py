@@ -76,7 +76,7 @@ def relations(guards: Sequence[Condition]) -> Relations:
     left = dict.fromkeys(solved.replaced(guard, bounds) for guard in guards)
     conditions = _pruned([condition for condition in left if not _is_identity(condition)])
     return Relations(
-        {name: solved.restored(value) for name, value in solved.equal.items() if name not in solved.parts},
+        {name: solved.restored(value) for name, value in solved.determined()},
         (*(solved.restored_condition(each) for each in conditions), *solved.multiples()),
     )
 
@@ -146,9 +146,18 @@ class _Solved:
         """A condition on the sizes that are left."""
         return _rewritten(condition, lambda side: simplified(substitute(side, self.equal), bounds))
 
+    def determined(self) -> Iterable[tuple[str, Integer]]:
+        """The sizes that others determine, or that are numbers."""
+        quotients = {part for part, _ in self.parts.values()}
+        free = {name for name, _ in self._open_parts()}
+        return ((name, value) for name, value in self.equal.items() if name not in quotients | free)
+
     def multiples(self) -> Iterable[Condition]:
-        """Of which sizes must be multiples."""
-        return (Condition("==", symbol(name) % by, ZERO) for name, (_, by) in self.parts.items())
+        """Of which sizes must be multiples, and nothing else determines them."""
+        return (Condition("==", symbol(name) % by, ZERO) for name, by in self._open_parts())
+
+    def _open_parts(self) -> Iterable[tuple[str, int]]:
+        return ((name, by) for name, (part, by) in self.parts.items() if part not in self.equal)
 
     def restored(self, expression: Integer) -> Integer:
         """An expression in sizes and quotients: `8*[n//4]` is `2*n`."""
