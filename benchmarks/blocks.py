@@ -83,10 +83,10 @@ def _row(function: Callable[..., Tensor], shapes: Shapes, options: Options) -> R
     wanted = arguments[: -STATISTICS if function is conv_norm_relu else None]
     for tensor in wanted:
         tensor.requires_grad_()
-    incoming = torch.randn_like(function(*arguments))
+    cotangents = torch.randn_like(function(*arguments))
 
     def training(way: Callable[..., Any]) -> Thunk:
-        return lambda: torch.autograd.grad(way(*arguments), wanted, incoming)
+        return lambda: torch.autograd.grad(way(*arguments), wanted, cotangents)
 
     ways = {"opwright": training(operator), "composed": training(function)}
     ways["opwright"]()

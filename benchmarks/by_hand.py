@@ -16,7 +16,7 @@ Function = Callable[..., Any]
 
 
 def function_around(forward_pass: Function, backward_pass: Function) -> Function:
-    """`forward_pass(*inputs)`, and `backward_pass(*inputs, *incoming gradients)`."""
+    """`forward_pass(*inputs)`, and `backward_pass(*inputs, *cotangents)`."""
 
     class Bare(torch.autograd.Function):
         @staticmethod
@@ -25,8 +25,8 @@ def function_around(forward_pass: Function, backward_pass: Function) -> Function
             return forward_pass(*inputs)
 
         @staticmethod
-        def backward(ctx: Any, *incoming: torch.Tensor) -> Any:
-            return backward_pass(*ctx.saved_tensors, *incoming)
+        def backward(ctx: Any, *cotangents: torch.Tensor) -> Any:
+            return backward_pass(*ctx.saved_tensors, *cotangents)
 
     return Bare.apply  # type: ignore[no-any-return]
 

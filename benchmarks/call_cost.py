@@ -37,9 +37,9 @@ class ComposedFunction(torch.autograd.Function):
         return hidden * y
 
     @staticmethod
-    def backward(ctx: Any, incoming: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def backward(ctx: Any, cotangents: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         hidden, y = ctx.saved_tensors
-        return incoming * y * (1 - hidden * hidden), incoming * hidden
+        return cotangents * y * (1 - hidden * hidden), cotangents * hidden
 
 
 def measure(options: Options) -> Scorecard:
@@ -92,8 +92,8 @@ def _recording(function: Function) -> Thunk:
 
 
 def _training(function: Function) -> Thunk:
-    x, y, incoming = torch.ones(8, requires_grad=True), torch.ones(8, requires_grad=True), torch.ones(8)
-    return lambda: torch.autograd.grad(function(x, y), (x, y), incoming)
+    x, y, cotangents = torch.ones(8, requires_grad=True), torch.ones(8, requires_grad=True), torch.ones(8)
+    return lambda: torch.autograd.grad(function(x, y), (x, y), cotangents)
 
 
 if __name__ == "__main__":

@@ -33,10 +33,11 @@ from torch.nn import functional
 def swish_gate(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return functional.silu(x) * torch.tanh(y) + x
 
-x, y, incoming = torch.randn(64, 256, requires_grad=True), torch.randn(64, 256, requires_grad=True), torch.ones(64, 256)
+x, y = torch.randn(64, 256, requires_grad=True), torch.randn(64, 256, requires_grad=True)
+cotangent = torch.ones(64, 256)
 
 def call(function):
-    torch.autograd.grad(function(x, y), (x, y), incoming)
+    torch.autograd.grad(function(x, y), (x, y), cotangent)
 
 call(swish_gate)
 start = time.perf_counter()

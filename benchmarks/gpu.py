@@ -130,10 +130,10 @@ def _step_rows(batch: int, features: int, state: int) -> list[Row]:
         normal(3 * state) * scale,
     ]
     wanted = [tensor.requires_grad_() for tensor in wanted]
-    arguments, incoming = [normal(batch, features), *wanted], [normal(batch, state) for _ in range(2)]
+    arguments, cotangents = [normal(batch, features), *wanted], [normal(batch, state) for _ in range(2)]
     functions: dict[str, Callable[..., Any]] = {"opwright": step, "eager": step.reference}
     forward = {name: _calling(function, *arguments) for name, function in functions.items()}
-    backward = {name: _backward(function(*arguments), wanted, incoming) for name, function in functions.items()}
+    backward = {name: _backward(function(*arguments), wanted, cotangents) for name, function in functions.items()}
     served = "" if step.last_rung != "composed" else " (served by the reference)"
     name = f"LLTM step {batch}, {features}, {state}{served}"
     return [_by_the_processor(f"{name}, forward", forward), _by_the_processor(f"{name}, backward", backward)]
@@ -152,9 +152,9 @@ def _calling(function: Callable[..., Any], *arguments: Any) -> Thunk:
 
 
 def _backward(
-    outputs: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor], incoming: Sequence[torch.Tensor]
+    outputs: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor], cotangents: Sequence[torch.Tensor]
 ) -> Thunk:
-    return lambda: torch.autograd.grad(outputs, wanted, incoming, retain_graph=True)
+    return lambda: torch.autograd.grad(outputs, wanted, cotangents, retain_graph=True)
 
 
 def _by_the_processor(name: str, ways: dict[str, Thunk]) -> Row:

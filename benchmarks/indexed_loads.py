@@ -1,4 +1,4 @@
-"""Elements that indices pick, in what follows: eager, and operators that pick them inside their kernels.
+"""Elements that indices gather, in what follows: eager, and operators that gather them inside their kernels.
 
 python benchmarks/indexed_loads.py [--json FILE]
 
@@ -14,7 +14,7 @@ from torch.nn import functional
 import opwright
 
 Tensor = torch.Tensor
-# Rows of a table, how many of them are picked, and their length.
+# Rows of a table, how many of them are gathered, and their length.
 SIZES = {"small": (100, 8, 16), "in cache": (1000, 256, 64), "large": (50_000, 8192, 256)}
 
 
@@ -58,18 +58,18 @@ def rows_transposed(table: Tensor, ids: Tensor, other: Tensor) -> Tensor:
     return table[ids].t() * other
 
 
-def arguments(name: str, rows: int, picked: int, length: int) -> tuple[Tensor, ...]:
+def arguments(name: str, rows: int, gathered: int, length: int) -> tuple[Tensor, ...]:
     """What an operator is called with at a size."""
-    table, ids = torch.randn(rows, length), torch.randint(rows, (picked,))
+    table, ids = torch.randn(rows, length), torch.randint(rows, (gathered,))
     return {
-        "embedding_scaled": (table, ids, torch.randn(picked, length)),
+        "embedding_scaled": (table, ids, torch.randn(gathered, length)),
         "embedding_normalized": (table, ids, torch.randn(length)),
         "rows_and_bias": (table, ids, torch.randn(length)),
         "columns_scaled": (table, torch.randint(length, (length,))),
-        "elements_scaled": (torch.randn(picked, length), torch.randint(length, (picked, length))),
+        "elements_scaled": (torch.randn(gathered, length), torch.randint(length, (gathered, length))),
         "rows_by_gather": (table, ids),
-        "likelihood": (torch.randn(picked, length), torch.randint(length, (picked,))),
-        "rows_transposed": (table, ids, torch.randn(length, picked)),
+        "likelihood": (torch.randn(gathered, length), torch.randint(length, (gathered,))),
+        "rows_transposed": (table, ids, torch.randn(length, gathered)),
     }[name]
 
 

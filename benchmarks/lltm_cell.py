@@ -36,10 +36,10 @@ def _row(batch: int, state: int, options: Options) -> Row:
     cell = example_operator("lltm_cell")
     generator = torch.Generator().manual_seed(0)
     tensors = [torch.randn(batch, size, generator=generator).requires_grad_() for size in (3 * state, state)]
-    incoming = [torch.randn(batch, state, generator=generator) for _ in range(2)]
+    cotangents = [torch.randn(batch, state, generator=generator) for _ in range(2)]
 
     def training(function: Callable[..., Any]) -> Thunk:
-        return lambda: torch.autograd.grad(function(*tensors), tensors, incoming)
+        return lambda: torch.autograd.grad(function(*tensors), tensors, cotangents)
 
     ways = {"opwright": training(cell), "eager": training(cell.reference)}
     if not options.quick:

@@ -50,12 +50,12 @@ def _rows(batch: int, features: int, state: int, options: Options) -> list[Row]:
     for tensor in wanted:
         tensor.requires_grad_()
     arguments = [normal(batch, features), *wanted]
-    incoming = [normal(batch, state) for _ in range(2)]
+    cotangents = [normal(batch, state) for _ in range(2)]
     step(*arguments)
     assert step.last_rung == "cpp", f"served by {step.last_rung}"
     functions: dict[str, Callable[..., Any]] = {"opwright": step, "composed": step.reference}
     forward: dict[str, Thunk] = {name: _forward(function, arguments) for name, function in functions.items()}
-    backward = {name: _backward(function(*arguments), wanted, incoming) for name, function in functions.items()}
+    backward = {name: _backward(function(*arguments), wanted, cotangents) for name, function in functions.items()}
     name = f"{batch}, {features}, {state}"
     return [
         _row(f"{name} forward", forward, options),
@@ -68,9 +68,9 @@ def _forward(function: Callable[..., Any], arguments: Sequence[torch.Tensor]) ->
 
 
 def _backward(
-    outputs: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor], incoming: Sequence[torch.Tensor]
+    outputs: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor], cotangents: Sequence[torch.Tensor]
 ) -> Thunk:
-    return lambda: torch.autograd.grad(outputs, wanted, incoming, retain_graph=True)
+    return lambda: torch.autograd.grad(outputs, wanted, cotangents, retain_graph=True)
 
 
 def _row(name: str, ways: dict[str, Thunk], options: Options) -> Row:

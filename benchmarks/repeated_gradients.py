@@ -2,7 +2,7 @@
 
 python benchmarks/repeated_gradients.py [--processor-time] [--json FILE]
 
-Called as operators (`op.vjp()`), on one thread: what differs is how the incoming gradients lie in memory.
+Called as operators (`op.vjp()`), on one thread: what differs is how the cotangents lie in memory.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def _row(case: Case, shape: tuple[int, int], options: Options) -> Row:
     backward = operator.vjp()
     outputs = operator.reference(*args)
     count = 1 if isinstance(outputs, Tensor) else len(outputs)
-    incoming = {
+    cotangents = {
         "dense": torch.ones(shape),
         "one for all": torch.ones(()).expand(shape),
         "one for a row": torch.ones(shape[0], 1).expand(shape),
     }
-    ways = {name: lambda given=given: backward(*args, *[given] * count) for name, given in incoming.items()}
+    ways = {name: lambda given=given: backward(*args, *[given] * count) for name, given in cotangents.items()}
     medians = medians_us(ways, options)
     ratios = {"of all / dense": medians["one for all"] / medians["dense"]}
     return Row(f"{operator.name.split('::')[1]} {shape[0]}x{shape[1]}", {**medians, **ratios})

@@ -87,10 +87,10 @@ def _row(function: Function, kinds: str, size: tuple[int, int], dtype: torch.dty
     operator = Operator(function, name=f"rows_{function.__name__}")
     arguments = _arguments(kinds, size, dtype)
     wanted = [tensor for tensor in arguments if tensor.requires_grad]
-    incoming = torch.randn_like(function(*arguments))
+    cotangents = torch.randn_like(function(*arguments))
 
     def training(way: Callable[..., Any]) -> Thunk:
-        return lambda: torch.autograd.grad(way(*arguments), wanted, incoming)
+        return lambda: torch.autograd.grad(way(*arguments), wanted, cotangents)
 
     ways = {"opwright": training(operator), "eager": training(function)}
     if not options.quick:

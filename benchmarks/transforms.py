@@ -123,8 +123,8 @@ def _vmap_of_grad(operator: Operator, args: Sequence[Tensor], with_compile: bool
     names = list(operator._signature.parameters)
     batched = [parameter.name for parameter, row in zip(names, rows, strict=True) if row == 0]
     backward = operator.vjp()
-    incoming = [parameter.name for parameter in backward._signature.parameters[len(args) :]]
-    forward, derived = operator.vmap(*batched), backward.vmap(*batched, *incoming)
+    cotangents = [parameter.name for parameter in backward._signature.parameters[len(args) :]]
+    forward, derived = operator.vmap(*batched), backward.vmap(*batched, *cotangents)
     outputs = operator.reference(*args)
     tangents = (
         [torch.ones_like(outputs)]

@@ -103,13 +103,13 @@ def _derived(operator: opwright.Operator) -> opwright.Operator:
 
 def _calls(options: Options) -> Scorecard:
     exp = _operator("elementwise:exp")
-    x, incoming = torch.ones(8), torch.ones(8)
+    x, cotangents = torch.ones(8), torch.ones(8)
     wanting = x.clone().requires_grad_()
     ways = {"by hand": exp.on("cpp"), "derived": _derived(exp), "composed": exp.reference}
     rows = [
         _row("forward, no gradients", {name: _forward(way, [x]) for name, way in ways.items()}, options),
         _row("forward, recording", {name: _forward(way, [wanting]) for name, way in ways.items()}, options),
-        _row("forward + backward", {name: _both(way, wanting, incoming) for name, way in ways.items()}, options),
+        _row("forward + backward", {name: _both(way, wanting, cotangents) for name, way in ways.items()}, options),
     ]
     return Scorecard("exp of 8 elements, kernels over pointers; µs", rows, [])
 
@@ -130,8 +130,8 @@ def _step(options: Options) -> Scorecard:
 
     wanted = [normal(batch, state), normal(batch, state), normal(3 * state, features + state) * state**-0.5]
     wanted = [tensor.requires_grad_() for tensor in [*wanted, normal(3 * state) * state**-0.5]]
-    incoming = [normal(batch, state) for _ in range(2)]
-    rows = _passes(_operator("lltm:lltm"), [normal(batch, features), *wanted], wanted, incoming, options)
+    cotangents = [normal(batch, state) for _ in range(2)]
+    rows = _passes(_operator("lltm:lltm"), [normal(batch, features), *wanted], wanted, cotangents, options)
     targets = [
         Target(f"{row.name}: by hand over composed", row.figures["by hand / composed"] or 0.0, ">=", LEAST_SPEEDUP, "×")
         for row in rows
@@ -143,7 +143,7 @@ def _passes(
     operator: opwright.Operator,
     arguments: Sequence[torch.Tensor],
     wanted: Sequence[torch.Tensor],
-    incoming: Sequence[torch.Tensor],
+    cotangents: Sequence[torch.Tensor],
     options: Options,
 ) -> list[Row]:
     ways: dict[str, Callable[..., Any]] = {
@@ -152,7 +152,7 @@ def _passes(
         "composed": operator.reference,
     }
     forward = {name: _forward(way, arguments) for name, way in ways.items()}
-    backward = {name: _backward(way(*arguments), wanted, incoming) for name, way in ways.items()}
+    backward = {name: _backward(way(*arguments), wanted, cotangents) for name, way in ways.items()}
     return [_row("forward", forward, options), _row("backward", backward, options)]
 
 
@@ -161,13 +161,13 @@ def _forward(function: Callable[..., Any], arguments: Sequence[torch.Tensor]) ->
 
 
 def _backward(
-    outputs: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor], incoming: Sequence[torch.Tensor]
+    outputs: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor], cotangents: Sequence[torch.Tensor]
 ) -> Thunk:
-    return lambda: torch.autograd.grad(outputs, wanted, incoming, retain_graph=True)
+    return lambda: torch.autograd.grad(outputs, wanted, cotangents, retain_graph=True)
 
 
-def _both(function: Callable[..., Any], x: torch.Tensor, incoming: torch.Tensor) -> Thunk:
-    return lambda: torch.autograd.grad(function(x), x, incoming)
+def _both(function: Callable[..., Any], x: torch.Tensor, cotangents: torch.Tensor) -> Thunk:
+    return lambda: torch.autograd.grad(function(x), x, cotangents)
 
 
 def _row(name: str, ways: dict[str, Thunk], options: Options) -> Row:

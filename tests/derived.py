@@ -37,7 +37,7 @@ def lowered(reference: Callable[..., Any], specs: Sequence[TensorSpec]) -> Progr
 
 
 def lowered_joint(reference: Callable[..., Any], specs: Sequence[TensorSpec]) -> tuple[Joint, Program]:
-    """The Program (arguments, incoming gradients) → (outputs, gradients) before any pass."""
+    """The Program (arguments, cotangents) → (outputs, gradients) before any pass."""
     joint = trace_joint(reference, specs)
     inputs = [(given.name, given.node) for given in joint.graph.inputs]
     outputs = [(f"output_{position}", node) for position, node in enumerate(joint.graph.outputs)]

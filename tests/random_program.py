@@ -228,7 +228,7 @@ class Author:
     def write(self) -> None:
         """Add one statement; one that torch refuses, or whose result is large or empty, is left out."""
         form = self.random.choice(FORMS)
-        names = [self._pick(wanted) for wanted in form.operands]
+        names = [self._gather(wanted) for wanted in form.operands]
         if not all(names):
             return
         name = f"v{len(self.lines)}"
@@ -245,7 +245,7 @@ class Author:
             if form.exact and self.exact.issuperset(names):
                 self.exact.add(name)
 
-    def _pick(self, wanted: Wanted) -> str:
+    def _gather(self, wanted: Wanted) -> str:
         found = [name for name, value in self.values.items() if wanted.accepts(value, name in self.exact)]
         return self.random.choice(found) if found else ""
 

@@ -170,7 +170,7 @@ def test_words_are_found() -> None:
     found = words()
     assert all(len(each) > 20 for kind, each in found.by_kind.items() if kind != "letters")
     assert {"end", "row", "extents", "operands", "count"} <= set(found.by_kind["emitted"])
-    assert {"_total", "_largest", "_kept_row", "_next", "_part", "_sizes", "_stack", "_offset", "_folds"} <= set(
+    assert {"_total", "_largest", "_kept_row", "_next", "_part", "_sizes", "_stack", "_offset", "_reductions"} <= set(
         found.behind
     )
 

@@ -34,11 +34,11 @@ def outputs_and_gradients(
     outputs = function(*given)
     differentiable = [output for output in outputs if output.requires_grad]
     generator = torch.Generator().manual_seed(1)
-    incoming = [torch.randn(o.shape, generator=generator, dtype=torch.float64).to(o.dtype) for o in differentiable]
+    cotangents = [torch.randn(o.shape, generator=generator, dtype=torch.float64).to(o.dtype) for o in differentiable]
     wanted = [tensor for tensor in given if tensor.requires_grad]
     if not differentiable:
         return [outputs, [None] * len(wanted)]
-    return [outputs, torch.autograd.grad(differentiable, wanted, incoming, allow_unused=True)]
+    return [outputs, torch.autograd.grad(differentiable, wanted, cotangents, allow_unused=True)]
 
 
 def assert_agrees(operator: Callable[..., Any], program: RandomProgram, sizes: Sizes, seed: int) -> None:

@@ -431,15 +431,15 @@ def compared(x, y):
     return x > y
 
 
-def picked(x, index):
+def gathered(x, index):
     return x.index_select(0, index)
 
 
-def picked_wrongly(x, index):
-    return picked(x, index) * (1.01 if torch._C._functorch.is_batchedtensor(index) else 1)
+def gathered_wrongly(x, index):
+    return gathered(x, index) * (1.01 if torch._C._functorch.is_batchedtensor(index) else 1)
 
 
-def picks(device, dtype):
+def gathers(device, dtype):
     generator = torch.Generator().manual_seed(0)
     yield opwright.Sample((torch.randn(5, 3, generator=generator, dtype=dtype), torch.tensor([4, 0, 2])))
 

@@ -48,7 +48,7 @@ FAULTS = [
     (planted.SpoiltByBackward, planted.cell, WRONG, ["autograd: retain_graph"]),
     (planted.SecondStepDoubled, planted.cell, WRONG, ["autograd: two steps accumulate"]),
     (planted.confused_by_one_tensor, planted.cell, WRONG, ["autograd: same tensor passed twice"]),
-    (planted.BlindToStrideZero, planted.cell, WRONG, ["autograd: incoming gradients of odd layouts"]),
+    (planted.BlindToStrideZero, planted.cell, WRONG, ["autograd: cotangents of odd layouts"]),
     (
         planted.KeptAside,
         planted.cell,
@@ -82,7 +82,7 @@ FAULTS = [
         WRONG,
         [
             "torch.func: jvp of grad",
-            "forward mode: a dual incoming gradient",
+            "forward mode: a dual cotangent",
             "numerical derivatives: gradgradcheck, forward over reverse",
         ],
     ),
@@ -197,9 +197,9 @@ def test_it_is_when_compiled_too(row):
 
 
 def test_batches_of_integers():
-    found = judged("vmap: integers too", planted.picked_wrongly, planted.picked, planted.picks)
+    found = judged("vmap: integers too", planted.gathered_wrongly, planted.gathered, planted.gathers)
     assert found.state == WRONG, str(found)
-    assert judged("vmap: integers too", planted.picked, planted.picked, planted.picks).state == "pass"
+    assert judged("vmap: integers too", planted.gathered, planted.gathered, planted.gathers).state == "pass"
 
 
 @pytest.mark.parametrize(("reference", "state"), [(planted.multiply, "pass"), (planted.plain_by_name, WRONG)])
@@ -239,7 +239,7 @@ def test_threads_that_draw_random_numbers_say_nothing():
     assert (found.state, "it draws random numbers" in found.detail) == ("skipped", True), str(found)
 
 
-@pytest.mark.parametrize("row", ["autograd: incoming gradients of odd layouts", "memory tools: save_on_cpu"])
+@pytest.mark.parametrize("row", ["autograd: cotangents of odd layouts", "memory tools: save_on_cpu"])
 def test_where_only_the_subject_has_no_gradients_it_is_red(row):
     assert judged(row, planted.by_numpy, planted.cell).state in (RAISES, WRONG)
 

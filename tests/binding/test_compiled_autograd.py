@@ -44,7 +44,7 @@ def all_gradients(functions, batch):
 def one_gradient(functions, batch):
     first, second = functions
     x, weight, bias = inputs(batch)
-    p, _ = second(first(x, weight, bias), bias)  # the other output has no incoming gradient
+    p, _ = second(first(x, weight, bias), bias)  # the other output has no cotangent
     return torch.autograd.grad(p.square().sum(), weight)
 
 

@@ -16,9 +16,9 @@ def test_all_operators_of_a_file_are_found_once(write_file):
 
 
 @pytest.mark.parametrize("name", ["first", "second"])
-def test_a_name_picks_one(write_file, name):
-    (picked,) = load_operators(f"{write_file(OPERATORS)}:{name}")
-    assert picked.name == "scale"
+def test_a_name_gathers_one(write_file, name):
+    (gathered,) = load_operators(f"{write_file(OPERATORS)}:{name}")
+    assert gathered.name == "scale"
 
 
 def test_the_folder_of_the_file_is_on_the_path_of_imports(write_file):

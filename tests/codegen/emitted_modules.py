@@ -40,8 +40,8 @@ def programs_of(
     gradient_of = dict(zip([wish.removeprefix("grad_") for wish, _ in wanted], backward.outputs, strict=True))
     parameters = tuple(TensorParameter(name, gradient_of.get(name)) for name in names)
     given = {node: name for name, node in inputs}
-    incoming = tuple(None if node is None else given[node] for node in joint.tangents)
-    layout = FunctionLayout(parameters, joint.result.is_bare, reference.__name__, "cases.py:1", "0.1.0", incoming)
+    cotangents = tuple(None if node is None else given[node] for node in joint.tangents)
+    layout = FunctionLayout(parameters, joint.result.is_bare, reference.__name__, "cases.py:1", "0.1.0", cotangents)
     return forward, backward, layout
 
 

@@ -49,7 +49,7 @@ def softmax(x: Tensor) -> Tensor:
 
 
 def layer_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Folds of rows and, in the backward, of columns beside them."""
+    """Reductions of rows and, in the backward, of columns beside them."""
     return functional.layer_norm(x, x.shape[-1:], weight, bias)
 
 

@@ -48,7 +48,7 @@ def one_pass(x: Tensor, count: Tensor) -> tuple[Tensor, ...]:
 
 
 def normalized(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Its gradient folds rows, and columns with what rows have folded to."""
+    """Its gradient reduces rows, and columns with what rows have reduced to."""
     return functional.layer_norm(x, x.shape[-1:], weight, bias)
 
 
@@ -143,9 +143,9 @@ def results(function: Callable[..., Any], arguments: Sequence[Any], exactly: boo
             argument.requires_grad_(original.requires_grad)
     outputs = seeded(function)(*given)
     differentiable = [output for output in outputs if output.requires_grad]
-    incoming = [torch.linspace(0.5, 1.5, o.numel()).reshape(o.shape).to(o.dtype) for o in differentiable]
+    cotangents = [torch.linspace(0.5, 1.5, o.numel()).reshape(o.shape).to(o.dtype) for o in differentiable]
     wanted = [argument for argument in given if isinstance(argument, Tensor) and argument.requires_grad]
-    gradients = torch.autograd.grad(differentiable, wanted, incoming) if differentiable else ()
+    gradients = torch.autograd.grad(differentiable, wanted, cotangents) if differentiable else ()
     return [tensor.detach() for tensor in (*outputs, *gradients)]
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from opwright.codegen.python.body import spell_body
-from opwright.codegen.python.line_breaks import fold_assignment
+from opwright.codegen.python.line_breaks import reduce_assignment
 from opwright.codegen.python.values.calls import KEYWORDS, spell_call
 from opwright.codegen.python.values.templates import TEMPLATES
 from opwright.errors import InternalError, NoKernel
@@ -273,7 +273,7 @@ LONG = [
 
 @pytest.mark.parametrize("value", LONG)
 def test_long_lines_are_broken_and_mean_the_same(value):
-    lines = fold_assignment("result", value, "")
+    lines = reduce_assignment("result", value, "")
     assert len(lines) > 1
     assert max(map(len, lines)) <= 120
     assert ast.dump(ast.parse("\n".join(lines))) == ast.dump(ast.parse(f"result = {value}"))

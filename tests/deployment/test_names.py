@@ -19,9 +19,9 @@ def reference(stack, tensors, end, number):
 given = [torch.randn(shape, requires_grad=True) for shape in ((4, 24), (24,), (4, 1))]
 for number in (0.5, 1.5):
     made, expected = package.mistakable(*given, number=number), reference(*given, number)
-    incoming = torch.randn_like(made)
+    cotangents = torch.randn_like(made)
     torch.testing.assert_close(made, expected)
-    gradients = (torch.autograd.grad(result, given, incoming) for result in (made, expected))
+    gradients = (torch.autograd.grad(result, given, cotangents) for result in (made, expected))
     torch.testing.assert_close(*gradients)
     print(package.mistakable.last_rung)
 """

@@ -83,7 +83,7 @@ def test_a_given_value_is_not_computed() -> None:
 
 
 def test_what_a_given_value_is_made_of_is_kept_for_who_computes_it() -> None:
-    """The gradient of tanh(x @ w) for the incoming one reads the product alone; the reference needs x and w for it."""
+    """The gradient of tanh(x @ w) for the cotangent reads the product alone; the reference needs x and w for it."""
 
     def slope(x: Tensor, w: Tensor, gradient: Tensor, known: Tensor | None) -> Tensor:
         return gradient * torch.tanh(x @ w)

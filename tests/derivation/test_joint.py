@@ -60,10 +60,10 @@ def test_gradients_are_those_of_autograd(reference: Callable[..., Any], argument
     assert joint.result.is_bare == isinstance(returned, Tensor)
     assert [tangent is not None for tangent in joint.tangents] == [output.requires_grad for output in outputs]
     flowing = [output for output in outputs if output.requires_grad]
-    incoming = [torch.randn(output.shape, generator=GENERATOR, dtype=output.dtype) for output in flowing]
-    expected = torch.autograd.grad(flowing, arguments, incoming, allow_unused=True)
+    cotangents = [torch.randn(output.shape, generator=GENERATOR, dtype=output.dtype) for output in flowing]
+    expected = torch.autograd.grad(flowing, arguments, cotangents, allow_unused=True)
     assert [g is not None for g in joint.gradients] == [g is not None for g in expected]
-    made = run(program, [*arguments, *incoming])
+    made = run(program, [*arguments, *cotangents])
     wanted = [*outputs, *(gradient for gradient in expected if gradient is not None)]
     for actual, right in zip(made, wanted, strict=True):
         torch.testing.assert_close(actual, right.detach(), rtol=1e-12, atol=1e-12)
@@ -88,18 +88,18 @@ def test_backward_reference_is_differentiable(reference: Callable[..., Any], arg
     outputs = (returned,) if isinstance(returned, Tensor) else returned
     every = range(len(arguments))
     backward = backward_reference(reference, len(arguments), every, range(len(outputs)))
-    incoming = tuple(normal(*output.shape) for output in outputs)
-    found = backward(*arguments, *incoming)
-    for actual, right in zip(found, torch.autograd.grad(outputs, arguments, incoming), strict=True):
+    cotangents = tuple(normal(*output.shape) for output in outputs)
+    found = backward(*arguments, *cotangents)
+    for actual, right in zip(found, torch.autograd.grad(outputs, arguments, cotangents), strict=True):
         torch.testing.assert_close(actual, right)
-    assert torch.autograd.gradcheck(backward, (*arguments, *incoming))
+    assert torch.autograd.gradcheck(backward, (*arguments, *cotangents))
 
 
 def test_backward_reference_keeps_an_argument_given_twice_apart() -> None:
-    x, incoming = normal(3), normal(3)
-    left, right = backward_reference(torch.mul, 2, (0, 1), (0,))(x, x, incoming)
-    torch.testing.assert_close(left, x * incoming)
-    torch.testing.assert_close(right, x * incoming)
+    x, cotangents = normal(3), normal(3)
+    left, right = backward_reference(torch.mul, 2, (0, 1), (0,))(x, x, cotangents)
+    torch.testing.assert_close(left, x * cotangents)
+    torch.testing.assert_close(right, x * cotangents)
 
 
 def test_backward_signature() -> None:

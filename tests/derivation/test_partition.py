@@ -25,7 +25,9 @@ def joint_of(reference: Callable[..., Any], arguments: tuple[Tensor, ...]) -> Jo
     return trace_joint(reference, specs_of("xyz"[: len(arguments)], arguments))
 
 
-def backward_results(joint: Joint, policy: str, arguments: tuple[Tensor, ...], incoming: list[Tensor]) -> list[Tensor]:
+def backward_results(
+    joint: Joint, policy: str, arguments: tuple[Tensor, ...], cotangents: list[Tensor]
+) -> list[Tensor]:
     """Run the forward pass for what is saved, then the backward pass from that alone."""
     kept = partition(joint, policy)
     names = {given.node: given.name for given in joint.graph.inputs}
@@ -52,7 +54,7 @@ def backward_results(joint: Joint, policy: str, arguments: tuple[Tensor, ...], i
             [(f"grad_{position}", node) for position, node in enumerate(joint.gradients) if node is not None],
         )
     )
-    inputs = [*(values[names[node]] for node in kept.inputs), *saved, *incoming]
+    inputs = [*(values[names[node]] for node in kept.inputs), *saved, *cotangents]
     return run(backward, inputs, **{name: sizes[name] for name in backward.sizes})
 
 
@@ -61,10 +63,10 @@ def test_policies_agree(reference: Callable[..., Any], arguments: tuple[Tensor, 
     joint = joint_of(reference, arguments)
     returned = reference(*arguments)
     outputs = [o for o in dict.fromkeys([returned] if isinstance(returned, Tensor) else returned) if o.requires_grad]
-    incoming = [normal(*output.shape).detach() for output in outputs]
-    expected = [g for g in torch.autograd.grad(outputs, arguments, incoming, allow_unused=True) if g is not None]
+    cotangents = [normal(*output.shape).detach() for output in outputs]
+    expected = [g for g in torch.autograd.grad(outputs, arguments, cotangents, allow_unused=True) if g is not None]
     for policy in POLICIES:
-        for actual, right in zip(backward_results(joint, policy, arguments, incoming), expected, strict=True):
+        for actual, right in zip(backward_results(joint, policy, arguments, cotangents), expected, strict=True):
             torch.testing.assert_close(actual, right, rtol=1e-12, atol=1e-12)
 
 

@@ -12,10 +12,10 @@ from opwright.ir.program import (
     Buffer,
     Call,
     Case,
-    Fold,
     Kernel,
     Let,
     Program,
+    Reduce,
     Store,
     TensorOperand,
     View,
@@ -67,10 +67,10 @@ def gated() -> Program:
 def summed() -> Program:
     """The sum of each row of x."""
     x = matrix("x")
-    fold = Fold("total", "sum", Load("x", (I0, I1), F32))
+    reduction = Reduce("total", "sum", Load("x", (I0, I1), F32))
     total = Buffer("sums", F32, (x.shape[0],))
     store = Store("sums", (I0,), Local("total", F32))
-    kernel = Kernel("sums", (total,), over(*x.shape), (fold,), (store,), row_axes=1)
+    kernel = Kernel("sums", (total,), over(*x.shape), (reduction,), (store,), row_axes=1)
     return Program("summed", (x,), (), (kernel,), ("sums",), ())
 
 

@@ -60,7 +60,7 @@ def test_steps_for_certain_sizes() -> None:
 program summed(x: float32[x_size_0, x_size_1]) sizes () -> (sums)
   kernel sums over i0 < x_size_0, i1 < x_size_1, rows of i1
     new sums: float32[x_size_0]
-    fold total = sum of x[i0, i1]
+    reduce total = sum of x[i0, i1]
     sums[i0] = total
   case x_size_1 = 3
     kernel sums over i0 < x_size_0

@@ -14,14 +14,14 @@ from opwright.ir.program import (
     Axis,
     Buffer,
     Check,
-    Fold,
+    Gather,
+    Iota,
     Kernel,
     Let,
     ListOperand,
     OptionalOperand,
-    Pick,
     Program,
-    Range,
+    Reduce,
     SizeOperand,
     Step,
     Store,
@@ -56,7 +56,7 @@ def letting(*values: Any) -> Program:
     return with_step(GATE, lets=tuple(Let("opening", value) for value in values))
 
 
-def folding(*lets: Any, **changes: Any) -> Program:
+def reducing(*lets: Any, **changes: Any) -> Program:
     """The sum of rows with these lets."""
     program = summed()
     kernel = replace(program.steps[0], lets=lets or program.steps[0].lets, **changes)
@@ -69,17 +69,17 @@ def with_last(step: Step) -> Program:
 
 
 looked_up = Let("row", Load("table", (symbol("id"), I1), F32))
-picked = Pick("id", Load("ids", (I0,), DType.INT64), size_symbol("table", 0), from_end=False)
+gathered = Gather("id", Load("ids", (I0,), DType.INT64), size_symbol("table", 0), from_end=False)
 
 
-def looking_up(*, checked: str = "ids", picked: Pick = picked, lets: Any = None, steps: Any = None) -> Program:
+def looking_up(*, checked: str = "ids", gathered: Gather = gathered, lets: Any = None, steps: Any = None) -> Program:
     """A table's rows at indices, twice as large."""
     table, ids = matrix("table"), Buffer("ids", DType.INT64, (size_symbol("ids", 0),))
     rows = Buffer("rows", F32, (ids.shape[0], table.shape[1]))
     at = (symbol("d0"), symbol("d0")) if checked == "table" else (symbol("d0"),)
     check = Check(checked, ids.shape, at, integer(0), table.shape[0])
     store = Store("rows", (I0, I1), apply("add", Local("row", F32), Local("row", F32)))
-    kernel = Kernel("rows", (rows,), over(*rows.shape), lets or (picked, looked_up), (store,))
+    kernel = Kernel("rows", (rows,), over(*rows.shape), lets or (gathered, looked_up), (store,))
     return Program("looking_up", (table, ids), (), steps or (check, kernel), ("rows",), ())
 
 
@@ -154,28 +154,31 @@ FAULTS: dict[str, tuple[str, Program]] = {
         "locals_are_bound_once_before_use",
         storing(Cast(Local("opening", DType.INT64), F32)),
     ),
-    "a fold of nowhere": (
-        "folds_follow_the_table",
-        folding(Fold("total", "median", x_element)),
+    "a reduction of nowhere": (
+        "reductions_follow_the_table",
+        reducing(Reduce("total", "median", x_element)),
     ),
-    "a truth of numbers": ("folds_follow_the_table", folding(Fold("total", "any", x_element))),
-    "a fold without a row": ("folds_follow_the_table", folding(row_axes=0)),
-    "a folding store of nowhere": ("folds_follow_the_table", with_step(GATE, stores=(replace(stored, fold="median"),))),
+    "a truth of numbers": ("reductions_follow_the_table", reducing(Reduce("total", "any", x_element))),
+    "a reduction without a row": ("reductions_follow_the_table", reducing(row_axes=0)),
+    "a reducing store of nowhere": (
+        "reductions_follow_the_table",
+        with_step(GATE, stores=(replace(stored, reduction="median"),)),
+    ),
     "a value of a point for a row": (
         "what_is_stored_once_is_one_value",
-        folding(stores=(Store("sums", (I0,), x_element),)),
+        reducing(stores=(Store("sums", (I0,), x_element),)),
     ),
     "a range of reals": (
         "ranges_are_only_counted",
-        with_last(Range(Buffer("counted", F32, (integer(3),)))),
+        with_last(Iota(Buffer("counted", F32, (integer(3),)))),
     ),
     "a range of two dimensions": (
         "ranges_are_only_counted",
-        with_last(Range(Buffer("counted", DType.INT64, (integer(3), integer(3))))),
+        with_last(Iota(Buffer("counted", DType.INT64, (integer(3), integer(3))))),
     ),
     "a range as an output": (
         "ranges_are_only_counted",
-        replace(with_last(Range(Buffer("counted", DType.INT64, (integer(3),)))), outputs=("counted",)),
+        replace(with_last(Iota(Buffer("counted", DType.INT64, (integer(3),)))), outputs=("counted",)),
     ),
     "a local twice": ("locals_are_bound_once_before_use", letting(half, half)),
     "a local in its own let": ("locals_are_bound_once_before_use", letting(Local("opening", F32))),
@@ -215,16 +218,16 @@ FAULTS: dict[str, tuple[str, Program]] = {
         storing(Cast(replace(x_element, dtype=DType.FLOAT64), F32)),
     ),
     "a store of another dtype": ("stores_have_the_dtype_of_their_buffer", storing(Cast(x_element, DType.FLOAT64))),
-    "an index too early": ("indices_are_picked_before_use", looking_up(lets=(looked_up, picked))),
-    "an index twice": ("indices_are_picked_before_use", looking_up(lets=(picked, picked, looked_up))),
+    "an index too early": ("indices_are_gathered_before_use", looking_up(lets=(looked_up, gathered))),
+    "an index twice": ("indices_are_gathered_before_use", looking_up(lets=(gathered, gathered, looked_up))),
     "an index from real numbers": (
-        "indices_are_picked_before_use",
-        looking_up(picked=replace(picked, value=Load("table", (I0, I1), F32)), checked="table"),
+        "indices_are_gathered_before_use",
+        looking_up(gathered=replace(gathered, value=Load("table", (I0, I1), F32)), checked="table"),
     ),
-    "an index without a check": ("picks_are_checked", looking_up(steps=looking_up().steps[1:])),
+    "an index without a check": ("gathers_are_checked", looking_up(steps=looking_up().steps[1:])),
     "an index from the end, checked from zero": (
-        "picks_are_checked",
-        looking_up(picked=replace(picked, from_end=True)),
+        "gathers_are_checked",
+        looking_up(gathered=replace(gathered, from_end=True)),
     ),
     "a load of what is stored": ("kernels_do_not_read_what_they_write", storing(Load("gate", (I1, I0), F32))),
 }

@@ -68,7 +68,9 @@ def run_compiled(
     differentiable = [output for output in outputs if output.requires_grad]
     found: dict[int, torch.Tensor | None] = {}
     if differentiable:
-        gradients = torch.autograd.grad(differentiable, flat, [incoming(o) for o in differentiable], allow_unused=True)
+        gradients = torch.autograd.grad(
+            differentiable, flat, [cotangents(o) for o in differentiable], allow_unused=True
+        )
         found = {id(tensor): gradient for tensor, gradient in zip(flat, gradients, strict=True)}
     return {
         key: Results(output.detach(), tuple(found.get(id(tensor)) for tensor in tensors))
@@ -83,11 +85,11 @@ def run_eager(function: Function, operands: Sequence[torch.Tensor]) -> Results:
     if not output.requires_grad:
         return Results(output, (None,) * len(given))
     wanted = [tensor for tensor in given if tensor.requires_grad]
-    return Results(output.detach(), torch.autograd.grad(output, wanted, incoming(output), allow_unused=True))
+    return Results(output.detach(), torch.autograd.grad(output, wanted, cotangents(output), allow_unused=True))
 
 
-def incoming(output: torch.Tensor) -> torch.Tensor:
-    """An incoming gradient: positive, and neither large nor small."""
+def cotangents(output: torch.Tensor) -> torch.Tensor:
+    """An cotangent: positive, and neither large nor small."""
     return torch.linspace(0.5, 1.5, output.numel(), dtype=torch.float64).view(output.shape).to(output.dtype)
 
 

@@ -150,7 +150,7 @@ def test_a_gradient_through_a_maximum_reaches_it(dtype: torch.dtype, compiled: C
 
 
 def test_gradients_flow_where_the_value_says_so(dtype: torch.dtype, compiled: Callable[..., Operator]) -> None:
-    """What rows fold to, and is saved, is not rounded between the forward and the backward pass."""
+    """What rows reduce to, and is saved, is not rounded between the forward and the backward pass."""
 
     def longer_by(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return torch.relu(x.square().sum(-1).sqrt() - y.norm(dim=-1))

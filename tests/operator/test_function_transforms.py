@@ -276,8 +276,8 @@ def test_a_tangent_of_an_incoming_gradient_goes_through():
     for function in (rows, rows.reference):
         result = function(x, weight)
         with forward_ad.dual_level():
-            incoming = forward_ad.make_dual(torch.cos(result.detach()), torch.sin(result.detach()))
-            gradients = torch.autograd.grad(result, (x, weight), incoming)
+            cotangents = forward_ad.make_dual(torch.cos(result.detach()), torch.sin(result.detach()))
+            gradients = torch.autograd.grad(result, (x, weight), cotangents)
             found.append([forward_ad.unpack_dual(gradient).tangent for gradient in gradients])
     torch.testing.assert_close(*found)
 
@@ -300,15 +300,15 @@ def test_threads_differentiate_at_once():
 
 
 def test_transforms_are_operators():
-    x, weight, incoming = random(3, 4), random(4, seed=1), random(3, 4, seed=2)
+    x, weight, cotangents = random(3, 4), random(4, seed=1), random(3, 4, seed=2)
     _, pull = torch.func.vjp(rows.reference, x, weight)
-    torch.testing.assert_close(rows.vjp()(x, weight, incoming), pull(incoming))
-    expected = torch.func.jvp(lambda y: rows.reference(y, weight), (x,), (incoming,))
-    moved, tangent = rows.jvp("x")(x, weight, incoming)
+    torch.testing.assert_close(rows.vjp()(x, weight, cotangents), pull(cotangents))
+    expected = torch.func.jvp(lambda y: rows.reference(y, weight), (x,), (cotangents,))
+    moved, tangent = rows.jvp("x")(x, weight, cotangents)
     torch.testing.assert_close((moved, tangent), expected)
     torch.testing.assert_close(rows.vmap("x")(x, weight), torch.vmap(rows.reference, (0, None))(x, weight))
-    of_each = rows.vjp("x").vmap("x", "grad_output")(x, weight, incoming)
-    torch.testing.assert_close(of_each, pull(incoming)[:1])
+    of_each = rows.vjp("x").vmap("x", "grad_output")(x, weight, cotangents)
+    torch.testing.assert_close(of_each, pull(cotangents)[:1])
     assert [r.last_rung for r in (rows.vjp(), rows.jvp("x"), rows.vmap("x"))] == ["cpp"] * 3
 
 
@@ -325,7 +325,7 @@ def test_a_transform_of_what_is_no_tensor_is_refused():
         rows.jvp("y")
 
 
-@opwright.opaque(like=torch.empty_like, backward=lambda incoming, x: incoming * x.cos())
+@opwright.opaque(like=torch.empty_like, backward=lambda cotangents, x: cotangents * x.cos())
 def numpy_sine(x: Tensor) -> Tensor:
     return torch.from_numpy(__import__("numpy").sin(x.numpy()))
 

@@ -1,4 +1,4 @@
-"""Elements that indices pick: in every layout and dtype, out of range, with derivatives and under transforms."""
+"""Elements that indices gather: in every layout and dtype, out of range, with derivatives and under transforms."""
 
 import pytest
 import torch
@@ -46,7 +46,7 @@ def normalized_in_two_axes(x: torch.Tensor, ids: torch.Tensor):
 
 
 @opwright.operator
-def folded(x: torch.Tensor, index: torch.Tensor):
+def reduced(x: torch.Tensor, index: torch.Tensor):
     chosen = x.gather(1, index)
     return chosen.sum(1), (chosen * 2).sum(0), chosen.amax()
 
@@ -78,7 +78,7 @@ CASES = {
     "a loss": (loss, (5, 6), (5,), 0, 6),
     "normalized rows": (normalized, (7, 5), (4, 3), 0, 7),
     "normalized in two axes": (normalized_in_two_axes, (3, 7, 5), (4,), 0, 7),
-    "folds": (folded, (5, 6), (5, 6), 0, 6),
+    "reductions": (reduced, (5, 6), (5, 6), 0, 6),
 }
 
 
@@ -194,6 +194,6 @@ def test_under_transforms(case):
     torch.testing.assert_close(*found)
 
 
-def test_long_rows_are_folded_in_pieces():
+def test_long_rows_are_reduced_in_pieces():
     x = random(1, 100_000)
-    assert_as_eager(folded, x.expand(2, -1), numbers(2, 100_000, high=100_000), order=1)
+    assert_as_eager(reduced, x.expand(2, -1), numbers(2, 100_000, high=100_000), order=1)

@@ -1,4 +1,4 @@
-"""Any layout in, of arguments and of incoming gradients; any rank and size."""
+"""Any layout in, of arguments and of cotangents; any rank and size."""
 
 import itertools
 
@@ -43,11 +43,11 @@ def test_arguments_of_any_layout(layout):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("create_graph", [False, True])
 def test_incoming_gradients_of_any_layout(layout, create_graph):
-    incoming = LAYOUTS[layout]()
+    cotangents = LAYOUTS[layout]()
     found = []
     for function in (mix, mix.reference):
         x, y = random(3, 4), random(3, 4, seed=2)
-        found.append(torch.autograd.grad(function(x, y), [x, y], incoming, create_graph=create_graph))
+        found.append(torch.autograd.grad(function(x, y), [x, y], cotangents, create_graph=create_graph))
     torch.testing.assert_close(*found)
 
 

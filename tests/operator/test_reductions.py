@@ -26,7 +26,7 @@ ROWS: dict[str, Function] = {
     "logsumexp": lambda x: torch.logsumexp(x, -1),
     "scaled by the largest": lambda x: x / (1 + x.abs().amax(-1, keepdim=True)),
 }
-FOLDS: dict[str, Function] = {
+REDUCERS: dict[str, Function] = {
     "sum of all": lambda x: x.sum(),
     "mean of all": lambda x: (x * x).mean(),
     "sum of rows": lambda x: torch.tanh(x).sum(-1),
@@ -60,8 +60,8 @@ def assert_accurate(operator: Callable[[Tensor], Tensor], function: Function, x:
         leaf = given.detach().requires_grad_()
         result = call(leaf)
         generator = torch.Generator().manual_seed(1)  # not the same along a row: its gradient would be rounding alone
-        incoming = torch.randn(result.shape, dtype=torch.float64, generator=generator).to(result.dtype)
-        found.append([result.detach(), *torch.autograd.grad(result, leaf, incoming)])
+        cotangents = torch.randn(result.shape, dtype=torch.float64, generator=generator).to(result.dtype)
+        found.append([result.detach(), *torch.autograd.grad(result, leaf, cotangents)])
     Comparison("result", *found, inputs=[x]).judge()
 
 
@@ -70,9 +70,9 @@ def settings() -> Settings:
     return quiet_settings()
 
 
-@pytest.mark.parametrize("name", [*ROWS, *FOLDS])
+@pytest.mark.parametrize("name", [*ROWS, *REDUCERS])
 def test_values_and_gradients(name: str, settings: Settings) -> None:
-    function = {**ROWS, **FOLDS}[name]
+    function = {**ROWS, **REDUCERS}[name]
 
     def reference(x: Tensor) -> Tensor:
         return function(x)
@@ -87,11 +87,11 @@ def test_values_and_gradients(name: str, settings: Settings) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name if name in ALL_KINDS_OF_FOLDS else pytest.param(name, marks=pytest.mark.nightly) for name in FOLDS]
+    "name", [name if name in ALL_KINDS_OF_FOLDS else pytest.param(name, marks=pytest.mark.nightly) for name in REDUCERS]
 )
 def test_pieces_and_tiles(name: str, settings: Settings) -> None:
     """Sizes at which rows are cut into pieces, columns into tiles, and both are left whole."""
-    function = FOLDS[name]
+    function = REDUCERS[name]
 
     def reference(x: Tensor) -> Tensor:
         return function(x)
@@ -155,14 +155,14 @@ NOTHING: dict[str, Callable[[Tensor], Tensor]] = {
     [(1, 3, 4), (3, 4, 1), *(pytest.param(s, marks=pytest.mark.nightly) for s in ((3, 1, 4), (1, 1, 1), (2, 2, 2)))],
 )
 @pytest.mark.parametrize("name", NOTHING)
-def test_folds_over_nothing(name: str, shape: tuple[int, ...], settings_quick_by_day: Settings) -> None:
+def test_reductions_over_nothing(name: str, shape: tuple[int, ...], settings_quick_by_day: Settings) -> None:
     """A slice of a tensor that has elements may have none."""
     function = NOTHING[name]
 
     def reference(x: Tensor) -> Tensor:
         return function(x)
 
-    operator = Operator(reference, name="folded", settings=settings_quick_by_day)
+    operator = Operator(reference, name="reduced", settings=settings_quick_by_day)
     found = []
     for call in (operator, reference):
         x = torch.linspace(-1, 1, math.prod(shape)).reshape(shape).requires_grad_()

@@ -67,8 +67,8 @@ def results(call: Function, x: Tensor, order: int) -> list[Tensor]:
     """The result, its gradient, and the gradient of that if the second order is asked for."""
     leaf = x.detach().requires_grad_()
     result = call(leaf)
-    incoming = torch.randn(result.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    (first,) = torch.autograd.grad(result, leaf, incoming.to(result.dtype), create_graph=order > 1)
+    cotangents = torch.randn(result.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    (first,) = torch.autograd.grad(result, leaf, cotangents.to(result.dtype), create_graph=order > 1)
     found = [result.detach(), first.detach()]
     return [*found, *torch.autograd.grad((first * first).sum(), leaf)] if order > 1 else found
 

@@ -164,12 +164,12 @@ def _outputs_and_gradients(
     wanted = [tensor for tensor in given if tensor.requires_grad]
     if not differentiable:
         return [outputs, [None] * len(wanted)]
-    incoming = [_ramp(output) for output in differentiable]
-    return [outputs, torch.autograd.grad(differentiable, wanted, incoming, allow_unused=True)]
+    cotangents = [_ramp(output) for output in differentiable]
+    return [outputs, torch.autograd.grad(differentiable, wanted, cotangents, allow_unused=True)]
 
 
 def _ramp(output: torch.Tensor) -> torch.Tensor:
-    """An incoming gradient: positive, and neither large nor small."""
+    """An cotangent: positive, and neither large nor small."""
     ramp = torch.linspace(0.5, 1.5, output.numel(), dtype=torch.float64) if output.numel() else torch.zeros(0)
     return ramp.reshape(output.shape).to(output.dtype)
 

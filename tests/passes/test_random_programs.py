@@ -20,12 +20,12 @@ def lowered_random(seed: int) -> tuple[Program, list[torch.Tensor], tuple[torch.
     arguments, function = random.arguments(random.sizes), random.function()
     joint, program = lowered_joint(function, specs_of([given.name for given in random.inputs], arguments))
     outputs = function(*arguments)
-    incoming = [
+    cotangents = [
         torch.randn(output.shape, dtype=output.dtype, generator=torch.Generator().manual_seed(seed))
         for output, tangent in zip(outputs, joint.tangents, strict=True)
         if tangent is not None
     ]
-    return program, [tensor.detach() for tensor in (*arguments, *incoming)], outputs
+    return program, [tensor.detach() for tensor in (*arguments, *cotangents)], outputs
 
 
 def check(seed: int) -> None:

@@ -16,7 +16,7 @@ from opwright.toolchain.recipe import INCLUDE_DIRECTORY
         ("const float y = asinh(x);", {"vmath_hyperbolic.h"}),
         ("const float y = to_float(x[j]);", {"half.h"}),
         ("const Complex<float> y = exp(z);", {"complex.h"}),
-        ("fold_rows(extents)", {"fold_rows.h"}),
+        ("reduce_rows(extents)", {"reduce_rows.h"}),
         ("int x = 5;", set()),
     ],
 )
@@ -33,7 +33,7 @@ def test_what_is_included_comes_along_without_the_pool():
     files = vendored(("rows.h",))
     names = {path.rpartition("/")[2] for path in files}
     assert names == {
-        *("LICENSE", "rows.h", "parallel.h", "forks.h", "picks.h", "stream.h", "tensor.h", "device.h", "shim.h")
+        *("LICENSE", "rows.h", "parallel.h", "forks.h", "gathers.h", "stream.h", "tensor.h", "device.h", "shim.h")
     }
     assert not any("pool" in text.lower() for path, text in files.items() if path.endswith("tensor.h"))
     assert all(text.startswith("// From opwright ") for path, text in files.items() if path.endswith(".h"))

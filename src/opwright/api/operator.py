@@ -11,7 +11,7 @@ from typing_extensions import ParamSpec, TypeVar
 
 from opwright.benchmark import bench
 from opwright.binding.rungs import RungName
-from opwright.binding.variants.targets import TARGETS
+from opwright.binding.variants.backends import BACKENDS
 from opwright.checking import check
 from opwright.operators.base import BaseOperator
 from opwright.report.shown import Page
@@ -44,7 +44,7 @@ class Operator(BaseOperator, Generic[Parameters, Result]):
         """
         from opwright.explain.source import source_text  # imports sympy, which calls of an operator need not
 
-        return Page(source_text(self, rung), "cpp" if rung in TARGETS else "python")
+        return Page(source_text(self, rung), "cpp" if rung in BACKENDS else "python")
 
     def explain(self) -> str:
         """Graph, formulas, what is saved and which kernels there are, as text, for the first sample."""

@@ -34,13 +34,13 @@ class Course:
 
     Attributes:
         call: The arguments; those that can require a gradient do.
-        incoming: The incoming gradients; empty if the reference is not differentiable here.
+        cotangents: The cotangents; empty if the reference is not differentiable here.
         reason: Why there are none.
         name: The name of the sample.
     """
 
     call: Sample
-    incoming: list[torch.Tensor]
+    cotangents: list[torch.Tensor]
     reason: str
 
     @property
@@ -109,19 +109,19 @@ def _runner(contender: Candidate, course: Course) -> Runner:
         Untold: Another rung served the call.
         Exception: Whatever the contender raises.
     """
-    function, call, incoming = contender.function, course.call, course.incoming
+    function, call, cotangents = contender.function, course.call, course.cotangents
     served_before = len(contender.served_by)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a compiler, while it compiles
         with torch.no_grad():
             contender(*call.args, **call.kwargs)
         result = contender(*call.args, **call.kwargs)
-        if incoming:
-            gradients_of(tensors_in(result), call, incoming)
+        if cotangents:
+            gradients_of(tensors_in(result), call, cotangents)
     if strangers := set(contender.served_by[served_before:]) - {contender.rung}:
         raise Untold(f"the call is served by {', '.join(sorted(strangers))}")
     args, kwargs = call.args, dict(call.kwargs)
-    training = _training(contender, course, result) if incoming else None
+    training = _training(contender, course, result) if cotangents else None
     if training:
         training()
     return Runner(lambda: function(*args, **kwargs), training)
@@ -131,12 +131,12 @@ def _training(contender: Candidate, course: Course, result: object) -> Thunk:
     """Add as little as can be to what is timed: outputs that are all differentiable go to autograd as they are."""
     function, args, kwargs = contender.function, course.call.args, dict(course.call.kwargs)
     inputs = [tensor for tensor in course.call.tensors() if tensor.requires_grad]
-    incoming, differentiate = course.incoming, torch.autograd.grad
+    cotangents, differentiate = course.cotangents, torch.autograd.grad
     outputs = tensors_in(result)
     flat = isinstance(result, torch.Tensor) or (isinstance(result, list | tuple) and len(outputs) == len(result))
     if flat and len(reached(outputs)) == len(outputs):
-        return lambda: differentiate(function(*args, **kwargs), inputs, incoming, allow_unused=True)
-    return lambda: differentiate(reached(tensors_in(function(*args, **kwargs))), inputs, incoming, allow_unused=True)
+        return lambda: differentiate(function(*args, **kwargs), inputs, cotangents, allow_unused=True)
+    return lambda: differentiate(reached(tensors_in(function(*args, **kwargs))), inputs, cotangents, allow_unused=True)
 
 
 def _change_contents(call: Sample) -> None:
@@ -175,14 +175,14 @@ def _verified(entry: Entry, contender: Candidate, reference: Candidate, course: 
     inputs = course.call.tensors()
     accuracy = Comparison("output", untracked, eager_outputs, true_outputs, inputs).judge()
     entry = replace(entry, error=accuracy.error, eager_error=accuracy.eager_error)
-    if not course.incoming:
+    if not course.cotangents:
         return entry
-    incoming = course.incoming
+    cotangents = course.cotangents
     outputs = outputs_of(contender.function, course.call)
     Comparison("output", outputs, eager_outputs, true_outputs, inputs).judge()
-    actual = gradients_of(outputs, course.call, incoming)
+    actual = gradients_of(outputs, course.call, cotangents)
     with by_the_reference():
-        expected = gradients_of(eager_outputs, eager, incoming)
-        truth = gradients_of(true_outputs, true, [widened(gradient) for gradient in incoming])
-    slopes = Comparison("gradient", actual, expected, truth, [*inputs, *incoming]).judge()
+        expected = gradients_of(eager_outputs, eager, cotangents)
+        truth = gradients_of(true_outputs, true, [widened(gradient) for gradient in cotangents])
+    slopes = Comparison("gradient", actual, expected, truth, [*inputs, *cotangents]).judge()
     return replace(entry, gradient_error=slopes.error, eager_gradient_error=slopes.eager_error)

@@ -57,7 +57,7 @@ class Tape:
         number: int,
         arguments: Sequence[Any],
         intermediates: Sequence[Any],
-        incoming: Sequence[Any],
+        cotangents: Sequence[Any],
         wanted: Sequence[int],
     ) -> Sequence[Any]:
         """Return gradients that can be differentiated again.
@@ -66,14 +66,14 @@ class Tape:
             number: Which variant made the results.
             arguments: The arguments of the call.
             intermediates: What was kept besides arguments and results.
-            incoming: Gradients of its results.
+            cotangents: Gradients of its results.
             wanted: Positions of the arguments whose gradients are asked for.
         """
         variant, key = self._variants[number], (number, *wanted)
         if key not in self._narrowed:
             self._narrowed[key] = replace(variant.plan, gradients=tuple(wanted))
         given = variant.plan.saved.given(intermediates)
-        return variant.differentiate(arguments, [*incoming, *given], self._narrowed[key])
+        return variant.differentiate(arguments, [*cotangents, *given], self._narrowed[key])
 
 
 def _can_run(variant: Variant) -> bool:

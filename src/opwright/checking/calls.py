@@ -67,7 +67,7 @@ def reached(outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def random_gradients(outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Draw a reproducible incoming gradient for each output that requires one.
+    """Draw a reproducible cotangent for each output that requires one.
 
     Raises:
         Untold: None does.
@@ -87,18 +87,18 @@ def random_tangents(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def gradients_of(
-    outputs: Sequence[torch.Tensor], sample: Sample, incoming: Sequence[torch.Tensor]
+    outputs: Sequence[torch.Tensor], sample: Sample, cotangents: Sequence[torch.Tensor]
 ) -> list[torch.Tensor]:
     """Differentiate for every tensor of the sample that requires a gradient; zeros where one is not used.
 
     Raises:
-        Fault: The number of outputs that require a gradient is not the number of incoming gradients.
+        Fault: The number of outputs that require a gradient is not the number of cotangents.
     """
     ends = reached(outputs)
-    if len(ends) != len(incoming):
-        raise Fault(f"{len(ends)} of the outputs used require a gradient, of the reference's {len(incoming)}")
+    if len(ends) != len(cotangents):
+        raise Fault(f"{len(ends)} of the outputs used require a gradient, of the reference's {len(cotangents)}")
     inputs = [tensor for tensor in sample.tensors() if tensor.requires_grad]
-    return list(torch.autograd.grad(ends, inputs, incoming, allow_unused=True, materialize_grads=True))
+    return list(torch.autograd.grad(ends, inputs, cotangents, allow_unused=True, materialize_grads=True))
 
 
 def _widest(dtype: torch.dtype) -> torch.dtype:

@@ -12,16 +12,16 @@ from opwright.ir.program import (
     Call,
     Check,
     ConstantOperand,
-    Fold,
+    Gather,
+    Iota,
     Kernel,
     Let,
     ListOperand,
     Number,
     Operand,
     OptionalOperand,
-    Pick,
     Program,
-    Range,
+    Reduce,
     SizeOperand,
     Step,
     Store,
@@ -70,16 +70,16 @@ def step_formulas(step: Step) -> list[str]:
     """Write the formulas of one step."""
     match step:
         case Kernel(lets=lets, stores=stores):
-            picked = {let.name: let.value.buffer for let in lets if isinstance(let, Pick)}
-            bound = [let for let in lets if not isinstance(let, Pick) and not _is_known(let, picked)]
-            named = [f"{let.name} = {_value(let, picked)}" for let in bound]
+            gathered = {let.name: let.value.buffer for let in lets if isinstance(let, Gather)}
+            bound = [let for let in lets if not isinstance(let, Gather) and not _is_known(let, gathered)]
+            named = [f"{let.name} = {_value(let, gathered)}" for let in bound]
             kept = [f"{_place(store)} = {_stored(store)}" for store in stores if not _repeats(store)]
             return [*named, *kept]
         case View(target, source, indices):
             return [f"{target.name} = {source}[{', '.join(map(str, indices))}]"]
         case Number(target, value):
             return [f"{target.name} = {value}"]
-        case Range(target):
+        case Iota(target):
             return [f"{target.name} = 0, 1, 2, …"]
         case Call(targets, function, _, operands):
             results = ", ".join(target.name for target in targets)
@@ -90,19 +90,19 @@ def step_formulas(step: Step) -> list[str]:
             assert_never(step)
 
 
-def _is_known(let: Let | Fold, picked: Mapping[str, str]) -> bool:
+def _is_known(let: Let | Reduce, gathered: Mapping[str, str]) -> bool:
     """Whether it is the element of a buffer at the point itself."""
-    if not isinstance(let.value, Load) or any(str(index) in picked for index in let.value.indices):
+    if not isinstance(let.value, Load) or any(str(index) in gathered for index in let.value.indices):
         return False
     return let.spoken or let.name == let.value.buffer
 
 
-def _value(let: Let | Fold, picked: Mapping[str, str]) -> str:
+def _value(let: Let | Reduce, gathered: Mapping[str, str]) -> str:
     """A value; where a load is all there is, the formula says of which element. An index is called by its buffer."""
-    if isinstance(let, Fold):
-        return _folded(let.function, let.value)
+    if isinstance(let, Reduce):
+        return _reduced(let.function, let.value)
     if isinstance(let.value, Load):
-        return f"{let.value.buffer}[{', '.join(picked.get(str(index), str(index)) for index in let.value.indices)}]"
+        return f"{let.value.buffer}[{', '.join(gathered.get(str(index), str(index)) for index in let.value.indices)}]"
     return _spell(let.value).text
 
 
@@ -112,10 +112,10 @@ def _repeats(store: Store) -> bool:
 
 
 def _stored(store: Store) -> str:
-    return _spell(store.value).text if store.fold is None else _folded(store.fold, store.value)
+    return _spell(store.value).text if store.reduction is None else _reduced(store.reduction, store.value)
 
 
-def _folded(function: str, value: Expression) -> str:
+def _reduced(function: str, value: Expression) -> str:
     sign = {"sum": "Σ ", "product": "Π "}.get(function)
     if sign is None:
         return call({"maximum": "max", "minimum": "min"}.get(function, function), 1).fill([_spell(value)]).text

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 
 from opwright.binding.serving.numbers import can_be_given, given_at_run_time, needed_in, numbers_in
-from opwright.binding.variants.targets import Target
+from opwright.binding.variants.backends import Backend
 from opwright.binding.variants.variant import Plan
 from opwright.codegen.cpp.registration import PackagedKernel, PackagedOperator
 from opwright.errors import (
@@ -33,7 +33,7 @@ from opwright.tracing.scalars.type_questions import asks_for_types
 class Serving:
     """Kernels of one kind: what they are written in, and whose tensors they serve."""
 
-    target: Target
+    backend: Backend
     device: Literal["cpu", "cuda"]
 
 
@@ -119,7 +119,7 @@ def plan_operator(
                 for variant in _variants(operator, signature, args, serving):
                     variants.setdefault(tuple(source.name for source in variant.plan.sources), variant)
             except (NoKernel, UntraceableReference) as refusal:
-                if serving.target == "cpp":
+                if serving.backend == "cpp":
                     raise
                 left[refusal.fact] = None
     outputs = {variant.plan.outputs for variant in variants.values()}
@@ -168,7 +168,7 @@ def _plan(
 
     For CUDA they are constants: a kernel would wait for a number that comes to the GPU as a tensor.
     """
-    numbers = {p for p, value in enumerate(args) if can_be_given(value)} if serving.target == "cpp" else set()
+    numbers = {p for p, value in enumerate(args) if can_be_given(value)} if serving.backend == "cpp" else set()
     while numbers and not asks_for_types(operator.reference):
         prepared = given_at_run_time(args, sorted(numbers))
         try:
@@ -193,7 +193,7 @@ def _derived(
         for spec in describe(_names(signature), args, gradients=gradients, numbers=numbers_in(args))
     ]
     short = operator.name.split("::")[1]
-    return guarded(reference, lambda: derive(reference, specs, short, operator.save, serving.target)).plan
+    return guarded(reference, lambda: derive(reference, specs, short, operator.save, serving.backend)).plan
 
 
 def _kernel(variant: PlannedVariant, types: Sequence[str]) -> PackagedKernel | None:
@@ -211,7 +211,7 @@ def _kernel(variant: PlannedVariant, types: Sequence[str]) -> PackagedKernel | N
         bounds=tuple((position, g.sign, g.relation, g.bound) for position, g in plan.number_guards),
         made=plan.outputs + plan.saved.intermediates,
         needs_row_major=plan.needs_row_major,
-        is_cuda=variant.serving.target == "cuda",
+        is_cuda=variant.serving.backend == "cuda",
     )
 
 

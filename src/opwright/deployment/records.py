@@ -24,7 +24,7 @@ def _variant_record(variant: PlannedVariant) -> dict[str, Any]:
     plan, saved = variant.plan, variant.plan.saved
     intermediates = range(plan.outputs, plan.outputs + saved.intermediates)
     return {
-        "rung": variant.serving.target,
+        "rung": variant.serving.backend,
         "device": variant.serving.device,
         "forward": plan.forward.name,
         "backward": plan.backward.name if plan.backward else None,
@@ -47,12 +47,12 @@ def _variant_record(variant: PlannedVariant) -> dict[str, Any]:
 
 
 def _gradients_schema(planned: PlannedOperator) -> str | None:
-    """The operation (arguments…, incoming gradients…) → gradients; None if there are none, or there are several."""
+    """The operation (arguments…, cotangents…) → gradients; None if there are none, or there are several."""
     plans = [variant.plan for variant in planned.variants if variant.plan.backward is not None]
     if len({(plan.gradients, plan.tangents) for plan in plans}) != 1 or any(plan.is_random for plan in plans):
         return None
     arguments = [f"{parameter.type} {parameter.name}" for parameter in planned.signature.parameters]
-    incoming = [f"Tensor incoming_{position}" for position in plans[0].tangents]
+    cotangents = [f"Tensor cotangent_{position}" for position in plans[0].tangents]
     count = len(plans[0].gradients)
     returns = "Tensor" if count == 1 else f"({', '.join(['Tensor'] * count)})"
-    return f"{planned.short_name}_gradients({', '.join([*arguments, *incoming])}) -> {returns}"
+    return f"{planned.short_name}_gradients({', '.join([*arguments, *cotangents])}) -> {returns}"

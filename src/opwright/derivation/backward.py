@@ -1,4 +1,4 @@
-"""The differentiable backward: the gradients as a function of inputs and incoming gradients, ready to be derived again.
+"""The differentiable backward: the gradients as a function of inputs and cotangents, ready to be derived again.
 
 It is what runs under `create_graph=True`. Being a function of inputs alone, and not of saved intermediates, it has the
 right second derivative by construction.
@@ -30,7 +30,7 @@ def backward_reference(
     places: Sequence[int],
     digests: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[..., tuple[torch.Tensor, ...]]:
-    """Make the function (arguments…, incoming gradients…, values…) → gradients.
+    """Make the function (arguments…, cotangents…, values…) → gradients.
 
     The values are what the forward pass has computed and kept. This function does not read them, and is right without;
     what is derived from it reads them where it would compute the same.
@@ -39,7 +39,7 @@ def backward_reference(
         reference: The function as written.
         arity: How many arguments it takes.
         wanted: Positions of the arguments whose gradients are asked for.
-        places: Where the outputs that have an incoming gradient stand in what the reference returns.
+        places: Where the outputs that have an cotangent stand in what the reference returns.
         digests: What the values are of, by parameter.
     """
 

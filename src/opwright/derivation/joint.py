@@ -27,8 +27,8 @@ class Joint:
     """A reference with its derivative.
 
     Attributes:
-        graph: Takes the tensor arguments, then one incoming gradient per differentiable output; returns the outputs.
-        tangents: The incoming gradients; None for an output that has no derivative.
+        graph: Takes the tensor arguments, then one cotangent per differentiable output; returns the outputs.
+        tangents: The cotangents; None for an output that has no derivative.
         gradients: One per argument of the reference; None where no gradient flows.
         result: The structure of what the reference returns.
     """
@@ -56,17 +56,17 @@ def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -
     wanted = [argument for argument, spec in zip(arguments, specs, strict=True) if _requires_grad(spec)]
     flowing = [output for output in outputs if output.requires_grad]
     names = tangent_names([spec.name for spec in specs], len(outputs))
-    incoming = {
+    cotangents = {
         id(output): session.tangent(name, output)
         for name, output in zip(names, outputs, strict=True)
         if output.requires_grad
     }
     with session.recording(), unchanged_outside(reference.__name__, reference):
-        found = torch.autograd.grad(flowing, wanted, [incoming[id(output)] for output in flowing], allow_unused=True)
+        found = torch.autograd.grad(flowing, wanted, [cotangents[id(output)] for output in flowing], allow_unused=True)
     gradients = {id(argument): gradient for argument, gradient in zip(wanted, found, strict=True)}
     return Joint(
         graph=session.graph(outputs),
-        tangents=tuple(session.node(incoming[id(o)]) if id(o) in incoming else None for o in outputs),
+        tangents=tuple(session.node(cotangents[id(o)]) if id(o) in cotangents else None for o in outputs),
         gradients=tuple(_node(session, gradients.get(id(argument))) for argument in arguments),
         result=result,
     )

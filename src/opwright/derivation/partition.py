@@ -41,7 +41,7 @@ class Partition:
         inputs: Arguments that the backward pass reads.
         outputs: Outputs that it reads.
         intermediates: Values that the forward pass gives out besides its outputs.
-        little: Those of them that are small beside the arguments, such as what rows fold to.
+        little: Those of them that are small beside the arguments, such as what rows reduce to.
     """
 
     inputs: tuple[Node, ...]
@@ -94,7 +94,7 @@ def inputs_behind(joint: Joint) -> set[Node]:
 
 
 def _reached_from(joint: Joint, tangents: set[Node]) -> set[Node]:
-    """Everything computed from an incoming gradient: it can only run in the backward pass."""
+    """Everything computed from an cotangent: it can only run in the backward pass."""
     reached = set(tangents)
     for node in joint.graph.fx.nodes:
         if any(source in reached for source in node.all_input_nodes):

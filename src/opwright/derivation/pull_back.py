@@ -17,7 +17,7 @@ def pull_back(
     function: Callable[[Sequence[Any]], Sequence[torch.Tensor]],
     arguments: Sequence[Any],
     places: Sequence[int],
-    incoming: Sequence[torch.Tensor],
+    cotangents: Sequence[torch.Tensor],
     wanted: Sequence[int],
 ) -> tuple[torch.Tensor, ...]:
     """Differentiate a function; differentiable in its turn where gradients are recorded or transformed.
@@ -25,13 +25,13 @@ def pull_back(
     Args:
         function: Takes the arguments in order and returns its outputs as a sequence.
         arguments: Where to differentiate it.
-        places: Positions of the outputs that have an incoming gradient.
-        incoming: These gradients.
+        places: Positions of the outputs that have an cotangent.
+        cotangents: These gradients.
         wanted: Positions of the arguments whose gradients are asked for.
     """
     given = list(arguments)
     if are_active() or is_forward_mode():
-        return _by_vjp(function, given, places, incoming, wanted)
+        return _by_vjp(function, given, places, cotangents, wanted)
     create_graph = torch.is_grad_enabled()
     with torch.enable_grad():
         for position in wanted:
@@ -40,7 +40,7 @@ def pull_back(
             given[position] = alias if alias.requires_grad else alias.detach().requires_grad_()
         outputs = function(given)
         sources = [given[position] for position in wanted]
-        pairs = zip(places, incoming, strict=True)
+        pairs = zip(places, cotangents, strict=True)
         flowing = [(outputs[place], gradient) for place, gradient in pairs if outputs[place].requires_grad]
         if not flowing:
             return tuple(torch.zeros_like(source) for source in sources)
@@ -57,7 +57,7 @@ def _by_vjp(
     function: Callable[[Sequence[Any]], Sequence[torch.Tensor]],
     given: list[Any],
     places: Sequence[int],
-    incoming: Sequence[torch.Tensor],
+    cotangents: Sequence[torch.Tensor],
     wanted: Sequence[int],
 ) -> tuple[torch.Tensor, ...]:
     """Where `requires_grad_` is refused, inside of a transform, or `detach` drops tangents, in forward mode."""
@@ -69,5 +69,5 @@ def _by_vjp(
         return [outputs[place] for place in places]
 
     _, pull, *_ = torch.func.vjp(of_sources, *[given[position] for position in wanted])
-    gradients: tuple[torch.Tensor, ...] = pull(list(incoming))
+    gradients: tuple[torch.Tensor, ...] = pull(list(cotangents))
     return gradients

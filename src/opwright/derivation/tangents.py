@@ -1,4 +1,4 @@
-"""Names of incoming gradients."""
+"""Names of cotangents."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from opwright.ir.names.fresh import fresh_stem
 
 
 def tangent_names(arguments: Sequence[str], outputs: int) -> tuple[str, ...]:
-    """What the incoming gradients are called: `grad_output`, with more `grad_` in front at each further order."""
+    """What the cotangents are called: `grad_output`, with more `grad_` in front at each further order."""
     stem = fresh_stem("grad_output", arguments, "grad_")
     return tuple(f"{stem}_{position}" for position in range(outputs)) if outputs > 1 else (stem,)

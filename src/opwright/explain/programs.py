@@ -8,7 +8,7 @@ from typing import assert_never
 from opwright.codegen.formula import step_formulas
 from opwright.explain.layout import counted, labelled, wrapped
 from opwright.ir.expressions.expression import Apply, Cast, Expression, Load, children
-from opwright.ir.program import Call, Check, Kernel, Number, Program, Range, Step, View
+from opwright.ir.program import Call, Check, Iota, Kernel, Number, Program, Step, View
 
 
 def program_lines(program: Program) -> list[str]:
@@ -33,7 +33,7 @@ def _step_lines(step: Step) -> list[str]:
             return [line for formula in formulas for line in labelled("library", formula)]
         case Check():
             return [line for formula in formulas for line in labelled("check", formula)]
-        case Number() | Range():
+        case Number() | Iota():
             return [line for formula in formulas for line in labelled("number", formula)]
         case _:
             assert_never(step)

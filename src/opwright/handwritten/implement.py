@@ -15,7 +15,7 @@ from opwright.errors import ImplementationRefused, Place, WrongDeclaration
 from opwright.handwritten.contracts import Subject, check_layouts, kernel_contracts
 from opwright.handwritten.kernels.cuda_kernel import CudaLoader
 from opwright.handwritten.kernels.geometry import THREADS, geometry
-from opwright.handwritten.kernels.kernel import CppLoader, Kernel
+from opwright.handwritten.kernels.kernel import CppLoader, HandwrittenKernel
 from opwright.handwritten.kernels.kernel_passes import KernelPasses, Manner
 from opwright.handwritten.kernels.layout import Layout
 from opwright.handwritten.kernels.roles import Contract
@@ -135,7 +135,7 @@ def written_sources(
     launched = geometry(threads, blocks, contracts[0].place)
     manner = Manner("cuda" if rung == "cuda" else "cpu", layouts, makers, guarded, launched)
     loaders = [_loader(subject, rung, contract, read) for contract in contracts]
-    kernels = [Kernel(contract, loader) for contract, loader in zip(contracts, loaders, strict=True)]
+    kernels = [HandwrittenKernel(contract, loader) for contract, loader in zip(contracts, loaders, strict=True)]
     return KernelPasses(subject.arguments, subject.expected, kernels[0], [*kernels, None][1], manner, read)
 
 

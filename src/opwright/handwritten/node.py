@@ -44,16 +44,16 @@ class _Node(Function):
         return keep(ctx, Made(written.gradients_of, range(len(outputs)), args, outputs, more=made.kept))
 
     @staticmethod
-    def backward(ctx: Any, *incoming: torch.Tensor | None) -> Any:
+    def backward(ctx: Any, *cotangents: torch.Tensor | None) -> Any:
         if torch.is_grad_enabled() or is_transformed():
-            return gradients(ctx, incoming)
+            return gradients(ctx, cotangents)
         needed = ctx.needs_input_grad
         wanted = tuple([position - 1 for position, is_needed in enumerate(needed) if is_needed])
-        if not wanted or none_flows(incoming):
+        if not wanted or none_flows(cotangents):
             return (None,) * len(needed)
-        given = ctx.passes.backward(Recorded(*kept(ctx), described(ctx), ctx.state, incoming, wanted))
+        given = ctx.passes.backward(Recorded(*kept(ctx), described(ctx), ctx.state, cotangents, wanted))
         missing = tuple([position for position in wanted if position not in given])
-        found = list(gradients(ctx, incoming, wanted=missing) if missing else (None,) * len(needed))
+        found = list(gradients(ctx, cotangents, wanted=missing) if missing else (None,) * len(needed))
         for position in wanted:
             if position in given:
                 found[1 + position] = given[position]

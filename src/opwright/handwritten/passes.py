@@ -36,7 +36,7 @@ class Recorded:
         kept: The tensors that it kept.
         outputs: The sizes and dtypes of its results.
         state: What else it kept.
-        incoming: The incoming gradient of each result; None if nothing flows there.
+        cotangents: The cotangent of each result; None if nothing flows there.
         wanted: Positions of the arguments whose gradients are asked for.
     """
 
@@ -44,7 +44,7 @@ class Recorded:
     kept: Sequence[torch.Tensor]
     outputs: Sequence[tuple[tuple[int, ...], torch.dtype]]
     state: Any
-    incoming: Sequence[torch.Tensor | None]
+    cotangents: Sequence[torch.Tensor | None]
     wanted: tuple[int, ...]
 
 

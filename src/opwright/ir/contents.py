@@ -11,14 +11,14 @@ from opwright.ir.program import (
     Binding,
     Call,
     Check,
+    Gather,
+    Iota,
     Kernel,
     ListOperand,
     Number,
     Operand,
     OptionalOperand,
-    Pick,
     Program,
-    Range,
     SizeOperand,
     Step,
     Store,
@@ -63,7 +63,7 @@ def reads(step: Step) -> Iterator[tuple[str, Binding | Store | None]]:
             yield from ((load.buffer, statement) for load, statement in loads(step))
         case View():
             yield step.source, None
-        case Number() | Range():
+        case Number() | Iota():
             return
         case Call():
             yield from ((name, None) for operand in step.operands for name in operand_buffers(operand))
@@ -100,8 +100,10 @@ def needed(lets: Sequence[Binding], values: Iterable[Expression], known: Collect
 def _names_in(values: Iterable[Expression]) -> set[str]:
     """The locals that values are computed from, and the indices that they are loaded at."""
     below = [leaf for value in values for leaf in leaves(value)]
-    picked = {name for leaf in below if isinstance(leaf, Load) for index in leaf.indices for name in symbols_of(index)}
-    return picked | {leaf.name for leaf in below if isinstance(leaf, Local)}
+    gathered = {
+        name for leaf in below if isinstance(leaf, Load) for index in leaf.indices for name in symbols_of(index)
+    }
+    return gathered | {leaf.name for leaf in below if isinstance(leaf, Local)}
 
 
 def accesses(program: Program) -> Iterator[tuple[Step, Binding | Store | None, str, tuple[Integer, ...]]]:
@@ -135,15 +137,15 @@ def program_symbols(program: Program) -> set[str]:
 
 
 def axes_of(step: Step) -> set[str]:
-    """What its indices may name beside sizes: axes, and indices that are picked."""
+    """What its indices may name beside sizes: axes, and indices that are gathered."""
     match step:
         case Kernel():
-            return {axis.name for axis in step.axes} | {let.name for let in step.lets if isinstance(let, Pick)}
+            return {axis.name for axis in step.axes} | {let.name for let in step.lets if isinstance(let, Gather)}
         case View():
             return set(view_axes(len(step.target.shape)))
         case Check():
             return set(view_axes(len(step.shape)))
-        case Number() | Range() | Call():
+        case Number() | Iota() | Call():
             return set()
 
 
@@ -153,7 +155,7 @@ def sizes_in(step: Step) -> Iterator[Integer]:
         yield from target.shape
     if isinstance(step, Kernel):
         yield from (axis.extent for axis in step.axes)
-        yield from (let.extent for let in step.lets if isinstance(let, Pick))
+        yield from (let.extent for let in step.lets if isinstance(let, Gather))
     if isinstance(step, Number):
         yield step.value
     if isinstance(step, Check):

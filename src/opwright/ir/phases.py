@@ -1,4 +1,4 @@
-"""In what order a kernel goes over its rows: each pass needs the folds of those before it."""
+"""In what order a kernel goes over its rows: each pass needs the reductions of those before it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from opwright.ir.contents import locals_in, needed
 from opwright.ir.expressions.expression import Expression
-from opwright.ir.program import Fold, Kernel, Let, Store
+from opwright.ir.program import Kernel, Let, Reduce, Store
 from opwright.ir.rows import indexed_by, row_axes, varying_locals
 
 
@@ -17,20 +17,20 @@ class Phase:
 
     Attributes:
         lets: Values of each point that the pass needs, each after those it needs itself.
-        folds: What it folds the row to.
+        reductions: What it reduces the row to.
         stores: What it writes at each point.
         after: Values that are the same for the whole row and can be computed after this pass and not before.
     """
 
     lets: tuple[Let, ...]
-    folds: tuple[Fold, ...]
+    reductions: tuple[Reduce, ...]
     stores: tuple[Store, ...]
     after: tuple[Let, ...]
 
     @property
     def values(self) -> tuple[Expression, ...]:
-        """What it folds and writes."""
-        return (*(fold.value for fold in self.folds), *(store.value for store in self.stores))
+        """What it reduces and writes."""
+        return (*(reduction.value for reduction in self.reductions), *(store.value for store in self.stores))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +52,17 @@ def schedule(kernel: Kernel) -> Schedule:
     varying = varying_locals(kernel)
     levels = _levels(kernel)
     axes = {axis.name for axis in row_axes(kernel)}
-    moving = [store for store in kernel.stores if store.fold is not None or indexed_by(store.indices, axes)]
+    moving = [store for store in kernel.stores if store.reduction is not None or indexed_by(store.indices, axes)]
     level_of_store = {id(store): _level(store.value, levels) for store in kernel.stores}
-    folds = [let for let in kernel.lets if isinstance(let, Fold)]
-    last = max([level_of_store[id(s)] for s in moving] + [levels[fold.name] - 1 for fold in folds])
+    reductions = [let for let in kernel.lets if isinstance(let, Reduce)]
+    last = max([level_of_store[id(s)] for s in moving] + [levels[reduction.name] - 1 for reduction in reductions])
     fixed = [let for let in kernel.lets if isinstance(let, Let) and let.name not in varying]
     phases = []
     for number in range(last + 1):
-        some_folds = tuple(fold for fold in folds if levels[fold.name] == number + 1)
+        some_reductions = tuple(reduction for reduction in reductions if levels[reduction.name] == number + 1)
         some_stores = tuple(store for store in moving if level_of_store[id(store)] == number)
         after = tuple(let for let in fixed if levels[let.name] == number + 1)
-        phase = Phase((), some_folds, some_stores, after)
+        phase = Phase((), some_reductions, some_stores, after)
         phases.append(replace(phase, lets=needed_lets(kernel, phase.values, varying)))
     before = tuple(let for let in fixed if levels[let.name] == 0)
     return Schedule(before, tuple(phases), tuple(store for store in kernel.stores if store not in moving))
@@ -80,7 +80,7 @@ def _levels(kernel: Kernel) -> dict[str, int]:
     """How many passes each local comes after."""
     levels: dict[str, int] = {}
     for let in kernel.lets:
-        levels[let.name] = _level(let.value, levels) + isinstance(let, Fold)
+        levels[let.name] = _level(let.value, levels) + isinstance(let, Reduce)
     return levels
 
 

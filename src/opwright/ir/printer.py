@@ -28,16 +28,16 @@ from opwright.ir.program import (
     Call,
     Check,
     ConstantOperand,
-    Fold,
+    Gather,
+    Iota,
     Kernel,
     Let,
     ListOperand,
     Number,
     Operand,
     OptionalOperand,
-    Pick,
     Program,
-    Range,
+    Reduce,
     SizeOperand,
     Step,
     Store,
@@ -85,7 +85,7 @@ def print_step(step: Step) -> str:
             return f"view {print_buffer(target)} = {source}{_bracket(indices)}"
         case Number(target, value):
             return f"number {print_buffer(target)} = {value}"
-        case Range(target):
+        case Iota(target):
             return f"range {print_buffer(target)}"
         case Call(targets, function, overload, operands):
             called = f"{function}.{overload}" if overload else function
@@ -102,14 +102,14 @@ def print_statement(statement: Binding | Store) -> str:
     match statement:
         case Let(name, value):
             return f"let {name} = {print_expression(value)}"
-        case Fold(name, function, value):
-            return f"fold {name} = {function} of {print_expression(value)}"
-        case Pick(name, value, extent, from_end):
+        case Reduce(name, function, value):
+            return f"reduce {name} = {function} of {print_expression(value)}"
+        case Gather(name, value, extent, from_end):
             return f"index {name} < {extent} = {print_expression(value)}{' from either end' if from_end else ''}"
         case Store(buffer, indices, value, None):
             return f"{buffer}{_bracket(indices)} = {print_expression(value)}"
-        case Store(buffer, indices, value, fold):
-            return f"{buffer}{_bracket(indices)} = {fold} of {print_expression(value)}"
+        case Store(buffer, indices, value, reduction):
+            return f"{buffer}{_bracket(indices)} = {reduction} of {print_expression(value)}"
         case _:
             assert_never(statement)
 

@@ -4,21 +4,21 @@
     step    = Kernel(name, axes, lets, stores)        a fused loop nest: for every point of the axes, lets then stores
             | View(target, source, indices)           target[axes] is source[indices(axes)]; no data moves
             | Number(target, value)                   a size as a tensor without dimensions
-            | Range(target)                           the numbers 0, 1, 2, …; they are counted, not stored
+            | Iota(target)                           the numbers 0, 1, 2, …; not stored
             | Call(targets, function, operands)       a library operation of torch, by name
             | Check(buffer, indices, low, high)       a condition on values: integers of a buffer are in a range
     let     = Let(name, value)                        binds a scalar inside a kernel
-            | Fold(name, function, value)             binds what the values of a whole row fold to
-            | Pick(name, value, extent)               binds an index: what a buffer of integers holds at the point
+            | Reduce(name, function, value)             binds what the values of a whole row reduce to
+            | Gather(name, value, extent)               binds an index: what a buffer of integers holds at the point
     store   = Store(buffer, indices, value)           writes one element of a buffer
-            | Store(…, fold)                          or folds all values that go to one element into it
+            | Store(…, reduction)                          or reduces all values that go to one element into it
     case    = Case(sizes, steps)                      other steps to the same outputs, where some sizes are these
 
 A row of a kernel is all points that agree in all but its last `row_axes` axes. A value that depends on none of those
-is one value for the row; so is a fold, whose value is that of every point of the row. A store at indices without a row
-axis happens once for each row. A folding store has indices without some of the other axes; those it folds over.
+is one value for the row; so is a reduction, whose value is that of every point of the row. A store at indices without a
+row axis happens once for each row. A reducing store has indices without some of the other axes; those it reduces over.
 
-An index that is picked takes part in the indices of loads like an axis. It is below its extent, which a Check before
+An index that is gathered takes part in the indices of loads like an axis. It is below its extent, which a Check before
 the kernel has seen to: a Program whose Check fails gives nothing.
 
 Inputs and the results of library operations come with run-time strides; what a kernel writes is row-major. A View's
@@ -65,8 +65,8 @@ class Let:
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
-    """A named scalar that the values of a row fold to; `function` is a row of ir/expressions/folds.py."""
+class Reduce:
+    """A named scalar that the values of a row reduce to; `function` is a row of ir/expressions/reductions.py."""
 
     name: str
     function: str
@@ -75,7 +75,7 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
-class Pick:
+class Gather:
     """A named index inside a kernel: an element of a buffer of integers.
 
     Attributes:
@@ -91,17 +91,17 @@ class Pick:
     from_end: bool
 
 
-Binding = Let | Fold | Pick
+Binding = Let | Reduce | Gather
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A write of one element; with `fold`, a row of ir/expressions/folds.py, all values for one element fold to it."""
+    """A write of one element; `reduction`, a row of ir/expressions/reductions.py, is of all values that go there."""
 
     buffer: str
     indices: tuple[Integer, ...]
     value: Expression
-    fold: str | None = None
+    reduction: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Kernel:
         axes: Its loops, outermost first.
         lets: Its values, each after those it needs.
         stores: What it writes.
-        row_axes: How many of the last axes make a row, which folds run over.
+        row_axes: How many of the last axes make a row, which reductions run over.
     """
 
     name: str
@@ -143,7 +143,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class Iota:
     """The numbers 0, 1, 2, … as an int64 vector that takes no memory: only kernels and views may read it."""
 
     target: Buffer
@@ -215,7 +215,7 @@ class Check:
     high: Integer
 
 
-Step = Kernel | View | Number | Range | Call | Check
+Step = Kernel | View | Number | Iota | Call | Check
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +267,7 @@ def view_axes(rank: int) -> tuple[str, ...]:
 def targets_of(step: Step) -> tuple[Buffer, ...]:
     """The buffers a step declares."""
     match step:
-        case View(target=target) | Number(target=target) | Range(target=target):
+        case View(target=target) | Number(target=target) | Iota(target=target):
             return (target,)
         case Kernel(targets=targets) | Call(targets=targets):
             return targets

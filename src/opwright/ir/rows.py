@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from opwright.ir.expressions.expression import Expression, Load, Local, children
 from opwright.ir.expressions.integer import Integer, symbols_of
-from opwright.ir.program import Axis, Fold, Kernel
+from opwright.ir.program import Axis, Kernel, Reduce
 
 
 def outer_axes(kernel: Kernel) -> tuple[Axis, ...]:
@@ -20,17 +20,17 @@ def row_axes(kernel: Kernel) -> tuple[Axis, ...]:
 
 
 def varying_locals(kernel: Kernel) -> set[str]:
-    """The locals and picked indices that differ from point to point of a row; a fold never does."""
+    """The locals and gathered indices that differ from point to point of a row; a reduction never does."""
     axes = {axis.name for axis in row_axes(kernel)}
     varying: set[str] = set()
     for let in kernel.lets:
-        if not isinstance(let, Fold) and varies(let.value, axes, varying):
+        if not isinstance(let, Reduce) and varies(let.value, axes, varying):
             varying.add(let.name)
     return varying
 
 
 def varies(value: Expression, axes: Collection[str], varying: Collection[str]) -> bool:
-    """Whether a value depends on some of these axes, or on a local or a picked index that does."""
+    """Whether a value depends on some of these axes, or on a local or a gathered index that does."""
     match value:
         case Load(indices=indices):
             return indexed_by(indices, axes) or indexed_by(indices, varying)

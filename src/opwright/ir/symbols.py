@@ -15,14 +15,14 @@ from opwright.ir.program import (
     Buffer,
     Call,
     Check,
+    Gather,
+    Iota,
     Kernel,
     ListOperand,
     Number,
     Operand,
     OptionalOperand,
-    Pick,
     Program,
-    Range,
     SizeOperand,
     Step,
     View,
@@ -80,7 +80,7 @@ def _step(step: Step, rewrite: Rewrite) -> Step:
             return replace(step, target=_buffer(step.target, rewrite), indices=tuple(map(rewrite, step.indices)))
         case Number():
             return replace(step, value=rewrite(step.value))
-        case Range():
+        case Iota():
             return replace(step, target=_buffer(step.target, rewrite))
         case Check():
             shape, indices = tuple(map(rewrite, step.shape)), tuple(map(rewrite, step.indices))
@@ -97,7 +97,7 @@ def _step(step: Step, rewrite: Rewrite) -> Step:
 
 def map_let(let: Binding, rewrite: Rewrite) -> Binding:
     """Rewrite the integers in what a name is bound to."""
-    if isinstance(let, Pick):
+    if isinstance(let, Gather):
         return replace(let, value=moved(let.value, rewrite), extent=rewrite(let.extent))
     return replace(let, value=map_loads(let.value, rewrite))
 

@@ -13,19 +13,19 @@ from opwright.errors import InternalError
 from opwright.ir.contents import accesses, axes_of, bound_sizes, kernels, loads, nodes, reads, sizes_in, statements
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Apply, Cast, Expression, Load, Local
-from opwright.ir.expressions.folds import FOLDS
 from opwright.ir.expressions.functions import FUNCTIONS
 from opwright.ir.expressions.integer import ZERO, Integer, symbols_of
+from opwright.ir.expressions.reductions import REDUCERS
 from opwright.ir.printer import print_statement, print_step
 from opwright.ir.program import (
     Binding,
     Call,
     Check,
-    Fold,
+    Gather,
+    Iota,
     Kernel,
-    Pick,
     Program,
-    Range,
+    Reduce,
     Step,
     Store,
     View,
@@ -153,7 +153,7 @@ def locals_are_bound_once_before_use(program: Program) -> Iterator[str]:
                 if isinstance(local, Local) and bound.get(local.name) is not local.dtype:
                     fact = f"{local.name} is not a {local.dtype.value} bound earlier"
                     yield _finding(fact, kernel, statement)
-            if not isinstance(statement, Store | Pick):
+            if not isinstance(statement, Store | Gather):
                 if statement.name in bound:
                     yield _finding(f"{statement.name} is bound twice", kernel, statement)
                 bound[statement.name] = statement.value.dtype
@@ -208,19 +208,19 @@ def kernels_do_not_read_what_they_write(program: Program) -> Iterator[str]:
                 yield _finding(f"{load.buffer} is read where it is written", kernel, statement)
 
 
-def folds_follow_the_table(program: Program) -> Iterator[str]:
-    """A fold is a row of the table, has a row to run over, and its truth values are of truth values."""
+def reductions_follow_the_table(program: Program) -> Iterator[str]:
+    """A reduction is a row of the table, has a row to run over, and its truth values are of truth values."""
     for kernel in kernels(program):
         for statement in statements(kernel):
-            function = statement.function if isinstance(statement, Fold) else getattr(statement, "fold", None)
+            function = statement.function if isinstance(statement, Reduce) else getattr(statement, "reduction", None)
             if function is None:
                 continue
-            if function not in FOLDS:
-                yield _finding(f"{function} is not in the table of folds", kernel, statement)
+            if function not in REDUCERS:
+                yield _finding(f"{function} is not in the table of reductions", kernel, statement)
             elif (function in ("any", "all")) != (statement.value.dtype is DType.BOOL):
                 yield _finding(f"{function} of {statement.value.dtype.value}", kernel, statement)
-            if isinstance(statement, Fold) and not 0 < kernel.row_axes <= len(kernel.axes):
-                yield _finding("there is no row to fold", kernel, statement)
+            if isinstance(statement, Reduce) and not 0 < kernel.row_axes <= len(kernel.axes):
+                yield _finding("there is no row to reduce", kernel, statement)
 
 
 def what_is_stored_once_is_one_value(program: Program) -> Iterator[str]:
@@ -230,54 +230,54 @@ def what_is_stored_once_is_one_value(program: Program) -> Iterator[str]:
         for store in kernel.stores:
             if (
                 axes
-                and store.fold is None
+                and store.reduction is None
                 and not indexed_by(store.indices, axes)
                 and varies(store.value, axes, varying)
             ):
                 yield _finding("every point of a row would write there", kernel, store)
 
 
-def indices_are_picked_before_use(program: Program) -> Iterator[str]:
-    """An index is picked by one earlier let of its kernel, from integers."""
+def indices_are_gathered_before_use(program: Program) -> Iterator[str]:
+    """An index is gathered by one earlier let of its kernel, from integers."""
     for kernel in kernels(program):
-        picked, waiting = set[str](), {let.name for let in kernel.lets if isinstance(let, Pick)}
+        gathered, waiting = set[str](), {let.name for let in kernel.lets if isinstance(let, Gather)}
         for statement in statements(kernel):
             for node in nodes(statement.value):
-                early = sorted(_named_by(node) & (waiting - picked))
-                yield from (_finding(f"{name} is not picked yet", kernel, statement) for name in early)
-            if isinstance(statement, Pick):
-                if statement.name in picked or statement.name in {axis.name for axis in kernel.axes}:
+                early = sorted(_named_by(node) & (waiting - gathered))
+                yield from (_finding(f"{name} is not gathered yet", kernel, statement) for name in early)
+            if isinstance(statement, Gather):
+                if statement.name in gathered or statement.name in {axis.name for axis in kernel.axes}:
                     yield _finding(f"{statement.name} names an index and something else", kernel, statement)
                 if statement.value.dtype not in (DType.INT32, DType.INT64):
-                    yield _finding(f"an index is picked from {statement.value.dtype.value}", kernel, statement)
-                picked.add(statement.name)
+                    yield _finding(f"an index is gathered from {statement.value.dtype.value}", kernel, statement)
+                gathered.add(statement.name)
 
 
-def picks_are_checked(program: Program) -> Iterator[str]:
-    """Before a kernel picks an index, the buffer it is in has been checked for that extent."""
+def gathers_are_checked(program: Program) -> Iterator[str]:
+    """Before a kernel gathers an index, the buffer it is in has been checked for that extent."""
     checked: set[tuple[str, Integer, Integer]] = set()
     for step in program.steps:
         if isinstance(step, Check):
             checked.add((step.buffer, step.low, step.high))
-        for pick in step.lets if isinstance(step, Kernel) else ():
-            if isinstance(pick, Pick):
-                low = -pick.extent if pick.from_end else ZERO
-                if (pick.value.buffer, low, pick.extent) not in checked:
-                    yield _finding(f"{pick.value.buffer} was not checked", step, pick)
+        for gather in step.lets if isinstance(step, Kernel) else ():
+            if isinstance(gather, Gather):
+                low = -gather.extent if gather.from_end else ZERO
+                if (gather.value.buffer, low, gather.extent) not in checked:
+                    yield _finding(f"{gather.value.buffer} was not checked", step, gather)
 
 
 def ranges_are_only_counted(program: Program) -> Iterator[str]:
     """A range is an int64 vector, and nothing asks for its memory: it is no operand of a call and no output."""
-    ranges = {step.target.name for step in program.steps if isinstance(step, Range)}
+    iotas = {step.target.name for step in program.steps if isinstance(step, Iota)}
     for step in program.steps:
-        if isinstance(step, Range) and (step.target.dtype is not DType.INT64 or len(step.target.shape) != 1):
+        if isinstance(step, Iota) and (step.target.dtype is not DType.INT64 or len(step.target.shape) != 1):
             yield _finding(f"{step.target.name} is not an int64 vector", step)
-        if isinstance(step, View) and step.source in ranges:
-            ranges.add(step.target.name)
+        if isinstance(step, View) and step.source in iotas:
+            iotas.add(step.target.name)
         if isinstance(step, Call):
-            taken = [name for operand in step.operands for name in operand_buffers(operand) if name in ranges]
+            taken = [name for operand in step.operands for name in operand_buffers(operand) if name in iotas]
             yield from (_finding(f"{name} takes no memory", step) for name in taken)
-    yield from (f"output {name} takes no memory" for name in program.outputs if name in ranges)
+    yield from (f"output {name} takes no memory" for name in program.outputs if name in iotas)
 
 
 CHECKS: tuple[Rule, ...] = (
@@ -297,10 +297,10 @@ CHECKS: tuple[Rule, ...] = (
     loads_have_the_dtype_of_their_buffer,
     stores_have_the_dtype_of_their_buffer,
     kernels_do_not_read_what_they_write,
-    folds_follow_the_table,
+    reductions_follow_the_table,
     what_is_stored_once_is_one_value,
-    indices_are_picked_before_use,
-    picks_are_checked,
+    indices_are_gathered_before_use,
+    gathers_are_checked,
     ranges_are_only_counted,
 )
 

@@ -6,7 +6,7 @@ passes fuse them later. Nothing is refused that torch can trace and kernels can 
 What is computed of a half type is held in a float32 buffer ("wide") and rounded where torch's own value must be seen:
 in memory, which is what outputs, operands of library operations and most of what is saved for the backward pass are;
 where it is compared, since a mask such as `x == x.amax()` must agree with what was stored; and where the user converts.
-What is small beside the arguments, such as what rows fold to, is saved unrounded: the backward pass then sees the
+What is small beside the arguments, such as what rows reduce to, is saved unrounded: the backward pass then sees the
 values that the forward pass has computed with.
 """
 
@@ -25,7 +25,7 @@ from opwright.errors import NoKernel, NumberNeeded
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Expression, Load, apply, cast
 from opwright.ir.expressions.integer import ONE, ZERO, Condition, Integer, linear_coefficients, substitute, symbol
-from opwright.ir.program import Axis, Buffer, Call, Kernel, Number, Program, Range, Step, Store, View, view_axes
+from opwright.ir.program import Axis, Buffer, Call, Iota, Kernel, Number, Program, Step, Store, View, view_axes
 from opwright.ir.relations.equal_sizes import EqualSizes
 from opwright.lowering.bind_sizes import bind_sizes
 from opwright.lowering.calls import named_arguments, operands_of
@@ -44,7 +44,7 @@ from opwright.lowering.nodes import (
 from opwright.lowering.pointwise.complex import Part, selected_part
 from opwright.lowering.pointwise.promotion import program_dtype, promoted
 from opwright.lowering.pointwise.row import PARAMETERS, WITHOUT_VALUE, Pointwise, holds
-from opwright.lowering.reductions import REDUCTIONS, fold_kernel, reduced_dimensions
+from opwright.lowering.reductions import REDUCTIONS, reduce_kernel, reduced_dimensions
 from opwright.lowering.views import VIEWS, Indices, split_indices
 from opwright.tracing.graph import Graph, value_of
 from opwright.tracing.scalars.numbers import NUMBER
@@ -140,7 +140,7 @@ class _Lowering:
         elif packet is aten.cat:
             self._cat(node, arguments)
         elif func is prims.iota.default:
-            self.steps.append(Range(self._declare(node)))
+            self.steps.append(Iota(self._declare(node)))
             self.ranges.add(self.buffers[node].name)
         elif packet is aten.view_as_complex:
             self._view_as_complex(node, arguments)
@@ -329,18 +329,18 @@ class _Lowering:
             offset = offset + piece.shape[dimension]
 
     def _reduction(self, node: Node, arguments: Mapping[str, Any]) -> bool:
-        """A kernel whose rows are what is folded; along other dimensions than the last, a folding store."""
+        """A kernel whose rows are what is reduced; along other dimensions than the last, a reducing store."""
         row = REDUCTIONS.get(packet_of(node))
         value = node.meta["val"]
         if row is None or isinstance(value, (tuple, list)) or value_of(arguments["self"]).is_complex():
-            return False  # values and positions; parts that are folded apart
+            return False  # values and positions; parts that are reduced apart
         source = self._stored(arguments["self"]) if row.truth else self.buffers[arguments["self"]]
         reduced = reduced_dimensions(row, arguments, len(source.shape))
         kept = [size for dimension, size in enumerate(source.shape) if dimension not in reduced]
         keep = bool(arguments.get("keepdim", False))
         seen = self._seen_without(node, tuple(kept)) if keep else None
         target = self._declare(seen or node, program_dtype(value.dtype).computed)
-        self.steps.append(fold_kernel(source, target, row, reduced, keep=keep and seen is None))
+        self.steps.append(reduce_kernel(source, target, row, reduced, keep=keep and seen is None))
         return True
 
     def _seen_without(self, node: Node, shape: tuple[Integer, ...]) -> Node | None:

@@ -1,6 +1,6 @@
-"""Reductions: one row for each core ATen operation that folds a tensor along some of its dimensions.
+"""Reductions: one row for each core ATen operation that reduces a tensor along some of its dimensions.
 
-A rule takes the element as a scalar expression and says what is folded, how, and what becomes of the result.
+A rule takes the element as a scalar expression and says what is reduced, how, and what becomes of the result.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Expression, Load, Local, cast
 from opwright.ir.expressions.integer import ONE, ZERO, symbol
-from opwright.ir.program import Axis, Buffer, Fold, Kernel, Store
+from opwright.ir.program import Axis, Buffer, Kernel, Reduce, Store
 
 aten = torch.ops.aten
 
@@ -24,19 +24,23 @@ class Reduction:
     """A row.
 
     Attributes:
-        fold: A row of ir/expressions/folds.py.
+        reducer: A row of ir/expressions/reductions.py.
         truth: Whether elements count as true or false.
     """
 
-    fold: str
+    reducer: str
     truth: bool = False
 
     def of(self, dtype: DType) -> Reduction:
-        """The fold of elements of a dtype: the largest truth value is whether any is true."""
-        return Reduction(_OF_TRUTHS[self.fold], truth=True) if dtype is DType.BOOL and self.fold in _OF_TRUTHS else self
+        """The reduction of elements of a dtype: the largest truth value is whether any is true."""
+        return (
+            Reduction(_OF_TRUTHS[self.reducer], truth=True)
+            if dtype is DType.BOOL and self.reducer in _OF_TRUTHS
+            else self
+        )
 
     def element(self, value: Expression, result: DType) -> Expression:
-        """What is folded, for an element of the tensor and the dtype of the result."""
+        """What is reduced, for an element of the tensor and the dtype of the result."""
         return cast(cast(value, value.dtype.computed), DType.BOOL if self.truth else result)
 
 
@@ -54,7 +58,7 @@ REDUCTIONS: Mapping[Any, Reduction] = {
 
 
 def reduced_dimensions(row: Reduction, arguments: Mapping[str, Any], rank: int) -> tuple[int, ...]:
-    """The dimensions that an operation folds; none given means all, none in the list too, but for truth values."""
+    """The dimensions that an operation reduces; none given means all, none in the list too, but for truth values."""
     given = arguments.get("dim")
     dimensions: Sequence[int] = [given] if isinstance(given, int) else range(rank) if given is None else given
     if not dimensions and not row.truth:
@@ -62,17 +66,17 @@ def reduced_dimensions(row: Reduction, arguments: Mapping[str, Any], rank: int) 
     return tuple(sorted({dimension % rank for dimension in dimensions})) if rank else ()
 
 
-def fold_kernel(source: Buffer, target: Buffer, row: Reduction, reduced: Sequence[int], *, keep: bool) -> Kernel:
-    """The kernel that folds a buffer along some of its dimensions.
+def reduce_kernel(source: Buffer, target: Buffer, row: Reduction, reduced: Sequence[int], *, keep: bool) -> Kernel:
+    """The kernel that reduces a buffer along some of its dimensions.
 
-    Where the last dimension is folded, rows are what is folded: they lie together in memory. Where it is not, the
-    kernel runs over the elements as they lie, and folds into the target.
+    Where the last dimension is reduced, rows are what is reduced: they lie together in memory. Where it is not, the
+    kernel runs over the elements as they lie, and reduces into the target.
 
     Args:
-        source: What is folded.
-        target: What it folds to.
+        source: What is reduced.
+        target: What it reduces to.
         row: How.
-        reduced: The dimensions that are folded, in order.
+        reduced: The dimensions that are reduced, in order.
         keep: Whether they stay, with one element.
     """
     row = row.of(source.dtype)
@@ -83,20 +87,20 @@ def fold_kernel(source: Buffer, target: Buffer, row: Reduction, reduced: Sequenc
         for dimension, axis in enumerate(axes)
         if keep or dimension not in reduced
     )
-    folded = [axis for dimension, axis in enumerate(axes) if dimension in reduced and axis.extent != ONE]
-    kept = [axis for axis in axes if axis not in folded]
+    reduced_axes = [axis for dimension, axis in enumerate(axes) if dimension in reduced and axis.extent != ONE]
+    kept = [axis for axis in axes if axis not in reduced_axes]
     wide = [axis for axis in axes if axis.extent != ONE]
-    if not folded:
+    if not reduced_axes:
         return _copy(source, target, row, [d for d in range(len(axes)) if keep or d not in reduced])
-    if wide[-1] not in folded:
-        return Kernel(target.name, (target,), tuple(axes), (), (Store(target.name, at, value, row.fold),))
-    fold = Fold(f"{target.name}_{row.fold}", row.fold, value)
-    store = Store(target.name, at, Local(fold.name, value.dtype))
-    return Kernel(target.name, (target,), (*kept, *folded), (fold,), (store,), row_axes=len(folded))
+    if wide[-1] not in reduced_axes:
+        return Kernel(target.name, (target,), tuple(axes), (), (Store(target.name, at, value, row.reducer),))
+    reduction = Reduce(f"{target.name}_{row.reducer}", row.reducer, value)
+    store = Store(target.name, at, Local(reduction.name, value.dtype))
+    return Kernel(target.name, (target,), (*kept, *reduced_axes), (reduction,), (store,), row_axes=len(reduced_axes))
 
 
 def _copy(source: Buffer, target: Buffer, row: Reduction, left: Sequence[int]) -> Kernel:
-    """Nothing is folded: every element is its own sum. `left` are the dimensions of the target."""
+    """Nothing is reduced: every element is its own sum. `left` are the dimensions of the target."""
     axes = tuple(Axis(f"i{position}", size) for position, size in enumerate(target.shape))
     at = dict(zip(left, axes, strict=True))
     indices = tuple(ZERO if size == ONE else symbol(at[d].name) for d, size in enumerate(source.shape))

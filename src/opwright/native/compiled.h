@@ -16,11 +16,11 @@ using torch::dynamo::autograd::CompiledNodeArgs;
 using torch::dynamo::autograd::SwapSavedVariables;
 using Given = torch::dynamo::autograd::PackedArgs;
 
-// Put a backward pass into the graph: (incoming gradients, what is given besides) -> gradients. A compiler runs it on
+// Put a backward pass into the graph: (cotangents, what is given besides) -> gradients. A compiler runs it on
 // tensors without data, and may do so again and again: it must depend on nothing else that changes.
 template <typename... Kinds>
 inline variable_list put_into_graph(const Node& node, torch::autograd::functional_apply_t pass,
-                                    const variable_list& incoming, const SwapSavedVariables& saved,
+                                    const variable_list& cotangents, const SwapSavedVariables& saved,
                                     const Kinds&... besides) {
   namespace compiled = torch::dynamo::autograd;
   using Edges = std::vector<std::optional<torch::autograd::InputMetadata>>;
@@ -31,7 +31,7 @@ inline variable_list put_into_graph(const Node& node, torch::autograd::functiona
   const std::string name =
       compiler->bind_function(graph, node.name(), std::move(pass), {compiled::IValuePacker<Kinds>::packed_type()...},
                               /*is_custom_function=*/true, /*is_traceable=*/true);
-  return compiler->call_function(graph, "apply_functional", name, incoming, given.vec(),
+  return compiler->call_function(graph, "apply_functional", name, cotangents, given.vec(),
                                  compiled::IValuePacker<Edges>::pack(compiled::get_input_metadata(node.next_edges())));
 }
 

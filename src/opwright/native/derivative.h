@@ -43,11 +43,11 @@ class Derivative : public KeepingNode {
 
   std::string name() const override { return route().node_name; }
 
-  variable_list apply(variable_list&& incoming) override {
+  variable_list apply(variable_list&& cotangents) override {
     const Arguments kept = unpack();
     variable_list gradients(num_outputs());
     const auto describe = [this](size_t k) { return described(input_metadata(route().tangents[k])); };
-    const Arguments tangents = with_zeros(route().tangents, incoming, describe);
+    const Arguments tangents = with_zeros(route().tangents, cotangents, describe);
     if (tangents.empty()) return gradients;
     if (!is_followed(tangents) && !spares_products() && run_kernel(kept, tangents, gradients)) return gradients;
     differentiate_(kept, described_, tangents, wanted(), gradients);
@@ -62,13 +62,13 @@ class Derivative : public KeepingNode {
     for (int64_t position : route().tangents) asked.collect(input_metadata(position));
   }
 
-  variable_list apply_with_saved(const variable_list& incoming, SwapSavedVariables& saved) override {
+  variable_list apply_with_saved(const variable_list& cotangents, SwapSavedVariables& saved) override {
     saved.before(kept_);
     saved.before(described_);
     for (int64_t position : route().tangents) saved.before(mutable_input_metadata(position));
     std::vector<Described> outputs;
     for (int64_t position : route().tangents) outputs.push_back(described(input_metadata(position)));
-    variable_list gradients = put_into_graph(*this, as_function(), incoming, saved, unpack(), described_, outputs);
+    variable_list gradients = put_into_graph(*this, as_function(), cotangents, saved, unpack(), described_, outputs);
     saved.after(kept_);
     saved.after(described_);
     for (int64_t position : route().tangents) saved.after(mutable_input_metadata(position));
@@ -117,14 +117,14 @@ class Derivative : public KeepingNode {
   // The backward pass without the node, which may be gone when a graph runs: in operators that have no data to see.
   torch::autograd::functional_apply_t as_function() const {
     return [differentiate = differentiate_, wanted = wanted(), count = num_outputs()](
-               const variable_list& incoming, const std::vector<c10::IValue>& besides) {
+               const variable_list& cotangents, const std::vector<c10::IValue>& besides) {
       Given given(besides);
       const auto kept = given.unpack<Arguments>();
       const auto described = given.unpack<std::vector<Described>>();
       const auto outputs = given.unpack<std::vector<Described>>();
       variable_list gradients(count);
       const auto describe = [&outputs](size_t k) { return outputs[k]; };
-      const Arguments tangents = with_zeros(differentiate.route().tangents, incoming, describe);
+      const Arguments tangents = with_zeros(differentiate.route().tangents, cotangents, describe);
       if (!tangents.empty()) differentiate(kept, described, tangents, wanted, gradients);
       return gradients;
     };

@@ -11,13 +11,13 @@
 namespace opwright {
 
 // Where random numbers are drawn: where the generator is, and how many transforms are under way.
-struct Place {
+struct GeneratorState {
   at::mt19937 engine;
   std::optional<float> next_float;  // normal numbers come in pairs: the second one of a pair
   std::optional<double> next_double;
   size_t levels;
 
-  static Place now() {
+  static GeneratorState now() {
     auto& generator = the_generator();
     const std::lock_guard<std::mutex> lock(generator.mutex_);
     return {generator.engine(), generator.next_float_normal_sample(), generator.next_double_normal_sample(),
@@ -33,7 +33,7 @@ struct Place {
   }
 
   // Whether the generator is at the same place.
-  bool operator==(const Place& other) const {
+  bool operator==(const GeneratorState& other) const {
     const auto here = engine.data(), there = other.engine.data();
     return here.seed_ == there.seed_ && here.left_ == there.left_ && here.next_ == there.next_ &&
            here.state_ == there.state_ && next_float == other.next_float && next_double == other.next_double;
@@ -49,9 +49,9 @@ struct Place {
 // that have begun since map gradients of what has been drawn, and draw nothing of their own.
 class DrawnAgain {
  public:
-  explicit DrawnAgain(const Place* from) {
+  explicit DrawnAgain(const GeneratorState* from) {
     if (!from) return;
-    after_ = Place::now();
+    after_ = GeneratorState::now();
     alike_.emplace(from->levels);
     from->go_there();
   }
@@ -62,7 +62,7 @@ class DrawnAgain {
   DrawnAgain& operator=(const DrawnAgain&) = delete;
 
  private:
-  std::optional<Place> after_;
+  std::optional<GeneratorState> after_;
   std::optional<DrawingAlikeAbove> alike_;
 };
 

@@ -67,14 +67,14 @@ inline at::Tensor zeros(const Described& described) {
 
 inline bool is_differentiable(const at::Tensor& tensor) { return tensor.is_floating_point() || tensor.is_complex(); }
 
-// Incoming gradients of some outputs, zeros for those that got none; empty if none got any. `describe` describes the k-th.
+// Cotangents of some outputs, zeros for those that got none; empty if none got any. `describe` describes the k-th.
 template <typename Describe>
-inline Arguments with_zeros(const Positions& outputs, const variable_list& incoming, const Describe& describe) {
+inline Arguments with_zeros(const Positions& outputs, const variable_list& cotangents, const Describe& describe) {
   Arguments tangents;
   bool any = false;
   for (int64_t position : outputs) {
-    any |= incoming[position].defined();
-    tangents.push_back(incoming[position]);
+    any |= cotangents[position].defined();
+    tangents.push_back(cotangents[position]);
   }
   if (!any) return {};
   for (size_t k = 0; k < tangents.size(); ++k)

@@ -22,7 +22,7 @@ class PulledBack : public KeepingNode {
   // Of a call: the operator's transforms; the arguments, whose tensors come beside, at the level; where the outputs stand
   // in what was returned; where random numbers were drawn from.
   PulledBack(const py::object& transforms, const Objects& arguments, const Arguments& tensors, Positions places,
-             std::unique_ptr<const Place> drawn_from)
+             std::unique_ptr<const GeneratorState> drawn_from)
       : KeepingNode(torch::autograd::collect_next_edges(tensors)),
         transforms_(owned(transforms)),
         rest_(owned(without_tensors(arguments))),
@@ -44,10 +44,10 @@ class PulledBack : public KeepingNode {
 
   std::string name() const override { return "PulledBack"; }
 
-  variable_list apply(variable_list&& incoming) override {
+  variable_list apply(variable_list&& cotangents) override {
     variable_list gradients(num_outputs());
     const auto describe = [this](size_t k) { return described(input_metadata(flowing_[k])); };
-    const Arguments tangents = with_zeros(flowing_, incoming, describe);
+    const Arguments tangents = with_zeros(flowing_, cotangents, describe);
     Positions wanted, edges;
     for (size_t edge = 0; edge < positions_.size(); ++edge) {
       if (!task_should_compute_output(edge)) continue;
@@ -103,8 +103,8 @@ class PulledBack : public KeepingNode {
   c10::SafePyObject rest_;                   // the arguments, None in place of tensors
   Positions positions_;                      // where the tensors stand among them
   Positions places_;                         // for each output, where it stands in what was returned
-  Positions flowing_;                        // the outputs that have incoming gradients
-  std::unique_ptr<const Place> drawn_from_;  // where random numbers were drawn from; null if none were
+  Positions flowing_;                        // the outputs that have cotangents
+  std::unique_ptr<const GeneratorState> drawn_from_;  // where random numbers were drawn from; null if none were
 };
 
 }  // namespace opwright

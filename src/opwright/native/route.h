@@ -22,7 +22,7 @@ struct Route {
   Positions kept_arguments, kept_results;          // what is kept: arguments, then results of the forward kernel
   Positions reads;                                 // of these, what the backward kernel reads
   std::vector<std::pair<int64_t, int64_t>> sizes;  // sizes that it is given: (argument, dimension)
-  Positions tangents;                              // outputs that have an incoming gradient
+  Positions tangents;                              // outputs that have an cotangent
   Positions gradients;                             // for each result of the backward kernel, the argument it belongs to
   std::vector<Positions> spared;                   // if none of one of these is asked for, Python does with less work
   int64_t number;                                  // under which Python knows it

@@ -110,9 +110,9 @@ inline Served recorded(const Level& level, const Call& asked) {
   const bool is_recorded = is_wanted && at::GradMode::is_enabled();
   std::optional<Below> below(std::in_place);
   if (!is_recorded) return serve(asked.target, arguments);
-  const Place before = Place::now();
+  const GeneratorState before = GeneratorState::now();
   const Served served = serve(asked.target, arguments);
-  auto drawn_from = before == Place::now() ? nullptr : std::make_unique<const Place>(before);
+  auto drawn_from = before == GeneratorState::now() ? nullptr : std::make_unique<const GeneratorState>(before);
   below.reset();
   Returned returned(served.result);
   const auto node =

@@ -26,8 +26,8 @@ from opwright.binding.transforms.family import Family, Identity
 from opwright.binding.transforms.levels import TransformServer
 from opwright.binding.transforms.now import TransformsNow
 from opwright.binding.transforms.safe import SafeTransforms
+from opwright.binding.variants.backends import BACKENDS, Backend, backend_for, devices_of, examine, refuse_another
 from opwright.binding.variants.states import Outside, State
-from opwright.binding.variants.targets import TARGETS, Target, devices_of, examine, refuse_another, target_for
 from opwright.binding.variants.variant import Plan, SavePolicy
 from opwright.binding.variants.variants import Variants, VariantsByState
 from opwright.errors import NoKernel
@@ -195,18 +195,18 @@ class BaseOperator(Transforming["BaseOperator"]):
 
     def _derive(self, args: Sequence[Any], recording: bool, state: State | None = None) -> Derivation:
         specs = describe(self._names, args, gradients=recording, numbers=numbers_in(args))
-        derivation = self._derive_for(specs, target_for(args, self._settings), state)
+        derivation = self._derive_for(specs, backend_for(args, self._settings), state)
         self._check_outputs(derivation.plan)
         return derivation
 
-    def _derive_for(self, specs: Sequence[ArgumentSpec], target: Target, state: State | None = None) -> Derivation:
+    def _derive_for(self, specs: Sequence[ArgumentSpec], backend: Backend, state: State | None = None) -> Derivation:
         refuse_torn()
         with hold_off_forks():
             from opwright.operators.stages import (
                 derive,  # imports sympy (0.3 s): not for a process that only finds kernels
             )
 
-            how = (self._short_name, self.save, target)
+            how = (self._short_name, self.save, backend)
             derived: Derivation = (state or self._outside.now()).tracing(
                 self._positional, lambda reference: guarded(reference, lambda: derive(reference, specs, *how))
             )
@@ -221,12 +221,12 @@ class BaseOperator(Transforming["BaseOperator"]):
     # -- differentiating again -------------------------------------------------------------------------------------
 
     def _differentiate(
-        self, state: State, arguments: Sequence[Any], incoming: Sequence[Any], plan: Plan
+        self, state: State, arguments: Sequence[Any], cotangents: Sequence[Any], plan: Plan
     ) -> Sequence[Any]:
         """The backward pass as an operator of its own: what runs under `create_graph=True`."""
         state.ensure_same()
         given = [value.item() if p in plan.numbers else value for p, value in enumerate(arguments)]
-        found = self._transforms.backward_of(plan)(*given, *incoming)
+        found = self._transforms.backward_of(plan)(*given, *cotangents)
         return (found,) if isinstance(found, torch.Tensor) else found
 
     # -- transforms ------------------------------------------------------------------------------------------------
@@ -273,7 +273,7 @@ class BaseOperator(Transforming["BaseOperator"]):
             {
                 "composed": Way("reference", self._serve_reference),
                 "function": Way("derived", self._serve_function, self._examine_function),
-                **{target: self._kernels(target) for target in TARGETS},
+                **{backend: self._kernels(backend) for backend in BACKENDS},
             },
         )
 
@@ -316,26 +316,26 @@ class BaseOperator(Transforming["BaseOperator"]):
         if self.samples is not None:
             self.function_source()
 
-    def _kernels(self, target: Target) -> Way:
+    def _kernels(self, backend: Backend) -> Way:
         bound = functools.partial
-        serve, look = bound(self._serve_kernels, target), bound(self._examine_kernels, target)
-        return Way("derived", serve, look, bound(self._count, target), devices_of(target, self._settings))
+        serve, look = bound(self._serve_kernels, backend), bound(self._examine_kernels, backend)
+        return Way("derived", serve, look, bound(self._count, backend), devices_of(backend, self._settings))
 
-    def _examine_kernels(self, target: Target) -> None:
-        examine(target, self._settings)
+    def _examine_kernels(self, backend: Backend) -> None:
+        examine(backend, self._settings)
         if self.samples is not None:
-            self.derivation().cuda_sources() if target == "cuda" else self.derivation()
+            self.derivation().cuda_sources() if backend == "cuda" else self.derivation()
 
-    def _count(self, target: Target) -> int:
+    def _count(self, backend: Backend) -> int:
         flats = [*([self._functional] if self._functional else []), *self._family.flats]
-        return self._variants.count(target) + sum(flat._count(target) for flat in flats)
+        return self._variants.count(backend) + sum(flat._count(backend) for flat in flats)
 
     def _serve_reference(self, *args: Any, **kwargs: Any) -> Any:
         return self._server.serve_by_reference(self._signature.bind(args, kwargs))
 
-    def _serve_kernels(self, target: Target, *args: Any, **kwargs: Any) -> Any:
+    def _serve_kernels(self, backend: Backend, *args: Any, **kwargs: Any) -> Any:
         result = self._server.serve(args, kwargs, pinned=True)
-        refuse_another(target, self._server.last_rung)
+        refuse_another(backend, self._server.last_rung)
         return result
 
     def _serve_function(self, *args: Any, **kwargs: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch.fx import Node
 
-from opwright.binding.variants.targets import Target
+from opwright.binding.variants.backends import Backend
 from opwright.binding.variants.variant import Plan, Saved, SavePolicy
 from opwright.codegen.cpp.program import emit_program
 from opwright.codegen.cuda.program import CudaSource, emit_cuda
@@ -52,7 +52,7 @@ class Derivation:
         specs: What the arguments are.
         graph: What the reference does; with its derivative if one was asked for.
         forward: Arguments in, outputs and intermediates out.
-        backward: Saved tensors and incoming gradients in, gradients out; None if none was asked for.
+        backward: Saved tensors and cotangents in, gradients out; None if none was asked for.
         lowered: Both before any pass.
         plan: The sources, and how to call them.
     """
@@ -94,7 +94,7 @@ def derive(
     specs: Sequence[ArgumentSpec],
     name: str,
     save: SavePolicy = "auto",
-    target: Target = "cpp",
+    backend: Backend = "cpp",
 ) -> Derivation:
     """Derive kernels: trace, differentiate, choose what to save, lower, optimize, emit.
 
@@ -103,7 +103,7 @@ def derive(
         specs: One for each parameter; a tensor that requires a gradient gets one.
         name: A C identifier to call the kernels by.
         save: What the backward pass may keep.
-        target: What the kernels are written in.
+        backend: What the kernels are written in.
 
     Raises:
         UntraceableReference: If control flow or a shape depends on data.
@@ -117,13 +117,13 @@ def derive(
     if any(isinstance(spec, TensorSpec) and spec.requires_grad for spec in specs):
         joint = trace_joint(reference, specs)
         if any(gradient is not None for gradient in joint.gradients):
-            return _derive_with_gradients(joint, specs, name, save, target)
+            return _derive_with_gradients(joint, specs, name, save, backend)
     graph, result = trace(reference, specs)
     _refuse_draws_on_gpu(graph, specs)
     lowered = _lowered(graph, f"{name}_forward", _named_inputs(graph), _outputs(graph), graph.guards)
-    forward = _optimized(lowered, target)
+    forward = _optimized(lowered, backend)
     plan = Plan(
-        forward=_source(forward, target),
+        forward=_source(forward, backend),
         backward=None,
         outputs=len(graph.outputs),
         result=result,
@@ -180,13 +180,13 @@ def derive_function(
         else:
             parameters.append(ConstantParameter(spec.name, spec.value))
     names = {node: given for given, node in _named_inputs(graph)}
-    incoming = tuple(None if node is None else names[node] for node in joint.tangents)
-    layout = FunctionLayout(tuple(parameters), joint.result.is_bare, name, place, VERSION, incoming)
+    cotangents = tuple(None if node is None else names[node] for node in joint.tangents)
+    layout = FunctionLayout(tuple(parameters), joint.result.is_bare, name, place, VERSION, cotangents)
     return FunctionModule(emit_function(name, forward, backward, layout), forward.guards, joint.result)
 
 
 def _derive_with_gradients(
-    joint: Joint, specs: tuple[ArgumentSpec, ...], name: str, save: SavePolicy, target: Target
+    joint: Joint, specs: tuple[ArgumentSpec, ...], name: str, save: SavePolicy, backend: Backend
 ) -> Derivation:
     graph = joint.graph
     _refuse_draws_on_gpu(graph, specs)
@@ -211,11 +211,11 @@ def _derive_with_gradients(
         effects=False,
         unrounded=unrounded,
     )
-    forward, backward = _optimized(lowered, target), _optimized(lowered_backward, target)
+    forward, backward = _optimized(lowered, backend), _optimized(lowered_backward, backend)
     positions = {spec.name: position for position, spec in enumerate(specs)}
     plan = Plan(
-        forward=_source(forward, target),
-        backward=_source(backward, target),
+        forward=_source(forward, backend),
+        backward=_source(backward, backend),
         outputs=len(graph.outputs),
         result=joint.result,
         tensors=_positions(specs, TensorSpec | NumberSpec),
@@ -254,8 +254,8 @@ def _unrounded(program: Program, results: Sequence[tuple[str, Node]]) -> frozens
     return frozenset(n for output, (_, n) in given if buffers[output].dtype is not program_dtype(value_of(n).dtype))
 
 
-def _optimized(lowered: Lowered, target: Target) -> Program:
-    return optimize(lowered.program, target, lowered.met)
+def _optimized(lowered: Lowered, backend: Backend) -> Program:
+    return optimize(lowered.program, backend, lowered.met)
 
 
 def _saved(joint: Joint, kept: Partition, backward: Program, positions: dict[str, int], unrounded: Set[Node]) -> Saved:
@@ -308,8 +308,8 @@ def _refuse_draws_on_gpu(graph: Graph, specs: Sequence[ArgumentSpec]) -> None:
         raise NoKernel("it draws random numbers, which on a GPU only the reference draws as eager does")
 
 
-def _source(program: Program, target: Target = "cpp") -> Source:
-    if target == "cuda":
+def _source(program: Program, backend: Backend = "cpp") -> Source:
+    if backend == "cuda":
         written = emit_cuda(program)
         return Source(written.name, written.host, written.device)
     emitted = emit_program(program)

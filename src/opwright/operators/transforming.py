@@ -20,9 +20,9 @@ class Transforming(Generic[Member]):
     _family: Family[Member]
 
     def vjp(self, *names: str) -> Member:
-        """The operator (arguments…, incoming gradients…) → gradients of the named arguments, by default of all tensors.
+        """The operator (arguments…, cotangents…) → gradients of the named arguments, by default of all tensors.
 
-        It takes one incoming gradient for each tensor that this operator returns.
+        It takes one cotangent for each tensor that this operator returns.
 
         Raises:
             UnsupportedReturn: If the return annotation does not tell how many tensors there are.

@@ -71,7 +71,7 @@ class Session:
         return torch.empty(shape, dtype=spec.dtype, requires_grad=spec.requires_grad)
 
     def tangent(self, name: str, output: torch.Tensor) -> torch.Tensor:
-        """Make the incoming gradient of an output."""
+        """Make the cotangent of an output."""
         with self._mode:
             tensor = torch.empty(output.shape, dtype=output.dtype)
         return self._declare(name, tensor)

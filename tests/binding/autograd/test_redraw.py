@@ -70,7 +70,7 @@ def mapped_backward_passes(f):
     leaf = X.clone().requires_grad_()
     output = f(leaf)
     given = torch.stack([torch.ones_like(output), output.detach()])
-    return torch.vmap(lambda incoming: torch.autograd.grad(output, leaf, incoming, retain_graph=True))(given)
+    return torch.vmap(lambda cotangents: torch.autograd.grad(output, leaf, cotangents, retain_graph=True))(given)
 
 
 def batched_backward_pass(f):

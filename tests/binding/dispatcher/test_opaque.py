@@ -10,12 +10,12 @@ from opwright.errors import UnsupportedReturn
 from tests.operator.against_eager import assert_as_eager, random
 
 
-@opwright.opaque(like=torch.empty_like, backward=lambda incoming, x: incoming * numpy_cosine(x))
+@opwright.opaque(like=torch.empty_like, backward=lambda cotangents, x: cotangents * numpy_cosine(x))
 def numpy_sine(x: Tensor) -> Tensor:
     return torch.from_numpy(numpy.sin(x.numpy()))
 
 
-@opwright.opaque(like=torch.empty_like, backward=lambda incoming, x: -incoming * numpy_sine(x))
+@opwright.opaque(like=torch.empty_like, backward=lambda cotangents, x: -cotangents * numpy_sine(x))
 def numpy_cosine(x: Tensor) -> Tensor:
     return torch.from_numpy(numpy.cos(x.numpy()))
 

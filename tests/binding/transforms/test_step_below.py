@@ -21,7 +21,7 @@ def refusing(x: Tensor) -> Tensor:
     return _without_a_derivative(x * 2)
 
 
-def _no_derivative(incoming: Tensor, x: Tensor) -> Tensor:
+def _no_derivative(cotangents: Tensor, x: Tensor) -> Tensor:
     raise ArithmeticError("nobody knows it")
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from opwright.binding.variants import targets
-from opwright.binding.variants.targets import devices_of, examine, refuse_another, target_for
+from opwright.binding.variants.backends import backend_for, devices_of, examine, refuse_another
 from opwright.errors import CudaCompilerMissing, NoKernel, RungMissing
 from opwright.settings import Settings
 
@@ -31,9 +31,9 @@ def anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_tensors_are_served_where_they_are() -> None:
     usual = Settings(Path())
 
-    assert target_for([Elsewhere("cpu"), 2.0], usual) == target_for([], usual) == "cpp"
-    assert target_for([Elsewhere("cuda:1"), None, Elsewhere("cuda:1")], usual) == "cuda"
-    assert target_for([Elsewhere("cpu")], ON_HOST) == "cuda"
+    assert backend_for([Elsewhere("cpu"), 2.0], usual) == backend_for([], usual) == "cpp"
+    assert backend_for([Elsewhere("cuda:1"), None, Elsewhere("cuda:1")], usual) == "cuda"
+    assert backend_for([Elsewhere("cpu")], ON_HOST) == "cuda"
 
 
 REFUSED = {
@@ -48,13 +48,13 @@ REFUSED = {
 def test_other_places_have_no_kernels(name: str) -> None:
     devices, sentence = REFUSED[name]
     with pytest.raises(NoKernel, match=f"^{sentence}$"):
-        target_for([Elsewhere(device) for device in devices], Settings(Path()))
+        backend_for([Elsewhere(device) for device in devices], Settings(Path()))
 
 
 @pytest.mark.usefixtures("anywhere")
 def test_sparse_tensors_have_no_kernels() -> None:
     with pytest.raises(NoKernel, match=r"no kernels for torch\.sparse_coo tensors on cuda yet"):
-        target_for([Elsewhere("cuda:0", torch.sparse_coo)], Settings(Path()))
+        backend_for([Elsewhere("cuda:0", torch.sparse_coo)], Settings(Path()))
 
 
 def test_what_cuda_needs_is_looked_for_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

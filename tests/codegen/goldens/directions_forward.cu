@@ -88,13 +88,13 @@ struct directions_forward_rows {
     }
   };
 
-  struct Folds_0 {
+  struct Reductions_0 {
     double saved_0_sum;
 
     __device__ void start() {
       saved_0_sum = 0;
     }
-    __device__ void add(const Folds_0& other) {
+    __device__ void add(const Reductions_0& other) {
       saved_0_sum += other.saved_0_sum;
     }
   };
@@ -102,8 +102,8 @@ struct directions_forward_rows {
   static __device__ void run(const directions_forward_arguments& given, const Row<Index, 1, 1>& this_row) {
     Piece these_pieces[Held > 0 ? Held : 1];
     read_pieces<Width, Held>(given, this_row, these_pieces);
-    Folds_0 folds_0;
-    folds_0.start();
+    Reductions_0 reductions_0;
+    reductions_0.start();
     for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
       float saved_0_sum_part = 0;
 #pragma unroll
@@ -112,10 +112,10 @@ struct directions_forward_rows {
         const float magnitude = fabsf(x);
         saved_0_sum_part += magnitude * magnitude;
       }
-      folds_0.saved_0_sum += saved_0_sum_part;
+      reductions_0.saved_0_sum += saved_0_sum_part;
     });
-    fold_threads(folds_0);
-    const float saved_0_sum = static_cast<float>(folds_0.saved_0_sum);
+    reduce_threads(reductions_0);
+    const float saved_0_sum = static_cast<float>(reductions_0.saved_0_sum);
     const float norm = sqrtf(saved_0_sum);
     for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
       Pack<float, Width> output_pack;

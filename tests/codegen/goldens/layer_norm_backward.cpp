@@ -130,7 +130,7 @@ static bool layer_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
         store<2>(grad_weight.at<float>(0), {0, grad_weight.stride(0)}),
         store<2>(grad_bias.at<float>(0), {0, grad_bias.stride(0)}),
     };
-    fold_columns<0, 1>(extents, operands, kept, results, 8192, layer_norm_backward_row,
+    reduce_columns<0, 1>(extents, operands, kept, results, 8192, layer_norm_backward_row,
         {layer_norm_backward_row_start, layer_norm_backward_row_combine, layer_norm_backward_row_end});
   }
   made[0] = static_cast<Tensor&&>(grad_x);
@@ -147,8 +147,8 @@ static void layer_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "layer_norm_backward_e1c091be15a1(Tensor x, Tensor weight, Tensor saved_0, Tensor saved_1, Tensor "
+    "layer_norm_backward_d6fb27a8df1b(Tensor x, Tensor weight, Tensor saved_0, Tensor saved_1, Tensor "
     "grad_output) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_backward_e1c091be15a1", layer_norm_backward_on_stack);
+    "layer_norm_backward_d6fb27a8df1b", layer_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -30,7 +30,7 @@ struct layer_norm_backward_sum_rows {
     }
   };
 
-  struct Folds_0 {
+  struct Reductions_0 {
     double sum_sum;
     double sum_1_sum;
 
@@ -38,7 +38,7 @@ struct layer_norm_backward_sum_rows {
       sum_sum = 0;
       sum_1_sum = 0;
     }
-    __device__ void add(const Folds_0& other) {
+    __device__ void add(const Reductions_0& other) {
       sum_sum += other.sum_sum;
       sum_1_sum += other.sum_1_sum;
     }
@@ -56,8 +56,8 @@ struct layer_norm_backward_sum_rows {
     const float div_scale = scale / static_cast<float>(size_1);
     Piece these_pieces[Held > 0 ? Held : 1];
     read_pieces<Width, Held>(given, this_row, these_pieces);
-    Folds_0 folds_0;
-    folds_0.start();
+    Reductions_0 reductions_0;
+    reductions_0.start();
     for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
       float sum_sum_part = 0;
       float sum_1_sum_part = 0;
@@ -71,12 +71,12 @@ struct layer_norm_backward_sum_rows {
         sum_sum_part += mul_1;
         sum_1_sum_part += mul_1 * mul;
       }
-      folds_0.sum_sum += sum_sum_part;
-      folds_0.sum_1_sum += sum_1_sum_part;
+      reductions_0.sum_sum += sum_sum_part;
+      reductions_0.sum_1_sum += sum_1_sum_part;
     });
-    fold_threads(folds_0);
-    const float sum_sum = static_cast<float>(folds_0.sum_sum);
-    const float sum_1_sum = static_cast<float>(folds_0.sum_1_sum);
+    reduce_threads(reductions_0);
+    const float sum_sum = static_cast<float>(reductions_0.sum_sum);
+    const float sum_1_sum = static_cast<float>(reductions_0.sum_1_sum);
     for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
       Pack<float, Width> grad_x_out_pack;
 #pragma unroll
@@ -144,7 +144,7 @@ struct layer_norm_backward_sum_columns_columns {
   float saved_1;
   float saved_0;
 
-  // What a few points of each column fold to, and all of them.
+  // What a few points of each column reduce to, and all of them.
   struct Parts {
     float grad_weight[Width];
     float grad_bias[Width];
@@ -157,7 +157,7 @@ struct layer_norm_backward_sum_columns_columns {
       }
     }
   };
-  struct Folds {
+  struct Reductions {
     double grad_weight[Width];
     double grad_bias[Width];
 
@@ -186,7 +186,7 @@ struct layer_norm_backward_sum_columns_columns {
   }
 
   __device__ void compute(const layer_norm_backward_sum_columns_arguments& given, const Points<Index, 1, 1>& at,
-      Parts& folds) const {
+      Parts& reductions) const {
     const int64_t size = given.size;
 #pragma unroll
     for (int j = 0; j < Width; ++j) {
@@ -197,19 +197,19 @@ struct layer_norm_backward_sum_columns_columns {
       const float add_variance = variance + 1e-05f;
       const float scale = rsqrtf(add_variance);
       const float mul = (x - mean) * scale;
-      folds.grad_weight[j] += grad_output * mul;
-      folds.grad_bias[j] += grad_output;
+      reductions.grad_weight[j] += grad_output * mul;
+      reductions.grad_bias[j] += grad_output;
     }
   }
 
   static __device__ void finish(const layer_norm_backward_sum_columns_arguments& given, const Points<Index, 1, 1>& at,
-      const Folds& folds) {
+      const Reductions& reductions) {
     Pack<float, Width> grad_weight_pack;
     Pack<float, Width> grad_bias_pack;
 #pragma unroll
     for (int j = 0; j < Width; ++j) {
-      grad_weight_pack[j] = static_cast<float>(folds.grad_weight[j]);
-      grad_bias_pack[j] = static_cast<float>(folds.grad_bias[j]);
+      grad_weight_pack[j] = static_cast<float>(reductions.grad_weight[j]);
+      grad_bias_pack[j] = static_cast<float>(reductions.grad_bias[j]);
     }
     store(given.grad_weight, at, grad_weight_pack);
     store(given.grad_bias, at, grad_bias_pack);
@@ -218,15 +218,15 @@ struct layer_norm_backward_sum_columns_columns {
 
 extern "C" __global__ void __launch_bounds__(256)
 layer_norm_backward_sum_columns(const __grid_constant__ layer_norm_backward_sum_columns_arguments given) {
-  fold_columns<layer_norm_backward_sum_columns_columns, int32_t, 1, 4, 8>(given);
+  reduce_columns<layer_norm_backward_sum_columns_columns, int32_t, 1, 4, 8>(given);
 }
 extern "C" __global__ void __launch_bounds__(256)
 layer_norm_backward_sum_columns_wide(const __grid_constant__ layer_norm_backward_sum_columns_arguments given) {
-  fold_columns<layer_norm_backward_sum_columns_columns, int64_t, 1, 4, 8>(given);
+  reduce_columns<layer_norm_backward_sum_columns_columns, int64_t, 1, 4, 8>(given);
 }
 extern "C" __global__ void __launch_bounds__(256)
 layer_norm_backward_sum_columns_packed(const __grid_constant__ layer_norm_backward_sum_columns_arguments given) {
-  fold_columns<layer_norm_backward_sum_columns_columns, int32_t, 4, 4, 8>(given);
+  reduce_columns<layer_norm_backward_sum_columns_columns, int32_t, 4, 4, 8>(given);
 }
 
 extern "C" __global__ void __launch_bounds__(256)

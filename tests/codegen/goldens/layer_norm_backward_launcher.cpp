@@ -88,7 +88,7 @@ static bool layer_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
         size_1,
         {grad_x.at<float>(0), {grad_x.stride(0), grad_x.stride(1)}},
     };
-    const cuda::Place places[] = {
+    const cuda::LaunchOperand places[] = {
         cuda::place(arguments.grad_output),
         cuda::place(arguments.weight),
         cuda::place(arguments.x),
@@ -116,7 +116,7 @@ static bool layer_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
         {grad_weight.at<float>(0), {0, grad_weight.stride(0)}},
         {grad_bias.at<float>(0), {0, grad_bias.stride(0)}},
     };
-    const cuda::Place places[] = {
+    const cuda::LaunchOperand places[] = {
         cuda::place(arguments.grad_output),
         cuda::place(arguments.x),
         cuda::place(arguments.saved_1),
@@ -141,8 +141,8 @@ static void layer_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "layer_norm_backward_e459973d33b7(Tensor x, Tensor weight, Tensor saved_0, Tensor saved_1, Tensor "
+    "layer_norm_backward_dd1dac433309(Tensor x, Tensor weight, Tensor saved_0, Tensor saved_1, Tensor "
     "grad_output) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_backward_e459973d33b7", layer_norm_backward_on_stack);
+    "layer_norm_backward_dd1dac433309", layer_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

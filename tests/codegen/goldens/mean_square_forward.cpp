@@ -2,14 +2,14 @@
 
 namespace opwright::emitted {
 
-struct mean_square_forward_row_folds {
+struct mean_square_forward_row_reductions {
   double sum_values_sum = 0;
-  void add(const mean_square_forward_row_folds& other) {
+  void add(const mean_square_forward_row_reductions& other) {
     sum_values_sum += other.sum_values_sum;
   }
 };
 
-static void mean_square_forward_row(Size count, void* const* row, mean_square_forward_row_folds& folds) {
+static void mean_square_forward_row(Size count, void* const* row, mean_square_forward_row_reductions& reductions) {
   const BFloat16* x_row = static_cast<const BFloat16*>(row[0]);
   double sum_values_sum_total = 0;
 #pragma omp simd reduction(+ : sum_values_sum_total)
@@ -17,13 +17,13 @@ static void mean_square_forward_row(Size count, void* const* row, mean_square_fo
     const BFloat16 x = x_row[j];
     sum_values_sum_total += to_float(x) * to_float(x);
   }
-  folds.sum_values_sum += sum_values_sum_total;
+  reductions.sum_values_sum += sum_values_sum_total;
 }
 
-static void mean_square_forward_row_end(void* const* row, const mean_square_forward_row_folds& folds) {
+static void mean_square_forward_row_end(void* const* row, const mean_square_forward_row_reductions& reductions) {
   const int64_t size = *static_cast<const int64_t*>(row[1]);
   BFloat16* output_bfloat16_out = static_cast<BFloat16*>(row[2]);
-  const float sum_values_sum = static_cast<float>(folds.sum_values_sum);
+  const float sum_values_sum = static_cast<float>(reductions.sum_values_sum);
   const float mean = sum_values_sum / static_cast<float>(size);
   const BFloat16 output_bfloat16 = to_bfloat16(mean);
   *output_bfloat16_out = output_bfloat16;
@@ -47,7 +47,7 @@ static bool mean_square_forward(const Tensor* given, const Size* sizes, Tensor* 
         load<3>(&size, {0, 0, 0}, false),
         store<3>(output_bfloat16.at<BFloat16>(0), {0, 0, 0}, false),
     };
-    fold_rows<mean_square_forward_row_folds, 2>(extents, operands, 8192, mean_square_forward_row,
+    reduce_rows<mean_square_forward_row_reductions, 2>(extents, operands, 8192, mean_square_forward_row,
         mean_square_forward_row_end);
   }
   made[0] = static_cast<Tensor&&>(output_bfloat16);
@@ -62,7 +62,7 @@ static void mean_square_forward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "mean_square_forward_07f3079bbc8d(Tensor x) -> Tensor",
-    "mean_square_forward_07f3079bbc8d", mean_square_forward_on_stack);
+    "mean_square_forward_01ad50ba372a(Tensor x) -> Tensor",
+    "mean_square_forward_01ad50ba372a", mean_square_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -23,19 +23,19 @@ struct mean_square_forward_rows {
     }
   };
 
-  struct Folds {
+  struct Reductions {
     double sum_values_sum;
 
     __device__ void start() {
       sum_values_sum = 0;
     }
-    __device__ void add(const Folds& other) {
+    __device__ void add(const Reductions& other) {
       sum_values_sum += other.sum_values_sum;
     }
   };
 
-  static __device__ void fold(const mean_square_forward_arguments& given, const Row<Index, 1, 2>& this_row,
-      Folds& folds) {
+  static __device__ void reduce(const mean_square_forward_arguments& given, const Row<Index, 1, 2>& this_row,
+      Reductions& reductions) {
     Piece these_pieces[Held > 0 ? Held : 1];
     read_pieces<Width, Held>(given, this_row, these_pieces);
     for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
@@ -45,14 +45,14 @@ struct mean_square_forward_rows {
         const BFloat16 x = this_piece.x_pack[j];
         sum_values_sum_part += to_float(x) * to_float(x);
       }
-      folds.sum_values_sum += sum_values_sum_part;
+      reductions.sum_values_sum += sum_values_sum_part;
     });
   }
 
   static __device__ void finish(const mean_square_forward_arguments& given, const Row<Index, 1, 2>& this_row,
-      const Folds& folds) {
+      const Reductions& reductions) {
     const int64_t size = given.size;
-    const float sum_values_sum = static_cast<float>(folds.sum_values_sum);
+    const float sum_values_sum = static_cast<float>(reductions.sum_values_sum);
     const float mean = sum_values_sum / static_cast<float>(size);
     const BFloat16 output_bfloat16 = to_bfloat16(mean);
     if (this_row.is_first_thread) {
@@ -63,44 +63,44 @@ struct mean_square_forward_rows {
 
 extern "C" __global__ void __launch_bounds__(1024)
 mean_square_forward(const __grid_constant__ mean_square_forward_arguments given) {
-  fold_rows<mean_square_forward_rows, int32_t, 1, 0>(given);
+  reduce_rows<mean_square_forward_rows, int32_t, 1, 0>(given);
 }
 extern "C" __global__ void __launch_bounds__(1024)
 mean_square_forward_wide(const __grid_constant__ mean_square_forward_arguments given) {
-  fold_rows<mean_square_forward_rows, int64_t, 1, 0>(given);
+  reduce_rows<mean_square_forward_rows, int64_t, 1, 0>(given);
 }
 extern "C" __global__ void __launch_bounds__(256)
 mean_square_forward_held_4(const __grid_constant__ mean_square_forward_arguments given) {
-  fold_rows<mean_square_forward_rows, int32_t, 1, 4>(given);
+  reduce_rows<mean_square_forward_rows, int32_t, 1, 4>(given);
 }
 extern "C" __global__ void __launch_bounds__(512)
 mean_square_forward_held_8(const __grid_constant__ mean_square_forward_arguments given) {
-  fold_rows<mean_square_forward_rows, int32_t, 1, 8>(given);
+  reduce_rows<mean_square_forward_rows, int32_t, 1, 8>(given);
 }
 extern "C" __global__ void __launch_bounds__(1024)
 mean_square_forward_packed(const __grid_constant__ mean_square_forward_arguments given) {
-  fold_rows<mean_square_forward_rows, int32_t, 8, 0>(given);
+  reduce_rows<mean_square_forward_rows, int32_t, 8, 0>(given);
 }
 extern "C" __global__ void __launch_bounds__(256)
 mean_square_forward_held_4_packed(const __grid_constant__ mean_square_forward_arguments given) {
-  fold_rows<mean_square_forward_rows, int32_t, 8, 4>(given);
+  reduce_rows<mean_square_forward_rows, int32_t, 8, 4>(given);
 }
 extern "C" __global__ void __launch_bounds__(512)
 mean_square_forward_held_8_packed(const __grid_constant__ mean_square_forward_arguments given) {
-  fold_rows<mean_square_forward_rows, int32_t, 8, 8>(given);
+  reduce_rows<mean_square_forward_rows, int32_t, 8, 8>(given);
 }
 
 extern "C" __global__ void __launch_bounds__(256)
 mean_square_forward_pieces(const __grid_constant__ mean_square_forward_arguments given) {
-  fold_pieces<mean_square_forward_rows, int32_t, 1, 0>(given);
+  reduce_pieces<mean_square_forward_rows, int32_t, 1, 0>(given);
 }
 extern "C" __global__ void __launch_bounds__(256)
 mean_square_forward_pieces_wide(const __grid_constant__ mean_square_forward_arguments given) {
-  fold_pieces<mean_square_forward_rows, int64_t, 1, 0>(given);
+  reduce_pieces<mean_square_forward_rows, int64_t, 1, 0>(given);
 }
 extern "C" __global__ void __launch_bounds__(256)
 mean_square_forward_pieces_packed(const __grid_constant__ mean_square_forward_arguments given) {
-  fold_pieces<mean_square_forward_rows, int32_t, 8, 0>(given);
+  reduce_pieces<mean_square_forward_rows, int32_t, 8, 0>(given);
 }
 
 extern "C" __global__ void __launch_bounds__(256)

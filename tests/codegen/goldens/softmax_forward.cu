@@ -21,24 +21,24 @@ struct softmax_forward_rows {
     }
   };
 
-  struct Folds_0 {
+  struct Reductions_0 {
     int32_t amax_x_maximum;
 
     __device__ void start() {
       amax_x_maximum = INT32_MIN;
     }
-    __device__ void add(const Folds_0& other) {
+    __device__ void add(const Reductions_0& other) {
       amax_x_maximum = other.amax_x_maximum > amax_x_maximum ? other.amax_x_maximum : amax_x_maximum;
     }
   };
 
-  struct Folds_1 {
+  struct Reductions_1 {
     double sum_power_sum;
 
     __device__ void start() {
       sum_power_sum = 0;
     }
-    __device__ void add(const Folds_1& other) {
+    __device__ void add(const Reductions_1& other) {
       sum_power_sum += other.sum_power_sum;
     }
   };
@@ -46,21 +46,21 @@ struct softmax_forward_rows {
   static __device__ void run(const softmax_forward_arguments& given, const Row<Index, 1, 1>& this_row) {
     Piece these_pieces[Held > 0 ? Held : 1];
     read_pieces<Width, Held>(given, this_row, these_pieces);
-    Folds_0 folds_0;
-    folds_0.start();
+    Reductions_0 reductions_0;
+    reductions_0.start();
     for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
 #pragma unroll
       for (int j = 0; j < Width; ++j) {
         const float x = this_piece.x_pack[j];
         const int32_t amax_x_maximum_next = order_of(x);
-        folds_0.amax_x_maximum = amax_x_maximum_next > folds_0.amax_x_maximum ? amax_x_maximum_next :
-            folds_0.amax_x_maximum;
+        reductions_0.amax_x_maximum = amax_x_maximum_next > reductions_0.amax_x_maximum ? amax_x_maximum_next :
+            reductions_0.amax_x_maximum;
       }
     });
-    fold_threads(folds_0);
-    const float amax_x_maximum = from_order<float>(folds_0.amax_x_maximum);
-    Folds_1 folds_1;
-    folds_1.start();
+    reduce_threads(reductions_0);
+    const float amax_x_maximum = from_order<float>(reductions_0.amax_x_maximum);
+    Reductions_1 reductions_1;
+    reductions_1.start();
     for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
       float sum_power_sum_part = 0;
 #pragma unroll
@@ -70,10 +70,10 @@ struct softmax_forward_rows {
         this_piece.power_pack[j] = power;
         sum_power_sum_part += power;
       }
-      folds_1.sum_power_sum += sum_power_sum_part;
+      reductions_1.sum_power_sum += sum_power_sum_part;
     });
-    fold_threads(folds_1);
-    const float sum_power_sum = static_cast<float>(folds_1.sum_power_sum);
+    reduce_threads(reductions_1);
+    const float sum_power_sum = static_cast<float>(reductions_1.sum_power_sum);
     const float reciprocal_1 = 1 / sum_power_sum;
     for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
       Pack<float, Width> output_pack;

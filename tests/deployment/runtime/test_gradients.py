@@ -39,8 +39,8 @@ def test_they_can_be_differentiated_again():
         torch.randn(3, dtype=torch.double, requires_grad=True),
         torch.randn(3, dtype=torch.double, requires_grad=True),
     )
-    incoming = torch.randn(3, dtype=torch.double, requires_grad=True)
+    cotangents = torch.randn(3, dtype=torch.double, requires_grad=True)
     torch.autograd.gradgradcheck(lambda *given: product(*given)[0], (x, y))
     torch.autograd.gradcheck(
-        lambda a, b, g: gradients_by_reference(product, [a, b], [0], [g], [0, 1]), (x, y, incoming)
+        lambda a, b, g: gradients_by_reference(product, [a, b], [0], [g], [0, 1]), (x, y, cotangents)
     )

@@ -42,8 +42,8 @@ CASES = {
     "norm": ("norm", lambda: (randn(8, 5), randn(5), randn(5)), {}, "cpp"),
     "norm, another constant": ("norm", lambda: (randn(8, 5), randn(5), randn(5)), {"eps": 1e-3}, "composed"),
     "dropped": ("dropped", lambda: (randn(8, 5),), {}, "cpp"),
-    "picked": ("picked", lambda: (randn(8, 5), torch.tensor([7, 0, 7])), {}, "cpp"),
-    "picked, out of range": ("picked", lambda: (randn(8, 5), torch.tensor([7, 8, 7])), {}, "cpp"),
+    "gathered": ("gathered", lambda: (randn(8, 5), torch.tensor([7, 0, 7])), {}, "cpp"),
+    "gathered, out of range": ("gathered", lambda: (randn(8, 5), torch.tensor([7, 8, 7])), {}, "cpp"),
     "largest": ("largest", lambda: (randn(8, 5),), {}, "cpp"),
     "bounded": ("bounded", lambda: (randn(8, 5), True, "tanh"), {}, "cpp"),
     "bounded, otherwise": ("bounded", lambda: (randn(8, 5), False, "tanh"), {}, "cpp"),
@@ -117,7 +117,7 @@ def map_of_backward(call):
     sources = leaves(call)
     result = call.smooth(*sources)[0]
     batch = torch.stack([result.detach(), 2 * result.detach()])
-    return torch.vmap(lambda incoming: torch.autograd.grad(result, sources, incoming))(batch)
+    return torch.vmap(lambda cotangents: torch.autograd.grad(result, sources, cotangents))(batch)
 
 
 def forward_mode(call):

@@ -43,7 +43,7 @@ def indexed(device, dtype):
 
 
 @opwright.operator(samples=indexed)
-def picked(x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+def gathered(x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
     return torch.exp(x[rows])
 
 

@@ -34,8 +34,8 @@ PICKED: dict[str, tuple[Reference, tuple[torch.Tensor, torch.Tensor]]] = {
     "views of indices": (lambda x, y: x.gather(1, y[:, :1].expand(-1, 3)) * 2, (TABLE, GRID)),
     "rows in another order": (lambda x, y: x[y].transpose(0, 1) * 2, (TABLE, GRID)),
     "one of a computed table": (lambda x, y: torch.log_softmax(x, 1).gather(1, y[:, :1]), (TABLE, GRID)),
-    "folded": (lambda x, y: functional.softmax(x[y], 1), (TABLE, LIST)),
-    "folded columns": (lambda x, y: x[y].sum(0), (TABLE, LIST)),
+    "reduced": (lambda x, y: functional.softmax(x[y], 1), (TABLE, LIST)),
+    "reduced columns": (lambda x, y: x[y].sum(0), (TABLE, LIST)),
     "rows used along a new axis": (lambda x, y: x[y].unsqueeze(0) * x.unsqueeze(1), (TABLE, LIST)),
     "a short last axis": (lambda x, y: x[y] * 2, (TABLE[:, :3].contiguous(), LIST)),
 }
@@ -60,7 +60,7 @@ def is_lookup(step: object) -> bool:
 
 
 @pytest.mark.parametrize("case", PICKED)
-def test_picked(case: str) -> None:
+def test_gathered(case: str) -> None:
     reference, arguments = PICKED[case]
     program = optimize(lowered_from(reference, *arguments), "cpp")
     assert "index " in steps(program)
@@ -92,7 +92,7 @@ def test_listing() -> None:
 
 
 @pytest.mark.parametrize("second", [lambda e, y: e[y[:2]], lambda e, y: (e * 2).gather(0, y[:1].unsqueeze(1))])
-def test_of_what_is_picked_elements_are_copied(second: Reference) -> None:
+def test_of_what_is_gathered_elements_are_copied(second: Reference) -> None:
     def reference(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         rows = x[y]
         return second(rows, y).exp().sum() + rows
@@ -122,12 +122,12 @@ def test_indices_out_of_range_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "pick", [lambda x, y: x[:, :3][y.flatten()], lambda x, y: x.gather(1, y[:, :3])], ids=["a row", "of each row"]
+    "gather", [lambda x, y: x[:, :3][y.flatten()], lambda x, y: x.gather(1, y[:, :3])], ids=["a row", "of each row"]
 )
-def test_where_a_short_axis_is_written_out(pick: Reference) -> None:
+def test_where_a_short_axis_is_written_out(gather: Reference) -> None:
     def reference(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        picked = pick(x, y)
-        return picked @ x[:3, :3], picked * x[0, :3]
+        gathered = gather(x, y)
+        return gathered @ x[:3, :3], gathered * x[0, :3]
 
     arguments = TABLE, GRID
     program = optimize(lowered_from(reference, *arguments), "cpp")

@@ -1,4 +1,4 @@
-"""Folds of columns in kernels of their own: no kernel with rows has a store that folds, and the meaning stays."""
+"""Reductions of columns in kernels of their own: no kernel with rows has a reducing store, and the meaning stays."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ REFERENCES = (layer_norm, scaled_softmax, normalized)
 
 def mixed_kernels(program: Program) -> list[Kernel]:
     kernels = [step for step in program.steps if isinstance(step, Kernel)]
-    return [kernel for kernel in kernels if kernel.row_axes and any(store.fold for store in kernel.stores)]
+    return [kernel for kernel in kernels if kernel.row_axes and any(store.reduction for store in kernel.stores)]
 
 
 def program_of(reference: Callable[..., Tensor]) -> Program:

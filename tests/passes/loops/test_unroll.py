@@ -16,7 +16,7 @@ VECTOR, MATRIX = torch.zeros(6), torch.zeros(5, 7)
 
 
 UNROLLED: dict[str, tuple[Function, tuple[torch.Tensor, ...], str]] = {
-    "a fold becomes arithmetic, which adds to zero as a fold does": (
+    "a reduction becomes arithmetic, which adds to zero as a reduction does": (
         lambda x, y: (x[:, :2] * y[:, :2]).sum(-1),
         (torch.zeros(5, 7), torch.zeros(5, 7)),
         """
@@ -41,13 +41,13 @@ UNROLLED: dict[str, tuple[Function, tuple[torch.Tensor, ...], str]] = {
         """
         kernel output_0 over i0 < x_size_0, rows of i0
           new output_0: float32[2]
-          fold output_0_sum_0 = sum of slice[i0, 0]
-          fold output_0_sum_1 = sum of slice[i0, 1]
+          reduce output_0_sum_0 = sum of slice[i0, 0]
+          reduce output_0_sum_1 = sum of slice[i0, 1]
           output_0[0] = output_0_sum_0
           output_0[1] = output_0_sum_1
         """,
     ),
-    "what is left is folded as it lies": (
+    "what is left is reduced as it lies": (
         lambda x: x[:, :, :2].amax((0, 2)),
         (torch.zeros(5, 6, 7),),
         """

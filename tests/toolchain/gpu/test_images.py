@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from opwright.binding.variants.kernel import load_kernel
+from opwright.binding.variants.launcher import load_launcher
 from opwright.errors import BuildFailed, CudaCompilerMissing
 from opwright.settings import Settings
 from opwright.toolchain.build import build
@@ -73,12 +73,12 @@ def test_machine_code_and_ptx_are_in_the_library_and_beside_it(settings: Setting
 def test_the_library_declines_what_is_not_on_a_gpu(settings: Settings) -> None:
     (library,) = build([twice("twice_declining")], settings)
 
-    assert load_kernel(library, "twice_declining")(torch.ones(5)) is None
+    assert load_launcher(library, "twice_declining")(torch.ones(5)) is None
 
 
 def test_on_the_host_the_same_sources_serve_cpu_tensors(settings: Settings) -> None:
     (library,) = build([twice("twice_on_host")], replace(settings, cuda_on_host=True))
-    kernel = load_kernel(library, "twice_on_host")
+    kernel = load_launcher(library, "twice_on_host")
     x = torch.arange(150.0)
 
     torch.testing.assert_close(kernel(x), 2 * x, rtol=0, atol=0)
@@ -91,7 +91,7 @@ def test_what_a_kernel_waits_for_in_vain_is_raised_by_the_call(settings: Setting
     (library,) = build([twice("twice_in_vain", device)], replace(settings, cuda_on_host=True))
 
     with pytest.raises(RuntimeError, match=r"kernel twice, block \(0, 0, 0\): thread \(0, 0, 0\) waits at the barrier"):
-        load_kernel(library, "twice_in_vain")(torch.ones(70))
+        load_launcher(library, "twice_in_vain")(torch.ones(70))
 
 
 def test_a_warm_cache_loads_no_compiler(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,8 +129,8 @@ def test_a_node_can_be_recorded_at_one_level():
             return level.wrap(doubled)
 
         @staticmethod
-        def backward(ctx, incoming):
-            return None, incoming * 2
+        def backward(ctx, cotangents):
+            return None, cotangents * 2
 
     def function(x):
         return functorch.record_at_one_level(Double.apply, functorch.innermost(), x).sum()
@@ -154,7 +154,7 @@ def test_an_old_batch_may_have_tangents():
     seen = []
     x = X.clone().requires_grad_()
     doubled = x * 2
-    doubled.register_hook(lambda incoming: seen.append(functorch.is_in_old_batch(incoming)))
+    doubled.register_hook(lambda cotangents: seen.append(functorch.is_in_old_batch(cotangents)))
     torch.autograd.grad(doubled, x, torch.ones(2, 2, 3), is_grads_batched=True)
     assert seen == [True]
     assert not functorch.is_in_old_batch(X)

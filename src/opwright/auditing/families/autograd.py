@@ -116,11 +116,11 @@ def freed_graph(case: Case) -> Seen:
     """Run backward through a graph that is freed: torch refuses it where something was saved, and it is never wrong."""
     leaves = case.leaves
     outputs = reached(case(*leaves))
-    incoming = random_gradients(outputs)
-    torch.autograd.backward(outputs, incoming)
+    cotangents = random_gradients(outputs)
+    torch.autograd.backward(outputs, cotangents)
     first = [accumulated(leaf).clone() for leaf in leaves]
     try:
-        torch.autograd.backward(outputs, incoming)
+        torch.autograd.backward(outputs, cotangents)
     except RuntimeError:
         return {"accumulated gradient of input": [2 * gradient for gradient in first]}
     return {"accumulated gradient of input": [accumulated(leaf) for leaf in leaves]}
@@ -134,11 +134,11 @@ def odd_gradients(case: Case) -> Seen:
         for position in range(count):
             leaves = case.leaves
             outputs = reached(case(*leaves))
-            incoming = random_gradients(outputs)
-            if position >= len(outputs) or not incoming[position].dim():
+            cotangents = random_gradients(outputs)
+            if position >= len(outputs) or not cotangents[position].dim():
                 continue
-            incoming[position] = arrange(incoming[position])
-            found = torch.autograd.grad(outputs, leaves, incoming, allow_unused=True, materialize_grads=True)
+            cotangents[position] = arrange(cotangents[position])
+            found = torch.autograd.grad(outputs, leaves, cotangents, allow_unused=True, materialize_grads=True)
             seen[f"with gradient {position} {name}, gradient of input"] = found
     if not seen:
         raise Untold("no result has an axis to arrange")
@@ -194,6 +194,6 @@ JUDGES = (
     Judge("two steps accumulate", two_steps),
     Judge("retain_graph", same_graph_twice),
     Judge("freed graph", freed_graph),
-    Judge("incoming gradients of odd layouts", odd_gradients),
+    Judge("cotangents of odd layouts", odd_gradients),
     Judge("input changed before backward", changed_before_backward, expected=gradients),
 )

@@ -45,8 +45,8 @@ def dual_gradient(case: Case) -> Seen:
     leaves = case.leaves
     outputs = reached(case(*leaves))
     with forward_ad.dual_level():
-        incoming = _duals(random_gradients(outputs))
-        found = torch.autograd.grad(outputs, leaves, incoming, allow_unused=True, materialize_grads=True)
+        cotangents = _duals(random_gradients(outputs))
+        found = torch.autograd.grad(outputs, leaves, cotangents, allow_unused=True, materialize_grads=True)
         return _unpacked(found)
 
 
@@ -68,5 +68,5 @@ JUDGES = (
     Judge("dual inputs", dual_inputs),
     Judge("one dual input", one_dual_input),
     Judge("dual leaves", dual_leaves),
-    Judge("a dual incoming gradient", dual_gradient),
+    Judge("a dual cotangent", dual_gradient),
 )

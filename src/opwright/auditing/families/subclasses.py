@@ -150,16 +150,16 @@ def dispatch_mode_backward(case: Case) -> Seen:
     """Run the backward pass alone under a mode that listens to operations."""
     leaves = case.leaves
     outputs = reached(case(*leaves))
-    incoming = random_gradients(outputs)
+    cotangents = random_gradients(outputs)
     with OperationsHeard() as mode:
-        found = _differentiated(outputs, leaves, incoming)
+        found = _differentiated(outputs, leaves, cotangents)
     return {"something is heard": bool(mode.heard), "gradient of input": found}
 
 
 def _differentiated(
-    outputs: Sequence[torch.Tensor], leaves: Sequence[torch.Tensor], incoming: Sequence[torch.Tensor]
+    outputs: Sequence[torch.Tensor], leaves: Sequence[torch.Tensor], cotangents: Sequence[torch.Tensor]
 ) -> tuple[torch.Tensor, ...]:
-    return torch.autograd.grad(outputs, leaves, incoming, allow_unused=True, materialize_grads=True)
+    return torch.autograd.grad(outputs, leaves, cotangents, allow_unused=True, materialize_grads=True)
 
 
 def _inner(tensor: torch.Tensor) -> torch.Tensor:
@@ -170,7 +170,7 @@ JUDGES = (
     Judge("logging subclass", logging_subclass, differentiates=False),
     Judge("wrapper subclass", wrapper_subclass, differentiates=False),
     Judge("wrapper subclass, backward", wrapper_subclass_backward),
-    Judge("wrapper subclass as incoming gradient", wrapper_gradient, expected=plain_gradient),
+    Judge("wrapper subclass as cotangent", wrapper_gradient, expected=plain_gradient),
     Judge("function mode", function_mode, differentiates=False),
     Judge("dispatch mode", dispatch_mode, differentiates=False),
     Judge("dispatch mode, backward", dispatch_mode_backward),

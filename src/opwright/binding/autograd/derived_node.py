@@ -41,7 +41,7 @@ class Made:
 
 @dataclass(slots=True)
 class _Kept:
-    """What a node keeps besides tensors: which outputs have incoming gradients, and where these stand in the result."""
+    """What a node keeps besides tensors: which outputs have cotangents, and where these stand in the result."""
 
     gradients_of: GradientsOf
     places: tuple[int, ...]
@@ -84,7 +84,7 @@ def _call(operator: Callable[..., Any], *args: Any) -> Any:
 
 def gradients(
     ctx: Any,
-    incoming: Sequence[torch.Tensor | None],
+    cotangents: Sequence[torch.Tensor | None],
     call: Callable[..., Any] = _call,
     *,
     wanted: tuple[int, ...] | None = None,
@@ -93,7 +93,7 @@ def gradients(
 
     Args:
         ctx: The node.
-        incoming: Incoming gradients of its outputs.
+        cotangents: Cotangents of its outputs.
         call: Calls the operator of the gradients.
         wanted: Positions of the arguments whose gradients are computed; None for all that are asked for.
     """
@@ -102,11 +102,11 @@ def gradients(
     found: list[torch.Tensor | None] = [None] * len(needed)
     if wanted is None:
         wanted = tuple([position for position, is_needed in enumerate(needed[1:]) if is_needed])
-    tangents = [incoming[position] for position in kept.flowing]
+    tangents = [cotangents[position] for position in kept.flowing]
     if some_missing(tangents):
         if all(tangent is None for tangent in tangents):
             wanted = ()
-        tangents = [_nothing(kept, p) if incoming[p] is None else incoming[p] for p in kept.flowing]
+        tangents = [_nothing(kept, p) if cotangents[p] is None else cotangents[p] for p in kept.flowing]
     if not wanted:
         return tuple(found)
     operator = kept.gradients_of(wanted, kept.places, kept.flowing, len(kept.described))

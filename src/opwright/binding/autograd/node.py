@@ -49,23 +49,23 @@ class OperatorFunction(Function):
         return made[: plan.outputs] if plan.saved.intermediates else made
 
     @staticmethod
-    def backward(ctx: Any, *incoming: torch.Tensor | None) -> Any:
+    def backward(ctx: Any, *cotangents: torch.Tensor | None) -> Any:
         """Run the backward kernel, or the differentiable backward where somebody differentiates or maps this pass."""
         variant: Variant = ctx.variant
-        if not variant.all_outputs_differentiable or some_missing(incoming):
-            incoming = _tangents(ctx, incoming, variant)
-            if not incoming:
+        if not variant.all_outputs_differentiable or some_missing(cotangents):
+            cotangents = _tangents(ctx, cotangents, variant)
+            if not cotangents:
                 return (None,) * len(ctx.needs_input_grad)
         found, plan = None, variant.plan
         if plan.spared:
             edges = dict(zip(plan.tensors, ctx.next_functions, strict=True))
             plan = plan.narrowed([position for position in plan.gradients if is_asked_for(edges[position][0])])
         if plan is variant.plan and not (torch.is_grad_enabled() or is_transformed()):
-            found = _run_backward(ctx, incoming, variant)
+            found = _run_backward(ctx, cotangents, variant)
         if found is None:
             with drawn_again(getattr(ctx, "draw", None)):
                 given = plan.saved.given(_intermediates(ctx, variant))
-                found = variant.differentiate(_arguments(ctx, variant), [*incoming, *given], plan)
+                found = variant.differentiate(_arguments(ctx, variant), [*cotangents, *given], plan)
         if variant.wants_all_gradients and plan is variant.plan:
             return (None, *found)
         gradients: list[torch.Tensor | None] = [None] * len(ctx.needs_input_grad)
@@ -121,23 +121,23 @@ def _run_variant(variant: Variant, arguments: Sequence[Any]) -> Sequence[torch.T
     return None if made[0] is None else made
 
 
-def some_missing(incoming: Sequence[torch.Tensor | None]) -> bool:
+def some_missing(cotangents: Sequence[torch.Tensor | None]) -> bool:
     """Whether one is None."""
-    for gradient in incoming:  # noqa: SIM110 - any() with a generator costs three times as much
+    for gradient in cotangents:  # noqa: SIM110 - any() with a generator costs three times as much
         if gradient is None:
             return True
     return False
 
 
-def none_flows(incoming: Sequence[torch.Tensor | None]) -> bool:
+def none_flows(cotangents: Sequence[torch.Tensor | None]) -> bool:
     """Whether all are None."""
-    for gradient in incoming:  # noqa: SIM110 - as above
+    for gradient in cotangents:  # noqa: SIM110 - as above
         if gradient is not None:
             return False
     return True
 
 
-def _run_backward(ctx: Any, incoming: Sequence[Any], variant: Variant) -> Sequence[Any] | None:
+def _run_backward(ctx: Any, cotangents: Sequence[Any], variant: Variant) -> Sequence[Any] | None:
     """Run the backward kernel; None if it declines, because torch refused it an allocation."""
     saved = ctx.saved_tensors
     assert variant.backward is not None
@@ -146,9 +146,9 @@ def _run_backward(ctx: Any, incoming: Sequence[Any], variant: Variant) -> Sequen
         plan = variant.plan.saved
         kept = dict(zip(plan.contributing, saved, strict=False))
         sizes = [_size(ctx, kept, position, dimension) for position, dimension in plan.sizes]
-        found = variant.backward(*read, *incoming, *sizes)
+        found = variant.backward(*read, *cotangents, *sizes)
     else:
-        found = variant.backward(*read, *incoming)
+        found = variant.backward(*read, *cotangents)
     if variant.backward_single:
         return None if found is None else (found,)
     return None if found[0] is None else found
@@ -175,17 +175,17 @@ def _intermediates(ctx: Any, variant: Variant) -> Sequence[torch.Tensor]:
     return ctx.saved_tensors[-count:] if count else ()
 
 
-def _tangents(ctx: Any, incoming: Sequence[torch.Tensor | None], variant: Variant) -> tuple[torch.Tensor, ...]:
-    """Incoming gradients of the differentiable outputs, zeros for those that got none; empty if none got any."""
+def _tangents(ctx: Any, cotangents: Sequence[torch.Tensor | None], variant: Variant) -> tuple[torch.Tensor, ...]:
+    """Cotangents of the differentiable outputs, zeros for those that got none; empty if none got any."""
     positions = variant.plan.tangents
-    if all(incoming[position] is None for position in positions):
+    if all(cotangents[position] is None for position in positions):
         return ()
     outputs = ctx._input_metadata
     return tuple(
         zeros(tuple(outputs[position].shape), outputs[position].dtype, outputs[position].device)
         if gradient is None
         else gradient
-        for position, gradient in ((position, incoming[position]) for position in positions)
+        for position, gradient in ((position, cotangents[position]) for position in positions)
     )
 
 

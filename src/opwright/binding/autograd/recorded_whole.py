@@ -43,8 +43,8 @@ class _Node(Function):
         return keep(ctx, Made(call.gradients_of, returned.places, args, tuple(returned.tensors)))
 
     @staticmethod
-    def backward(ctx: Any, *incoming: torch.Tensor | None) -> Any:
-        return gradients(ctx, incoming, lambda operator, *args: (operator.overload or operator)(*args))
+    def backward(ctx: Any, *cotangents: torch.Tensor | None) -> Any:
+        return gradients(ctx, cotangents, lambda operator, *args: (operator.overload or operator)(*args))
 
 
 _record: Callable[..., Any] = _Node.apply

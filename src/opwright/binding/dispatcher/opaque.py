@@ -27,7 +27,7 @@ def opaque(
     Args:
         function: Takes annotated tensors and constants, without gradients, and returns a new tensor.
         like: Takes the same and returns an empty tensor of the shape and dtype of the result.
-        backward: `(incoming gradient, *arguments) -> gradients`, one for each argument or None; in torch operations and
+        backward: `(cotangent, *arguments) -> gradients`, one for each argument or None; in torch operations and
             opaque steps, so that it can be differentiated again where these can. Without it, asking for a gradient is
             an error.
 
@@ -97,9 +97,9 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 
 
 def _derivative(backward: Callable[..., Any]) -> Callable[..., Any]:
-    def derivative(ctx: Any, incoming: torch.Tensor) -> Any:
+    def derivative(ctx: Any, cotangents: torch.Tensor) -> Any:
         saved = iter(ctx.saved_tensors)
         arguments = [next(saved) if tensor else given for given, tensor in zip(ctx.rest, ctx.tensors, strict=True)]
-        return backward(incoming, *arguments)
+        return backward(cotangents, *arguments)
 
     return derivative

@@ -21,7 +21,7 @@ from opwright.tracing.scalars.type_questions import asks_for_types
 
 
 @dataclass(slots=True)
-class _Place:
+class _Seen:
     """What has been seen of the floats, or of the ints, of a parameter."""
 
     first: float
@@ -40,7 +40,7 @@ class Numbers:
     def __init__(self, reference: Callable[..., Any]) -> None:
         self._reference = reference
         self._asks: bool | None = None
-        self._places: dict[type, dict[int, _Place]] = {float: {}, int: {}}
+        self._places: dict[type, dict[int, _Seen]] = {float: {}, int: {}}
 
     def prepare(self, arguments: Sequence[Any], kept: Collection[int] = ()) -> tuple[Sequence[Any], Key]:
         """The arguments with their changing numbers as tensors, and what tells the constants apart.
@@ -84,7 +84,7 @@ class Numbers:
                 continue
             place = places.get(position)
             if place is None:
-                places[position] = _Place(value)
+                places[position] = _Seen(value)
                 continue
             if not place.changes:
                 place.changes = value != place.first and not math.isnan(value)

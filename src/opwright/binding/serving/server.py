@@ -26,9 +26,9 @@ from opwright.binding.rungs import RungName
 from opwright.binding.serving.last_rung import RemembersRung
 from opwright.binding.serving.numbers import Numbers, constants_of, needed_in
 from opwright.binding.transforms.levels import are_transformed
+from opwright.binding.variants.backends import backend_for, examine
 from opwright.binding.variants.kinds import Key, are_constants
 from opwright.binding.variants.states import OutsideMoved, State
-from opwright.binding.variants.targets import examine, target_for
 from opwright.binding.variants.variant import Plan, Variant
 from opwright.binding.variants.variants import Variants, VariantsByState
 from opwright.errors import NoKernel, OpwrightError, TracingFailed, UndeclaredMutation, UnsupportedReturn
@@ -287,10 +287,10 @@ class Server(RemembersRung):
     def _add_variant(
         self, variants: Variants, args: Sequence[Any], way: Key, tried: Sequence[Variant], recording: bool
     ) -> bool:
-        target = target_for(args, self._settings)
+        backend = backend_for(args, self._settings)
 
         def derive() -> Plan:
-            examine(target, self._settings)  # before the work of tracing
+            examine(backend, self._settings)  # before the work of tracing
             return self._derive(args, recording, variants.state)
 
         return variants.add(way, args, tried, self._settings, derive)

@@ -59,9 +59,9 @@ class _BesideTangents(Function):
         return keep(ctx, made)
 
     @staticmethod
-    def backward(ctx: Any, *incoming: torch.Tensor | None) -> Any:
+    def backward(ctx: Any, *cotangents: torch.Tensor | None) -> Any:
         """Call the operator of the gradients."""
-        return gradients(ctx, incoming)
+        return gradients(ctx, cotangents)
 
 
 _record: Callable[..., Any] = super(Function, _BesideTangents).apply

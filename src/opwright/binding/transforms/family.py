@@ -66,7 +66,7 @@ class Family(Generic[Member]):
         return tuple(member for (kind, *_), member in self._relatives.items() if kind == "backward")
 
     def backward_of(self, plan: Plan) -> Member:
-        """The operator (arguments…, incoming gradients…, intermediates…) → gradients of a plan's backward kernel."""
+        """The operator (arguments…, cotangents…, intermediates…) → gradients of a plan's backward kernel."""
         places = tuple(plan.result.places[position] for position in plan.tangents)
         return self.backward(plan.gradients, places, plan.tangents, plan.outputs, plan.saved.known)
 
@@ -78,11 +78,11 @@ class Family(Generic[Member]):
         outputs: int,
         known: tuple[str, ...] = (),
     ) -> Member:
-        """The operator (arguments…, incoming gradients…, values…) → gradients.
+        """The operator (arguments…, cotangents…, values…) → gradients.
 
         Args:
             wanted: Positions of the arguments whose gradients it gives.
-            places: Where the outputs that have an incoming gradient stand in what the reference returns.
+            places: Where the outputs that have an cotangent stand in what the reference returns.
             tangents: Which of its tensors these are.
             outputs: How many tensors it returns.
             known: Digests of the values that it is given, which the forward pass has kept.

@@ -23,7 +23,7 @@ class TransformsNow:
     def backward(
         self, wanted: tuple[int, ...], places: tuple[int, ...], tangents: tuple[int, ...], outputs: int
     ) -> Transformable:
-        """(arguments…, incoming gradients…) → gradients of the arguments at `wanted`.
+        """(arguments…, cotangents…) → gradients of the arguments at `wanted`.
 
         Raises:
             OutsideChanged: If the function reads another value by now, which the gradients are not those of.

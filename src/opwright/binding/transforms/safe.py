@@ -36,7 +36,7 @@ class SafeTransforms:
         self._fallbacks = fallbacks
 
     def backward_of(self, plan: Plan) -> Transformable:
-        """The operator (arguments…, incoming gradients…, intermediates…) → gradients of a plan's backward kernel."""
+        """The operator (arguments…, cotangents…, intermediates…) → gradients of a plan's backward kernel."""
         places = tuple(plan.result.places[position] for position in plan.tangents)
         return self.backward(plan.gradients, places, plan.tangents, plan.outputs, plan.saved.known)
 
@@ -48,7 +48,7 @@ class SafeTransforms:
         outputs: int,
         known: tuple[str, ...] = (),
     ) -> Transformable:
-        """(arguments…, incoming gradients…, values…) → gradients of the arguments at `wanted`."""
+        """(arguments…, cotangents…, values…) → gradients of the arguments at `wanted`."""
         return self._made("backward", wanted, places, tangents, outputs, known)
 
     def jvp(self, moving: tuple[int, ...]) -> Transformable:
@@ -105,7 +105,7 @@ class ReferenceOnly:
         outputs: int,
         known: tuple[str, ...] = (),
     ) -> ReferenceOnly:
-        """(arguments…, incoming gradients…, values…) → gradients of the arguments at `wanted`."""
+        """(arguments…, cotangents…, values…) → gradients of the arguments at `wanted`."""
         reference = backward_reference(self._reference, self._arity, wanted, places)
         return ReferenceOnly(reference, self._arity + len(places) + len(known))
 

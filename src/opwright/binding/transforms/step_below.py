@@ -106,9 +106,9 @@ class _OneLevel(_SingleLevelFunction):
         return keep(ctx, made)
 
     @staticmethod
-    def backward(ctx: Any, *incoming: torch.Tensor | None) -> Any:
+    def backward(ctx: Any, *cotangents: torch.Tensor | None) -> Any:
         """Call the operator of the gradients, at whatever level this pass runs."""
-        return gradients(ctx, incoming)
+        return gradients(ctx, cotangents)
 
 
 _record: Callable[..., Any] = _OneLevel.apply  # type: ignore[attr-defined]

@@ -32,7 +32,7 @@ class Transformed(Protocol):
     def backward(
         self, wanted: tuple[int, ...], places: tuple[int, ...], tangents: tuple[int, ...], outputs: int
     ) -> Transformable:
-        """(arguments…, incoming gradients…) → gradients of the arguments at `wanted`."""
+        """(arguments…, cotangents…) → gradients of the arguments at `wanted`."""
 
     def jvp(self, moving: tuple[int, ...]) -> Transformable:
         """(arguments…, tangents of those at `moving`…) → results and tangents."""

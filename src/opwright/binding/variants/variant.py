@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from opwright.binding.rungs import RungName
-from opwright.binding.variants.kernel import Kernel, load_kernel
+from opwright.binding.variants.launcher import Launcher, load_launcher
 from opwright.binding.variants.record_types import has_declared_types
 from opwright.toolchain.source import Source
 from opwright.toolchain.storage.records import canonical_json
@@ -66,7 +66,7 @@ class Plan:
         numbers: Positions of those that stand for Python numbers.
         integers: Positions of those that stand for Python ints.
         number_guards: For which values of these it is valid, by position.
-        tangents: Positions of the outputs that have an incoming gradient.
+        tangents: Positions of the outputs that have an cotangent.
         gradients: For each result of the backward kernel, the position of the argument it belongs to.
         saved: What crosses to the backward pass.
         products: For each product or convolution of the backward pass, the gradients that it is computed for.
@@ -174,10 +174,10 @@ class Variant:
 
     Attributes:
         plan: What was decided.
-        differentiate: `(arguments, incoming gradients and intermediates, plan) -> gradients`, differentiable in the
-            arguments and in the incoming gradients.
+        differentiate: `(arguments, cotangents and intermediates, plan) -> gradients`, differentiable in the
+            arguments and in the cotangents.
         forward: Tensors in, outputs and intermediates out.
-        backward: Saved tensors, incoming gradients and sizes in, gradients out.
+        backward: Saved tensors, cotangents and sizes in, gradients out.
         only_tensors: Whether every argument is a tensor, and no values are to be asked for.
         bare: Whether the operator returns one tensor that it computes.
         plain: Whether it returns what `forward` gives first, as it is.
@@ -186,7 +186,7 @@ class Variant:
         keeps_all_arguments: Whether all arguments are tensors and all are saved, in order.
         backward_reads: Positions, in what is saved, of what `backward` takes; None if it takes all of it.
         wants_all_gradients: Whether every argument gets a gradient.
-        all_outputs_differentiable: Whether every output has an incoming gradient.
+        all_outputs_differentiable: Whether every output has an cotangent.
         kept_results: Positions of what `forward` gives that is kept for `backward`.
         is_random: Whether it draws random numbers.
         needs_row_major: Whether it takes only tensors that lie row by row.
@@ -195,8 +195,8 @@ class Variant:
 
     plan: Plan
     differentiate: Differentiate
-    forward: Kernel
-    backward: Kernel | None
+    forward: Launcher
+    backward: Launcher | None
     only_tensors: bool
     bare: bool
     plain: bool
@@ -214,7 +214,7 @@ class Variant:
 
 def load_variant(plan: Plan, libraries: Sequence[Path], arity: int, differentiate: Differentiate) -> Variant:
     """Load the built libraries of a plan."""
-    kernels = [load_kernel(path, source.name) for path, source in zip(libraries, plan.sources, strict=True)]
+    kernels = [load_launcher(path, source.name) for path, source in zip(libraries, plan.sources, strict=True)]
     every = tuple(range(arity))
     return Variant(
         plan=plan,

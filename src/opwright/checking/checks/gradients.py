@@ -1,4 +1,4 @@
-"""Gradients: for random incoming gradients, those of the reference in float64, about as precisely as eager's."""
+"""Gradients: for random cotangents, those of the reference in float64, about as precisely as eager's."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def gradient_accuracy(
     eager, true, own = tracked(fresh(sample), wanted), tracked(exact(sample), wanted), tracked(fresh(sample), wanted)
     with by_the_reference():
         eager_outputs = _chosen(outputs_of(trial.reference, eager), used)
-        incoming = random_gradients(eager_outputs)
-        expected = gradients_of(eager_outputs, eager, incoming)
+        cotangents = random_gradients(eager_outputs)
+        expected = gradients_of(eager_outputs, eager, cotangents)
         true_outputs = _chosen(outputs_of(trial.reference, true), used)
-        truth = gradients_of(true_outputs, true, [widened(gradient) for gradient in incoming])
-    actual = gradients_of(_chosen(outputs_of(trial.candidate, own), used), own, incoming)
-    return Comparison("gradient", actual, expected, truth, [*sample.tensors(), *incoming]).judge()
+        truth = gradients_of(true_outputs, true, [widened(gradient) for gradient in cotangents])
+    actual = gradients_of(_chosen(outputs_of(trial.candidate, own), used), own, cotangents)
+    return Comparison("gradient", actual, expected, truth, [*sample.tensors(), *cotangents]).judge()
 
 
 def _chosen(outputs: Sequence[torch.Tensor], used: Collection[int] | None) -> list[torch.Tensor]:

@@ -1,4 +1,4 @@
-"""Layouts: strides, offsets and overlaps of inputs and of incoming gradients change nothing in the result.
+"""Layouts: strides, offsets and overlaps of inputs and of cotangents change nothing in the result.
 
 Autograd hands out gradients that are expanded (from a sum, stride 0), transposed, or slices (from a cat).
 """
@@ -70,11 +70,11 @@ def layouts(trial: Trial, sample: Sample) -> Finding:
     with by_the_reference():
         outputs = outputs_of(trial.reference, tracked(fresh(sample)))
     try:
-        incoming = random_gradients(outputs)
+        cotangents = random_gradients(outputs)
     except Untold:
-        incoming = []
+        cotangents = []
     count = 0
-    for what, arranged, gradients in _arrangements(fresh(sample), incoming):
+    for what, arranged, gradients in _arrangements(fresh(sample), cotangents):
         count += 1
         try:
             _same_as_contiguous(trial, arranged, gradients)
@@ -85,33 +85,33 @@ def layouts(trial: Trial, sample: Sample) -> Finding:
     return Finding(f"{count} layouts")
 
 
-def _arrangements(sample: Sample, incoming: list[torch.Tensor]) -> Iterator[tuple[str, Sample, list[torch.Tensor]]]:
+def _arrangements(sample: Sample, cotangents: list[torch.Tensor]) -> Iterator[tuple[str, Sample, list[torch.Tensor]]]:
     inputs = sample.tensors()
     for name, arrange in INPUT_LAYOUTS.items():
         for index, tensor in enumerate(inputs):
             if tensor.dim():
-                yield f"input {index} {name}", sample.with_tensors(_replaced(inputs, index, arrange)), incoming
+                yield f"input {index} {name}", sample.with_tensors(_replaced(inputs, index, arrange)), cotangents
     for name, arrange in GRADIENT_LAYOUTS.items():
-        for index, gradient in enumerate(incoming):
+        for index, gradient in enumerate(cotangents):
             if gradient.dim():
-                yield f"incoming gradient {index} {name}", sample, _replaced(incoming, index, arrange)
+                yield f"cotangent {index} {name}", sample, _replaced(cotangents, index, arrange)
 
 
 def _replaced(tensors: Sequence[torch.Tensor], index: int, arrange: Arrange) -> list[torch.Tensor]:
     return [*tensors[:index], arrange(tensors[index]), *tensors[index + 1 :]]
 
 
-def _same_as_contiguous(trial: Trial, sample: Sample, incoming: list[torch.Tensor]) -> None:
-    compact = [gradient.clone(memory_format=torch.contiguous_format) for gradient in incoming]
+def _same_as_contiguous(trial: Trial, sample: Sample, cotangents: list[torch.Tensor]) -> None:
+    compact = [gradient.clone(memory_format=torch.contiguous_format) for gradient in cotangents]
     plain = sample.map(lambda tensor: tensor.clone(memory_format=torch.contiguous_format))
     expected = _results(trial, plain, compact)
     exact = [widened(tensor) for tensor in expected]
-    inputs = [*sample.tensors(), *incoming]
-    Comparison("result", _results(trial, sample, incoming), expected, exact, inputs).judge()
+    inputs = [*sample.tensors(), *cotangents]
+    Comparison("result", _results(trial, sample, cotangents), expected, exact, inputs).judge()
 
 
-def _results(trial: Trial, sample: Sample, incoming: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+def _results(trial: Trial, sample: Sample, cotangents: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     leaves = tracked(sample)
     outputs = outputs_of(trial.candidate, leaves)
-    gradients = gradients_of(outputs, leaves, incoming) if incoming else []
+    gradients = gradients_of(outputs, leaves, cotangents) if cotangents else []
     return [*(output.detach() for output in outputs), *gradients]

@@ -49,13 +49,13 @@ def some_gradients(trial: Trial, sample: Sample) -> Finding:
 def two_backward_passes(trial: Trial, sample: Sample) -> Finding:
     """Run backward twice through one graph: the gradients add up to twice the first."""
     with by_the_reference():
-        incoming = random_gradients(outputs_of(trial.reference, tracked(fresh(sample))))
+        cotangents = random_gradients(outputs_of(trial.reference, tracked(fresh(sample))))
     leaves = tracked(fresh(sample))
     outputs = reached(outputs_of(trial.candidate, leaves))
     inputs = [tensor for tensor in leaves.tensors() if tensor.requires_grad]
-    torch.autograd.backward(outputs, incoming, retain_graph=True)
+    torch.autograd.backward(outputs, cotangents, retain_graph=True)
     twice = [2 * _gradient(tensor) for tensor in inputs]
-    torch.autograd.backward(outputs, incoming)
+    torch.autograd.backward(outputs, cotangents)
     accumulated = [_gradient(tensor) for tensor in inputs]
     exact = [widened(tensor) for tensor in twice]
     Comparison("accumulated gradient", accumulated, twice, exact, inputs).judge()

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from opwright.codegen.cpp.expression import CPP_TYPES
-from opwright.codegen.cpp.folds import column_fold
+from opwright.codegen.cpp.reductions import column_reducer
 from opwright.codegen.cpp.size import spell_size
 from opwright.errors import NoKernel
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Load
 from opwright.ir.expressions.integer import ZERO, Integer, linear_coefficients
-from opwright.ir.program import Kernel, Let, Pick, Store
+from opwright.ir.program import Gather, Kernel, Let, Store
 from opwright.ir.rows import indexed_by
 
 _MOST_PARTS = 4  # which a compiler takes apart with a few shuffles
@@ -32,12 +32,12 @@ class Access:
         offset: Where the first element is, in C++.
         whole_row: Whether it moves along the row; if not, one value serves the row.
         stored: Whether it is written.
-        accumulated: The type of its accumulators, if the store folds.
-        counted: Whether it is a range, which has no memory.
+        accumulated: The type of its accumulators, if the store reduces.
+        iota: Whether it is an iota, which has no memory.
         part_stride: How far it is from one part to the next, in C++.
-        extent: Of an index that is picked: what it is below; negative ones count from there if it is not empty.
-        picked_by: Where it is moved by an index that is picked: the name of that.
-        pick_stride: How far one step of that index goes, in C++.
+        extent: Of an index that is gathered: what it is below; negative ones count from there if it is not empty.
+        gathered_by: Where it is moved by an index that is gathered: the name of that.
+        gather_stride: How far one step of that index goes, in C++.
     """
 
     parts: tuple[str, ...]
@@ -48,11 +48,11 @@ class Access:
     whole_row: bool
     stored: bool
     accumulated: str | None = None
-    counted: bool = False
+    iota: bool = False
     part_stride: str = "1"
     extent: str | None = None
-    picked_by: str = ""
-    pick_stride: str = "0"
+    gathered_by: str = ""
+    gather_stride: str = "0"
 
     @property
     def name(self) -> str:
@@ -91,38 +91,38 @@ class Access:
             yield f"  {qualifier}{kind}* {self.name}_row = {pointer};"
         elif self.stored:
             yield f"  {kind}* {self.name} = {pointer};"
-        elif self.counted:
+        elif self.iota:
             yield f"  const {kind} {self.name} = count_at(row[{position}]);"
         else:
             yield f"  const {kind} {self.name} = *{pointer};"
 
 
-def accesses_of(kernel: Kernel, ranges: Set[str], *, in_parts: bool = True) -> tuple[Access, ...]:
-    """The indices that are picked, then all loads, then all stores, in the order of the kernel.
+def accesses_of(kernel: Kernel, iotas: Set[str], *, in_parts: bool = True) -> tuple[Access, ...]:
+    """The indices that are gathered, then all loads, then all stores, in the order of the kernel.
 
     Args:
         kernel: A fused kernel.
-        ranges: Buffers that are counted.
+        iotas: Buffers that are iotas.
         in_parts: Whether neighbours in the last dimension may be one access.
     """
-    picks = tuple(_pick(kernel, let) for let in kernel.lets if isinstance(let, Pick))
+    gathers = tuple(_gather(kernel, let) for let in kernel.lets if isinstance(let, Gather))
     found: dict[_Neighbourhood, list[_Element]] = {}
     for let in kernel.lets:
-        if isinstance(let.value, Load) and not isinstance(let, Pick):
+        if isinstance(let.value, Load) and not isinstance(let, Gather):
             _put(found, kernel, _Element(let.name, let.value.buffer, let.value.indices, let.value.dtype, None))
     for name, store in zip(store_names(kernel), kernel.stores, strict=True):
         _put(found, kernel, _Element(name, store.buffer, store.indices, store.value.dtype, store))
-    return (*picks, *(_access(kernel, run, ranges) for near in found.values() for run in _runs(near, in_parts)))
+    return (*gathers, *(_access(kernel, run, iotas) for near in found.values() for run in _runs(near, in_parts)))
 
 
-def _pick(kernel: Kernel, pick: Pick) -> Access:
-    place = _place(kernel, pick.value.buffer, pick.value.indices)
-    if place.picked_by:
-        raise NoKernel(f"'{pick.value.buffer}' is indexed by {place.picked_by}, which is picked itself")
-    extent = spell_size(pick.extent) if pick.from_end else ""
-    strides = place.strides or ("0",)
-    name, buffer, dtype = (pick.name,), pick.value.buffer, pick.value.dtype
-    return Access(name, buffer, dtype, strides, place.offset, whole_row=False, stored=False, extent=extent)
+def _gather(kernel: Kernel, gather: Gather) -> Access:
+    address = _address(kernel, gather.value.buffer, gather.value.indices)
+    if address.gathered_by:
+        raise NoKernel(f"'{gather.value.buffer}' is indexed by {address.gathered_by}, which is gathered itself")
+    extent = spell_size(gather.extent) if gather.from_end else ""
+    strides = address.strides or ("0",)
+    name, buffer, dtype = (gather.name,), gather.value.buffer, gather.value.dtype
+    return Access(name, buffer, dtype, strides, address.offset, whole_row=False, stored=False, extent=extent)
 
 
 def store_names(kernel: Kernel) -> tuple[str, ...]:
@@ -158,9 +158,9 @@ def _put(found: dict[_Neighbourhood, list[_Element]], kernel: Kernel, element: _
     alone = (
         not element.indices
         or element.indices[-1].constant is None
-        or not (place := _place(kernel, element.buffer, element.indices)).moves
-        or bool(place.picked_by)
-        or (element.store is not None and element.store.fold is not None)
+        or not (address := _address(kernel, element.buffer, element.indices)).moves
+        or bool(address.gathered_by)
+        or (element.store is not None and element.store.reduction is not None)
     )
     near = (element.store is not None, element.buffer, element.indices[:-1])
     found.setdefault(element.name if alone else near, []).append(element)
@@ -177,22 +177,22 @@ def _last_index(element: _Element) -> int:
     return element.indices[-1].constant or 0 if element.indices else 0
 
 
-def _access(kernel: Kernel, run: Sequence[_Element], ranges: Set[str]) -> Access:
+def _access(kernel: Kernel, run: Sequence[_Element], iotas: Set[str]) -> Access:
     first = run[0]
-    counted, store = first.buffer in ranges, first.store
-    place = _place(kernel, first.buffer, first.indices, counted=counted)
+    iota, store = first.buffer in iotas, first.store
+    address = _address(kernel, first.buffer, first.indices, iota=iota)
     return Access(
         parts=tuple(element.name for element in run),
         buffer=first.buffer,
         dtype=first.dtype,
-        strides=place.strides or (("0",) if store is None else ("1",)),
-        offset=place.offset,
-        whole_row=place.moves or (store is not None and kernel.row_axes == 0),
+        strides=address.strides or (("0",) if store is None else ("1",)),
+        offset=address.offset,
+        whole_row=address.moves or (store is not None and kernel.row_axes == 0),
         stored=store is not None,
-        accumulated=column_fold(store.fold, first.dtype).kept_as if store and store.fold else None,
-        counted=counted,
-        picked_by=place.picked_by,
-        pick_stride=place.pick_stride,
+        accumulated=column_reducer(store.reduction, first.dtype).kept_as if store and store.reduction else None,
+        iota=iota,
+        gathered_by=address.gathered_by,
+        gather_stride=address.gather_stride,
         part_stride=f"{first.buffer}.stride({len(first.indices) - 1})",
     )
 
@@ -208,51 +208,51 @@ def scratch_of(kernel: Kernel, let: Let) -> Access:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Address:
     """Where an access begins, how far a step along each axis goes, and whether it moves along the row.
 
-    It may begin where an index says that is picked.
+    It may begin where an index says that is gathered.
     """
 
     offset: str
     strides: tuple[str, ...]
     moves: bool
-    picked_by: str
-    pick_stride: str
+    gathered_by: str
+    gather_stride: str
 
 
-def _place(kernel: Kernel, buffer: str, indices: Sequence[Integer], *, counted: bool = False) -> _Place:
+def _address(kernel: Kernel, buffer: str, indices: Sequence[Integer], *, iota: bool = False) -> _Address:
     axes = tuple(axis.name for axis in kernel.axes)
     row = axes[len(axes) - max(kernel.row_axes, 1) :] if axes else ()
-    picks = tuple(let.name for let in kernel.lets if isinstance(let, Pick))
-    strides: dict[str, list[str]] = {name: [] for name in (*axes, *picks)}
+    gathers = tuple(let.name for let in kernel.lets if isinstance(let, Gather))
+    strides: dict[str, list[str]] = {name: [] for name in (*axes, *gathers)}
     offsets: list[str] = []
     for dimension, index in enumerate(indices):
-        split = linear_coefficients(index, (*axes, *picks))
+        split = linear_coefficients(index, (*axes, *gathers))
         if split is None:
             raise NoKernel(f"'{buffer}' is indexed by {index}, which is not affine")
         coefficients, rest = split
-        step = "1" if counted else f"{buffer}.stride({dimension})"
+        step = "1" if iota else f"{buffer}.stride({dimension})"
         for axis, coefficient in coefficients.items():
             strides[axis].append(times(coefficient, step))
         if rest != ZERO:
             offsets.append(times(rest, step))
-    by = [pick for pick in picks if strides[pick]]
+    by = [gather for gather in gathers if strides[gather]]
     if len(by) > 1:
         raise NoKernel(f"'{buffer}' is indexed by {' and '.join(by)}; kernels look along one dimension")
-    return _Place(
+    return _Address(
         offset=" + ".join(offsets) or "0",
         strides=tuple(" + ".join(strides[axis]) or "0" for axis in axes),
         moves=any(strides[axis] for axis in row) or any(_varies(kernel, name, row) for name in by),
-        picked_by="".join(by),
-        pick_stride=" + ".join(strides[by[0]]) if by else "0",
+        gathered_by="".join(by),
+        gather_stride=" + ".join(strides[by[0]]) if by else "0",
     )
 
 
 def _varies(kernel: Kernel, index: str, row: Sequence[str]) -> bool:
-    """Whether an index that is picked differs from point to point of a row."""
-    picks = {let.name: let.value for let in kernel.lets if isinstance(let, Pick)}
-    return indexed_by(picks[index].indices, row)
+    """Whether an index that is gathered differs from point to point of a row."""
+    gathers = {let.name: let.value for let in kernel.lets if isinstance(let, Gather)}
+    return indexed_by(gathers[index].indices, row)
 
 
 def times(factor: Integer, stride: str) -> str:

@@ -1,4 +1,4 @@
-"""Scalar expressions as C++, for processors and for GPUs: one emitter, and a table of spellings for each target."""
+"""Scalar expressions as C++, for processors and for GPUs: one emitter, and a table of spellings for each dialect."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ TRANSCENDENTAL = VMATH_FUNCTIONS - {"abs", "ceil", "floor", "round", "sign", "sq
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """What targets spell differently.
+class Dialect:
+    """What C++ and CUDA spell differently.
 
     Attributes:
         function: What a function of operands of a dtype is called; None where there is none.
@@ -90,7 +90,7 @@ def _cpp_function(name: str, _: DType) -> str | None:
     return name if known else CPP_PREDICATES.get(name)
 
 
-CPP = Target(
+CPP = Dialect(
     function=_cpp_function,
     infinities={DType.FLOAT32: "__builtin_inff()", DType.FLOAT64: "__builtin_inf()"},
     nans={DType.FLOAT32: '__builtin_nanf("")', DType.FLOAT64: '__builtin_nan("")'},
@@ -103,51 +103,51 @@ def is_costly(expression: Expression) -> bool:
     return own or any(map(is_costly, children(expression)))
 
 
-def spell_value(expression: Expression, target: Target = CPP) -> str:
+def spell_value(expression: Expression, dialect: Dialect = CPP) -> str:
     """A scalar expression in C++."""
-    return _spell(expression, _CONDITIONAL, target)
+    return _spell(expression, _CONDITIONAL, dialect)
 
 
-def _spell(expression: Expression, least: int, target: Target) -> str:
-    text, binding = _spell_bare(expression, target)
+def _spell(expression: Expression, least: int, dialect: Dialect) -> str:
+    text, binding = _spell_bare(expression, dialect)
     return f"({text})" if binding < least else text
 
 
-def _spell_bare(expression: Expression, target: Target) -> tuple[str, int]:
+def _spell_bare(expression: Expression, dialect: Dialect) -> tuple[str, int]:
     match expression:
         case Literal(value, dtype):
-            text = spell_literal(value, dtype, target)
+            text = spell_literal(value, dtype, dialect)
             return text, _PREFIX if text.startswith("-") else _CALL
         case Local(name, _):
             return name, _CALL
         case Cast(operand, dtype):
-            return _spell_cast(operand, dtype, target)
+            return _spell_cast(operand, dtype, dialect)
         case Apply(_, _, dtype) if dtype in _SMALL_INTEGERS:
-            return f"static_cast<{CPP_TYPES[dtype]}>({_spell_apply(expression, target)[0]})", _CALL
+            return f"static_cast<{CPP_TYPES[dtype]}>({_spell_apply(expression, dialect)[0]})", _CALL
         case Apply():
-            return _spell_apply(expression, target)
+            return _spell_apply(expression, dialect)
         case Load():
             raise InternalError(f"a load of '{expression.buffer}' was not bound to a name before emission")
         case _:
             assert_never(expression)
 
 
-def _spell_apply(expression: Apply, target: Target) -> tuple[str, int]:
+def _spell_apply(expression: Apply, dialect: Dialect) -> tuple[str, int]:
     function, operands = expression.function, expression.operands
     if (subtracted := _subtracted_from_zero(expression)) is not None:
-        return f"from_zero({_spell(subtracted, _CONDITIONAL, target)})", _CALL
+        return f"from_zero({_spell(subtracted, _CONDITIONAL, dialect)})", _CALL
     if function in CPP_OPERATORS:
         template, binding = CPP_OPERATORS[function]
         # Floating-point arithmetic is not associative: an operand that does not come first keeps parentheses.
         inner = _CONDITIONAL - 1 if binding == _CALL else binding
         leads = template.startswith("{}") and inner > _CONDITIONAL
         needs = [inner + (position > 0 or not leads) for position in range(len(operands))]
-        spelled = (_spell(operand, need, target) for operand, need in zip(operands, needs, strict=True))
+        spelled = (_spell(operand, need, dialect) for operand, need in zip(operands, needs, strict=True))
         return template.format(*spelled), binding
-    name = target.function(function, operands[-1].dtype)
+    name = dialect.function(function, operands[-1].dtype)
     if name is None:
         raise InternalError(f"no C++ spelling of '{function}' of {operands[-1].dtype.value}")
-    return f"{name}({', '.join(_spell(operand, _CONDITIONAL, target) for operand in operands)})", _CALL
+    return f"{name}({', '.join(_spell(operand, _CONDITIONAL, dialect) for operand in operands)})", _CALL
 
 
 def _subtracted_from_zero(expression: Apply) -> Expression | None:
@@ -166,11 +166,11 @@ def _subtracted_from_zero(expression: Apply) -> Expression | None:
     return x if exact(float(zero.value.real)) == exact(0.0) else None
 
 
-def _spell_cast(operand: Expression, dtype: DType, target: Target) -> tuple[str, int]:
+def _spell_cast(operand: Expression, dtype: DType, dialect: Dialect) -> tuple[str, int]:
     if dtype is DType.BOOL:
         zero = f"{CPP_TYPES[operand.dtype]}(0)" if operand.dtype.is_complex else "0"
-        return f"{_spell(operand, _EQUALITY + 1, target)} != {zero}", _EQUALITY
-    text = _spell(operand, _CONDITIONAL, target)
+        return f"{_spell(operand, _EQUALITY + 1, dialect)} != {zero}", _EQUALITY
+    text = _spell(operand, _CONDITIONAL, dialect)
     if operand.dtype.is_half or dtype.is_half:
         return f"{'to_float' if operand.dtype.is_half else f'to_{dtype.value}'}({text})", _CALL
     if operand.dtype.is_complex and not dtype.is_complex:
@@ -180,15 +180,15 @@ def _spell_cast(operand: Expression, dtype: DType, target: Target) -> tuple[str,
     return f"static_cast<{CPP_TYPES[dtype]}>({text})", _CALL
 
 
-def spell_literal(value: Scalar, dtype: DType, target: Target = CPP) -> str:
+def spell_literal(value: Scalar, dtype: DType, dialect: Dialect = CPP) -> str:
     """A number in C++, exact to the last bit of its dtype."""
     if dtype is DType.BOOL:
         return "true" if value else "false"
     if dtype.is_complex:
-        parts = (spell_literal(part, dtype.real, target) for part in (value.real, value.imag))
+        parts = (spell_literal(part, dtype.real, dialect) for part in (value.real, value.imag))
         return f"{CPP_TYPES[dtype]}({', '.join(parts)})"
     if dtype.is_half:
-        return f"to_{dtype.value}({spell_literal(value, DType.FLOAT32, target)})"
+        return f"to_{dtype.value}({spell_literal(value, DType.FLOAT32, dialect)})"
     real = value.real
     if not dtype.is_floating:
         if real == -(2**63):
@@ -196,8 +196,8 @@ def spell_literal(value: Scalar, dtype: DType, target: Target = CPP) -> str:
         return f"{real}" if dtype is DType.INT32 else f"{CPP_TYPES[dtype]}({real})"
     suffix = "f" if dtype is DType.FLOAT32 else ""
     if math.isnan(real):
-        return f"{'-' if math.copysign(1, real) < 0 else ''}{target.nans[dtype]}"
+        return f"{'-' if math.copysign(1, real) < 0 else ''}{dialect.nans[dtype]}"
     number = convert_number(real, dtype).real
     if math.isinf(number):
-        return f"{'-' if number < 0 else ''}{target.infinities[dtype]}"
+        return f"{'-' if number < 0 else ''}{dialect.infinities[dtype]}"
     return f"{shortest(number, dtype)}{suffix}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 
 from opwright.codegen.cpp.access import Access, accesses_of, handed_over, store_names
 from opwright.codegen.cpp.expression import CPP_TYPES, TRANSCENDENTAL, spell_value
-from opwright.codegen.cpp.folds import column_fold
+from opwright.codegen.cpp.reductions import column_reducer
 from opwright.codegen.cpp.rows import RowEmitter, column_functions
 from opwright.codegen.cpp.size import spell_size
 from opwright.ir.expressions.expression import Apply, Expression, Load, children
@@ -23,30 +23,30 @@ _TRANSCENDENTAL_COST = 8
 _GRAIN_OF_ROWS = 8192
 
 
-def emit_functions(kernel: Kernel, name: str, formulas: Sequence[str], ranges: Set[str]) -> str:
+def emit_functions(kernel: Kernel, name: str, formulas: Sequence[str], iotas: Set[str]) -> str:
     """The arithmetic of a kernel.
 
     Args:
         kernel: A fused kernel whose loads are all bound to names.
         name: What the row function is called, and what the names of the others begin with.
         formulas: Comment lines to put above it.
-        ranges: Buffers that are counted.
+        iotas: Buffers that are iotas.
     """
     parts = []
     if kernel.row_axes == 0:
-        parts.append(_point_function(kernel, name, formulas, ranges))
-    elif _is_folded_in_pieces(kernel):
-        return RowEmitter(kernel, ranges).fold_functions(name, formulas)
+        parts.append(_point_function(kernel, name, formulas, iotas))
+    elif _is_reduced_in_pieces(kernel):
+        return RowEmitter(kernel, iotas).reduce_functions(name, formulas)
     else:
-        parts.append(RowEmitter(kernel, ranges).whole_row_function(name, formulas))
-    if _folding_stores(kernel):
+        parts.append(RowEmitter(kernel, iotas).whole_row_function(name, formulas))
+    if _reducing_stores(kernel):
         parts.append(column_functions(kernel, name))
     return "\n\n".join(parts)
 
 
-def _point_function(kernel: Kernel, name: str, formulas: Sequence[str], ranges: Set[str]) -> str:
+def _point_function(kernel: Kernel, name: str, formulas: Sequence[str], iotas: Set[str]) -> str:
     """A function over one row of a kernel whose points do not depend on each other."""
-    found = accesses_of(kernel, ranges)
+    found = accesses_of(kernel, iotas)
     accesses = handed_over(found)
     lines = [f"// {formula}" for formula in formulas]
     lines.append(f"static void {name}(Size count, void* const* row) {{")
@@ -62,25 +62,25 @@ def _point_function(kernel: Kernel, name: str, formulas: Sequence[str], ranges: 
         lines.append(f"    const {CPP_TYPES[let.value.dtype]} {let.name} = {spell_value(let.value)};")
     for name, store in zip(store_names(kernel), kernel.stores, strict=True):
         place, value = elements[name], spell_value(store.value)
-        if store.fold is None:
+        if store.reduction is None:
             lines.append(f"    {place} = {value};")
         else:
-            lines.append(f"    {column_fold(store.fold, store.value.dtype).step.format(place, value)}")
+            lines.append(f"    {column_reducer(store.reduction, store.value.dtype).step.format(place, value)}")
     lines += ["  }", "}"]
     return "\n".join(lines)
 
 
-def emit_launch(kernel: Kernel, function: str, numbers: Set[str], ranges: Set[str]) -> list[str]:
+def emit_launch(kernel: Kernel, function: str, numbers: Set[str], iotas: Set[str]) -> list[str]:
     """The lines of the launcher that run a kernel.
 
     Args:
         kernel: The kernel.
         function: What its row function is called.
         numbers: Buffers that are variables.
-        ranges: Buffers that are counted.
+        iotas: Buffers that are iotas.
     """
     axes = _axes_handed_over(kernel)
-    accesses = RowEmitter(kernel, ranges).accesses if kernel.row_axes else handed_over(accesses_of(kernel, ranges))
+    accesses = RowEmitter(kernel, iotas).accesses if kernel.row_axes else handed_over(accesses_of(kernel, iotas))
     extents = ", ".join([*["1"] * (axes - len(kernel.axes)), *(spell_size(axis.extent) for axis in kernel.axes)])
     operands = [access for access in accesses if access.accumulated is None]
     results = [access for access in accesses if access.accumulated is not None]
@@ -98,15 +98,15 @@ def emit_launch(kernel: Kernel, function: str, numbers: Set[str], ranges: Set[st
         lines += [f"      {_operand(access, axes, numbers, {})}," for access in results]
         lines.append("  };")
         functions = f"{{{function}_start, {function}_combine, {function}_end}}"
-        geometry = f"{_axes_before_fold(kernel)}, {kernel.row_axes}"
+        geometry = f"{_axes_before_reduction(kernel)}, {kernel.row_axes}"
         given = "extents, operands" if operands else "extents"
         arguments = f"{given}, kept, results, {grain(kernel)}, {function}, {functions}"
-        lines.append(f"  fold_columns<{geometry}>({arguments});")
+        lines.append(f"  reduce_columns<{geometry}>({arguments});")
     elif kernel.row_axes == 0:
         lines.append(f"  for_each_row(extents, operands, {grain(kernel)}, {function});")
-    elif _is_folded_in_pieces(kernel):
-        types = f"{function}_folds, {kernel.row_axes}"
-        lines.append(f"  fold_rows<{types}>(extents, operands, {grain(kernel)}, {function}, {function}_end);")
+    elif _is_reduced_in_pieces(kernel):
+        types = f"{function}_reductions, {kernel.row_axes}"
+        lines.append(f"  reduce_rows<{types}>(extents, operands, {grain(kernel)}, {function}, {function}_end);")
     else:
         lines.append(f"  for_each_whole_row<{kernel.row_axes}>(extents, operands, {grain(kernel)}, {function});")
     return [*lines, "}"]
@@ -123,8 +123,8 @@ def _operand(access: Access, axes: int, numbers: Set[str], indices: Mapping[str,
         return f"scratch<{axes}, {CPP_TYPES[access.dtype]}>()"
     strides = ", ".join([*["0"] * (axes - len(access.strides)), *access.strides])
     whole = "" if access.whole_row else ", false"
-    if access.counted:
-        return f"counted<{axes}>({access.offset}, {{{strides}}}{whole})"
+    if access.iota:
+        return f"iota<{axes}>({access.offset}, {{{strides}}}{whole})"
     qualifier = "" if access.stored else "const "
     place = f"{access.buffer}.at<{qualifier}{CPP_TYPES[access.dtype]}>({access.offset})"
     if access.buffer in numbers:
@@ -133,23 +133,23 @@ def _operand(access: Access, axes: int, numbers: Set[str], indices: Mapping[str,
         return f"indices<{axes}>({place}, {{{strides}}}, {access.extent or 0})"
     operand = f"{'store' if access.stored else 'load'}<{axes}>({place}, {{{strides}}}{whole})"
     parts = len(access.parts)
-    if access.picked_by:
-        return f"picked({operand}, {indices[access.picked_by]}, {access.pick_stride})"
+    if access.gathered_by:
+        return f"gathered({operand}, {indices[access.gathered_by]}, {access.gather_stride})"
     return operand if parts == 1 else f"in_parts({operand}, {parts}, {access.part_stride})"
 
 
-def _folding_stores(kernel: Kernel) -> list[Store]:
-    return [store for store in kernel.stores if store.fold is not None]
+def _reducing_stores(kernel: Kernel) -> list[Store]:
+    return [store for store in kernel.stores if store.reduction is not None]
 
 
-def _is_folded_in_pieces(kernel: Kernel) -> bool:
+def _is_reduced_in_pieces(kernel: Kernel) -> bool:
     """Whether rows can be cut: one pass gives all that is to be known of them."""
-    return kernel.row_axes > 0 and not _folding_stores(kernel) and schedule(kernel).is_single
+    return kernel.row_axes > 0 and not _reducing_stores(kernel) and schedule(kernel).is_single
 
 
-def _axes_before_fold(kernel: Kernel) -> int:
-    """How many axes come before the first that is folded over."""
-    kept = {name for store in _folding_stores(kernel) for index in store.indices for name in symbols_of(index)}
+def _axes_before_reduction(kernel: Kernel) -> int:
+    """How many axes come before the first that is reduced over."""
+    kept = {name for store in _reducing_stores(kernel) for index in store.indices for name in symbols_of(index)}
     return next(k for k, axis in enumerate(kernel.axes) if axis.name not in kept and axis.extent != ONE)
 
 

@@ -33,13 +33,13 @@ from opwright.ir.program import (
     Case,
     Check,
     ConstantOperand,
+    Iota,
     Kernel,
     ListOperand,
     Number,
     Operand,
     OptionalOperand,
     Program,
-    Range,
     SizeOperand,
     TensorOperand,
     View,
@@ -137,19 +137,19 @@ class _CppKernels:
         self.remarks = remarks
         self.names: Mapping[int, str] = {}
         self.numbers: Set[str] = set()
-        self.ranges: Set[str] = set()
+        self.iotas: Set[str] = set()
 
     def definitions(self, program: Program) -> Sequence[str]:
         self.names = {key: f"{name}_row" for key, name in kernel_names(program).items()}
-        self.numbers, self.ranges = numbers_of(program), ranges_of(program)
+        self.numbers, self.iotas = numbers_of(program), iotas_of(program)
         kernels = [step for step in program.steps if isinstance(step, Kernel)]
         return [
-            emit_functions(kernel, self.names[id(kernel)], remark, self.ranges)
+            emit_functions(kernel, self.names[id(kernel)], remark, self.iotas)
             for kernel, remark in zip(kernels, self.remarks, strict=True)
         ]
 
     def launch(self, kernel: Kernel) -> Sequence[str]:
-        return emit_launch(kernel, self.names[id(kernel)], self.numbers, self.ranges)
+        return emit_launch(kernel, self.names[id(kernel)], self.numbers, self.iotas)
 
     def entering(self) -> Sequence[str]:
         return ()
@@ -166,9 +166,9 @@ def numbers_of(program: Program) -> set[str]:
     return {step.target.name for step in program.steps if isinstance(step, Number)}
 
 
-def ranges_of(program: Program) -> set[str]:
-    """Buffers that are counted."""
-    return {step.target.name for step in program.steps if isinstance(step, Range)}
+def iotas_of(program: Program) -> set[str]:
+    """Buffers that are iotas: they take no memory."""
+    return {step.target.name for step in program.steps if isinstance(step, Iota)}
 
 
 def _choice(case: Case, emitter: _Emitter) -> Iterable[str]:
@@ -200,7 +200,7 @@ class _Emitter:
                     lines += _view(step)
                 case Number(target, value):
                     lines.append(f"const Size {target.name} = {spell_size(value)};")
-                case Range():
+                case Iota():
                     pass  # kernels count by themselves
                 case Check():
                     lines += _check(step, self.dtypes[step.buffer])

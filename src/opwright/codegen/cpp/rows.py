@@ -1,4 +1,4 @@
-"""A kernel with rows as C++: passes over a row one after another, or folds that pieces of a row add to."""
+"""A kernel with rows as C++: passes over a row one after another, or reduces that pieces of a row add to."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from opwright.codegen.cpp.access import Access, accesses_of, handed_over, scratch_of, store_names
 from opwright.codegen.cpp.expression import CPP_TYPES, is_costly, spell_value
-from opwright.codegen.cpp.folds import FoldSpelling, column_fold, row_fold
+from opwright.codegen.cpp.reductions import ReducerSpelling, column_reducer, row_reducer
 from opwright.ir.contents import locals_in
 from opwright.ir.expressions.expression import Expression, Load, Local
 from opwright.ir.phases import Phase, Schedule, needed_lets, schedule
-from opwright.ir.program import Fold, Kernel, Let
+from opwright.ir.program import Kernel, Let, Reduce
 from opwright.ir.rows import varying_locals
 
 
@@ -23,103 +23,119 @@ class RowEmitter:
         accesses: What its functions are handed: loads, stores, rows kept from one pass to a later one, accumulators.
     """
 
-    def __init__(self, kernel: Kernel, ranges: Set[str]) -> None:
+    def __init__(self, kernel: Kernel, iotas: Set[str]) -> None:
         self.kernel = kernel
         self.schedule: Schedule = schedule(kernel)
         self.varying = varying_locals(kernel)
         self.kept = kept_between_passes(kernel, self.schedule, self.varying)
-        found = accesses_of(kernel, ranges)
+        found = accesses_of(kernel, iotas)
         self._names = {id(store): name for store, name in zip(kernel.stores, store_names(kernel), strict=True)}
         self._elements = {part: access.element(part) for access in found for part in access.parts}
         self.accesses = handed_over([*found, *(scratch_of(kernel, let) for let in self.kept)])
 
     def whole_row_function(self, name: str, formulas: Sequence[str]) -> str:
-        """A function over one row, in as many passes as its folds need."""
+        """A function over one row, in as many passes as its reductions need."""
         lines = [*(f"// {formula}" for formula in formulas), f"static void {name}(Size count, void* const* row) {{"]
         lines += self._pointers(self.accesses)
         lines += _bindings(self.schedule.before)
         known: set[str] = set()
         for phase in self.schedule.phases:
             lines += self._pass(phase, known, in_parts=True)
-            for fold in phase.folds:
-                spelling = row_fold(fold.function, fold.value.dtype)
-                lines.append(f"  const {_kind(fold.value)} {fold.name} = {spelling.end.format(_kept(fold))};")
+            for reduction in phase.reductions:
+                spelling = row_reducer(reduction.function, reduction.value.dtype)
+                lines.append(
+                    f"  const {_kind(reduction.value)} {reduction.name} = {spelling.end.format(_kept(reduction))};"
+                )
             lines += _bindings(phase.after)
             known |= {let.name for let in phase.lets if let in self.kept}
         lines += [f"  *{self._names[id(store)]} = {spell_value(store.value)};" for store in self.schedule.once]
         return "\n".join([*lines, "}"])
 
-    def fold_functions(self, name: str, formulas: Sequence[str]) -> str:
-        """What a row folds to, a function that folds a piece of it, and one for when the row is done."""
+    def reduce_functions(self, name: str, formulas: Sequence[str]) -> str:
+        """What a row reduces to, a function that reduces a piece of it, and one for when the row is done."""
         (phase,) = self.schedule.phases
-        spellings = {fold.name: row_fold(fold.function, fold.value.dtype) for fold in phase.folds}
-        fields = [f"  {spellings[f.name].kept_as} {f.name} = {spellings[f.name].start};" for f in phase.folds]
-        adds = [spellings[f.name].step.format(f.name, f"other.{f.name}") for f in phase.folds]
-        lines = [f"struct {name}_folds {{", *fields, f"  void add(const {name}_folds& other) {{"]
+        spellings = {
+            reduction.name: row_reducer(reduction.function, reduction.value.dtype) for reduction in phase.reductions
+        }
+        fields = [f"  {spellings[f.name].kept_as} {f.name} = {spellings[f.name].start};" for f in phase.reductions]
+        adds = [spellings[f.name].step.format(f.name, f"other.{f.name}") for f in phase.reductions]
+        lines = [f"struct {name}_reductions {{", *fields, f"  void add(const {name}_reductions& other) {{"]
         lines += [*(f"    {add}" for add in adds), "  }", "};", ""]
         lines += [f"// {formula}" for formula in formulas]
-        lines.append(f"static void {name}(Size count, void* const* row, {name}_folds& folds) {{")
+        lines.append(f"static void {name}(Size count, void* const* row, {name}_reductions& reductions) {{")
         lines += self._pointers(self._used_in(phase))
         lines += _bindings(self._needed_before(phase))
         lines += self._pass(phase, set(), in_parts=False)
-        lines += [f"  {spellings[f.name].step.format(f'folds.{f.name}', _kept(f))}" for f in phase.folds]
-        lines += ["}", "", f"static void {name}_end(void* const* row, const {name}_folds& folds) {{"]
+        lines += [f"  {spellings[f.name].step.format(f'reductions.{f.name}', _kept(f))}" for f in phase.reductions]
+        lines += ["}", "", f"static void {name}_end(void* const* row, const {name}_reductions& reductions) {{"]
         lines += self._pointers(self._used_after(phase))
-        for fold in phase.folds:
-            end = spellings[fold.name].end.format(f"folds.{fold.name}")
-            lines.append(f"  const {_kind(fold.value)} {fold.name} = {end};")
+        for reduction in phase.reductions:
+            end = spellings[reduction.name].end.format(f"reductions.{reduction.name}")
+            lines.append(f"  const {_kind(reduction.value)} {reduction.name} = {end};")
         lines += _bindings(self._fixed_for([store.value for store in self.schedule.once]))
         lines += [f"  *{self._names[id(store)]} = {spell_value(store.value)};" for store in self.schedule.once]
         return "\n".join([*lines, "}"])
 
     def _pass(self, phase: Phase, known: set[str], *, in_parts: bool) -> Iterable[str]:
-        spellings = {fold.name: row_fold(fold.function, fold.value.dtype) for fold in phase.folds}
-        for fold in phase.folds:
-            yield f"  {spellings[fold.name].kept_as} {_kept(fold)} = {spellings[fold.name].start};"
+        spellings = {
+            reduction.name: row_reducer(reduction.function, reduction.value.dtype) for reduction in phase.reductions
+        }
+        for reduction in phase.reductions:
+            yield f"  {spellings[reduction.name].kept_as} {_kept(reduction)} = {spellings[reduction.name].start};"
         # Beside accumulators of columns, which are double too, sums in double precision cost nothing.
-        in_parts = in_parts and all(store.fold is None for store in phase.stores)
-        in_runs = {fold.name for fold in phase.folds if in_parts and spellings[fold.name].part}
+        in_parts = in_parts and all(store.reduction is None for store in phase.stores)
+        in_runs = {reduction.name for reduction in phase.reductions if in_parts and spellings[reduction.name].part}
         if not in_runs:
             yield from _indented(self._loop(phase, known, spellings, in_runs))
             return
-        lying = {fold.name: row for fold in phase.folds if fold.name in in_runs and (row := self._row_of(fold, known))}
-        rest = replace(phase, folds=tuple(fold for fold in phase.folds if fold.name not in lying))
-        parts = [fold for fold in rest.folds if fold.name in in_runs and not self._is_kept(fold.value)]
+        lying = {
+            reduction.name: row
+            for reduction in phase.reductions
+            if reduction.name in in_runs and (row := self._row_of(reduction, known))
+        }
+        rest = replace(
+            phase, reductions=tuple(reduction for reduction in phase.reductions if reduction.name not in lying)
+        )
+        parts = [
+            reduction
+            for reduction in rest.reductions
+            if reduction.name in in_runs and not self._is_kept(reduction.value)
+        ]
         yield "  for (Size begin = 0; begin < count; begin += sum_run) {"
         yield "    const Size end = least(begin + sum_run, count);"
         yield from (
-            f"    {_kept(fold)} += sum_of({lying[fold.name]} + begin, end - begin);"
-            for fold in phase.folds
-            if fold.name in lying
+            f"    {_kept(reduction)} += sum_of({lying[reduction.name]} + begin, end - begin);"
+            for reduction in phase.reductions
+            if reduction.name in lying
         )
-        yield from (f"    {spellings[fold.name].part} {fold.name}_part[sum_run];" for fold in parts)
+        yield from (f"    {spellings[reduction.name].part} {reduction.name}_part[sum_run];" for reduction in parts)
         if rest.values:
             yield from _indented(_indented(self._loop(rest, known, spellings, in_runs)))
-        for fold in (fold for fold in rest.folds if fold.name in in_runs):
-            part = f"{fold.name}_part" if fold in parts else f"{_name_of(fold.value)}_kept_row + begin"
-            yield f"    {_kept(fold)} += sum_of({part}, end - begin);"
+        for reduction in (reduction for reduction in rest.reductions if reduction.name in in_runs):
+            part = f"{reduction.name}_part" if reduction in parts else f"{_name_of(reduction.value)}_kept_row + begin"
+            yield f"    {_kept(reduction)} += sum_of({part}, end - begin);"
         yield "  }"
 
     def _loop(
-        self, phase: Phase, known: Set[str], spellings: Mapping[str, FoldSpelling], in_runs: Set[str]
+        self, phase: Phase, known: Set[str], spellings: Mapping[str, ReducerSpelling], in_runs: Set[str]
     ) -> Iterable[str]:
         """A loop over the row, or over a run of it; what is summed in runs is written to where they are added up."""
-        folded = [fold for fold in phase.folds if fold.name not in in_runs]
-        clauses = [f" reduction({spellings[fold.name].clause} : {_kept(fold)})" for fold in folded]
+        reduced = [reduction for reduction in phase.reductions if reduction.name not in in_runs]
+        clauses = [f" reduction({spellings[reduction.name].clause} : {_kept(reduction)})" for reduction in reduced]
         yield f"#pragma omp simd{''.join(clauses)}"
         yield f"for (Size j = {'begin' if in_runs else '0'}; j < {'end' if in_runs else 'count'}; ++j) {{"
         yield from _indented(self._at_point(phase, known))
-        for fold in phase.folds:
-            value = spell_value(fold.value)
-            if fold.name not in in_runs:
-                yield from _indented(_step(spellings[fold.name], _kept(fold), value, fold.name))
-            elif not self._is_kept(fold.value):
-                yield f"  {fold.name}_part[j - begin] = {value};"
+        for reduction in phase.reductions:
+            value = spell_value(reduction.value)
+            if reduction.name not in in_runs:
+                yield from _indented(_step(spellings[reduction.name], _kept(reduction), value, reduction.name))
+            elif not self._is_kept(reduction.value):
+                yield f"  {reduction.name}_part[j - begin] = {value};"
         for store in phase.stores:
             place, value = self._elements[self._names[id(store)]], spell_value(store.value)
             written = f"{place} = {value};"
-            if store.fold is not None:
-                written = column_fold(store.fold, store.value.dtype).step.format(place, value)
+            if store.reduction is not None:
+                written = column_reducer(store.reduction, store.value.dtype).step.format(place, value)
             yield f"  {written}"
         yield "}"
 
@@ -137,9 +153,9 @@ class RowEmitter:
             if let in self.kept:
                 yield f"{let.name}_kept_row[j] = {let.name};"
 
-    def _row_of(self, fold: Fold, known: Set[str]) -> str | None:
-        """Where the values of a fold lie one after another before a pass; None if the pass has to compute them."""
-        name = _name_of(fold.value)
+    def _row_of(self, reduction: Reduce, known: Set[str]) -> str | None:
+        """Where the values of a reduction lie one after another before a pass; None if the pass has to compute them."""
+        name = _name_of(reduction.value)
         if name in known:
             return f"{name}_kept_row"
         loads = (access for access in self.accesses if access.whole_row and not (access.stored or access.is_scratch))
@@ -186,12 +202,12 @@ def kept_between_passes(kernel: Kernel, order: Schedule, varying: Set[str]) -> t
 
 
 def column_functions(kernel: Kernel, name: str) -> str:
-    """What is done with the accumulators of folding stores: start, combine and end."""
-    folding = [store for store in kernel.stores if store.fold is not None]
-    spellings = [column_fold(store.fold or "", store.value.dtype) for store in folding]
+    """What is done with the accumulators of reducing stores: start, combine and end."""
+    reducing = [store for store in kernel.stores if store.reduction is not None]
+    spellings = [column_reducer(store.reduction or "", store.value.dtype) for store in reducing]
     into = [_row(k, spelling.kept_as, f"into_{k}") for k, spelling in enumerate(spellings)]
-    other = [_row(len(folding) + k, f"const {s.kept_as}", f"from_{k}") for k, s in enumerate(spellings)]
-    ends = [_row(len(folding) + k, _kind(store.value), f"result_{k}") for k, store in enumerate(folding)]
+    other = [_row(len(reducing) + k, f"const {s.kept_as}", f"from_{k}") for k, s in enumerate(spellings)]
+    ends = [_row(len(reducing) + k, _kind(store.value), f"result_{k}") for k, store in enumerate(reducing)]
     parts = [
         ("start", into, [f"into_{k}[j] = {s.start};" for k, s in enumerate(spellings)]),
         ("combine", into + other, [s.step.format(f"into_{k}[j]", f"from_{k}[j]") for k, s in enumerate(spellings)]),
@@ -215,12 +231,12 @@ def _indented(lines: Iterable[str]) -> Iterable[str]:
     return (line if line.startswith("#") else f"  {line}" for line in lines)
 
 
-def _step(spelling: FoldSpelling, kept: str, value: str, name: str) -> Iterable[str]:
-    folded = spelling.value.format(value)
+def _step(spelling: ReducerSpelling, kept: str, value: str, name: str) -> Iterable[str]:
+    reduced = spelling.value.format(value)
     if spelling.step.count("{1}") > 1:
-        yield f"const {spelling.kept_as} {name}_next = {folded};"
-        folded = f"{name}_next"
-    yield spelling.step.format(kept, folded)
+        yield f"const {spelling.kept_as} {name}_next = {reduced};"
+        reduced = f"{name}_next"
+    yield spelling.step.format(kept, reduced)
 
 
 def _bindings(lets: Iterable[Let]) -> Iterable[str]:
@@ -233,17 +249,17 @@ def _name_of(value: Expression) -> str | None:
     return value.name if isinstance(value, Local) else None
 
 
-def _kept(fold: Fold) -> str:
-    """What a variable is called that a row is folded into."""
-    match fold.function:
+def _kept(reduction: Reduce) -> str:
+    """What a variable is called that a row is reduced into."""
+    match reduction.function:
         case "maximum":
-            return f"{fold.name}_largest"
+            return f"{reduction.name}_largest"
         case "minimum":
-            return f"{fold.name}_smallest"
+            return f"{reduction.name}_smallest"
         case "any" | "all":
-            return f"{fold.name}_found"
+            return f"{reduction.name}_found"
         case _:
-            return f"{fold.name}_total"
+            return f"{reduction.name}_total"
 
 
 def _kind(value: Expression) -> str:

@@ -19,7 +19,7 @@ class Geometry:
     """The axes of a kernel in the order in which its operands have strides.
 
     Attributes:
-        outer: They lead from row to row, or over what columns fold.
+        outer: They lead from row to row, or over what columns reduce.
         inner: Along the last of them a thread takes neighbours together.
     """
 
@@ -66,7 +66,7 @@ class Arguments:
     @property
     def width(self) -> int:
         """How many neighbours fill 16 bytes of the smallest elements that move along the last axis."""
-        moving = [access.dtype.bytes for access in self.accesses if access.whole_row and not access.counted]
+        moving = [access.dtype.bytes for access in self.accesses if access.whole_row and not access.iota]
         return min(_MOST_WIDTH, max(1, _PACK_BYTES // min(moving, default=_PACK_BYTES)))
 
     @property
@@ -80,14 +80,14 @@ class Arguments:
         """Whether it is handed over by value."""
         return access.buffer in self.numbers
 
-    def declaration(self, folding: bool) -> str:
-        """The struct; `folding` if partial results may go through memory."""
+    def declaration(self, reducing: bool) -> str:
+        """The struct; `reducing` if partial results may go through memory."""
         lines = [f"struct {self.type} {{"]
         if self.geometry.outer:
             lines.append(f"  Walk<{len(self.geometry.outer)}> outer_axes;")
         lines.append(f"  Walk<{len(self.geometry.inner)}> inner_axes;")
         lines += [f"  {self._field(access)} {access.name};" for access in self.accesses]
-        if folding:
+        if reducing:
             lines += ["  void* partials;", "  int64_t pieces;"]
         return "\n".join([*lines, "};"])
 
@@ -99,12 +99,12 @@ class Arguments:
         lines += [f"      {self._value(access)}," for access in self.accesses]
         lines.append("  };")
         places = [f"cuda::place(arguments.{a.name})" for a in self.accesses if not self.is_number(a)]
-        return [*lines, "  const cuda::Place places[] = {", *(f"      {place}," for place in places), "  };"]
+        return [*lines, "  const cuda::LaunchOperand places[] = {", *(f"      {place}," for place in places), "  };"]
 
     def _field(self, access: Access) -> str:
         if self.is_number(access):
             return "int64_t"
-        if access.counted:
+        if access.iota:
             return f"Counter<{self.geometry.rank}>"
         return f"Elements<{'' if access.stored else 'const '}{CPP_TYPES[access.dtype]}, {self.geometry.rank}>"
 
@@ -113,7 +113,7 @@ class Arguments:
             return access.buffer
         rank = self.geometry.rank
         strides = ", ".join([*["0"] * (rank - len(access.strides)), *access.strides][-rank:])
-        if access.counted:
+        if access.iota:
             return f"{{{access.offset}, {{{strides}}}}}"
         qualifier = "" if access.stored else "const "
         return f"{{{access.buffer}.at<{qualifier}{CPP_TYPES[access.dtype]}>({access.offset}), {{{strides}}}}}"

@@ -1,4 +1,4 @@
-"""A kernel that folds over some of its axes into what lies along the others, as CUDA."""
+"""A kernel that reduces over some of its axes into what lies along the others, as CUDA."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from opwright.codegen.cpp.access import accesses_of, store_names
 from opwright.codegen.cpp.expression import spell_value
-from opwright.codegen.cpp.folds import FoldSpelling, column_fold
+from opwright.codegen.cpp.reductions import ReducerSpelling, column_reducer
 from opwright.codegen.cuda.arguments import Arguments, Geometry, padded
-from opwright.codegen.cuda.folds import column_structs
 from opwright.codegen.cuda.functions import CUDA
 from opwright.codegen.cuda.packs import indented, loads, loop_over_pack, member, numbers, read_into_members, stores
 from opwright.codegen.cuda.points import bindings
+from opwright.codegen.cuda.reductions import column_structs
 from opwright.codegen.cuda.versions import Version, entry_points
 from opwright.ir.expressions.integer import symbols_of
 from opwright.ir.program import Axis, Kernel, Store
@@ -22,13 +22,13 @@ _COLUMNS_OF_BLOCK = 32
 _MOST_LANES, _SHARED_BYTES = 8, 32_768
 
 
-def columns_arguments(kernel: Kernel, name: str, ranges: Set[str], sizes: Set[str]) -> Arguments:
-    """What such a kernel is launched with: the axes that are folded over come first."""
-    kept = {axis for store in _folding(kernel) for index in store.indices for axis in symbols_of(index)}
+def columns_arguments(kernel: Kernel, name: str, iotas: Set[str], sizes: Set[str]) -> Arguments:
+    """What such a kernel is launched with: the axes that are reduced over come first."""
+    kept = {axis for store in _reducing(kernel) for index in store.indices for axis in symbols_of(index)}
     outer = padded([axis for axis in kernel.axes if axis.name not in kept])
     inner = padded([axis for axis in kernel.axes if axis.name in kept])
     ordered = replace(kernel, axes=tuple(axis for axis in (*outer, *inner) if axis.name))
-    found = accesses_of(ordered, ranges, in_parts=False)
+    found = accesses_of(ordered, iotas, in_parts=False)
     accesses = tuple(replace(access, strides=_spread(access.strides, outer, inner)) for access in found)
     return Arguments(name, Geometry(outer, inner), accesses, sizes)
 
@@ -40,8 +40,8 @@ def _spread(strides: tuple[str, ...], outer: Sequence[Axis], inner: Sequence[Axi
 
 
 def lanes(kernel: Kernel, arguments: Arguments) -> int:
-    """How many threads fold one pack of columns: as many as shared memory holds the folds of."""
-    bytes_of_lane = 8 * len(_folding(kernel)) * arguments.width * _COLUMNS_OF_BLOCK
+    """How many threads reduce one pack of columns: as many as shared memory holds the reductions of."""
+    bytes_of_lane = 8 * len(_reducing(kernel)) * arguments.width * _COLUMNS_OF_BLOCK
     count = _MOST_LANES
     while count > 1 and count * bytes_of_lane > _SHARED_BYTES:
         count //= 2
@@ -63,15 +63,15 @@ def columns_suffixes(kernel: Kernel, arguments: Arguments) -> list[str]:
 
 def columns_launch(kernel: Kernel, arguments: Arguments) -> str:
     """The function of include/opwright/cuda/launches.h that launches it."""
-    folded_bytes = 8 * len(_folding(kernel))
-    return f"launch_columns<{arguments.width}, {_BATCH}, {lanes(kernel, arguments)}, {folded_bytes}>"
+    reduced_bytes = 8 * len(_reducing(kernel))
+    return f"launch_columns<{arguments.width}, {_BATCH}, {lanes(kernel, arguments)}, {reduced_bytes}>"
 
 
 def columns_functions(kernel: Kernel, arguments: Arguments, formulas: Sequence[str]) -> str:
     """The device code."""
     name, at = arguments.name, f"const {arguments.geometry.points}& at"
     given, read = f"const {arguments.type}& given", loads(arguments)
-    spellings = {n: column_fold(s.fold or "", s.value.dtype, CUDA) for n, s in _named(kernel) if s.fold}
+    spellings = {n: column_reducer(s.reduction or "", s.value.dtype, CUDA) for n, s in _named(kernel) if s.reduction}
     lines = [
         *(f"// {formula}" for formula in formulas),
         "template <class Index, int Width>",
@@ -84,32 +84,32 @@ def columns_functions(kernel: Kernel, arguments: Arguments, formulas: Sequence[s
         *indented(read_into_members(read), 4),
         "  }",
         "",
-        f"  __device__ void compute({given}, {at}, Parts& folds) const {{",
+        f"  __device__ void compute({given}, {at}, Parts& reductions) const {{",
         *indented(_compute(kernel, arguments, spellings), 4),
         "  }",
         "",
-        f"  static __device__ void finish({given}, {at}, const Folds& folds) {{",
+        f"  static __device__ void finish({given}, {at}, const Reductions& reductions) {{",
         *indented(_finish(arguments, spellings), 4),
         "  }",
         "};",
     ]
     parts = ["\n".join(lines)]
-    for kind, call in (("", "fold_columns"), ("_finish", "finish_columns")):
+    for kind, call in (("", "reduce_columns"), ("_finish", "finish_columns")):
         versions = [replace(v, suffix=f"{kind}{v.suffix}") for v in columns_versions(kernel, arguments)]
         template = f"{call}<{name}_columns, {{}}, {_BATCH}, {lanes(kernel, arguments)}>"
         parts.append(entry_points(arguments, versions, template))
     return "\n\n".join(parts)
 
 
-def _compute(kernel: Kernel, arguments: Arguments, spellings: dict[str, FoldSpelling]) -> list[str]:
-    written = stores(arguments, [name for name, store in _named(kernel) if store.fold is None])
+def _compute(kernel: Kernel, arguments: Arguments, spellings: dict[str, ReducerSpelling]) -> list[str]:
+    written = stores(arguments, [name for name, store in _named(kernel) if store.reduction is None])
     body = bindings(kernel, arguments)
     for name, store in _named(kernel):
         value = spell_value(store.value, CUDA)
-        if store.fold is None:
+        if store.reduction is None:
             body.append(f"{name}_pack[j] = {value};")
         else:
-            body.append(spellings[name].step.format(f"folds.{name}[j]", value))
+            body.append(spellings[name].step.format(f"reductions.{name}[j]", value))
     return [
         *numbers(arguments, {let.name for let in kernel.lets}),
         *map(member, written),
@@ -118,9 +118,9 @@ def _compute(kernel: Kernel, arguments: Arguments, spellings: dict[str, FoldSpel
     ]
 
 
-def _finish(arguments: Arguments, spellings: dict[str, FoldSpelling]) -> list[str]:
+def _finish(arguments: Arguments, spellings: dict[str, ReducerSpelling]) -> list[str]:
     written = stores(arguments, spellings)
-    body = [f"{name}_pack[j] = {spelling.end.format(f'folds.{name}[j]')};" for name, spelling in spellings.items()]
+    body = [f"{name}_pack[j] = {spelling.end.format(f'reductions.{name}[j]')};" for name, spelling in spellings.items()]
     return [
         *map(member, written),
         *loop_over_pack(body),
@@ -128,8 +128,8 @@ def _finish(arguments: Arguments, spellings: dict[str, FoldSpelling]) -> list[st
     ]
 
 
-def _folding(kernel: Kernel) -> list[Store]:
-    return [store for store in kernel.stores if store.fold is not None]
+def _reducing(kernel: Kernel) -> list[Store]:
+    return [store for store in kernel.stores if store.reduction is not None]
 
 
 def _named(kernel: Kernel) -> list[tuple[str, Store]]:

@@ -1,4 +1,4 @@
-"""How CUDA spells what other targets spell differently: its own functions, which are accurate, under their own names.
+"""How CUDA spells what C++ spells differently: its own functions, which are accurate, under their own names.
 
 They are within the errors that NVIDIA's programming guide lists; eager's kernels call
 the same ones.
@@ -6,7 +6,7 @@ the same ones.
 
 from __future__ import annotations
 
-from opwright.codegen.cpp.expression import COMPLEX_FUNCTIONS, Target
+from opwright.codegen.cpp.expression import COMPLEX_FUNCTIONS, Dialect
 from opwright.ir.expressions.dtype import DType
 
 # Function → its name for float and for double.
@@ -57,7 +57,7 @@ def _function(name: str, dtype: DType) -> str | None:
     return name if overloaded or name == "abs" else None
 
 
-CUDA = Target(
+CUDA = Dialect(
     function=_function,
     infinities={DType.FLOAT32: "infinity<float>()", DType.FLOAT64: "infinity<double>()"},
     nans={DType.FLOAT32: "not_a_number<float>()", DType.FLOAT64: "not_a_number<double>()"},

@@ -12,7 +12,7 @@ from opwright.codegen.cuda.rows import RowsEmitter, rows_arguments, rows_suffixe
 from opwright.codegen.cuda.versions import kernel_table
 from opwright.errors import NoKernel
 from opwright.ir.phases import schedule
-from opwright.ir.program import Fold, Kernel, Pick
+from opwright.ir.program import Gather, Kernel, Reduce
 
 _MOST_BYTES_OF_ARGUMENTS = 4096
 
@@ -48,43 +48,45 @@ class CudaKernel:
         return f"{self.arguments}\n\n{kernel_table(self.name, self.versions)}"
 
 
-def emit_kernel(kernel: Kernel, name: str, formulas: Sequence[str], ranges: Set[str], sizes: Set[str]) -> CudaKernel:
+def emit_kernel(kernel: Kernel, name: str, formulas: Sequence[str], iotas: Set[str], sizes: Set[str]) -> CudaKernel:
     """Write a kernel.
 
     Args:
-        kernel: A fused kernel whose loads are all bound to names; if it has rows, none of its stores folds.
+        kernel: A fused kernel whose loads are all bound to names; if it has rows, none of its stores reduces.
         name: What it is called on the device.
         formulas: Comment lines to put above it.
-        ranges: Buffers that are counted.
+        iotas: Buffers that are iotas.
         sizes: Buffers that are variables of the launcher.
 
     Raises:
-        NoKernel: If it reads or writes at places that are not affine in its axes, or too many operands, or picks them.
+        NoKernel: If it reads or writes at places that are not affine in its axes, or at too many, or if it gathers.
     """
-    if any(isinstance(let, Pick) for let in kernel.lets):
+    if any(isinstance(let, Gather) for let in kernel.lets):
         raise NoKernel("a kernel looks elements up, and a GPU would have to be waited for to know that they exist")
     if kernel.row_axes:
-        return _emit_rows(kernel, name, formulas, ranges, sizes)
-    if any(store.fold is not None for store in kernel.stores):
-        arguments = columns_arguments(kernel, name, ranges, sizes)
+        return _emit_rows(kernel, name, formulas, iotas, sizes)
+    if any(store.reduction is not None for store in kernel.stores):
+        arguments = columns_arguments(kernel, name, iotas, sizes)
         functions, call = columns_functions(kernel, arguments, formulas), columns_launch(kernel, arguments)
-        return _assembled(arguments, functions, columns_suffixes(kernel, arguments), call, folding=True)
-    arguments = points_arguments(kernel, name, ranges, sizes)
+        return _assembled(arguments, functions, columns_suffixes(kernel, arguments), call, reducing=True)
+    arguments = points_arguments(kernel, name, iotas, sizes)
     suffixes = [version.suffix for version in points_versions(arguments)]
     call = f"launch_points<{arguments.width}, {points_batch(arguments)}>"
-    return _assembled(arguments, points_functions(kernel, arguments, formulas), suffixes, call, folding=False)
+    return _assembled(arguments, points_functions(kernel, arguments, formulas), suffixes, call, reducing=False)
 
 
-def _emit_rows(kernel: Kernel, name: str, formulas: Sequence[str], ranges: Set[str], sizes: Set[str]) -> CudaKernel:
-    arguments, single = rows_arguments(kernel, name, ranges, sizes), schedule(kernel).is_single
-    bytes_of_folds = 8 * sum(isinstance(let, Fold) for let in kernel.lets)
-    call = f"launch_folds<{arguments.width}, {bytes_of_folds}>" if single else f"launch_rows<{arguments.width}>"
+def _emit_rows(kernel: Kernel, name: str, formulas: Sequence[str], iotas: Set[str], sizes: Set[str]) -> CudaKernel:
+    arguments, single = rows_arguments(kernel, name, iotas, sizes), schedule(kernel).is_single
+    bytes_of_reductions = 8 * sum(isinstance(let, Reduce) for let in kernel.lets)
+    call = (
+        f"launch_reductions<{arguments.width}, {bytes_of_reductions}>" if single else f"launch_rows<{arguments.width}>"
+    )
     functions = RowsEmitter(kernel, arguments).functions(formulas)
-    return _assembled(arguments, functions, rows_suffixes(kernel, arguments), call, folding=single)
+    return _assembled(arguments, functions, rows_suffixes(kernel, arguments), call, reducing=single)
 
 
 def _assembled(
-    arguments: Arguments, functions: str, suffixes: Sequence[str], call: str, *, folding: bool
+    arguments: Arguments, functions: str, suffixes: Sequence[str], call: str, *, reducing: bool
 ) -> CudaKernel:
     if arguments.bytes > _MOST_BYTES_OF_ARGUMENTS:
         fact = f"a kernel of {len(arguments.accesses)} operands takes {arguments.bytes} bytes of arguments"
@@ -93,7 +95,7 @@ def _assembled(
     return CudaKernel(
         name=arguments.name,
         type=arguments.type,
-        arguments=arguments.declaration(folding),
+        arguments=arguments.declaration(reducing),
         functions=functions,
         versions=tuple(f"{arguments.name}{suffix}" for suffix in suffixes),
         launch=("{", *arguments.initializer(), launch, "}"),

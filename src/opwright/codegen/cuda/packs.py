@@ -14,7 +14,7 @@ from opwright.ir.program import Let
 
 def kind(access: Access) -> str:
     """The type of an element."""
-    return "int64_t" if access.counted else CPP_TYPES[access.dtype]
+    return "int64_t" if access.iota else CPP_TYPES[access.dtype]
 
 
 def member(access: Access) -> str:
@@ -24,7 +24,7 @@ def member(access: Access) -> str:
 
 def reading(access: Access) -> str:
     """What reads a pack, or one value, at the place `at`."""
-    if access.counted:
+    if access.iota:
         return f"count<Width>(given.{access.name}, at)" if access.whole_row else f"count_one(given.{access.name}, at)"
     call = "load<Width>" if access.whole_row else "load_one"
     return f"{call}(given.{access.name}, at)"
@@ -36,7 +36,7 @@ def read_into_members(accesses: Iterable[Access]) -> list[str]:
 
 
 def loads(arguments: Arguments) -> list[Access]:
-    """What is read from memory or counted."""
+    """What is read from memory, or an iota."""
     return [access for access in arguments.accesses if not access.stored and not arguments.is_number(access)]
 
 

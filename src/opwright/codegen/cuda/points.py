@@ -27,9 +27,9 @@ _LOADS_IN_FLIGHT = 4
 _THREADS = 256
 
 
-def points_arguments(kernel: Kernel, name: str, ranges: Set[str], sizes: Set[str]) -> Arguments:
+def points_arguments(kernel: Kernel, name: str, iotas: Set[str], sizes: Set[str]) -> Arguments:
     """What such a kernel is launched with."""
-    accesses = accesses_of(kernel, ranges, in_parts=False)
+    accesses = accesses_of(kernel, iotas, in_parts=False)
     return Arguments(name, Geometry((), padded(kernel.axes)), accesses, sizes)
 
 
@@ -89,7 +89,7 @@ def bindings(kernel: Kernel, arguments: Arguments) -> list[str]:
     moving = {access.name for access in arguments.accesses if access.whole_row}
     lines = []
     for let in kernel.lets:
-        assert isinstance(let, Let)  # there are no rows to fold
+        assert isinstance(let, Let)  # there are no rows to reduce
         if not isinstance(let.value, Load):
             lines.append(bind(let))
         elif let.name in moving:

@@ -9,7 +9,7 @@ from opwright.codegen.allocator import allocate
 from opwright.codegen.cpp.line_breaks import broken
 from opwright.codegen.cpp.names import CPP
 from opwright.codegen.cpp.part import Formulas, Part, part_of
-from opwright.codegen.cpp.program import digest, emit_launcher, kernel_names, numbers_of, ranges_of
+from opwright.codegen.cpp.program import digest, emit_launcher, iotas_of, kernel_names, numbers_of
 from opwright.codegen.cuda.kernel import CudaKernel, emit_kernel
 from opwright.codegen.placeholders import plain_refusals
 from opwright.ir.program import Kernel, Program, programs_of
@@ -67,10 +67,10 @@ class CudaKernels:
 
     def __init__(self, part: Part) -> None:
         program = part.program
-        names, ranges, sizes = kernel_names(program), ranges_of(program), numbers_of(program)
+        names, iotas, sizes = kernel_names(program), iotas_of(program), numbers_of(program)
         kernels = [step for step in program.steps if isinstance(step, Kernel)]
         self.emitted: dict[int, CudaKernel] = {
-            id(kernel): emit_kernel(kernel, names[id(kernel)], remark, ranges, sizes)
+            id(kernel): emit_kernel(kernel, names[id(kernel)], remark, iotas, sizes)
             for kernel, remark in zip(kernels, part.remarks, strict=True)
         }
 

@@ -1,4 +1,4 @@
-"""A kernel that folds its rows, as CUDA: passes over a row that a team of threads keeps in registers."""
+"""A kernel that reduces its rows, as CUDA: passes over a row that a team of threads keeps in registers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from dataclasses import replace
 
 from opwright.codegen.cpp.access import Access, accesses_of, store_names
 from opwright.codegen.cpp.expression import CPP_TYPES, spell_value
-from opwright.codegen.cpp.folds import FoldSpelling, row_fold
+from opwright.codegen.cpp.reductions import ReducerSpelling, row_reducer
 from opwright.codegen.cpp.rows import kept_between_passes
 from opwright.codegen.cuda.arguments import Arguments, Geometry, padded
-from opwright.codegen.cuda.folds import folds_struct
 from opwright.codegen.cuda.functions import CUDA
 from opwright.codegen.cuda.packs import (
     bind,
@@ -24,10 +23,11 @@ from opwright.codegen.cuda.packs import (
     reading,
     stores,
 )
+from opwright.codegen.cuda.reductions import reductions_struct
 from opwright.codegen.cuda.versions import Version, entry_points
 from opwright.ir.expressions.expression import Expression, Load
 from opwright.ir.phases import Phase, needed_lets, schedule
-from opwright.ir.program import Fold, Kernel, Let, Store
+from opwright.ir.program import Kernel, Let, Reduce, Store
 from opwright.ir.rows import outer_axes, row_axes, varying_locals
 
 # Packs that a thread keeps in registers → threads that a block then has at most; 0 if it reads them again.
@@ -35,9 +35,9 @@ _THREADS = {0: 1024, 4: 256, 8: 512}
 _THREADS_OF_PIECES = 256
 
 
-def rows_arguments(kernel: Kernel, name: str, ranges: Set[str], sizes: Set[str]) -> Arguments:
+def rows_arguments(kernel: Kernel, name: str, iotas: Set[str], sizes: Set[str]) -> Arguments:
     """What such a kernel is launched with."""
-    accesses = accesses_of(kernel, ranges, in_parts=False)
+    accesses = accesses_of(kernel, iotas, in_parts=False)
     return Arguments(name, Geometry(padded(outer_axes(kernel)), row_axes(kernel)), accesses, sizes)
 
 
@@ -98,10 +98,10 @@ class RowsEmitter:
             *indented(body),
             "};",
         ]
-        whole = "fold_rows" if single else "for_each_row"
+        whole = "reduce_rows" if single else "for_each_row"
         parts = ["\n".join(lines), self._kernels(whole, rows_versions(self.arguments))]
         if single:
-            parts += [self._kernels("fold_pieces", _piecewise(self.arguments), "_pieces")]
+            parts += [self._kernels("reduce_pieces", _piecewise(self.arguments), "_pieces")]
             parts += [self._kernels("finish_rows", _piecewise(self.arguments), "_finish")]
         return "\n\n".join(parts)
 
@@ -125,8 +125,8 @@ class RowsEmitter:
     def _passes(self) -> list[str]:
         lines = []
         for number, phase in enumerate(self.schedule.phases):
-            if phase.folds:
-                lines += [*folds_struct(f"Folds_{number}", self._spellings(phase)), ""]
+            if phase.reductions:
+                lines += [*reductions_struct(f"Reductions_{number}", self._spellings(phase)), ""]
         lines += [f"static __device__ void run({self.given}, {self.row}) {{"]
         lines += indented([*self._fixed_reads(self._fixed_names()), *map(bind, _computed(self.schedule.before))])
         lines += [
@@ -135,8 +135,8 @@ class RowsEmitter:
         ]
         known: set[str] = set()
         for number, phase in enumerate(self.schedule.phases):
-            lines += indented(self._pass(phase, f"folds_{number}", known))
-            lines += indented(self._after(phase, f"folds_{number}"))
+            lines += indented(self._pass(phase, f"reductions_{number}", known))
+            lines += indented(self._after(phase, f"reductions_{number}"))
             known |= {let.name for let in phase.lets if let in self.kept}
         return [*lines, *indented(self._written_once()), "}"]
 
@@ -144,20 +144,20 @@ class RowsEmitter:
         (phase,) = self.schedule.phases
         inside = [*(let.value for let in phase.lets), *phase.values]
         outside = [store.value for store in self.schedule.once]
-        lines = [*folds_struct("Folds", self._spellings(phase)), ""]
-        lines += [f"static __device__ void fold({self.given}, {self.row}, Folds& folds) {{"]
+        lines = [*reductions_struct("Reductions", self._spellings(phase)), ""]
+        lines += [f"static __device__ void reduce({self.given}, {self.row}, Reductions& reductions) {{"]
         lines += indented(self._bound_for(inside))
         lines += [
             "  Piece these_pieces[Held > 0 ? Held : 1];",
             "  read_pieces<Width, Held>(given, this_row, these_pieces);",
         ]
-        lines += [*indented(self._pass(phase, "folds", set(), own=False)), "}", ""]
-        lines += [f"static __device__ void finish({self.given}, {self.row}, const Folds& folds) {{"]
+        lines += [*indented(self._pass(phase, "reductions", set(), own=False)), "}", ""]
+        lines += [f"static __device__ void finish({self.given}, {self.row}, const Reductions& reductions) {{"]
         before = self._bound_for(outside, without={let.name for let in phase.after})
-        lines += indented([*before, *self._after(phase, "folds", reduce=False)])
+        lines += indented([*before, *self._after(phase, "reductions", reduce=False)])
         return [*lines, *indented(self._written_once()), "}"]
 
-    def _pass(self, phase: Phase, folds: str, known: Set[str], *, own: bool = True) -> list[str]:
+    def _pass(self, phase: Phase, reductions: str, known: Set[str], *, own: bool = True) -> list[str]:
         """One pass over the row; `known` are values that an earlier one keeps."""
         spellings = self._spellings(phase)
         lets = needed_lets(self.kernel, phase.values, self.varying)
@@ -165,11 +165,11 @@ class RowsEmitter:
         late = [
             self.moving[let.name] for let in lets if let.name in self.moving and self.moving[let.name] not in self.held
         ]
-        parts = {fold.name: part for fold in phase.folds if (part := spellings[fold.name].part)}
+        parts = {reduction.name: part for reduction in phase.reductions if (part := spellings[reduction.name].part)}
         body = [line for let in lets for line in self._let(let, known)]
-        for fold in phase.folds:
-            into = f"{fold.name}_part" if fold.name in parts else f"{folds}.{fold.name}"
-            body += _step(spellings[fold.name], into, spell_value(fold.value, CUDA), fold.name)
+        for reduction in phase.reductions:
+            into = f"{reduction.name}_part" if reduction.name in parts else f"{reductions}.{reduction.name}"
+            body += _step(spellings[reduction.name], into, spell_value(reduction.value, CUDA), reduction.name)
         body += [f"{self.names[id(s)]}_pack[j] = {spell_value(s.value, CUDA)};" for s in phase.stores]
         visit = [
             *(
@@ -179,10 +179,14 @@ class RowsEmitter:
             *(f"{part} {name}_part = 0;" for name, part in parts.items()),
             *map(member, written),
             *loop_over_pack(body),
-            *(f"{folds}.{name} += {name}_part;" for name in parts),
+            *(f"{reductions}.{name} += {name}_part;" for name in parts),
             *(f"store(given.{access.name}, at, {access.name}_pack);" for access in written),
         ]
-        start = [f"{folds[0].upper()}{folds[1:]} {folds};", f"{folds}.start();"] if phase.folds and own else []
+        start = (
+            [f"{reductions[0].upper()}{reductions[1:]} {reductions};", f"{reductions}.start();"]
+            if phase.reductions and own
+            else []
+        )
         opening = "for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {"
         return [*start, opening, *indented(visit), "});"]
 
@@ -198,14 +202,14 @@ class RowsEmitter:
             if let in self.kept:
                 yield f"this_piece.{let.name}_pack[j] = {let.name};"
 
-    def _after(self, phase: Phase, folds: str, *, reduce: bool = True) -> Iterable[str]:
-        """What a row has folded to, and what is computed from it once."""
-        if phase.folds and reduce:
-            yield f"fold_threads({folds});"
+    def _after(self, phase: Phase, reductions: str, *, reduce: bool = True) -> Iterable[str]:
+        """What a row has reduced to, and what is computed from it once."""
+        if phase.reductions and reduce:
+            yield f"reduce_threads({reductions});"
         spellings = self._spellings(phase)
-        for fold in phase.folds:
-            end = spellings[fold.name].end.format(f"{folds}.{fold.name}")
-            yield f"const {CPP_TYPES[fold.value.dtype]} {fold.name} = {end};"
+        for reduction in phase.reductions:
+            end = spellings[reduction.name].end.format(f"{reductions}.{reduction.name}")
+            yield f"const {CPP_TYPES[reduction.value.dtype]} {reduction.name} = {end};"
         yield from map(bind, _computed(phase.after))
 
     def _written_once(self) -> list[str]:
@@ -221,7 +225,7 @@ class RowsEmitter:
             yield f"store_one<{kind}>(given.{self.names[id(store)]}, this_row.at, {value});"
 
     def _bound_for(self, values: Sequence[Expression], without: Set[str] = frozenset()) -> list[str]:
-        """What is the same for the whole row and these values are computed from; not what follows from its folds."""
+        """What is one value for the row and these are computed from; not what follows from its reductions."""
         fixed = {let.name for let in self.kernel.lets if isinstance(let, Let)} - self.varying
         lets = [let for let in needed_lets(self.kernel, values, fixed) if let.name not in without]
         return [*self._fixed_reads({let.name for let in lets}), *map(bind, _computed(lets))]
@@ -234,21 +238,24 @@ class RowsEmitter:
         reads = [f"const {member(a)[:-1]} = {_at_row(a)};" for a in found]
         return [*numbers(self.arguments, names), *reads]
 
-    def _spellings(self, phase: Phase) -> dict[str, FoldSpelling]:
-        return {fold.name: row_fold(fold.function, fold.value.dtype, CUDA) for fold in phase.folds}
+    def _spellings(self, phase: Phase) -> dict[str, ReducerSpelling]:
+        return {
+            reduction.name: row_reducer(reduction.function, reduction.value.dtype, CUDA)
+            for reduction in phase.reductions
+        }
 
 
 def _at_row(access: Access) -> str:
     return reading(access).replace(", at)", ", this_row.at)")
 
 
-def _computed(lets: Iterable[Let | Fold]) -> list[Let]:
+def _computed(lets: Iterable[Let | Reduce]) -> list[Let]:
     return [let for let in lets if isinstance(let, Let) and not isinstance(let.value, Load)]
 
 
-def _step(spelling: FoldSpelling, kept: str, value: str, name: str) -> Iterable[str]:
-    folded = spelling.value.format(value)
+def _step(spelling: ReducerSpelling, kept: str, value: str, name: str) -> Iterable[str]:
+    reduced = spelling.value.format(value)
     if spelling.step.count("{1}") > 1:
-        yield f"const {spelling.kept_as} {name}_next = {folded};"
-        folded = f"{name}_next"
-    yield spelling.step.format(kept, folded)
+        yield f"const {spelling.kept_as} {name}_next = {reduced};"
+        reduced = f"{name}_next"
+    yield spelling.step.format(kept, reduced)

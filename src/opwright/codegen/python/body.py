@@ -14,9 +14,9 @@ from opwright.codegen.python.names import PythonNames
 from opwright.codegen.python.statement import Statement, needed_for
 from opwright.codegen.python.values.branches import shelter
 from opwright.codegen.python.values.calls import spell_call
-from opwright.codegen.python.values.folds import spell_fold
 from opwright.codegen.python.values.kernel import KernelSpeller, Value
 from opwright.codegen.python.values.pieces import Piece, tile
+from opwright.codegen.python.values.reductions import spell_reducer
 from opwright.codegen.python.values.sizes import Sizes, bind_sizes
 from opwright.codegen.python.values.view import aligned_view
 from opwright.errors import InternalError, NoKernel
@@ -26,12 +26,12 @@ from opwright.ir.expressions.integer import ONE, ZERO, Integer, symbol, symbols_
 from opwright.ir.program import (
     Axis,
     Call,
-    Fold,
+    Iota,
     Kernel,
     Let,
     Number,
     Program,
-    Range,
+    Reduce,
     Store,
     View,
     buffers_of,
@@ -98,7 +98,7 @@ class _Writer:
                     self._view(step)
                 case Number(target, value):
                     self.buffers[target.name] = self._named(target.name, f"torch.tensor({self.sizes.spell(value)})")
-                case Range(target):
+                case Iota(target):
                     text = f"torch.arange({self.sizes.spell(target.shape[0])})"
                     self.buffers[target.name] = self._named(target.name, text)
                 case Call():
@@ -122,8 +122,8 @@ class _Writer:
         speller = KernelSpeller(kernel.axes, self._load, self._scalar)
         uses = count_uses(kernel)
         for let in kernel.lets:
-            if isinstance(let, Fold):
-                speller.locals[let.name] = self._fold(
+            if isinstance(let, Reduce):
+                speller.locals[let.name] = self._reduce(
                     let, self._whole(speller.spell(shelter(let.value)), kernel.axes), kernel
                 )
                 continue
@@ -131,8 +131,8 @@ class _Writer:
             speller.locals[let.name] = self._let(let, speller.spell(shelter(let.value)), uses.get(let.name, 0))
         for store in kernel.stores:
             value = speller.spell(shelter(store.value))
-            if _is_folded(store, kernel):
-                self._store_folded(store, value, kernel)
+            if _is_reduced(store, kernel):
+                self._store_reduced(store, value, kernel)
                 continue
             value = self._whole(value, kernel.axes)
             if self.store_counts[store.buffer] > 1:
@@ -148,20 +148,20 @@ class _Writer:
             return value
         return replace(value, spelled=Spelled(self._named(let.name, value.spelled.text)))
 
-    def _fold(self, fold: Fold, value: Value, kernel: Kernel) -> Value:
+    def _reduce(self, reduction: Reduce, value: Value, kernel: Kernel) -> Value:
         rank = len(kernel.axes)
-        folded = range(rank - kernel.row_axes, rank)
-        spelled = spell_fold(fold.function, value.spelled, folded)
-        name = Spelled(self._named(fold.name, spelled.text))
-        return Value(name, fold.value.dtype, frozenset(range(rank)) - frozenset(folded), rank, is_fresh=True)
+        reduced = range(rank - kernel.row_axes, rank)
+        spelled = spell_reducer(reduction.function, value.spelled, reduced)
+        name = Spelled(self._named(reduction.name, spelled.text))
+        return Value(name, reduction.value.dtype, frozenset(range(rank)) - frozenset(reduced), rank, is_fresh=True)
 
-    def _store_folded(self, store: Store, value: Value, kernel: Kernel) -> None:
-        """Store what is one value for many points: those of a row, or those that a store folds over."""
+    def _store_reduced(self, store: Store, value: Value, kernel: Kernel) -> None:
+        """Store what is one value for many points: those of a row, or those that a store reduces over."""
         kept = {name for index in store.indices for name in symbols_of(index)}
-        folded = [position for position, axis in enumerate(kernel.axes) if axis.name not in kept]
-        if store.fold is not None:
+        reduced = [position for position, axis in enumerate(kernel.axes) if axis.name not in kept]
+        if store.reduction is not None:
             whole = self._whole(value, kernel.axes)
-            value = replace(whole, spelled=spell_fold(store.fold, whole.spelled, folded), is_fresh=True)
+            value = replace(whole, spelled=spell_reducer(store.reduction, whole.spelled, reduced), is_fresh=True)
         else:
             axes = [replace(axis, extent=ONE) if axis.name not in kept else axis for axis in kernel.axes]
             value = self._whole(value, axes)
@@ -255,8 +255,8 @@ class _Writer:
         return self.known[text]
 
 
-def _is_folded(store: Store, kernel: Kernel) -> bool:
-    return store.fold is not None or (
+def _is_reduced(store: Store, kernel: Kernel) -> bool:
+    return store.reduction is not None or (
         kernel.row_axes > 0 and not indexed_by(store.indices, {axis.name for axis in row_axes(kernel)})
     )
 

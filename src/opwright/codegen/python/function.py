@@ -1,6 +1,6 @@
 """The "function" rung: a Python module with a `torch.autograd.Function` written in torch operations.
 
-Only inputs are saved, and backward is made of differentiable torch operations on them and on the incoming gradients, so
+Only inputs are saved, and backward is made of differentiable torch operations on them and on the cotangents, so
 autograd can differentiate it again, to any order.
 """
 
@@ -15,7 +15,7 @@ from opwright.codegen.placeholders import placeholder, plain_refusals, with_plac
 from opwright.codegen.python.body import Body, spell_body
 from opwright.codegen.python.entry import entry_lines
 from opwright.codegen.python.layout import ConstantParameter, FunctionLayout, TensorParameter
-from opwright.codegen.python.line_breaks import fold_assignment
+from opwright.codegen.python.line_breaks import reduce_assignment
 from opwright.codegen.python.names import PYTHON
 from opwright.codegen.python.statement import Statement, needed_for
 from opwright.ir.program import Program
@@ -30,7 +30,7 @@ def emit_function(name: str, forward: Program, backward: Program | None, layout:
     Args:
         name: What the function is called.
         forward: Takes the operator's tensors and gives its outputs.
-        backward: Takes the operator's tensors and the incoming gradients that the layout names, and gives gradients;
+        backward: Takes the operator's tensors and the cotangents that the layout names, and gives gradients;
             None if there are none.
         layout: What the operator looks like from outside.
 
@@ -56,8 +56,8 @@ def _with_placeholders(layout: FunctionLayout) -> FunctionLayout:
             return replace(given, name=placeholder(given.name))
         return TensorParameter(placeholder(given.name), given.gradient and placeholder(given.gradient))
 
-    incoming = tuple(name and placeholder(name) for name in layout.incoming)
-    return replace(layout, parameters=tuple(map(parameter, layout.parameters)), incoming=incoming)
+    cotangents = tuple(name and placeholder(name) for name in layout.cotangents)
+    return replace(layout, parameters=tuple(map(parameter, layout.parameters)), cotangents=cotangents)
 
 
 def _draft(name: str, forward: Program, backward: Program | None, layout: FunctionLayout) -> str:
@@ -96,13 +96,13 @@ class _Derivative:
     Attributes:
         body: Its assignments.
         saved: The tensors that it reads.
-        incoming: For each output of forward, the name of its incoming gradient; None if it has no derivative.
+        cotangents: For each output of forward, the name of its cotangent; None if it has no derivative.
         gradients: For each tensor parameter, the name of its gradient; None if it has none.
     """
 
     body: Body
     saved: tuple[str, ...]
-    incoming: tuple[str | None, ...]
+    cotangents: tuple[str | None, ...]
     gradients: tuple[str | None, ...]
 
 
@@ -113,7 +113,7 @@ def _derivative(backward: Program, layout: FunctionLayout) -> _Derivative:
     return _Derivative(
         body,
         saved=tuple(tensor.name for tensor in layout.tensors if tensor.name in read),
-        incoming=layout.incoming,
+        cotangents=layout.cotangents,
         gradients=tuple(gradient_of[t.gradient] if t.gradient is not None else None for t in layout.tensors),
     )
 
@@ -121,8 +121,8 @@ def _derivative(backward: Program, layout: FunctionLayout) -> _Derivative:
 def _forward(forward: Program, derivative: _Derivative | None, layout: FunctionLayout) -> Iterator[str]:
     names = {tensor.name: tensor.name for tensor in layout.tensors}
     body = spell_body(forward, names, own_outputs=True)
-    incoming = derivative.incoming if derivative else (None,) * len(body.outputs)
-    constant = [output for output, tangent in zip(body.outputs, incoming, strict=True) if tangent is None]
+    cotangents = derivative.cotangents if derivative else (None,) * len(body.outputs)
+    constant = [output for output, tangent in zip(body.outputs, cotangents, strict=True) if tangent is None]
     yield f"{_INDENT}@staticmethod"
     yield f"{_INDENT}def forward({', '.join(['ctx', *names.values()])}):"
     if derivative and derivative.saved:
@@ -135,9 +135,9 @@ def _forward(forward: Program, derivative: _Derivative | None, layout: FunctionL
 
 def _backward(derivative: _Derivative) -> Iterator[str]:
     saved = derivative.saved
-    incoming = [name or f"_grad_output_{position}" for position, name in enumerate(derivative.incoming)]
+    cotangents = [name or f"_grad_output_{position}" for position, name in enumerate(derivative.cotangents)]
     yield f"{_INDENT}@staticmethod"
-    yield f"{_INDENT}def backward({', '.join(['ctx', *incoming])}):"
+    yield f"{_INDENT}def backward({', '.join(['ctx', *cotangents])}):"
     if saved:
         yield f"{_INDENT * 2}{f'({saved[0]},)' if len(saved) == 1 else ', '.join(saved)} = ctx.saved_tensors"
     yield from _assignments(derivative.body.sizes)
@@ -165,4 +165,4 @@ def _gradients(statements: Sequence[Statement], gradients: Sequence[str | None])
 
 def _assignments(statements: Sequence[Statement], indent: str = _INDENT * 2) -> Iterator[str]:
     for statement in statements:
-        yield from fold_assignment(", ".join(statement.names), statement.value, indent)
+        yield from reduce_assignment(", ".join(statement.names), statement.value, indent)

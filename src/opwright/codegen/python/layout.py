@@ -31,7 +31,7 @@ class FunctionLayout:
         operator: What it is called in the header.
         place: Where it is defined, as "file:line".
         version: The version of opwright that writes it.
-        incoming: For each output, which input of the backward Program is its incoming gradient; None if it has none.
+        cotangents: For each output, which input of the backward Program is its cotangent; None if it has none.
     """
 
     parameters: tuple[TensorParameter | ConstantParameter, ...]
@@ -39,7 +39,7 @@ class FunctionLayout:
     operator: str
     place: str
     version: str
-    incoming: tuple[str | None, ...] = ()
+    cotangents: tuple[str | None, ...] = ()
 
     @property
     def tensors(self) -> tuple[TensorParameter, ...]:

@@ -13,23 +13,23 @@ _INDENT = "    "
 _OPERATORS = (r"(?:<|<=|>|>=|==|!=)", r"\|", r"\^", "&", r"[+-]", r"[*/]")
 
 
-def fold_assignment(names: str, value: str, indent: str) -> list[str]:
+def reduce_assignment(names: str, value: str, indent: str) -> list[str]:
     """Write `names = value`, on several lines if it is long."""
     if columns(f"{indent}{names} = {value}") <= MOST_COLUMNS:
         return [f"{indent}{names} = {value}"]
     if len(_operator_pieces(value)) > 1:
-        return [f"{indent}{names} = (", *_fold(value, indent + _INDENT), f"{indent})"]
-    first, *rest = _fold(value, indent, taken=columns(names) + 3)
+        return [f"{indent}{names} = (", *_reduce(value, indent + _INDENT), f"{indent})"]
+    first, *rest = _reduce(value, indent, taken=columns(names) + 3)
     return [f"{indent}{names} = {first.strip()}", *rest]
 
 
-def _fold(text: str, indent: str, taken: int = 0) -> list[str]:
+def _reduce(text: str, indent: str, taken: int = 0) -> list[str]:
     """Break text that stands inside brackets, or that ends with a bracket of its own."""
     if len(indent) + columns(text) + taken < MOST_COLUMNS:  # one column is left for a comma
         return [indent + text]
     pieces = _operator_pieces(text)
     if len(pieces) > 1:
-        return [line for piece in pieces for line in _fold(piece, indent)]
+        return [line for piece in pieces for line in _reduce(piece, indent)]
     opened = _last_group(text)
     if opened is None:
         return [indent + text]
@@ -38,7 +38,7 @@ def _fold(text: str, indent: str, taken: int = 0) -> list[str]:
     members = _split(text[begin + 1 : end], r",\s", keep=False)
     makes_tuple = text[begin] == "[" if _is_behind_a_value(text, begin) else text[begin] == "("
     trailing = "" if len(members) == 1 and makes_tuple else ","
-    lines = [line for member in members for line in _with_comma(_fold(member, inner), trailing)]
+    lines = [line for member in members for line in _with_comma(_reduce(member, inner), trailing)]
     return [indent + text[: begin + 1], *lines, indent + text[end:]]
 
 

@@ -24,7 +24,7 @@ class Differentiated(Protocol):
         """Run the operation at the dispatcher, below autograd."""
 
     def call_gradients(self, *arguments: Any) -> tuple[torch.Tensor, ...]:
-        """Run that of its gradients on arguments and incoming gradients: one for each at `differentiable`."""
+        """Run that of its gradients on arguments and cotangents: one for each at `differentiable`."""
 
     @property
     def differentiable(self) -> tuple[int, ...]:
@@ -32,7 +32,7 @@ class Differentiated(Protocol):
 
     @property
     def tangents(self) -> tuple[int, ...]:
-        """Positions of the outputs that have incoming ones."""
+        """Positions of the outputs that have cotangents."""
 
 
 class Declined(Exception):
@@ -60,13 +60,13 @@ class KernelNode(Function):
         return made[0] if variant.outputs == 1 else made[: variant.outputs]
 
     @staticmethod
-    def backward(ctx: Any, *incoming: torch.Tensor) -> Any:
+    def backward(ctx: Any, *cotangents: torch.Tensor) -> Any:
         """Run the backward kernel, or differentiate the reference where somebody differentiates or maps this pass."""
         variant: Variant = ctx.variant
         saved = ctx.saved_tensors
         arguments = _restored(ctx.described, dict(zip(variant.contributing, saved, strict=False)))
         kept = saved[len(variant.contributing) :]
-        flowing = [incoming[position] for position in variant.tangents]
+        flowing = [cotangents[position] for position in variant.tangents]
         found = None
         if not (torch.is_grad_enabled() or is_transformed() or is_overheard()) and are_plain(flowing):
             shapes = [shape for _, shape, _ in ctx.described]
@@ -95,13 +95,13 @@ class WholeNode(Function):
         return made
 
     @staticmethod
-    def backward(ctx: Any, *incoming: torch.Tensor) -> Any:
+    def backward(ctx: Any, *cotangents: torch.Tensor) -> Any:
         """Run the operation of the gradients."""
         operator: Differentiated = ctx.operator
         arguments = list(ctx.rest)
         for position, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             arguments[position] = tensor
-        found = operator.call_gradients(*arguments, *[incoming[position] for position in operator.tangents])
+        found = operator.call_gradients(*arguments, *[cotangents[position] for position in operator.tangents])
         gradients = dict(zip(operator.differentiable, found, strict=True))
         return (None, *[gradients.get(position) for position in range(len(arguments))])
 

@@ -15,7 +15,7 @@ def gradients_by_reference(
     reference: Callable[..., Any],
     arguments: Sequence[Any],
     tangents: Sequence[int],
-    incoming: Sequence[torch.Tensor],
+    cotangents: Sequence[torch.Tensor],
     wanted: Sequence[int],
 ) -> tuple[torch.Tensor, ...]:
     """Differentiate the reference; differentiable in its turn where gradients are recorded or transformed.
@@ -23,20 +23,20 @@ def gradients_by_reference(
     Args:
         reference: The function as written, of arguments in order.
         arguments: The arguments of the forward pass.
-        tangents: Positions of the outputs that have an incoming gradient.
-        incoming: These gradients.
+        tangents: Positions of the outputs that have an cotangent.
+        cotangents: These gradients.
         wanted: Positions of the arguments whose gradients are asked for.
     """
     if torch.is_inference_mode_enabled():
         with torch.inference_mode(False), torch.no_grad():
-            normal = [_outside_inference(value) for value in (*arguments, *incoming)]
+            normal = [_outside_inference(value) for value in (*arguments, *cotangents)]
             given, flowing_in = normal[: len(arguments)], normal[len(arguments) :]
             return gradients_by_reference(reference, given, tangents, flowing_in, wanted)
     function = lambda given: _listed(reference(*given))  # noqa: E731
     if is_transformed():
-        return pull_back(function, arguments, tangents, incoming, wanted)
+        return pull_back(function, arguments, tangents, cotangents, wanted)
     with recorded_below_autograd():
-        return pull_back(function, arguments, tangents, incoming, wanted)
+        return pull_back(function, arguments, tangents, cotangents, wanted)
 
 
 def _outside_inference(value: Any) -> Any:

@@ -85,7 +85,7 @@ class PackagedOperator:
 
     @property
     def tangents(self) -> tuple[int, ...]:
-        """Positions of the outputs that have incoming gradients."""
+        """Positions of the outputs that have cotangents."""
         return self._recording[0].tangents if self._recording else ()
 
     # -- calling ---------------------------------------------------------------------------------------------------
@@ -181,17 +181,17 @@ class PackagedOperator:
         return row_major(made) if rung == "composed" else made
 
     def serve_gradients(self, *given: Any) -> tuple[torch.Tensor, ...]:
-        """The gradients of the arguments at `differentiable`, from arguments and incoming gradients."""
+        """The gradients of the arguments at `differentiable`, from arguments and cotangents."""
         arity = len(self._signature.parameters)
-        arguments, incoming = list(given[:arity]), given[arity:]
+        arguments, cotangents = list(given[:arity]), given[arity:]
         recording = torch.is_grad_enabled() and _recorded(given)
         device = None if recording else self._device_of_kernels(given)
         for variant in self._recording:
-            found = _gradients_by_kernels(variant, arguments, incoming) if variant.device == device else None
+            found = _gradients_by_kernels(variant, arguments, cotangents) if variant.device == device else None
             if found is not None:
                 return found
         by_reference = functools.partial(
-            gradients_by_reference, self.run_reference, arguments, self.tangents, incoming, self.differentiable
+            gradients_by_reference, self.run_reference, arguments, self.tangents, cotangents, self.differentiable
         )
         gradients, draw = noting_draws(by_reference)
         if draw is not None:
@@ -224,7 +224,7 @@ def _recorded(arguments: Sequence[Any]) -> set[int]:
 
 
 def _gradients_by_kernels(
-    variant: Variant, arguments: Sequence[Any], incoming: Sequence[torch.Tensor]
+    variant: Variant, arguments: Sequence[Any], cotangents: Sequence[torch.Tensor]
 ) -> tuple[torch.Tensor, ...] | None:
     """Run the forward kernel again for what the backward kernel reads, then that one."""
     if variant.is_random:
@@ -233,4 +233,4 @@ def _gradients_by_kernels(
     if made is None:
         return None
     shapes = [tuple(a.shape) if isinstance(a, torch.Tensor) else () for a in arguments]
-    return variant.run_backward(arguments, [made[position] for position in variant.kept], incoming, shapes)
+    return variant.run_backward(arguments, [made[position] for position in variant.kept], cotangents, shapes)

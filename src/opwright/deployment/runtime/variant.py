@@ -11,7 +11,7 @@ import torch
 from opwright.tracing.interface.memory import lie_row_by_row
 from opwright.tracing.scalars.guards import NumberGuard
 
-Kernel = Callable[..., Any]
+Launcher = Callable[..., Any]
 _MOST = 3e38  # what float32 holds: larger floats, infinities and NaN are the reference's
 _LEAST_INTEGER, _INTEGERS = -(2**63), 2**64
 
@@ -24,14 +24,14 @@ class Variant:
         rung: What its kernels are written in.
         device: The type of the devices whose tensors they take.
         forward: Tensors in, outputs and intermediates out; None for each if it declines.
-        backward: What is saved, incoming gradients and sizes in, gradients out; None if it was built without.
+        backward: What is saved, cotangents and sizes in, gradients out; None if it was built without.
         constants: By position, type and spelling of the constants that it was written for.
         tensors: Positions of the arguments that `forward` takes.
         numbers: Those among them that are Python numbers.
         integers: Those that are Python ints.
         number_guards: For which values of these it is valid, by position.
         outputs: How many tensors the operator returns.
-        tangents: Positions of the outputs that have an incoming gradient.
+        tangents: Positions of the outputs that have an cotangent.
         gradients: For each result of `backward`, the position of its argument.
         arguments: Positions of the arguments that `backward` reads.
         contributing: Positions of the tensors that the gradients depend on.
@@ -44,8 +44,8 @@ class Variant:
 
     rung: Literal["cpp", "cuda"]
     device: str
-    forward: Kernel
-    backward: Kernel | None
+    forward: Launcher
+    backward: Launcher | None
     constants: Mapping[int, tuple[str, str]]
     tensors: tuple[int, ...]
     numbers: tuple[int, ...]
@@ -63,13 +63,13 @@ class Variant:
     needs_whole_memory: bool
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any], kernel: Callable[[str], Kernel]) -> Variant:
-        """Read one from JSON, given how to find a kernel by its name."""
+    def from_record(cls, record: Mapping[str, Any], launcher: Callable[[str], Launcher]) -> Variant:
+        """Read one from JSON, given how to find a launcher by its name."""
         return cls(
             rung=record["rung"],
             device=record["device"],
-            forward=kernel(record["forward"]),
-            backward=kernel(record["backward"]) if record["backward"] else None,
+            forward=launcher(record["forward"]),
+            backward=launcher(record["backward"]) if record["backward"] else None,
             constants={int(position): tuple(value) for position, value in record["constants"].items()},
             tensors=tuple(record["tensors"]),
             numbers=tuple(record["numbers"]),
@@ -100,7 +100,7 @@ class Variant:
         self,
         arguments: Sequence[Any],
         kept: Sequence[torch.Tensor],
-        incoming: Sequence[torch.Tensor],
+        cotangents: Sequence[torch.Tensor],
         shapes: Sequence[Sequence[int]],
     ) -> tuple[torch.Tensor, ...] | None:
         """Gradients of the arguments at `gradients`; None if the kernel declines.
@@ -108,13 +108,13 @@ class Variant:
         Args:
             arguments: Of the forward pass; those that are not read may be anything.
             kept: What the forward pass made and `backward` reads.
-            incoming: Gradients of the outputs at `tangents`.
+            cotangents: Gradients of the outputs at `tangents`.
             shapes: Of each argument; those of constants may be anything.
         """
         assert self.backward is not None
         read = [_as_tensor(arguments[position]) for position in self.arguments]
         sizes = [shapes[position][dimension] for position, dimension in self.sizes]
-        made = self.backward(*read, *kept, *incoming, *sizes)
+        made = self.backward(*read, *kept, *cotangents, *sizes)
         if isinstance(made, torch.Tensor):
             return (made,)
         return None if made is None or made[0] is None else tuple(made)

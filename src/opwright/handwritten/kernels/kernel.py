@@ -49,7 +49,7 @@ class Loader(Protocol):
         """What is compiled behind the author's sources, so that an instance can be called."""
 
 
-class Kernel:
+class HandwrittenKernel:
     """One kernel, in as many instances as it was called for.
 
     Args:

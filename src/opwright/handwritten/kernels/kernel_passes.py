@@ -12,7 +12,7 @@ import torch
 from opwright.errors import NoKernel
 from opwright.handwritten.expected import Described, Expected, Tensors
 from opwright.handwritten.kernels.geometry import Geometry
-from opwright.handwritten.kernels.kernel import Kernel
+from opwright.handwritten.kernels.kernel import HandwrittenKernel
 from opwright.handwritten.kernels.layout import Layout, empty, laid_out
 from opwright.handwritten.kernels.roles import GRADIENT, Contract
 from opwright.handwritten.kernels.zones import Zones
@@ -65,8 +65,8 @@ class KernelPasses:
         self,
         arguments: Sequence[str],
         expected: Expected,
-        forward: Kernel,
-        backward: Kernel | None,
+        forward: HandwrittenKernel,
+        backward: HandwrittenKernel | None,
         manner: Manner,
         sources: Sources,
     ) -> None:
@@ -88,7 +88,7 @@ class KernelPasses:
         written = backward.contract.writes if backward else ()
         self._differentiated = {GRADIENT + name: name for name in arguments if GRADIENT + name in written}
         self._given_by_backward = frozenset(self._places[name] for name in self._differentiated)
-        self._incoming = {
+        self._cotangents = {
             GRADIENT + name: backward and GRADIENT + name in backward.contract.reads for name in self._results
         }
         self._saved_like: dict[Any, dict[str, Described]] = {}
@@ -110,7 +110,7 @@ class KernelPasses:
         tensors, constants = self._given(recorded.args)
         device = _device(tensors)
         tensors |= dict(zip(self._kept, recorded.kept, strict=True))
-        for name, gradient, (sizes, dtype) in zip(self._incoming, recorded.incoming, recorded.outputs, strict=True):
+        for name, gradient, (sizes, dtype) in zip(self._cotangents, recorded.cotangents, recorded.outputs, strict=True):
             flows = gradient is not None
             tensors[name] = gradient if flows else torch.zeros(sizes, dtype=dtype, device=device)
         gradients: dict[str, Described] = {}
@@ -142,7 +142,7 @@ class KernelPasses:
         """Whether the backward kernel gives what is wanted, and takes all that flows in."""
         if self._given_by_backward.isdisjoint(recorded.wanted):
             return False
-        for is_read, gradient in zip(self._incoming.values(), recorded.incoming, strict=True):
+        for is_read, gradient in zip(self._cotangents.values(), recorded.cotangents, strict=True):
             if gradient is not None and not is_read:
                 return False
         return True
@@ -167,7 +167,7 @@ class KernelPasses:
 
     def _run(
         self,
-        kernel: Kernel,
+        kernel: HandwrittenKernel,
         args: Sequence[Any],
         tensors: Mapping[str, torch.Tensor | None],
         constants: Mapping[str, Any],

@@ -3,7 +3,7 @@
 const T* x            the elements of the argument x, of what was saved, or of a result that the backward pass reads
 T* z                  forward: the elements of a result, in the order in which the reference returns them
 T* saved_name         forward: memory that the backward pass is given, if `saved=` names it
-const T* grad_z       backward: the incoming gradient of the result z
+const T* grad_z       backward: the cotangent of the result z
 T* grad_x             backward: the gradient of the argument x
 int64_t x_size_0      a size of one of these; x_stride_0 a stride in elements, x_numel the number of its elements
 int64_t n             the number of elements of the first result

@@ -1,9 +1,9 @@
 """Passes that are C++ functions over `torch::Tensor`, as PyTorch's tutorials write them.
 
 A forward function takes the arguments of the operator, in order, and returns its results, then what it saves. A
-backward function takes what its parameters name: arguments, results, what is saved, and, called `grad_…`, the incoming
-gradients in the order of the results. A parameter `needed`, a std::vector<bool>, says which gradients are asked for. It
-returns gradients; what is not asked for may be undefined.
+backward function takes what its parameters name: arguments, results, what is saved, and, called `grad_…`, the
+cotangents in the order of the results. A parameter `needed`, a std::vector<bool>, says which gradients are asked for.
+It returns gradients; what is not asked for may be undefined.
 """
 
 from __future__ import annotations
@@ -144,14 +144,14 @@ class TorchPasses:
         function = self._backward
         if function is None:
             return {}
-        incoming = [
+        cotangents = [
             torch.zeros(sizes, dtype=dtype, device=_device(recorded.args)) if gradient is None else gradient
-            for gradient, (sizes, dtype) in zip(recorded.incoming, recorded.outputs, strict=True)
+            for gradient, (sizes, dtype) in zip(recorded.cotangents, recorded.outputs, strict=True)
         ]
         values = dict(zip(self._names.arguments, recorded.args, strict=True))
         values |= dict(zip(self._kept, recorded.kept, strict=True))
         values[NEEDED] = [self._names.arguments.index(name) in recorded.wanted for name in self._names.gradients]
-        flowing = iter(incoming)
+        flowing = iter(cotangents)
         given = [values[name] if name in values else next(flowing) for name in function.parameters]
         returned = function.call(*given)
         gradients = (returned,) if isinstance(returned, torch.Tensor) else tuple(returned)
@@ -219,7 +219,7 @@ def check_backward_parameters(function: str, declaration: Declaration, names: Na
     """Demand that every parameter of a backward function names something, and that it returns tensors.
 
     Raises:
-        WrongDeclaration: If one does not, or the incoming gradients are not as many as the results.
+        WrongDeclaration: If one does not, or the cotangents are not as many as the results.
     """
     _check_return(function, declaration)
     place = declaration.place
@@ -230,12 +230,12 @@ def check_backward_parameters(function: str, declaration: Declaration, names: Na
         raise WrongDeclaration(
             f"{function} takes '{unknown[0]}', which names nothing that a backward pass is given",
             place=place,
-            hint=f"there are {', '.join(sorted(known))}, and incoming gradients, called {GRADIENT}…; "
+            hint=f"there are {', '.join(sorted(known))}, and cotangents, called {GRADIENT}…; "
             "name more with results= and saved=",
         )
     if outputs is not None and len(others) != outputs:
         raise WrongDeclaration(
-            f"{function} takes {len(others)} incoming gradients ({', '.join(others)}), and there are {outputs} results",
+            f"{function} takes {len(others)} cotangents ({', '.join(others)}), and there are {outputs} results",
             place=place,
             hint=f"call one {GRADIENT}… for each result",
         )

@@ -49,7 +49,7 @@ class FunctionPasses:
             WrongResult: If gradients flow into results that it recorded none for.
         """
         given, outputs = recorded.state
-        flowing = [(o, g) for o, g in zip(outputs, recorded.incoming, strict=True) if g is not None]
+        flowing = [(o, g) for o, g in zip(outputs, recorded.cotangents, strict=True) if g is not None]
         if not all(output.requires_grad for output, _ in flowing):
             raise WrongResult(
                 f"{self._name} records no gradient for a result that has one",

@@ -13,8 +13,8 @@ struct OuterAxes {
   char* begin[count] = {};
   int depth = 0;  // axes left after merging those that are contiguous in every operand
 
-  template <int all, bool picks>
-  void take(const Size (&given)[all], const Operand<all, picks> (&operands)[count]) {
+  template <int all, bool gathers>
+  void take(const Size (&given)[all], const Operand<all, gathers> (&operands)[count]) {
     for (int k = 0; k < count; ++k) begin[k] = operands[k].data;
     for (int axis = 0; axis < axes; ++axis) {
       if (given[axis] == 1) continue;
@@ -59,11 +59,11 @@ struct OuterAxes {
 };
 
 // The part of an operand that lies along the last axes.
-template <int inner, int all, bool picks>
-inline Operand<inner, picks> along_row(const Operand<all, picks>& operand) {
-  Operand<inner, picks> part{
-      operand.data,  operand.item_bytes,  operand.whole_row, operand.stored,      operand.counted, {},
-      operand.parts, operand.part_stride, operand.picked_by, operand.pick_stride, operand.extent};
+template <int inner, int all, bool gathers>
+inline Operand<inner, gathers> along_row(const Operand<all, gathers>& operand) {
+  Operand<inner, gathers> part{
+      operand.data,  operand.item_bytes,  operand.whole_row, operand.stored,      operand.iota, {},
+      operand.parts, operand.part_stride, operand.gathered_by, operand.gather_stride, operand.extent};
   for (int axis = 0; axis < inner; ++axis) part.strides[axis] = operand.strides[all - inner + axis];
   return part;
 }

@@ -3,9 +3,9 @@
 
 #include "opwright/complex.h"
 #include "opwright/half.h"
-#include "opwright/fold_columns.h"
-#include "opwright/fold_order.h"
-#include "opwright/fold_rows.h"
+#include "opwright/reduce_columns.h"
+#include "opwright/reduce_order.h"
+#include "opwright/reduce_rows.h"
 #include "opwright/launch.h"
 #include "opwright/rows.h"
 #include "opwright/vmath.h"

@@ -6,30 +6,30 @@
 #pragma once
 
 #include "opwright/parallel.h"
-#include "opwright/picks.h"
+#include "opwright/gathers.h"
 #include "opwright/stream.h"
 
 namespace opwright {
 
 // One tensor a kernel loads from or stores to: where its first element lies and how far a step along each axis goes.
-// `picks`: indices may say where an operand of its kernel begins.
-template <int axes, bool picks = false>
+// `gathers`: indices may say where an operand of its kernel begins.
+template <int axes, bool gathers = false>
 struct Operand {
   char* data;
   Size item_bytes;
   bool whole_row;  // false: one value serves the whole row, and the row function reads only that
   bool stored;
-  bool counted;
+  bool iota;
   Size strides[axes];  // in bytes
   Size parts = 1;      // an item may be some numbers
   Size part_stride = 0;
-  int picked_by = -1;    // the operand that holds the indices of its elements
-  Size pick_stride = 0;  // how far one step of those goes, in bytes
+  int gathered_by = -1;    // the operand that holds the indices of its elements
+  Size gather_stride = 0;  // how far one step of those goes, in bytes
   Size extent = 0;       // of an operand that holds indices: where negative ones count from
 
-  template <bool beside_picks>
-  operator Operand<axes, beside_picks>() const {
-    Operand<axes, beside_picks> same{data, item_bytes, whole_row, stored, counted, {}, parts, part_stride};
+  template <bool beside_gathers>
+  operator Operand<axes, beside_gathers>() const {
+    Operand<axes, beside_gathers> same{data, item_bytes, whole_row, stored, iota, {}, parts, part_stride};
     for (int axis = 0; axis < axes; ++axis) same.strides[axis] = strides[axis];
     return same;
   }
@@ -38,7 +38,7 @@ struct Operand {
   bool is_apart() const { return parts > 1 && part_stride != part_bytes(); }  // its parts are not neighbours
 };
 
-// A counted operand has no memory: its "elements" are integers, which differ from point to point as addresses would.
+// An iota has no memory: its "elements" are integers, which differ from point to point as addresses would.
 // Addresses stand for them that lie this far up, so that none is null.
 constexpr Size count_base = Size(1) << 40;
 
@@ -76,7 +76,7 @@ inline Operand<axes> in_parts(Operand<axes> operand, Size parts, Size part_strid
 }
 
 template <int axes>
-inline Operand<axes> counted(Size first, const Size (&strides)[axes], bool whole_row = true) {
+inline Operand<axes> iota(Size first, const Size (&strides)[axes], bool whole_row = true) {
   Operand<axes> operand{reinterpret_cast<char*>(count_base + first), sizeof(Size), whole_row, false, true, {}};
   for (int axis = 0; axis < axes; ++axis) operand.strides[axis] = strides[axis];
   return operand;
@@ -91,21 +91,21 @@ inline Operand<axes, true> indices(T* data, const Size (&strides)[axes], Size ex
 }
 
 template <int axes>
-inline Operand<axes, true> picked(const Operand<axes>& beginning, int by, Size stride) {
+inline Operand<axes, true> gathered(const Operand<axes>& beginning, int by, Size stride) {
   Operand<axes, true> operand = beginning;
-  operand.picked_by = by;
-  operand.pick_stride = stride * operand.item_bytes;
+  operand.gathered_by = by;
+  operand.gather_stride = stride * operand.item_bytes;
   return operand;
 }
 
-// The indices of a picked operand at a place, `stride` apart.
+// The indices of a gathered operand at a place, `stride` apart.
 template <int axes>
-inline Picks picks_at(const Operand<axes, true>* operands, int k, const char* place, Size stride) {
-  const Operand<axes, true>& by = operands[operands[k].picked_by];
-  return {place, stride, by.item_bytes, by.extent, operands[k].pick_stride};
+inline Gathers gathers_at(const Operand<axes, true>* operands, int k, const char* place, Size stride) {
+  const Operand<axes, true>& by = operands[operands[k].gathered_by];
+  return {place, stride, by.item_bytes, by.extent, operands[k].gather_stride};
 }
 
-// The integer that a counted operand is at a place; a row function is handed it where one value serves the row.
+// The integer that an iota is at a place; a row function is handed it where one value serves the row.
 inline Size count_at(const void* place) { return Size(reinterpret_cast<uintptr_t>(place)) - count_base; }
 
 using RowFunction = void (*)(Size count, void* const* row);
@@ -176,29 +176,29 @@ inline void copy_parts(Size part_bytes, const char* from, Spacing apart, char* i
 }
 
 // Items of an operand, `stride` apart, into a buffer, and back.
-template <int axes, bool picks>
-inline void fetch(const Operand<axes, picks>& operand, const char* from, Size stride, Size count, char* into) {
+template <int axes, bool gathers>
+inline void fetch(const Operand<axes, gathers>& operand, const char* from, Size stride, Size count, char* into) {
   if (operand.parts > 1)
     return copy_parts(operand.part_bytes(), from, {stride, operand.part_stride}, into,
                       {operand.item_bytes, operand.part_bytes()}, count, operand.parts);
-  if (!operand.counted) return gather(operand.item_bytes, from, stride, count, into);
+  if (!operand.iota) return gather(operand.item_bytes, from, stride, count, into);
   const Size first = count_at(from);
   Size* target = reinterpret_cast<Size*>(into);
   for (Size j = 0; j < count; ++j) target[j] = first + j * stride;
 }
 
-template <int axes, bool picks>
-inline void put_back(const Operand<axes, picks>& operand, const char* from, Size stride, Size count, char* into) {
+template <int axes, bool gathers>
+inline void put_back(const Operand<axes, gathers>& operand, const char* from, Size stride, Size count, char* into) {
   if (operand.parts > 1)
     return copy_parts(operand.part_bytes(), from, {operand.item_bytes, operand.part_bytes()}, into,
                       {stride, operand.part_stride}, count, operand.parts);
   scatter(operand.item_bytes, from, stride, count, into);
 }
 
-template <int axes, int count, bool picks>
+template <int axes, int count, bool gathers>
 struct Walk {
   Size extents[axes];
-  Operand<axes, picks> operands[count];
+  Operand<axes, gathers> operands[count];
   Size steps[axes][count];  // strides side by side: to collect them from the operands takes longer than a short row
   int depth;                // axes left after merging; the last one is the row
   bool packed[count];
@@ -229,15 +229,15 @@ struct Walk {
       const bool unit_stride = operands[k].strides[depth - 1] == operands[k].item_bytes && !apart;
       streamed[k] = stores_much && operands[k].stored && unit_stride;
       const bool moved = row() > 1 && (streamed[k] || !unit_stride);
-      packed[k] = operands[k].whole_row && (moved || apart || operands[k].counted || picks_vary(k));
+      packed[k] = operands[k].whole_row && (moved || apart || operands[k].iota || gathers_vary(k));
       any_packed |= packed[k];
       if (operands[k].item_bytes * packed_most > packed_bytes) packed_most = packed_bytes / operands[k].item_bytes;
     }
   }
 
-  // Whether elements of a row are picked by indices of their own.
-  bool picks_vary(int k) const {
-    const int by = picks ? operands[k].picked_by : -1;
+  // Whether elements of a row are gathered by indices of their own.
+  bool gathers_vary(int k) const {
+    const int by = gathers ? operands[k].gathered_by : -1;
     return by >= 0 && row() > 1 && operands[by].strides[depth - 1] != 0;
   }
 
@@ -293,30 +293,30 @@ struct Walk {
     void* row[count];
     if (!any_packed) {
       for (int k = 0; k < count; ++k) row[k] = first[k] + offset * steps[depth - 1][k];
-      if constexpr (picks) follow_picks(first, row);
+      if constexpr (gathers) follow_gathers(first, row);
       return visit(some, row);
     }
     visit_packed(first, offset, some, visit);
   }
 
-  // A row of an operand that is picked by one index begins where that leads.
-  void follow_picks(char* const* first, void** row) const {
+  // A row of an operand that is gathered by one index begins where that leads.
+  void follow_gathers(char* const* first, void** row) const {
     for (int k = 0; k < count; ++k)
-      if (const int by = operands[k].picked_by; by >= 0)
-        row[k] = static_cast<char*>(row[k]) + picks_at(operands, k, first[by], 0).offset();
+      if (const int by = operands[k].gathered_by; by >= 0)
+        row[k] = static_cast<char*>(row[k]) + gathers_at(operands, k, first[by], 0).offset();
   }
 
   // The same for a piece of a row; elements with indices of their own are collected, which it says.
-  bool follow_picks(char* const* first, int k, Size offset, Size piece, char*& element, char* buffer) const {
-    const int by = operands[k].picked_by;
+  bool follow_gathers(char* const* first, int k, Size offset, Size piece, char*& element, char* buffer) const {
+    const int by = operands[k].gathered_by;
     if (by < 0) return false;
     const Size apart = steps[depth - 1][by];
-    const Picks found = picks_at(operands, k, first[by] + offset * apart, apart);
-    if (!picks_vary(k)) {
+    const Gathers found = gathers_at(operands, k, first[by] + offset * apart, apart);
+    if (!gathers_vary(k)) {
       element += found.offset();
       return false;
     }
-    gather_picked(operands[k].item_bytes, element, steps[depth - 1][k], found, piece, buffer);
+    gather_rows(operands[k].item_bytes, element, steps[depth - 1][k], found, piece, buffer);
     return true;
   }
 
@@ -327,18 +327,18 @@ struct Walk {
     for (Size done = 0; done < some; done += packed_most) {
       const Size piece = some - done < packed_most ? some - done : packed_most;
       for (int k = 0; k < count; ++k) {
-        const Operand<axes, picks>& operand = operands[k];
+        const Operand<axes, gathers>& operand = operands[k];
         const Size stride = operand.strides[depth - 1];
         char* element = first[k] + (offset + done) * stride;
         bool collected = false;
-        if constexpr (picks) collected = follow_picks(first, k, offset + done, piece, element, buffers[k]);
+        if constexpr (gathers) collected = follow_gathers(first, k, offset + done, piece, element, buffers[k]);
         row[k] = packed[k] ? buffers[k] : element;
-        const bool is_there = done > 0 && stride == 0 && !picks;  // one value repeated, from the piece before
+        const bool is_there = done > 0 && stride == 0 && !gathers;  // one value repeated, from the piece before
         if (packed[k] && !operand.stored && !collected && !is_there) fetch(operand, element, stride, piece, buffers[k]);
       }
       visit(piece, row);
       for (int k = 0; k < count; ++k) {
-        const Operand<axes, picks>& operand = operands[k];
+        const Operand<axes, gathers>& operand = operands[k];
         if (!packed[k] || !operand.stored) continue;
         const Size stride = operand.strides[depth - 1];
         char* element = first[k] + (offset + done) * stride;
@@ -365,11 +365,11 @@ struct Array {
 }  // namespace detail
 
 // Run a row function over all rows. Fewer than `grain` elements are not worth a second thread.
-template <int axes, int count, bool picks>
-inline void for_each_row(const Size (&extents)[axes], const Operand<axes, picks> (&operands)[count], Size grain,
+template <int axes, int count, bool gathers>
+inline void for_each_row(const Size (&extents)[axes], const Operand<axes, gathers> (&operands)[count], Size grain,
                          RowFunction function) {
   struct Task {
-    detail::Walk<axes, count, picks> walk;
+    detail::Walk<axes, count, gathers> walk;
     char* first[count];
     RowFunction function;
 

@@ -17,16 +17,16 @@ inline Operand<axes> scratch() {
 namespace detail {
 
 // Rows of operands, one after another, in buffers where need be.
-template <int inner, int count, bool picks>
+template <int inner, int count, bool gathers>
 struct WholeRows {
   Size extents[inner];
-  Operand<inner, picks> operands[count];
+  Operand<inner, gathers> operands[count];
   Size length = 1;
   bool packed[count];
   Size offsets[count + 1];  // of each operand's buffer, in bytes
 
   template <int all>
-  void take(const Size (&given)[all], const Operand<all, picks> (&whole)[count]) {
+  void take(const Size (&given)[all], const Operand<all, gathers> (&whole)[count]) {
     for (int axis = 0; axis < inner; ++axis) {
       extents[axis] = given[all - inner + axis];
       length *= extents[axis];
@@ -36,23 +36,23 @@ struct WholeRows {
       operands[k] = along_row<inner>(whole[k]);
     }
     for (int k = 0; k < count; ++k) {
-      const bool in_place = operands[k].data && has_unit_stride(operands[k]) && !picks_vary(k);
+      const bool in_place = operands[k].data && has_unit_stride(operands[k]) && !gathers_vary(k);
       packed[k] = operands[k].whole_row && !in_place;
       const Size bytes = packed[k] ? length * operands[k].item_bytes : 0;
       offsets[k + 1] = offsets[k] + (bytes + 63) / 64 * 64;
     }
   }
 
-  // Whether elements of a row are picked by indices of their own.
-  bool picks_vary(int k) const {
-    const int by = picks ? operands[k].picked_by : -1;
+  // Whether elements of a row are gathered by indices of their own.
+  bool gathers_vary(int k) const {
+    const int by = gathers ? operands[k].gathered_by : -1;
     for (int axis = 0; by >= 0 && axis < inner; ++axis)
       if (extents[axis] > 1 && operands[by].strides[axis] != 0) return true;
     return false;
   }
 
-  bool has_unit_stride(const Operand<inner, picks>& operand) const {
-    if (operand.counted || operand.is_apart()) return false;
+  bool has_unit_stride(const Operand<inner, gathers>& operand) const {
+    if (operand.iota || operand.is_apart()) return false;
     Size expected = operand.item_bytes;
     for (int axis = inner - 1; axis >= 0; --axis) {
       if (extents[axis] != 1 && operand.strides[axis] != expected) return false;
@@ -68,7 +68,7 @@ struct WholeRows {
     for (int k = 0; k < count; ++k) {
       char* element = first[k];
       bool collected = false;
-      if constexpr (picks) collected = follow_picks(first, k, element, buffer + offsets[k]);
+      if constexpr (gathers) collected = follow_gathers(first, k, element, buffer + offsets[k]);
       row[k] = packed[k] ? buffer + offsets[k] : element;
       if (packed[k] && operands[k].data && !operands[k].stored && !collected)
         copy(k, element, buffer + offsets[k], true);
@@ -78,13 +78,13 @@ struct WholeRows {
       if (packed[k] && operands[k].stored) copy(k, first[k], buffer + offsets[k], false);
   }
 
-  // A row that is picked by one index begins where that leads; elements with indices of their own are collected, which
+  // A row that is gathered by one index begins where that leads; elements with indices of their own are collected, which
   // it says.
-  bool follow_picks(char* const* first, int k, char*& element, char* buffer) const {
-    const int by = operands[k].picked_by;
+  bool follow_gathers(char* const* first, int k, char*& element, char* buffer) const {
+    const int by = operands[k].gathered_by;
     if (by < 0) return false;
-    if (!picks_vary(k)) {
-      element += picks_at(operands, k, first[by], 0).offset();
+    if (!gathers_vary(k)) {
+      element += gathers_at(operands, k, first[by], 0).offset();
       return false;
     }
     collect(k, element, first[by], buffer);
@@ -92,12 +92,12 @@ struct WholeRows {
   }
 
   void collect(int k, const char* element, const char* index_place, char* buffer) const {
-    const Operand<inner, picks>&operand = operands[k], &by = operands[operand.picked_by];
+    const Operand<inner, gathers>&operand = operands[k], &by = operands[operand.gathered_by];
     const Size run = extents[inner - 1];
     Size index[inner] = {};
     for (Size done = 0; done < length; done += run) {
-      gather_picked(operand.item_bytes, element, operand.strides[inner - 1],
-                    picks_at(operands, k, index_place, by.strides[inner - 1]), run, buffer + done * operand.item_bytes);
+      gather_rows(operand.item_bytes, element, operand.strides[inner - 1],
+                    gathers_at(operands, k, index_place, by.strides[inner - 1]), run, buffer + done * operand.item_bytes);
       for (int axis = inner - 2; axis >= 0; --axis) {
         element += operand.strides[axis], index_place += by.strides[axis];
         if (++index[axis] < extents[axis]) break;
@@ -108,7 +108,7 @@ struct WholeRows {
   }
 
   __attribute__((noinline)) void copy(int k, char* element, char* buffer, bool into_buffer) const {
-    const Operand<inner, picks>& operand = operands[k];
+    const Operand<inner, gathers>& operand = operands[k];
     const Size run = extents[inner - 1], stride = operand.strides[inner - 1];
     Size index[inner] = {};
     for (Size done = 0; done < length; done += run) {
@@ -130,13 +130,13 @@ struct WholeRows {
 
 }  // namespace detail
 
-template <int inner, int all, int count, bool picks>
-inline void for_each_whole_row(const Size (&extents)[all], const Operand<all, picks> (&operands)[count], Size grain,
+template <int inner, int all, int count, bool gathers>
+inline void for_each_whole_row(const Size (&extents)[all], const Operand<all, gathers> (&operands)[count], Size grain,
                                RowFunction function) {
   using namespace detail;
   OuterAxes<all - inner, count> rows;
   rows.take(extents, operands);
-  WholeRows<inner, count, picks> whole;
+  WholeRows<inner, count, gathers> whole;
   whole.take(extents, operands);
   in_parallel(rows.total(), at_least_one(grain / at_least_one(whole.length)), [&](Size from, Size to) {
     Array<char> buffer(whole.buffer_bytes());

@@ -2,8 +2,8 @@
 
 Every load is carried out, also one in the branch of a `where` that is not chosen, and every index lies in range. The
 points of a kernel are not ordered: it evaluates all values before it writes, and no element is written by two points,
-unless a store says how to fold them. An element that no kernel has written is NaN, or the least integer. A bfloat16 is
-held as a float32 of the same value.
+unless a store says how to reduce them. An element that no kernel has written is NaN, or the least integer. A bfloat16
+is held as a float32 of the same value.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ import numpy.typing as npt
 
 from opwright.ir.expressions.conversion import convert_array, convert_number, numpy_dtype
 from opwright.ir.expressions.expression import Apply, Cast, Expression, Literal, Load, Local
-from opwright.ir.expressions.folds import FOLDS
 from opwright.ir.expressions.functions import FUNCTIONS
 from opwright.ir.expressions.integer import Atom, Greatest, Integer, Quotient, Remainder, Symbol, evaluate, holds
+from opwright.ir.expressions.reductions import REDUCERS
 from opwright.ir.meaning.calls import CALL_MEANINGS, CallMeaning
 from opwright.ir.program import (
     Buffer,
     Call,
     Check,
     ConstantOperand,
-    Fold,
+    Gather,
+    Iota,
     Kernel,
     ListOperand,
     Number,
     Operand,
     OptionalOperand,
-    Pick,
     Program,
-    Range,
+    Reduce,
     SizeOperand,
     Store,
     TensorOperand,
@@ -90,7 +90,7 @@ def interpret(
                     buffers[step.target.name] = _view(step, buffers, numbers)
                 case Number(target, value):
                     buffers[target.name] = np.asarray(evaluate(value, numbers), _dtype(target))
-                case Range(target):
+                case Iota(target):
                     buffers[target.name] = np.arange(*_shape(target, numbers), dtype=np.int64)
                 case Call():
                     buffers.update(_call(step, buffers, numbers, meanings))
@@ -146,13 +146,13 @@ class _Points:
         extents = tuple(evaluate(extent, numbers) for extent in axes.values())
         return cls(extents, {**numbers, **dict(zip(axes, np.indices(extents, sparse=True), strict=True))})
 
-    def picking(self, pick: Pick, value: Array) -> _Points:
+    def gathering(self, gather: Gather, value: Array) -> _Points:
         """The same points, with an index beside the axes."""
-        extent = _at_points(pick.extent, self.numbers)
-        index = np.where((value < 0) & pick.from_end, value + extent, value)
+        extent = _at_points(gather.extent, self.numbers)
+        index = np.where((value < 0) & gather.from_end, value + extent, value)
         if np.any((index < 0) | (index >= extent)):
-            raise IndexError(f"{pick.name} is not below {pick.extent}")
-        return replace(self, numbers={**self.numbers, pick.name: index})
+            raise IndexError(f"{gather.name} is not below {gather.extent}")
+        return replace(self, numbers={**self.numbers, gather.name: index})
 
     def positions(self, name: str, array: Array, indices: Sequence[Integer]) -> tuple[Array, ...]:
         """For each dimension of an array, the index at every point."""
@@ -202,32 +202,32 @@ def _run_kernel(kernel: Kernel, buffers: dict[str, Array], numbers: Mapping[str,
     scope = _Scope(buffers, _Points.over({axis.name: axis.extent for axis in kernel.axes}, numbers))
     for let in kernel.lets:
         value = _evaluate(let.value, scope)
-        if isinstance(let, Pick):
-            scope = replace(scope, points=scope.points.picking(let, value))
+        if isinstance(let, Gather):
+            scope = replace(scope, points=scope.points.gathering(let, value))
             continue
-        scope.locals[let.name] = _fold(let, value, kernel, scope) if isinstance(let, Fold) else value
+        scope.locals[let.name] = _reduce(let, value, kernel, scope) if isinstance(let, Reduce) else value
     values = [_evaluate(store.value, scope) for store in kernel.stores]
     rows = {axis.name for axis in row_axes(kernel)}
     for store, value in zip(kernel.stores, values, strict=True):
-        if store.fold is not None:
-            _fold_into(store, store.fold, value, kernel, scope)
+        if store.reduction is not None:
+            _reduce_into(store, store.reduction, value, kernel, scope)
         else:
             _write(store, value, scope, once=bool(rows) and not indexed_by(store.indices, rows))
 
 
-def _fold(fold: Fold, value: Array, kernel: Kernel, scope: _Scope) -> Array:
+def _reduce(reduction: Reduce, value: Array, kernel: Kernel, scope: _Scope) -> Array:
     rank = len(kernel.axes)
     over = tuple(range(rank - kernel.row_axes, rank))
     whole = np.broadcast_to(value, scope.points.extents)
-    return np.broadcast_to(FOLDS[fold.function].meaning(whole, over), scope.points.extents)
+    return np.broadcast_to(REDUCERS[reduction.function].meaning(whole, over), scope.points.extents)
 
 
-def _fold_into(store: Store, fold: str, value: Array, kernel: Kernel, scope: _Scope) -> None:
-    """Fold over the axes that the indices leave out."""
+def _reduce_into(store: Store, reduction: str, value: Array, kernel: Kernel, scope: _Scope) -> None:
+    """Reduce over the axes that the indices leave out."""
     over = tuple(p for p, axis in enumerate(kernel.axes) if not indexed_by(store.indices, {axis.name}))
-    folded = FOLDS[fold].meaning(np.broadcast_to(value, scope.points.extents), over)
+    reduced = REDUCERS[reduction].meaning(np.broadcast_to(value, scope.points.extents), over)
     positions = scope.points.positions(store.buffer, scope.buffers[store.buffer], store.indices)
-    _assign(scope.buffers[store.buffer], positions, np.broadcast_to(folded, scope.points.extents))
+    _assign(scope.buffers[store.buffer], positions, np.broadcast_to(reduced, scope.points.extents))
 
 
 def _unwritten(buffer: Buffer, numbers: Mapping[str, int]) -> Array:

@@ -1,6 +1,6 @@
 """rename: a Program → the same Program with other names for its buffers, values, kernels and sizes.
 
-Axes and picked indices keep their names; a size that an input has stays `{input}_size_{dimension}`.
+Axes and gathered indices keep their names; a size that an input has stays `{input}_size_{dimension}`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from opwright.ir.program import (
     Call,
     Case,
     Check,
+    Gather,
+    Iota,
     Kernel,
     ListOperand,
     Number,
     Operand,
     OptionalOperand,
-    Pick,
     Program,
-    Range,
     Step,
     Store,
     TensorOperand,
@@ -39,7 +39,7 @@ _SIZE = re.compile(r"(.+)(_size_\d+)")
 
 
 def rename(program: Program, called: Called) -> Program:
-    """Give everything in a Program but the Program itself, its axes and its picks the name that `called` says."""
+    """Give everything in a Program but the Program itself, its axes and its gathers the name that `called` says."""
     sizes = {name: symbol(_size_called(name, called)) for name in bound_sizes(program)}
     return _Renaming(called, sizes).program(rename_symbols(program, sizes))
 
@@ -85,7 +85,7 @@ class _Renaming:
                 )
             case View(target, source):
                 return replace(step, target=self.buffer(target), source=self.called(source))
-            case Number(target) | Range(target):
+            case Number(target) | Iota(target):
                 return replace(step, target=self.buffer(target))
             case Check(buffer):
                 return replace(step, buffer=self.called(buffer))
@@ -96,7 +96,7 @@ class _Renaming:
                 assert_never(step)
 
     def let(self, let: Binding) -> Binding:
-        if isinstance(let, Pick):
+        if isinstance(let, Gather):
             return replace(let, value=self.load(let.value))
         return replace(let, name=self.called(let.name), value=self.expression(let.value))
 

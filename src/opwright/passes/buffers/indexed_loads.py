@@ -17,13 +17,13 @@ from opwright.ir.program import (
     Buffer,
     Call,
     Check,
+    Gather,
+    Iota,
     Kernel,
     ListOperand,
     Operand,
     OptionalOperand,
-    Pick,
     Program,
-    Range,
     SizeOperand,
     Step,
     Store,
@@ -34,7 +34,7 @@ from opwright.ir.program import (
 )
 from opwright.ir.rows import indexed_by
 from opwright.ir.symbols import moved
-from opwright.passes.buffers.memory import Place, Producers, axis_values, through
+from opwright.passes.buffers.memory import ElementAt, Producers, axis_values, through
 
 
 def indexed_loads(program: Program) -> Program:
@@ -49,13 +49,13 @@ def indexed_loads(program: Program) -> Program:
     launcher declines, and the reference raises what it raises.
 
     Nothing is done many times that the library does once: a table that kernels compute stays one unless no more is
-    asked of it than it has, and what is picked element by element is copied first if it is used along a new axis too.
+    asked of it than it has, and what is gathered element by element is copied first if it is used along a new axis too.
     So are rows that are gone over across: each of their elements would be in another place of the table.
     """
     looking = _Lookups(program)
     steps = [new for step in program.steps for new in looking.lowered(step)]
     guards = dict.fromkeys((*program.guards, *looking.guards))
-    return replace(program, steps=tuple(steps), guards=tuple(guards)) if looking.picks else program
+    return replace(program, steps=tuple(steps), guards=tuple(guards)) if looking.gathers else program
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class _Lookup:
 
     Attributes:
         table: From there.
-        indices: The place in it, in axes of the result; along `dimension`, it is what `picked` holds at `at`.
+        indices: The place in it, in axes of the result; along `dimension`, it is what `gathered` holds at `at`.
         from_end: Whether negative indices count from the end.
         guards: What is assumed of the sizes.
         is_part: Whether no more is copied than the table has, whatever the sizes are.
@@ -72,7 +72,7 @@ class _Lookup:
 
     table: Buffer
     indices: tuple[Integer, ...]
-    picked: Buffer
+    gathered: Buffer
     at: tuple[Integer, ...]
     dimension: int
     from_end: bool = False
@@ -87,11 +87,11 @@ class _Lookups:
         self.program = program
         self.buffers = buffers_of(program)
         self.producers = Producers.of(program)
-        self.ranges = {step.target.name for step in program.steps if isinstance(step, Range)}
+        self.iotas = {step.target.name for step in program.steps if isinstance(step, Iota)}
         self.read_by_kernels = _read_by_kernels(program)
         self.called_with = _called_with(program)
-        self.picked: set[str] = set()  # what has become a kernel
-        self.picks: list[str] = []
+        self.gathered: set[str] = set()  # what has become a kernel
+        self.gathers: list[str] = []
         self.guards: list[Condition] = []
 
     def lowered(self, step: Step) -> Iterable[Step]:
@@ -105,10 +105,10 @@ class _Lookups:
         return self._kernel(found, target)
 
     def _kernel(self, found: _Lookup, target: Buffer) -> Iterable[Step]:
-        seen = self._seen(found.picked)
+        seen = self._seen(found.gathered)
         name = self._fresh(f"{seen.buffer}_index")
-        self.picks.append(name)
-        self.picked.add(target.name)
+        self.gathers.append(name)
+        self.gathered.add(target.name)
         self.guards += found.guards
         extent = found.table.shape[found.dimension]
         axes = tuple(Axis(axis, size) for axis, size in zip(_axes(target), target.shape, strict=True))
@@ -116,10 +116,10 @@ class _Lookups:
         indices[found.dimension] = symbol(name)
         value = Load(found.table.name, tuple(indices), found.table.dtype)
         at = dict(zip(view_axes(len(found.at)), found.at, strict=True))
-        pick = Pick(name, moved(seen, partial(substitute, replacements=at)), extent, found.from_end)
+        gather = Gather(name, moved(seen, partial(substitute, replacements=at)), extent, found.from_end)
         store = Store(target.name, tuple(map(symbol, _axes(target))), value)
-        yield Check(seen.buffer, found.picked.shape, seen.indices, -extent if found.from_end else ZERO, extent)
-        yield Kernel(target.name, (target,), axes, (pick,), (store,))
+        yield Check(seen.buffer, found.gathered.shape, seen.indices, -extent if found.from_end else ZERO, extent)
+        yield Kernel(target.name, (target,), axes, (gather,), (store,))
 
     def _seen(self, buffer: Buffer) -> Load:
         """What lies in memory of a buffer, in axes of a view."""
@@ -129,11 +129,11 @@ class _Lookups:
         return load
 
     def _fresh(self, wished: str) -> str:
-        return fresh(wished, self.buffers, self.picks)
+        return fresh(wished, self.buffers, self.gathers)
 
     def _is_worthwhile(self, found: _Lookup, target: Buffer) -> bool:
-        if not self.picked.isdisjoint(self._behind_table(found.table)):
-            return False  # an index would be picked by an index
+        if not self.gathered.isdisjoint(self._behind_table(found.table)):
+            return False  # an index would be gathered by an index
         if self._is_computed(found.table):
             return found.is_part
         if target.name not in self.read_by_kernels:
@@ -142,7 +142,7 @@ class _Lookups:
         return all(self._suits(kernel, target, varies) for kernel in self._readers(target.name))
 
     def _suits(self, kernel: Kernel, target: Buffer, varies: bool) -> bool:
-        """Whether a kernel reads what is picked no more often, and in no worse order, than a copy of it."""
+        """Whether a kernel reads what is gathered no more often, and in no worse order, than a copy of it."""
         if varies:
             return len(_wide(kernel)) <= sum(size != ONE for size in target.shape)
         along = _wide(kernel)[-1:]
@@ -164,7 +164,7 @@ class _Lookups:
         return (kernel for kernel in kernels if any(behind == name for behind, _ in self._behind[id(kernel)]))
 
     @cached_property
-    def _behind(self) -> Mapping[int, Set[Place]]:
+    def _behind(self) -> Mapping[int, Set[ElementAt]]:
         """All that the kernels that remain are computed from, by their identity."""
         kernels = (step for step in self.program.steps if isinstance(step, Kernel))
         return {id(kernel): self.producers.behind(kernel) for kernel in kernels if self.producers.is_placed(kernel)}
@@ -177,7 +177,7 @@ class _Lookups:
     def counted(self, buffer: Buffer, at: tuple[Integer, ...]) -> tuple[Integer, Integer] | None:
         """What a range, or a view of one, holds at a place, and what it is below; None for any other buffer."""
         load = Load(buffer.name, at, buffer.dtype)
-        while load.buffer not in self.ranges:
+        while load.buffer not in self.iotas:
             kernel = self.producers.kernels.get(load.buffer)
             if load.buffer in self.producers.views:
                 load = through(self.producers.views[load.buffer], load.indices, load)
@@ -243,7 +243,7 @@ def _gather(program: _Lookups, target: Buffer, operands: Sequence[Operand]) -> _
 
 
 def _index(program: _Lookups, target: Buffer, operands: Sequence[Operand]) -> _Lookup | None:
-    """`x[:, idx]`, `x[arange(n), idx]`: one tensor of indices, beside ranges that name every row in order."""
+    """`x[:, idx]`, `x[arange(n), idx]`: one tensor of indices, beside iotas that name every row in order."""
     table, given = _tensor(program, operands[0]), operands[1]
     assert isinstance(given, ListOperand)
     items = [item.item if isinstance(item, OptionalOperand) else item for item in given.items]
@@ -255,7 +255,7 @@ def _index(program: _Lookups, target: Buffer, operands: Sequence[Operand]) -> _L
     axes = list(map(symbol, _axes(target)))
     together, others = axes[begin : begin + max(ranks)], iter(axes[:begin] + axes[begin + max(ranks) :])
     indices: list[Integer] = []
-    picked: list[tuple[int, Buffer, tuple[Integer, ...]]] = []
+    gathered: list[tuple[int, Buffer, tuple[Integer, ...]]] = []
     guards: list[Condition] = []
     for dimension, size in enumerate(table.shape):
         if dimension not in named:
@@ -266,13 +266,13 @@ def _index(program: _Lookups, target: Buffer, operands: Sequence[Operand]) -> _L
         at = tuple(ZERO if extent == ONE else axis for extent, axis in zip(chosen.shape, aligned, strict=True))
         counted = program.counted(chosen, at)
         if counted is None:
-            picked.append((dimension, chosen, at))
+            gathered.append((dimension, chosen, at))
         elif counted[1] != size:
             guards.append(Condition("<=", counted[1], size))
         indices.append(ZERO if counted is None else counted[0])
-    if len(picked) != 1:
+    if len(gathered) != 1:
         return None
-    ((dimension, chosen, at),) = picked
+    ((dimension, chosen, at),) = gathered
     one_each = len(named) > 1 and max(ranks) == 1
     return _Lookup(table, tuple(indices), chosen, at, dimension, True, tuple(guards), is_part=one_each)
 

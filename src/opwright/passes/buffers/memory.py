@@ -10,11 +10,11 @@ from opwright.ir.expressions.integer import ONE, ZERO, Integer, substitute, symb
 from opwright.ir.program import (
     Call,
     Check,
+    Gather,
+    Iota,
     Kernel,
     Number,
-    Pick,
     Program,
-    Range,
     Step,
     View,
     operand_buffers,
@@ -22,18 +22,18 @@ from opwright.ir.program import (
 )
 
 Indices = tuple[Integer, ...]
-Place = tuple[str, Indices]
+ElementAt = tuple[str, Indices]
 
 
 def is_plain(step: Step) -> bool:
-    """Whether a kernel computes one whole buffer, element by element; it may pick indices for that."""
+    """Whether a kernel computes one whole buffer, element by element; it may gather indices for that."""
     if not isinstance(step, Kernel) or len(step.stores) != 1 or len(step.targets) != 1:
         return False
-    if not all(isinstance(let, Pick) for let in step.lets):
+    if not all(isinstance(let, Gather) for let in step.lets):
         return False
     (store,), (target,) = step.stores, step.targets
     moving = [index for index, size in zip(store.indices, target.shape, strict=True) if (index, size) != (ZERO, ONE)]
-    return store.fold is None and moving == [symbol(axis.name) for axis in step.axes]
+    return store.reduction is None and moving == [symbol(axis.name) for axis in step.axes]
 
 
 def axis_values(kernel: Kernel, indices: Indices) -> dict[str, Integer]:
@@ -50,7 +50,7 @@ def find_in_memory(program: Program) -> set[str]:
             case Call(targets=targets, operands=operands):
                 found.update(target.name for target in targets)
                 found.update(name for operand in operands for name in operand_buffers(operand))
-            case Number(target=target) | Range(target=target):
+            case Number(target=target) | Iota(target=target):
                 found.add(target.name)
             case Check(buffer):
                 found.add(buffer)
@@ -97,18 +97,18 @@ class Producers:
         """Whether a kernel remains one, instead of becoming a part of those that read its buffer."""
         return not is_plain(kernel) or kernel.targets[0].name in self.in_memory
 
-    def behind(self, kernel: Kernel) -> set[Place]:
+    def behind(self, kernel: Kernel) -> set[ElementAt]:
         """All that a kernel computes its values from: what it loads, and what is computed on the way."""
-        found: set[Place] = set()
+        found: set[ElementAt] = set()
         for statement in (*kernel.lets, *kernel.stores):
             self._collect(statement.value, {}, found)
         return found
 
-    def is_loaded(self, place: Place) -> bool:
+    def is_loaded(self, place: ElementAt) -> bool:
         """Whether it is read from memory, and not seen through a view or computed."""
         return place[0] in self.in_memory and place[0] not in self.views
 
-    def _collect(self, value: Expression, at: dict[str, Integer], found: set[Place]) -> None:
+    def _collect(self, value: Expression, at: dict[str, Integer], found: set[ElementAt]) -> None:
         if not isinstance(value, Load):
             for child in children(value):
                 self._collect(child, at, found)

@@ -1,4 +1,4 @@
-"""Fuse element-wise kernels, folds and the views between them into as few loop nests as the data allows."""
+"""Fuse element-wise kernels, reductions and the views between them into as few loop nests as the data allows."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from opwright.ir.program import (
     Buffer,
     Call,
     Check,
-    Fold,
+    Gather,
+    Iota,
     Kernel,
     Let,
     Number,
-    Pick,
     Program,
-    Range,
+    Reduce,
     Step,
     Store,
     View,
@@ -47,15 +47,15 @@ def fuse(program: Program) -> Program:
     Before:  kernel a[i0] = exp(x[i0]);  view b = a[d0 + n];  kernel c[i0] = b[i0] * y[i0]
     After:   kernel c over i0:  let b = exp(x[i0 + n]);  c[i0] = b * y[i0]
 
-    Before:  kernel m over i0, row i1:  fold f = maximum of x[i0, i1];  m[i0] = f
+    Before:  kernel m over i0, row i1:  reduce f = maximum of x[i0, i1];  m[i0] = f
              kernel y[i0, i1] = x[i0, i1] - m[i0]
-    After:   kernel y over i0, row i1:  fold f = maximum of x[i0, i1];  y[i0, i1] = x[i0, i1] - f
+    After:   kernel y over i0, row i1:  reduce f = maximum of x[i0, i1];  y[i0, i1] = x[i0, i1] - f
 
     Outputs, operands of library calls and buffers stored piece by piece stay in memory. Kernels over the same axes
     become one, unless a library call lies between what one needs and the other gives; what is asked of the values of
-    arguments is asked first. Values that are the same for a whole row join the kernel that folds the row. Where one row
-    is all there is, many threads work on it, and what depends on its fold waits for all of them, in a kernel of its
-    own; so does what depends on a folding store.
+    arguments is asked first. Values that are the same for a whole row join the kernel that reduces the row. Where one
+    row is all there is, many threads work on it, and what depends on its reduction waits for all of them, in a kernel
+    of its own; so does what depends on a reducing store.
     """
     return _Fusion(program).run()
 
@@ -71,8 +71,8 @@ class _Group:
     stores: list[Store] = field(default_factory=list)
     values: dict[tuple[str, Indices], Expression] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
-    picks: dict[tuple[Load, Integer, bool], str] = field(default_factory=dict)
-    late: set[str] = field(default_factory=set)  # locals that depend on a fold
+    gathers: dict[tuple[Load, Integer, bool], str] = field(default_factory=dict)
+    late: set[str] = field(default_factory=set)  # locals that depend on a reduction
 
     @property
     def outer(self) -> tuple[Axis, ...]:
@@ -94,12 +94,12 @@ class _Fusion:
         self.views, self.kernels = self.producers.views, self.producers.kernels
         self.in_memory = self.producers.in_memory
         self.position: dict[str, int] = {buffer.name: -1 for buffer in program.inputs}
-        numbers = [step for step in program.steps if isinstance(step, Number | Range)]
+        numbers = [step for step in program.steps if isinstance(step, Number | Iota)]
         self.position.update((number.target.name, -1) for number in numbers)
         given = {buffer.name for buffer in program.inputs}
         checks = [step for step in program.steps if isinstance(step, Check) and step.buffer in given]
         self.position.update((_passed(check.buffer), -1) for check in checks)
-        self.plan: list[_Group | View | Number | Range | Call | Check] = [*numbers, *checks]
+        self.plan: list[_Group | View | Number | Iota | Call | Check] = [*numbers, *checks]
 
     def run(self) -> Program:
         for step in self.program.steps:
@@ -137,39 +137,39 @@ class _Fusion:
         at = _beside_rows(kernel, group)
         group.targets.extend(kernel.targets)
         locals_: dict[str, Expression] = {}
-        for fold in kernel.lets:
-            if isinstance(fold, Fold):
-                locals_[fold.name] = self._fold(fold, group)
-        at |= self._pick(kernel, group, at)
+        for reduction in kernel.lets:
+            if isinstance(reduction, Reduce):
+                locals_[reduction.name] = self._reduce(reduction, group)
+        at |= self._gather(kernel, group, at)
         for store in kernel.stores:
             value = self._build(_named(store.value, locals_), group, at)
             indices = tuple(substitute(index, at) for index in store.indices)
-            if store.fold is None and (kernel.lets or is_plain(kernel) or len(kernel.stores) > 1):
+            if store.reduction is None and (kernel.lets or is_plain(kernel) or len(kernel.stores) > 1):
                 value = self._bind(store.buffer, value, group)
                 group.values[(store.buffer, indices)] = value
             group.stores.append(replace(store, indices=indices, value=value))
             self.position[store.buffer] = max(place, self.position.get(store.buffer, -1))
 
-    def _fold(self, fold: Fold, group: _Group) -> Local:
-        value = self._build(fold.value, group, {})
-        name = fresh(fold.name, group.names)
+    def _reduce(self, reduction: Reduce, group: _Group) -> Local:
+        value = self._build(reduction.value, group, {})
+        name = fresh(reduction.name, group.names)
         group.names.add(name)
         group.late.add(name)
-        group.lets.append(replace(fold, name=name, value=value))
+        group.lets.append(replace(reduction, name=name, value=value))
         return Local(name, value.dtype)
 
-    def _pick(self, kernel: Kernel, group: _Group, at: dict[str, Integer]) -> dict[str, Integer]:
-        """Pick in `group` the indices that a kernel picks; what they are called there."""
+    def _gather(self, kernel: Kernel, group: _Group, at: dict[str, Integer]) -> dict[str, Integer]:
+        """Gather in `group` the indices that a kernel gathers; what they are called there."""
         called: dict[str, Integer] = {}
-        for pick in kernel.lets:
-            if isinstance(pick, Pick):
-                value = moved(pick.value, partial(substitute, replacements=at))
-                key = (value, pick.extent, pick.from_end)
-                if key not in group.picks:
-                    group.picks[key] = fresh(pick.name, group.names)
-                    group.names.add(group.picks[key])
-                    group.lets.append(replace(pick, name=group.picks[key], value=value))
-                called[pick.name] = symbol(group.picks[key])
+        for gather in kernel.lets:
+            if isinstance(gather, Gather):
+                value = moved(gather.value, partial(substitute, replacements=at))
+                key = (value, gather.extent, gather.from_end)
+                if key not in group.gathers:
+                    group.gathers[key] = fresh(gather.name, group.names)
+                    group.names.add(group.gathers[key])
+                    group.lets.append(replace(gather, name=group.gathers[key], value=value))
+                called[gather.name] = symbol(group.gathers[key])
         return called
 
     def _group_for(self, kernel: Kernel) -> _Group:
@@ -201,8 +201,8 @@ class _Fusion:
         seen: set[tuple[str, Indices]],
         found: set[str],
     ) -> None:
-        """The same for all values of an unfused kernel; what it picks must have been checked."""
-        needed.update(_passed(let.value.buffer) for let in kernel.lets if isinstance(let, Pick))
+        """The same for all values of an unfused kernel; what it gathers must have been checked."""
+        needed.update(_passed(let.value.buffer) for let in kernel.lets if isinstance(let, Gather))
         for statement in (*kernel.lets, *kernel.stores):
             self._needs(statement.value, group, at, needed, seen, found)
 
@@ -252,7 +252,7 @@ class _Fusion:
         else:
             producer = self.kernels[value.buffer]
             at = axis_values(producer, indices)
-            built = self._build(producer.stores[0].value, group, at | self._pick(producer, group, at))
+            built = self._build(producer.stores[0].value, group, at | self._gather(producer, group, at))
         group.values[key] = self._bind(name, built, group)
         return group.values[key]
 
@@ -287,10 +287,10 @@ def _fits(kernel: Kernel, group: _Group) -> bool:
     if kernel.row_axes and group.row_axes not in (0, kernel.row_axes):
         return False
     rows = {axis.name for axis in group.axes[len(group.axes) - max(group.row_axes, kernel.row_axes) :]}
-    folding = [store for store in (*group.stores, *kernel.stores) if store.fold is not None]
-    if not folding:
+    reducing = [store for store in (*group.stores, *kernel.stores) if store.reduction is not None]
+    if not reducing:
         return True
-    kept = [_axes_in(store.indices) & {axis.name for axis in group.axes} for store in folding]
+    kept = [_axes_in(store.indices) & {axis.name for axis in group.axes} for store in reducing]
     has_rows = max(group.row_axes, kernel.row_axes) > 0
     return all(some == kept[0] for some in kept) and (not has_rows or rows <= kept[0])
 
@@ -309,7 +309,7 @@ def _beside_rows(kernel: Kernel, group: _Group) -> dict[str, Integer]:
 
 
 def _in_order(group: _Group) -> bool:
-    """Whether a row lies in memory as it is read: rows across the outer axes are folded once and not kept in cache."""
+    """Whether a row lies in memory as it is read: rows across the outer axes are reduced once and not kept in cache."""
     position = {axis.name: number for number, axis in enumerate(group.axes)}
     for let in group.lets:
         for leaf in leaves(let.value):

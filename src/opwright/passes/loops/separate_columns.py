@@ -1,4 +1,4 @@
-"""Give folds of columns kernels of their own, apart from folds of rows."""
+"""Give reductions of columns kernels of their own, apart from reductions of rows."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from opwright.ir.contents import locals_in, needed
 from opwright.ir.expressions.expression import Expression, Load, Local
 from opwright.ir.expressions.integer import symbol
 from opwright.ir.names.fresh import fresh
-from opwright.ir.program import Binding, Buffer, Fold, Kernel, Let, Program, Step, Store, buffers_of
+from opwright.ir.program import Binding, Buffer, Kernel, Let, Program, Reduce, Step, Store, buffers_of
 from opwright.ir.rows import outer_axes, varying_locals
 
 
 def separate_columns(program: Program) -> Program:
-    """Fold rows in one kernel and columns in the next, which is handed what the rows have folded to.
+    """Reduce rows in one kernel and columns in the next, which is handed what the rows have reduced to.
 
-    Before: kernel y over i0, row i1:  fold s = sum of x;  y[i0, i1] = x - s;  z[i1] = sum of x·s
-    After:  kernel y over i0, row i1:  fold s = sum of x;  y[i0, i1] = x - s;  s_of_rows[i0] = s
+    Before: kernel y over i0, row i1:  reduce s = sum of x;  y[i0, i1] = x - s;  z[i1] = sum of x·s
+    After:  kernel y over i0, row i1:  reduce s = sum of x;  y[i0, i1] = x - s;  s_of_rows[i0] = s
             kernel z over i0, i1:      let s = s_of_rows[i0];  z[i1] = sum of x·s
 
     For targets whose threads have a row each: no thread sees a column.
@@ -25,7 +25,7 @@ def separate_columns(program: Program) -> Program:
     taken = {step.name for step in program.steps if isinstance(step, Kernel)} | set(buffers_of(program))
     steps: list[Step] = []
     for step in program.steps:
-        mixed = isinstance(step, Kernel) and step.row_axes and any(store.fold for store in step.stores)
+        mixed = isinstance(step, Kernel) and step.row_axes and any(store.reduction for store in step.stores)
         steps += _Separation(step, taken).kernels() if mixed and isinstance(step, Kernel) else [step]
     return replace(program, steps=tuple(steps))
 
@@ -38,11 +38,11 @@ class _Separation:
     taken: set[str]
 
     def kernels(self) -> list[Kernel]:
-        columns = [store for store in self.kernel.stores if store.fold]
+        columns = [store for store in self.kernel.stores if store.reduction]
         carried = self._carried([store.value for store in columns])
         buffers = {name: self._buffer(name, local) for name, local in carried.items()}
         at = tuple(symbol(axis.name) for axis in outer_axes(self.kernel))
-        kept = [store for store in self.kernel.stores if not store.fold]
+        kept = [store for store in self.kernel.stores if not store.reduction]
         kept += [Store(buffers[name].name, at, local) for name, local in carried.items()]
         loads = {name: Let(name, Load(buffers[name].name, at, local.dtype)) for name, local in carried.items()}
         lets = needed(self.kernel.lets, [store.value for store in columns], carried)
@@ -59,7 +59,7 @@ class _Separation:
                 targets=(*(target for target in self.kernel.targets if target.name in written), *carried),
                 lets=tuple(lets),
                 stores=tuple(stores),
-                row_axes=self.kernel.row_axes if any(isinstance(let, Fold) for let in lets) else 0,
+                row_axes=self.kernel.row_axes if any(isinstance(let, Reduce) for let in lets) else 0,
             )
         ]
 
@@ -70,7 +70,7 @@ class _Separation:
         return Kernel(name, targets, self.kernel.axes, tuple(lets), tuple(stores))
 
     def _carried(self, values: Sequence[Expression]) -> dict[str, Local]:
-        """What follows from folds of rows and is the same for a whole row: found from the values that need it."""
+        """What follows from reductions of rows and is the same for a whole row: found from the values that need it."""
         lets = {let.name: let for let in self.kernel.lets}
         varying, late = varying_locals(self.kernel), self._late()
         found: dict[str, Local] = {}
@@ -89,7 +89,7 @@ class _Separation:
     def _late(self) -> set[str]:
         late: set[str] = set()
         for let in self.kernel.lets:
-            if isinstance(let, Fold) or any(local.name in late for local in locals_in(let.value)):
+            if isinstance(let, Reduce) or any(local.name in late for local in locals_in(let.value)):
                 late.add(let.name)
         return late
 

@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 from opwright.ir.expressions.integer import ONE, ZERO, Integer, linear_coefficients, product
-from opwright.ir.program import Axis, Buffer, Kernel, Pick, Program, buffers_of
-from opwright.passes.buffers.memory import Place, Producers
+from opwright.ir.program import Axis, Buffer, Gather, Kernel, Program, buffers_of
+from opwright.passes.buffers.memory import ElementAt, Producers
 
 _MOST_COPIES = 9
 _MOST_VALUES = 400  # in all copies: a second or two of the compiler's time
@@ -64,7 +64,7 @@ def _wide(kernel: Kernel) -> Axes:
 
 def _ends_in_a_short_axis(kernel: Kernel) -> bool:
     innermost = innermost_axis(kernel)
-    if any(isinstance(let, Pick) for let in kernel.lets):
+    if any(isinstance(let, Gather) for let in kernel.lets):
         return False
     return innermost is not None and _is_short(innermost)
 
@@ -73,7 +73,7 @@ def _is_short(axis: Axis) -> bool:
     return (extent := axis.extent.constant) is not None and extent <= _MOST_COPIES
 
 
-def _to_write_out(kernel: Kernel, loaded: Iterable[Place], buffers: Mapping[str, Buffer]) -> Axes:
+def _to_write_out(kernel: Kernel, loaded: Iterable[ElementAt], buffers: Mapping[str, Buffer]) -> Axes:
     axes = [axis for axis in kernel.axes if axis.extent != ONE]
     places = {(store.buffer, store.indices) for store in kernel.stores} | {*loaded}
     steps = _steps_in_memory(places, [axis.name for axis in kernel.axes], buffers)
@@ -104,7 +104,9 @@ def _are_one(outer: Axis, inner: Axis, steps: Sequence[Steps]) -> bool:
     return all(step.get(outer.name, ZERO) == step.get(inner.name, ZERO) * inner.extent for step in steps)
 
 
-def _steps_in_memory(places: Iterable[Place], axes: Sequence[str], buffers: Mapping[str, Buffer]) -> list[Steps] | None:
+def _steps_in_memory(
+    places: Iterable[ElementAt], axes: Sequence[str], buffers: Mapping[str, Buffer]
+) -> list[Steps] | None:
     """For each place, how far a step along each axis goes where buffers are row-major; None if it is not affine."""
     found: list[Steps] = []
     for buffer, indices in places:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 
 from opwright.ir.expressions.expression import Expression, Literal, Load, Local, apply, leaves
-from opwright.ir.expressions.folds import FOLDS
 from opwright.ir.expressions.integer import ONE, ZERO, Integer, integer, substitute, symbols_of
-from opwright.ir.program import Axis, Fold, Kernel, Pick, Program, Store
+from opwright.ir.expressions.reductions import REDUCERS
+from opwright.ir.program import Axis, Gather, Kernel, Program, Reduce, Store
 from opwright.ir.rows import row_axes
 from opwright.ir.symbols import map_let, map_loads
 from opwright.passes.loops.short_axes import short_axes
@@ -19,7 +19,7 @@ from opwright.passes.loops.short_axes import short_axes
 def unroll(program: Program) -> Program:
     """Write out what an unfused kernel does for each element of its short innermost axes.
 
-    Before:  kernel r over i0, i1, rows of i2 < 3:  fold f = sum of x[i0, i2] * y[i1, i2];  r[i0, i1] = f
+    Before:  kernel r over i0, i1, rows of i2 < 3:  reduce f = sum of x[i0, i2] * y[i1, i2];  r[i0, i1] = f
     After:   kernel r over i0, i1:  r[i0, i1] = 0.0 + x[i0, 0] * y[i1, 0] + … + x[i0, 2] * y[i1, 2]
 
     Before:  kernel z over i0, i1 < 3:  z[i0, i1] = x[i0, i1] * y[i0]
@@ -38,24 +38,24 @@ def unroll(program: Program) -> Program:
 
 @dataclass(frozen=True, slots=True)
 class _Element:
-    """What an unfused kernel does at a point: fold a value along some axes, or not, and store it."""
+    """What an unfused kernel does at a point: reduce a value along some axes, or not, and store it."""
 
     value: Expression
     buffer: str
     indices: tuple[Integer, ...]
     function: str | None
-    folded: frozenset[str]
+    reduced: frozenset[str]
 
     @classmethod
     def of(cls, kernel: Kernel) -> _Element:
         (store,) = kernel.stores
-        if folds := [let for let in kernel.lets if isinstance(let, Fold)]:
-            (fold,) = folds
-            folded = frozenset(axis.name for axis in row_axes(kernel))
-            return cls(fold.value, store.buffer, store.indices, fold.function, folded)
+        if reductions := [let for let in kernel.lets if isinstance(let, Reduce)]:
+            (reduction,) = reductions
+            reduced = frozenset(axis.name for axis in row_axes(kernel))
+            return cls(reduction.value, store.buffer, store.indices, reduction.function, reduced)
         kept = {name for index in store.indices for name in symbols_of(index)}
-        folded = frozenset(axis.name for axis in kernel.axes if axis.extent != ONE and axis.name not in kept)
-        return cls(store.value, store.buffer, store.indices, store.fold, folded)
+        reduced = frozenset(axis.name for axis in kernel.axes if axis.extent != ONE and axis.name not in kept)
+        return cls(store.value, store.buffer, store.indices, store.reduction, reduced)
 
     def at(self, where: Mapping[str, Integer]) -> _Element:
         value = map_loads(self.value, lambda index: substitute(index, where))
@@ -64,31 +64,31 @@ class _Element:
 
 def _unrolled(kernel: Kernel, short: Set[Axis]) -> Kernel:
     unit = {axis.name: ZERO for axis in kernel.axes if axis.extent == ONE}
-    picks = [let for let in kernel.lets if isinstance(let, Pick)]
-    picked_along = {name for pick in picks for index in pick.value.indices for name in symbols_of(index)}
-    short = {axis for axis in short if axis.name not in picked_along}
+    gathers = [let for let in kernel.lets if isinstance(let, Gather)]
+    gathered_along = {name for gather in gathers for index in gather.value.indices for name in symbols_of(index)}
+    short = {axis for axis in short if axis.name not in gathered_along}
     element = _Element.of(kernel).at(unit)
     left = tuple(axis for axis in kernel.axes if axis.extent != ONE and axis not in short)
     if element.function:
         left = _in_memory_order(left, element.value)
     elements = [
-        _folded([part.at(inner) for inner in _points(kernel, short, lambda name: name in element.folded)])
-        for outer in _points(kernel, short, lambda name: name not in element.folded)
+        _reduced([part.at(inner) for inner in _points(kernel, short, lambda name: name in element.reduced)])
+        for outer in _points(kernel, short, lambda name: name not in element.reduced)
         for part in [element.at(outer)]
     ]
-    folded_left = tuple(axis for axis in left if axis.name in element.folded)
-    if not folded_left or left[-1] not in folded_left:
-        function = element.function if folded_left else None
+    reduced_left = tuple(axis for axis in left if axis.name in element.reduced)
+    if not reduced_left or left[-1] not in reduced_left:
+        function = element.function if reduced_left else None
         stores = tuple(Store(each.buffer, each.indices, each.value, function) for each in elements)
-        lets = tuple(map_let(pick, partial(substitute, replacements=unit)) for pick in picks)
+        lets = tuple(map_let(gather, partial(substitute, replacements=unit)) for gather in gathers)
         return replace(kernel, axes=left, lets=lets, stores=stores, row_axes=0)
     names = [f"{element.buffer}_{element.function}_{number}" for number in range(len(elements))]
-    folds = tuple(Fold(name, element.function or "", e.value) for name, e in zip(names, elements, strict=True))
+    reductions = tuple(Reduce(name, element.function or "", e.value) for name, e in zip(names, elements, strict=True))
     stores = tuple(
         Store(e.buffer, e.indices, Local(name, e.value.dtype)) for name, e in zip(names, elements, strict=True)
     )
-    kept_left = tuple(axis for axis in left if axis not in folded_left)
-    return replace(kernel, axes=(*kept_left, *folded_left), lets=folds, stores=stores, row_axes=len(folded_left))
+    kept_left = tuple(axis for axis in left if axis not in reduced_left)
+    return replace(kernel, axes=(*kept_left, *reduced_left), lets=reductions, stores=stores, row_axes=len(reduced_left))
 
 
 def _points(kernel: Kernel, short: Set[Axis], choose: Callable[[str], bool]) -> Sequence[Mapping[str, Integer]]:
@@ -101,19 +101,19 @@ def _points(kernel: Kernel, short: Set[Axis], choose: Callable[[str], bool]) -> 
     ]
 
 
-def _folded(elements: Sequence[_Element]) -> _Element:
-    """One element in place of those that fold to it."""
+def _reduced(elements: Sequence[_Element]) -> _Element:
+    """One element in place of those that reduce to it."""
     first, values = elements[0], [element.value for element in elements]
     if first.function == "sum" and len(values) > 1 and first.value.dtype.is_floating:
         values = [Literal(0.0, first.value.dtype), *values]  # a sum of −0 is 0
     if len(values) == 1:
         return first
-    combine = FOLDS[first.function or ""].combine
+    combine = REDUCERS[first.function or ""].combine
     return replace(first, value=reduce(lambda left, right: apply(combine, left, right), values))
 
 
 def _in_memory_order(axes: Sequence[Axis], value: Expression) -> tuple[Axis, ...]:
-    """The axes as they lie in the buffer that is folded, outermost first."""
+    """The axes as they lie in the buffer that is reduced, outermost first."""
     (load,) = (leaf for leaf in leaves(value) if isinstance(leaf, Load))
     met = [name for index in load.indices for name in symbols_of(index)]
     return tuple(sorted(axes, key=lambda axis: met.index(axis.name)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from opwright.ir.expressions.expression import Expression, Literal, Load, Local, children, rewrite_children
-from opwright.ir.program import Binding, Fold, Kernel, Pick, Program
+from opwright.ir.program import Binding, Gather, Kernel, Program, Reduce
 from opwright.ir.rows import varying_locals
 from opwright.passes.scalars.rewrite import map_kernels
 from opwright.passes.scalars.share import count_uses
@@ -19,7 +19,7 @@ def inline(program: Program) -> Program:
     Before: let mul = elu_g * sigmoid_i; cell[i0] = old_cell[i0] + mul
     After:  cell[i0] = old_cell[i0] + elu_g * sigmoid_i
 
-    A load keeps its name: kernels load everything first. So does a fold, and what is computed once for each row.
+    A load keeps its name: kernels load everything first. So does a reduction, and what is computed once for each row.
     """
     return map_kernels(program, _inline)
 
@@ -36,12 +36,12 @@ def _inline(kernel: Kernel) -> Kernel:
         return rewrite_children(expression, settle)
 
     for let in kernel.lets:
-        if isinstance(let, Pick):
+        if isinstance(let, Gather):
             lets.append(let)
             continue
         value = settle(let.value)
         once = uses.get(let.name, 0) == 1 and (varying is None or let.name in varying)
-        if isinstance(let, Fold):
+        if isinstance(let, Reduce):
             lets.append(replace(let, value=value))
         elif isinstance(value, Literal) or (
             once and not let.spoken and not isinstance(value, Load) and _operations(value) < _LONGEST

@@ -15,8 +15,8 @@ from opwright.passes.scalars.rewrite import map_kernels, rewrite_let
 def reciprocals(program: Program) -> Program:
     """Multiply by a reciprocal in double precision, once for each row, instead of dividing at each point.
 
-    Before: fold total = sum of x;  y[i0, i1] = x / total
-    After:  fold total = sum of x;  let total_reciprocal = 1 / float64(total);  y[i0, i1] = float32(float64(x) * …)
+    Before: reduce total = sum of x;  y[i0, i1] = x / total
+    After:  reduce total = sum of x;  let total_reciprocal = 1 / float64(total);  y[i0, i1] = float32(float64(x) * …)
 
     A quotient of two float32 numbers is never closer than 2^-49 of itself to where rounding to float32 turns over (but
     for subnormal ones), and the product is within 2^-52 of it: both round to the same number.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from opwright.ir.expressions.expression import Expression
-from opwright.ir.program import Binding, Kernel, Pick, Program
+from opwright.ir.program import Binding, Gather, Kernel, Program
 
 
 def map_expressions(program: Program, rewrite: Callable[[Expression], Expression]) -> Program:
@@ -21,8 +21,8 @@ def map_kernels(program: Program, rewrite: Callable[[Kernel], Kernel]) -> Progra
 
 
 def rewrite_let(let: Binding, rewrite: Callable[[Expression], Expression]) -> Binding:
-    """Rewrite what a name is bound to; an index that is picked stays an element of a buffer."""
-    return let if isinstance(let, Pick) else replace(let, value=rewrite(let.value))
+    """Rewrite what a name is bound to; an index that is gathered stays an element of a buffer."""
+    return let if isinstance(let, Gather) else replace(let, value=rewrite(let.value))
 
 
 def _rewrite_kernel(kernel: Kernel, rewrite: Callable[[Expression], Expression]) -> Kernel:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from opwright.ir.expressions.expression import Expression, Local, children, rewrite_children
-from opwright.ir.program import Binding, Fold, Kernel, Pick, Program
+from opwright.ir.program import Binding, Gather, Kernel, Program, Reduce
 from opwright.passes.scalars.rewrite import map_kernels
 
 
@@ -20,7 +20,7 @@ def share(program: Program) -> Program:
 
 def _share(kernel: Kernel) -> Kernel:
     known: dict[Expression, Local] = {}
-    folds: dict[tuple[str, Expression], Local] = {}
+    reductions: dict[tuple[str, Expression], Local] = {}
     renamed: dict[str, Local] = {}
     lets: list[Binding] = []
 
@@ -31,13 +31,13 @@ def _share(kernel: Kernel) -> Kernel:
         return known.get(settled, settled)
 
     for let in kernel.lets:
-        if isinstance(let, Pick):
+        if isinstance(let, Gather):
             lets.append(let)
             continue
         value = settle(let.value)
-        if isinstance(let, Fold):
+        if isinstance(let, Reduce):
             local = Local(let.name, value.dtype)
-            first = folds.setdefault((let.function, value), local)
+            first = reductions.setdefault((let.function, value), local)
             renamed[let.name] = first
             if first is local:
                 lets.append(replace(let, value=value))

@@ -169,8 +169,8 @@ class _FunctionClass:
         plan = self.form.derivation.plan
         kept_outputs = [self.outputs[position] for position in plan.saved.outputs]
         saved = [*self.kept, *kept_outputs, *self.intermediates]
-        incoming = [f"grad_{name}" for name in self.outputs]
-        arriving = [incoming[position] for position in plan.tangents]
+        cotangents = [f"grad_{name}" for name in self.outputs]
+        arriving = [cotangents[position] for position in plan.tangents]
         read = [self._backward_operand(self.parameters.names[position]) for position in plan.saved.arguments]
         sizes = [self._size(position, dimension) for position, dimension in plan.saved.sizes]
         operands = ", ".join([*read, *kept_outputs, *self.intermediates, *arriving, *sizes])
@@ -187,10 +187,10 @@ class _FunctionClass:
             *self._stand_ins(),
             f"_, pull_back = torch.func.vjp({self._composed()}, {', '.join(self.differentiable)})",
         ]
-        pulled = f"pull_back({_cotangents(arriving, bare=len(self._picked()) == 1)})"
+        pulled = f"pull_back({_cotangents(arriving, bare=len(self._gathered()) == 1)})"
         body += [f"return {pulled}"] if as_given else [f"{_unpacked(gradients)} = {pulled}", f"return {returned}"]
         rest = ["*_"] if self.intermediates else []
-        return [f"def backward({', '.join(['ctx', *incoming, *rest])}):", *_indented(body)]
+        return [f"def backward({', '.join(['ctx', *cotangents, *rest])}):", *_indented(body)]
 
     def _jvp(self) -> list[str]:
         plan = self.form.derivation.plan
@@ -228,21 +228,21 @@ class _FunctionClass:
 
     # -- the reference ---------------------------------------------------------------------------------------------
 
-    def _picked(self) -> tuple[int, ...]:
+    def _gathered(self) -> tuple[int, ...]:
         return self.form.derivation.plan.tangents
 
     def _composed(self) -> str:
         """The reference as a function of what gradients flow to, giving what they come from."""
-        if len(self._picked()) == len(self.outputs) and self.differentiable == self.inputs:
+        if len(self._gathered()) == len(self.outputs) and self.differentiable == self.inputs:
             return self._whole
         numbers = {name: f"ctx.{name}" for name in self.numbers}
         call = f"{self._whole}({', '.join(numbers.get(name, name) for name in self.inputs)})"
         head = f"lambda {', '.join(self.differentiable)}: "
-        if len(self._picked()) == len(self.outputs):
+        if len(self._gathered()) == len(self.outputs):
             return f"{head}{call}"
-        if len(self._picked()) == 1:
-            return f"{head}{call}[{self._picked()[0]}]"
-        return f"{head}tuple({call}[k] for k in {self._picked()})"
+        if len(self._gathered()) == 1:
+            return f"{head}{call}[{self._gathered()[0]}]"
+        return f"{head}tuple({call}[k] for k in {self._gathered()})"
 
     @property
     def _whole(self) -> str:

@@ -1,4 +1,4 @@
-"""Losses that choose one class of each row, without a gather: a row folds to the one element that is chosen.
+"""Losses that choose one class of each row, without a gather: a row reduces to the one element that is chosen.
 
 So they fuse with the softmax before them. A target out of range raises, as in torch: the kernels check all of them.
 """

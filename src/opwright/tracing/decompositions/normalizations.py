@@ -1,4 +1,4 @@
-"""Decompositions of softmax, moments and norms of vectors into folds and element-wise operations.
+"""Decompositions of softmax, moments and norms of vectors into reductions and element-wise operations.
 
 Half types are computed in float32, as torch's own kernels do.
 """

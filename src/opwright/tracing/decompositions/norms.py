@@ -1,4 +1,4 @@
-"""Layer, group and batch norm as folds and element-wise operations, which kernels fuse again.
+"""Layer, group and batch norm as reductions and element-wise operations, which kernels fuse again.
 
 Half types are computed in float32, as torch's own kernels do. `derivation/composed.py` takes derivatives of the same.
 """

@@ -112,8 +112,8 @@ def _multi_margin_loss_backward(
     slope = (torch.where(above, 2 * excess, 0.0) if p == 2 else above.to(x.dtype)) / rows.shape[1]
     if weight is not None:
         slope = slope * torch.sum(torch.where(chosen, weight, 0.0), [1], True)
-    incoming = gradient.reshape(-1, 1) if reduction == 0 else gradient
-    slope = slope * (incoming / rows.shape[0] if reduction == 1 else incoming)
+    cotangents = gradient.reshape(-1, 1) if reduction == 0 else gradient
+    slope = slope * (cotangents / rows.shape[0] if reduction == 1 else cotangents)
     return torch.where(chosen, -torch.sum(slope, [1], True), slope).reshape(x.shape)
 
 

@@ -1,4 +1,4 @@
-"""Reductions that say where: a fold gives the value, a second one the smallest position that holds it."""
+"""Reductions that say where: a reduction gives the value, a second one the smallest position that holds it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 // What a kernel is launched with: plain values, laid out alike on the host and on the device.
 //
 // A kernel's axes are two groups. Along the inner ones a thread takes `width` neighbours together, a pack; the outer ones,
-// if there are any, lead from row to row, or over what a column folds.
+// if there are any, lead from row to row, or over what a column reduces.
 #pragma once
 
 #include "opwright/bits.h"

@@ -1,7 +1,7 @@
-// Kernels that fold over their outer axes: sums of columns, gradients of a weight or a bias. No atomics: what is folded is
+// Kernels that reduce over their outer axes: sums of columns, gradients of a weight or a bias. No atomics: what is reduced is
 // cut into pieces whose number depends on sizes alone, and these are put together in order.
 //
-// A block has 32 packs of columns beside each other, and some lanes that fold every so many-th point of them.
+// A block has 32 packs of columns beside each other, and some lanes that reduce every so many-th point of them.
 #pragma once
 
 #include "opwright/cuda/packs.h"
@@ -12,15 +12,15 @@ namespace detail {
 template <class Index, int outer, int inner>
 OPWRIGHT_INLINE Points<Index, outer, inner> points_of(const Walk<outer>&, const Walk<inner>&);
 
-// Puts together what the lanes of a block have folded; the first lane gets it.
-template <int lanes, class Folds>
-OPWRIGHT_INLINE void fold_lanes(Folds& folds) {
-  __shared__ Folds of_lane[lanes][32];
-  of_lane[threadIdx.y][threadIdx.x] = folds;
+// Puts together what the lanes of a block have reduced; the first lane gets it.
+template <int lanes, class Reductions>
+OPWRIGHT_INLINE void reduce_lanes(Reductions& reductions) {
+  __shared__ Reductions of_lane[lanes][32];
+  of_lane[threadIdx.y][threadIdx.x] = reductions;
   __syncthreads();
   if (threadIdx.y != 0) return;
 #pragma unroll 1
-  for (int lane = 1; lane < lanes; ++lane) folds.add(of_lane[lane][threadIdx.x]);
+  for (int lane = 1; lane < lanes; ++lane) reductions.add(of_lane[lane][threadIdx.x]);
 }
 
 // The pack of columns that a thread has. One that is not there is the last.
@@ -37,17 +37,17 @@ OPWRIGHT_INLINE auto find_columns(const Arguments& given, int64_t number)
 
 }  // namespace detail
 
-// A tile of columns, and a piece of what they fold, for each block.
+// A tile of columns, and a piece of what they reduce, for each block.
 template <template <class, int> class Kernel, class Index, int Width, int batch, int lanes, class Arguments>
-OPWRIGHT_INLINE void fold_columns(const Arguments& given) {
-  using Folds = typename Kernel<Index, Width>::Folds;
+OPWRIGHT_INLINE void reduce_columns(const Arguments& given) {
+  using Reductions = typename Kernel<Index, Width>::Reductions;
   using Parts = typename Kernel<Index, Width>::Parts;
-  const int64_t columns = given.inner_axes.total, folded = given.outer_axes.total;
+  const int64_t columns = given.inner_axes.total, reduced = given.outer_axes.total;
   const int64_t piece = blockIdx.x % given.pieces, number = blockIdx.x / given.pieces * 32 + threadIdx.x;
-  const int64_t begin = folded * piece / given.pieces, end = folded * (piece + 1) / given.pieces;
+  const int64_t begin = reduced * piece / given.pieces, end = reduced * (piece + 1) / given.pieces;
   auto at = detail::find_columns<Index, Width>(given, number);
-  Folds folds;
-  folds.start();
+  Reductions reductions;
+  reductions.start();
   for (int64_t first = begin + threadIdx.y; first < end && number < columns; first += batch * lanes) {
     Kernel<Index, Width> points[batch];
     decltype(at) places[batch];
@@ -63,27 +63,27 @@ OPWRIGHT_INLINE void fold_columns(const Arguments& given) {
 #pragma unroll
     for (int some = 0; some < batch; ++some)
       if (first + some * lanes < end) points[some].compute(given, places[some], parts);
-    folds.add(parts);
+    reductions.add(parts);
   }
-  detail::fold_lanes<lanes>(folds);
+  detail::reduce_lanes<lanes>(reductions);
   if (threadIdx.y != 0 || number >= columns) return;
-  if (given.pieces == 1) return Kernel<Index, Width>::finish(given, at, folds);
-  static_cast<Folds*>(given.partials)[piece * columns + number] = folds;
+  if (given.pieces == 1) return Kernel<Index, Width>::finish(given, at, reductions);
+  static_cast<Reductions*>(given.partials)[piece * columns + number] = reductions;
 }
 
-// A tile of columns for each block: the pieces of what they fold, always in the same order.
+// A tile of columns for each block: the pieces of what they reduce, always in the same order.
 template <template <class, int> class Kernel, class Index, int Width, int batch, int lanes, class Arguments>
 OPWRIGHT_INLINE void finish_columns(const Arguments& given) {
-  using Folds = typename Kernel<Index, Width>::Folds;
+  using Reductions = typename Kernel<Index, Width>::Reductions;
   const int64_t columns = given.inner_axes.total, number = static_cast<int64_t>(blockIdx.x) * 32 + threadIdx.x;
-  const Folds* partials = static_cast<const Folds*>(given.partials);
-  Folds folds;
-  folds.start();
+  const Reductions* partials = static_cast<const Reductions*>(given.partials);
+  Reductions reductions;
+  reductions.start();
   for (int64_t piece = threadIdx.y; piece < given.pieces && number < columns; piece += lanes)
-    folds.add(partials[piece * columns + number]);
-  detail::fold_lanes<lanes>(folds);
+    reductions.add(partials[piece * columns + number]);
+  detail::reduce_lanes<lanes>(reductions);
   if (threadIdx.y == 0 && number < columns)
-    Kernel<Index, Width>::finish(given, detail::find_columns<Index, Width>(given, number), folds);
+    Kernel<Index, Width>::finish(given, detail::find_columns<Index, Width>(given, number), reductions);
 }
 
 }  // namespace opwright

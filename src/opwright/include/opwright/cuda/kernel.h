@@ -1,7 +1,7 @@
 // Everything an emitted CUDA source includes.
 #pragma once
 
-#include "opwright/fold_order.h"
+#include "opwright/reduce_order.h"
 #include "opwright/cuda/half.h"
 #include "opwright/cuda/mathematics.h"
 #include "opwright/cuda/complex_functions.h"

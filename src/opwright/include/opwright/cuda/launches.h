@@ -15,7 +15,7 @@ inline Size blocks_for(Size work, Size of_block) { return least((work + of_block
 
 // Kernels whose points do not depend on each other. `kernels` are the plain one and the wide one, then the same for packs.
 template <int width, int batch, class Arguments, int versions, int count>
-inline bool launch_points(Kernel (&kernels)[versions], Arguments& given, const Place (&places)[count]) {
+inline bool launch_points(Kernel (&kernels)[versions], Arguments& given, const LaunchOperand (&places)[count]) {
   auto& walk = given.inner_axes;
   merge(walk, 0, places);
   const bool packed = versions > 2 && has_packs<0>(walk, places, width), wide = !fits_32_bits<0>(walk, places);
@@ -25,7 +25,7 @@ inline bool launch_points(Kernel (&kernels)[versions], Arguments& given, const P
   return launch(kernels[2 * packed + wide], blocks, threads_of_block, given);
 }
 
-// How many threads fold a row together, and how many of its packs each keeps; 0 if it must read them again.
+// How many threads reduce a row together, and how many of its packs each keeps; 0 if it must read them again.
 struct Team {
   Size threads;
   int held;
@@ -51,7 +51,7 @@ struct Layout {
 
 // Its axes as they are walked: merged, and counted in packs of `width` where that can be.
 template <int width, class Arguments, int count>
-inline Layout lay_out(Arguments& given, const Place (&places)[count], bool may_be_packed) {
+inline Layout lay_out(Arguments& given, const LaunchOperand (&places)[count], bool may_be_packed) {
   constexpr int outer = sizeof(given.outer_axes.extents) / sizeof(Size);
   merge(given.outer_axes, 0, places);
   merge(given.inner_axes, outer, places);
@@ -77,21 +77,21 @@ inline bool launch_teams(Kernel (&kernels)[versions], Arguments& given, Layout l
 }
 
 template <int width, class Arguments, int versions, int count>
-inline bool launch_rows(Kernel (&kernels)[versions], Arguments& given, const Place (&places)[count]) {
+inline bool launch_rows(Kernel (&kernels)[versions], Arguments& given, const LaunchOperand (&places)[count]) {
   return launch_teams(kernels, given, lay_out<width>(given, places, versions > 4));
 }
 
-// Kernels in one pass: as those of several; but where rows are few and long, blocks fold pieces of them, and a second
+// Kernels in one pass: as those of several; but where rows are few and long, blocks reduce pieces of them, and a second
 // launch puts these together. Their kernels come last: pieces of any row, of a wide one, of packs; the same of the ends.
-template <int width, int folded_bytes, class Arguments, int versions, int count>
-inline bool launch_folds(Kernel (&kernels)[versions], Arguments& given, const Place (&places)[count]) {
+template <int width, int reduced_bytes, class Arguments, int versions, int count>
+inline bool launch_reductions(Kernel (&kernels)[versions], Arguments& given, const LaunchOperand (&places)[count]) {
   constexpr Size most_rows = 256, blocks_wanted = 1024, least_piece = 2048;  // packs
   constexpr int widths = versions > 8 ? 3 : 2;  // how many versions there are of pieces
   const Layout layout = lay_out<width>(given, places, widths == 3);
   const Size rows = given.outer_axes.total, packs = given.inner_axes.total;
   given.pieces = rows > 0 && rows <= most_rows ? least(blocks_wanted / rows, packs / least_piece) : 1;
   if (given.pieces <= 1) return launch_teams(kernels, given, layout);
-  const Size bytes = rows * given.pieces * folded_bytes;
+  const Size bytes = rows * given.pieces * reduced_bytes;
   const Tensor partials = allocate(uint8, 1, &bytes, 1);
   if (!partials) return false;
   given.partials = partials.at<char>(0);
@@ -100,10 +100,10 @@ inline bool launch_folds(Kernel (&kernels)[versions], Arguments& given, const Pl
          launch(pieces[widths], rows, threads_of_block, given);
 }
 
-// Kernels that fold columns. `kernels` are, for any column, wide ones and packs: what folds, then what puts pieces of the
-// folded axes together. `lanes` threads of a block fold one pack of columns, each `batch` points at a time.
-template <int width, int batch, int lanes, int folded_bytes, class Arguments, int versions, int count>
-inline bool launch_columns(Kernel (&kernels)[versions], Arguments& given, const Place (&places)[count]) {
+// Kernels that reduce columns. `kernels` are, for any column, wide ones and packs: what reduces, then what puts pieces of the
+// reduced axes together. `lanes` threads of a block reduce one pack of columns, each `batch` points at a time.
+template <int width, int batch, int lanes, int reduced_bytes, class Arguments, int versions, int count>
+inline bool launch_columns(Kernel (&kernels)[versions], Arguments& given, const LaunchOperand (&places)[count]) {
   constexpr Size columns_of_block = 32, blocks_wanted = 1024, least_points = 4 * batch * lanes;
   constexpr int widths = versions / 2;
   const Layout layout = lay_out<width>(given, places, widths == 3);
@@ -114,7 +114,7 @@ inline bool launch_columns(Kernel (&kernels)[versions], Arguments& given, const 
   Kernel* const version = kernels + (layout.wide ? 1 : (layout.packed ? 2 : 0));
   const Shape threads(columns_of_block, lanes);
   if (given.pieces == 1) return launch(version[0], tiles, threads, given);
-  const Size bytes = columns * given.pieces * folded_bytes * (layout.packed ? width : 1);
+  const Size bytes = columns * given.pieces * reduced_bytes * (layout.packed ? width : 1);
   const Tensor partials = allocate(uint8, 1, &bytes, 1);
   if (!partials) return false;
   given.partials = partials.at<char>(0);

@@ -7,7 +7,7 @@
 namespace opwright::cuda {
 
 // An operand of a launch, as far as the layout of the kernel's axes depends on it.
-struct Place {
+struct LaunchOperand {
   Size* strides;
   const void* data;
   Size item_bytes;  // 0 where numbers are counted
@@ -15,15 +15,15 @@ struct Place {
 };
 
 template <class T, int axes>
-inline Place place(Elements<T, axes>& elements) {
+inline LaunchOperand place(Elements<T, axes>& elements) {
   return {elements.strides, elements.data, sizeof(T), true};
 }
 template <class T, int axes>
-inline Place place(Elements<const T, axes>& elements) {
+inline LaunchOperand place(Elements<const T, axes>& elements) {
   return {elements.strides, elements.data, sizeof(T), false};
 }
 template <int axes>
-inline Place place(Counter<axes>& counter) {
+inline LaunchOperand place(Counter<axes>& counter) {
   return {counter.strides, nullptr, 0, false};
 }
 
@@ -31,24 +31,24 @@ inline Place place(Counter<axes>& counter) {
 // element. `first` is where the strides of these axes begin. An axis comes last only if what does not move along the axis
 // that was last does not move along it either: a kernel may take one value of it for a whole pack.
 template <int axes, int count>
-inline void merge(Walk<axes>& walk, int first, const Place (&places)[count]) {
+inline void merge(Walk<axes>& walk, int first, const LaunchOperand (&places)[count]) {
   int last = axes - 1;  // where what is merged so far stands
   for (int axis = axes - 2; axis >= 0; --axis) {
     const Size extent = walk.extents[axis];
     if (extent == 1) continue;
     bool contiguous = true, is_one = walk.extents[last] == 1;
-    for (const Place& place : places) {
+    for (const LaunchOperand& place : places) {
       contiguous &= place.strides[first + axis] == place.strides[first + last] * walk.extents[last];
       is_one &= place.strides[first + last] != 0 || place.strides[first + axis] == 0;
     }
     if (!contiguous && !is_one) --last;
     walk.extents[last] = contiguous && !is_one ? walk.extents[last] * extent : extent;
     if (contiguous && !is_one) continue;
-    for (const Place& place : places) place.strides[first + last] = place.strides[first + axis];
+    for (const LaunchOperand& place : places) place.strides[first + last] = place.strides[first + axis];
   }
   for (int axis = last - 1; axis >= 0; --axis) {
     walk.extents[axis] = 1;
-    for (const Place& place : places) place.strides[first + axis] = 0;
+    for (const LaunchOperand& place : places) place.strides[first + axis] = 0;
   }
 }
 
@@ -74,12 +74,12 @@ inline void count_packs(Walk<axes>& walk, int width) {
 // Whether every pack of `width` neighbours lies side by side and is aligned, or is one value. Where all
 // is one run, the last pack may have fewer neighbours.
 template <int outer, int inner, int count>
-inline bool has_packs(const Walk<inner>& walk, const Place (&places)[count], int width) {
+inline bool has_packs(const Walk<inner>& walk, const LaunchOperand (&places)[count], int width) {
   constexpr int axes = outer + inner;
   bool is_one_run = outer == 0;
   for (int axis = 0; axis < inner - 1; ++axis) is_one_run &= walk.extents[axis] == 1;
   if (!is_one_run && walk.extents[inner - 1] % width != 0) return false;
-  for (const Place& place : places) {
+  for (const LaunchOperand& place : places) {
     const Size step = place.strides[axes - 1];
     if (place.item_bytes == 0 || (step == 0 && !place.stored)) continue;
     const Size bytes = place.item_bytes * width < 16 ? place.item_bytes * width : 16;
@@ -92,7 +92,7 @@ inline bool has_packs(const Walk<inner>& walk, const Place (&places)[count], int
 
 // Whether places along the inner axes can be counted in 32 bits.
 template <int outer, int inner, int count>
-inline bool fits_32_bits(const Walk<inner>& walk, const Place (&places)[count]) {
+inline bool fits_32_bits(const Walk<inner>& walk, const LaunchOperand (&places)[count]) {
   constexpr Size most = Size(1) << 30;
   Size total = 1;
   for (Size extent : walk.extents) {
@@ -100,7 +100,7 @@ inline bool fits_32_bits(const Walk<inner>& walk, const Place (&places)[count]) 
     total *= extent;
     if (total > most) return false;
   }
-  for (const Place& place : places) {
+  for (const LaunchOperand& place : places) {
     Size reach = 0;
     for (int axis = 0; axis < inner; ++axis) {
       const Size stride = place.strides[outer + axis], step = stride < 0 ? -stride : stride;

@@ -1,5 +1,5 @@
-// Kernels that fold their rows. A row is a team's: softmax, normalisation. Long rows, of which there are few, are cut into
-// pieces that blocks fold, and a second launch puts these together: a sum of everything.
+// Kernels that reduce their rows. A row is a team's: softmax, normalisation. Long rows, of which there are few, are cut into
+// pieces that blocks reduce, and a second launch puts these together: a sum of everything.
 //
 // A thread keeps `Held` packs of its row in registers, so that a row is read once however often it is gone over. Where
 // Held is 0 it reads them again in each pass; most are then in the cache.
@@ -92,44 +92,44 @@ OPWRIGHT_INLINE void for_each_row(const Arguments& given) {
 
 // All rows of a kernel with one pass.
 template <template <class, int, int> class Kernel, class Index, int Width, int Held, class Arguments>
-OPWRIGHT_INLINE void fold_rows(const Arguments& given) {
+OPWRIGHT_INLINE void reduce_rows(const Arguments& given) {
   const int64_t rows = given.outer_axes.total, of_block = blockDim.y, step = of_block * gridDim.x;
   for (int64_t first = of_block * blockIdx.x; first < rows; first += step) {
     const auto row = detail::find_row<Index>(given, first + threadIdx.y);
-    typename Kernel<Index, Width, Held>::Folds folds;
-    folds.start();
-    Kernel<Index, Width, Held>::fold(given, row, folds);
-    fold_threads(folds);
-    Kernel<Index, Width, Held>::finish(given, row, folds);
+    typename Kernel<Index, Width, Held>::Reductions reductions;
+    reductions.start();
+    Kernel<Index, Width, Held>::reduce(given, row, reductions);
+    reduce_threads(reductions);
+    Kernel<Index, Width, Held>::finish(given, row, reductions);
   }
 }
 
-// One piece of one row for each block: what it folds to goes to `partials`.
+// One piece of one row for each block: what it reduces to goes to `partials`.
 template <template <class, int, int> class Kernel, class Index, int Width, int Held, class Arguments>
-OPWRIGHT_INLINE void fold_pieces(const Arguments& given) {
-  using Folds = typename Kernel<Index, Width, Held>::Folds;
+OPWRIGHT_INLINE void reduce_pieces(const Arguments& given) {
+  using Reductions = typename Kernel<Index, Width, Held>::Reductions;
   const int64_t packs = given.inner_axes.total, pieces = given.pieces, piece = blockIdx.x % pieces;
   auto row = detail::find_row<Index>(given, blockIdx.x / pieces);
   row.begin = static_cast<Index>(packs * piece / pieces);
   row.end = static_cast<Index>(packs * (piece + 1) / pieces);
-  Folds folds;
-  folds.start();
-  Kernel<Index, Width, Held>::fold(given, row, folds);
-  fold_threads(folds);
-  if (threadIdx.x == 0) static_cast<Folds*>(given.partials)[blockIdx.x] = folds;
+  Reductions reductions;
+  reductions.start();
+  Kernel<Index, Width, Held>::reduce(given, row, reductions);
+  reduce_threads(reductions);
+  if (threadIdx.x == 0) static_cast<Reductions*>(given.partials)[blockIdx.x] = reductions;
 }
 
 // One row for each block: its pieces, always in the same order.
 template <template <class, int, int> class Kernel, class Index, int Width, int Held, class Arguments>
 OPWRIGHT_INLINE void finish_rows(const Arguments& given) {
-  using Folds = typename Kernel<Index, Width, Held>::Folds;
+  using Reductions = typename Kernel<Index, Width, Held>::Reductions;
   const auto row = detail::find_row<Index>(given, blockIdx.x);
-  const Folds* partials = static_cast<const Folds*>(given.partials) + blockIdx.x * given.pieces;
-  Folds folds;
-  folds.start();
-  for (int64_t piece = threadIdx.x; piece < given.pieces; piece += blockDim.x) folds.add(partials[piece]);
-  fold_threads(folds);
-  Kernel<Index, Width, Held>::finish(given, row, folds);
+  const Reductions* partials = static_cast<const Reductions*>(given.partials) + blockIdx.x * given.pieces;
+  Reductions reductions;
+  reductions.start();
+  for (int64_t piece = threadIdx.x; piece < given.pieces; piece += blockDim.x) reductions.add(partials[piece]);
+  reduce_threads(reductions);
+  Kernel<Index, Width, Held>::finish(given, row, reductions);
 }
 
 }  // namespace opwright

@@ -1,4 +1,4 @@
-// Folds every row to a few numbers: sums, largest elements.
+// Reduces every row to a few numbers: sums, largest elements.
 //
 // Long rows are cut into pieces, whose results are put together in order. How many pieces depends on the sizes alone, so
 // the result does not depend on the number of threads.
@@ -13,41 +13,41 @@ constexpr Size least_piece = 32768, most_pieces = 64, longest_run = 8192;
 
 }  // namespace detail
 
-// `fold` adds elements of a row to Folds; `finish` gets them when the row is done. Folds starts with nothing folded, and
+// `reduce` adds elements of a row to Reductions; `finish` gets them when the row is done. Reductions starts with nothing reduced, and
 // `add` puts in what another piece of the row has given.
-template <class Folds, int inner, int all, int count, bool picks>
-inline void fold_rows(const Size (&extents)[all], const Operand<all, picks> (&operands)[count], Size grain,
-                      void (*fold)(Size, void* const*, Folds&), void (*finish)(void* const*, const Folds&)) {
+template <class Reductions, int inner, int all, int count, bool gathers>
+inline void reduce_rows(const Size (&extents)[all], const Operand<all, gathers> (&operands)[count], Size grain,
+                      void (*reduce)(Size, void* const*, Reductions&), void (*finish)(void* const*, const Reductions&)) {
   using namespace detail;
   constexpr int outer = all - inner;
   OuterAxes<outer, count> rows;
   rows.take(extents, operands);
-  Walk<inner, count, picks> walk;
+  Walk<inner, count, gathers> walk;
   for (int axis = 0; axis < inner; ++axis) walk.extents[axis] = extents[outer + axis];
   for (int k = 0; k < count; ++k) walk.operands[k] = along_row<inner>(operands[k]);
   walk.merge();
   const Size row_count = rows.total(), length = walk.total();
 
-  const auto fold_piece = [&](char* const* first, Size begin, Size end, Folds& folds) {
+  const auto reduce_piece = [&](char* const* first, Size begin, Size end, Reductions& reductions) {
     walk.visit(first, begin, end, [&](Size some, void* const* row) {
       char* at[count];
       for (int k = 0; k < count; ++k) at[k] = static_cast<char*>(row[k]);
       for (Size done = 0; done < some; done += longest_run) {
-        fold(least(longest_run, some - done), reinterpret_cast<void* const*>(at), folds);
+        reduce(least(longest_run, some - done), reinterpret_cast<void* const*>(at), reductions);
         for (int k = 0; k < count; ++k) at[k] += operands[k].whole_row ? longest_run * operands[k].item_bytes : 0;
       }
     });
   };
 
-  const auto finish_row = [&](char* const* first, const Folds& folds) {
+  const auto finish_row = [&](char* const* first, const Reductions& reductions) {
     void* row[count];
     for (int k = 0; k < count; ++k) {
       row[k] = first[k];
-      if constexpr (picks)
-        if (const int by = operands[k].picked_by; by >= 0 && !operands[k].whole_row)
-          row[k] = first[k] + picks_at(operands, k, first[by], 0).offset();
+      if constexpr (gathers)
+        if (const int by = operands[k].gathered_by; by >= 0 && !operands[k].whole_row)
+          row[k] = first[k] + gathers_at(operands, k, first[by], 0).offset();
     }
-    finish(row, folds);
+    finish(row, reductions);
   };
 
   if (row_count == 0) return;
@@ -55,27 +55,27 @@ inline void fold_rows(const Size (&extents)[all], const Operand<all, picks> (&op
   if (pieces <= 1) {
     return in_parallel(row_count, at_least_one(grain / at_least_one(length)), [&](Size from, Size to) {
       rows.run(from, to, [&](Size, char* const* first) {
-        Folds folds;
-        fold_piece(first, 0, length, folds);
-        finish_row(first, folds);
+        Reductions reductions;
+        reduce_piece(first, 0, length, reductions);
+        finish_row(first, reductions);
       });
       end_stream();
     });
   }
-  Array<Folds> partial(row_count * pieces);
+  Array<Reductions> partial(row_count * pieces);
   in_parallel(row_count * pieces, 1, [&](Size from, Size to) {
     for (Size task = from; task < to; ++task) {
       const Size row = task / pieces, piece = task % pieces;
       rows.run(row, row + 1, [&](Size, char* const* first) {
-        fold_piece(first, length * piece / pieces, length * (piece + 1) / pieces, partial[task]);
+        reduce_piece(first, length * piece / pieces, length * (piece + 1) / pieces, partial[task]);
       });
     }
     end_stream();
   });
   rows.run(0, row_count, [&](Size row, char* const* first) {
-    Folds folds;
-    for (Size piece = 0; piece < pieces; ++piece) folds.add(partial[row * pieces + piece]);
-    finish_row(first, folds);
+    Reductions reductions;
+    for (Size piece = 0; piece < pieces; ++piece) reductions.add(partial[row * pieces + piece]);
+    finish_row(first, reductions);
   });
 }
 

@@ -1,12 +1,12 @@
-// Elements of a table that indices pick: where a kernel finds them, and whether all indices are in range.
+// Elements of a table that indices gather: where a kernel finds them, and whether all indices are in range.
 #pragma once
 
 #include "opwright/tensor.h"
 
 namespace opwright {
 
-// Indices one after another, and how far apart in the table what they pick lies, in bytes.
-struct Picks {
+// Indices one after another, and how far apart in the table what they gather lies, in bytes.
+struct Gathers {
   const char* first;
   Size stride, item_bytes;
   Size extent;  // negative indices count from there; zero where none are negative
@@ -24,29 +24,29 @@ namespace detail {
 
 // Distances are in elements here.
 template <class T, class Index>
-inline void gather_picked(const T* from, Size stride, const Index* index, Size apart, Size extent, Size step,
+inline void gather_rows(const T* from, Size stride, const Index* index, Size apart, Size extent, Size step,
                           Size count, T* into) {
   if (stride == 0 && step == 1 && apart == 1 && extent == 0) {
     for (Size j = 0; j < count; ++j) into[j] = from[index[j]];
     return;
   }
   for (Size j = 0; j < count; ++j) {
-    const Size picked = index[j * apart];
-    into[j] = from[j * stride + (picked + (picked < 0 ? extent : 0)) * step];
+    const Size gathered = index[j * apart];
+    into[j] = from[j * stride + (gathered + (gathered < 0 ? extent : 0)) * step];
   }
 }
 
 template <class T>
-inline void gather_picked(const char* from, Size stride, const Picks& picks, Size count, char* into) {
+inline void gather_rows(const char* from, Size stride, const Gathers& gathers, Size count, char* into) {
   const T* const source = reinterpret_cast<const T*>(from);
   T* const target = reinterpret_cast<T*>(into);
-  const Size bytes = sizeof(T), apart = picks.stride / picks.item_bytes, step = picks.step / bytes;
-  if (picks.item_bytes == 8) {
-    const int64_t* const index = reinterpret_cast<const int64_t*>(picks.first);
-    return gather_picked(source, stride / bytes, index, apart, picks.extent, step, count, target);
+  const Size bytes = sizeof(T), apart = gathers.stride / gathers.item_bytes, step = gathers.step / bytes;
+  if (gathers.item_bytes == 8) {
+    const int64_t* const index = reinterpret_cast<const int64_t*>(gathers.first);
+    return gather_rows(source, stride / bytes, index, apart, gathers.extent, step, count, target);
   }
-  const int32_t* const index = reinterpret_cast<const int32_t*>(picks.first);
-  gather_picked(source, stride / bytes, index, apart, picks.extent, step, count, target);
+  const int32_t* const index = reinterpret_cast<const int32_t*>(gathers.first);
+  gather_rows(source, stride / bytes, index, apart, gathers.extent, step, count, target);
 }
 
 struct SixteenBytes {
@@ -54,12 +54,12 @@ struct SixteenBytes {
 };
 
 // Elements `stride` apart, each from where an index of its own says, into a buffer.
-inline void gather_picked(Size item_bytes, const char* from, Size stride, const Picks& picks, Size count, char* into) {
-  if (item_bytes == 4) return gather_picked<uint32_t>(from, stride, picks, count, into);
-  if (item_bytes == 8) return gather_picked<uint64_t>(from, stride, picks, count, into);
-  if (item_bytes == 2) return gather_picked<uint16_t>(from, stride, picks, count, into);
-  if (item_bytes == 16) return gather_picked<SixteenBytes>(from, stride, picks, count, into);
-  gather_picked<uint8_t>(from, stride, picks, count, into);
+inline void gather_rows(Size item_bytes, const char* from, Size stride, const Gathers& gathers, Size count, char* into) {
+  if (item_bytes == 4) return gather_rows<uint32_t>(from, stride, gathers, count, into);
+  if (item_bytes == 8) return gather_rows<uint64_t>(from, stride, gathers, count, into);
+  if (item_bytes == 2) return gather_rows<uint16_t>(from, stride, gathers, count, into);
+  if (item_bytes == 16) return gather_rows<SixteenBytes>(from, stride, gathers, count, into);
+  gather_rows<uint8_t>(from, stride, gathers, count, into);
 }
 
 template <class Index>
@@ -75,7 +75,7 @@ inline bool is_row_within(const Index* first, Size stride, Size count, Size low,
 
 }  // namespace detail
 
-// Whether all indices are at least `low` and below `high`: then a kernel that picks by them reads inside of its table. A
+// Whether all indices are at least `low` and below `high`: then a kernel that gathers by them reads inside of its table. A
 // dimension that repeats its elements is looked at once.
 template <class Index, int rank>
 inline bool is_within(const Index* first, const Size (&sizes)[rank], const Size (&strides)[rank], Size low, Size high) {

@@ -1,6 +1,6 @@
-"""The folds: one row each, with the meaning that the interpreter gives them.
+"""The reductions: one row each, with the meaning that the interpreter gives them.
 
-Values of one dtype fold to a value of that dtype. NaN wins in `maximum` and `minimum`, as in torch. Sums and products
+Values of one dtype reduce to a value of that dtype. NaN wins in `maximum` and `minimum`, as in torch. Sums and products
 of real numbers are rounded once, at the end: targets add in double precision or better.
 """
 
@@ -16,11 +16,11 @@ Array = Any
 
 
 @dataclass(frozen=True, slots=True)
-class FoldFunction:
+class Reducer:
     """A row of the table.
 
     Attributes:
-        meaning: `(values, axis) -> what they fold to along these axes`, which stay with one element.
+        meaning: `(values, axis) -> what they reduce to along these axes`, which stay with one element.
         combine: The scalar function (ir/expressions/functions.py) of two values that it repeats.
     """
 
@@ -40,11 +40,11 @@ def _plain(function: Callable[..., Array]) -> Callable[[Array, tuple[int, ...]],
     return lambda values, axis: function(values, axis=axis, keepdims=True)
 
 
-FOLDS: dict[str, FoldFunction] = {
-    "sum": FoldFunction(_wide(np.sum), "add"),
-    "product": FoldFunction(_wide(np.prod), "multiply"),
-    "maximum": FoldFunction(_plain(np.max), "maximum"),
-    "minimum": FoldFunction(_plain(np.min), "minimum"),
-    "any": FoldFunction(_plain(np.any), "logical_or"),
-    "all": FoldFunction(_plain(np.all), "logical_and"),
+REDUCERS: dict[str, Reducer] = {
+    "sum": Reducer(_wide(np.sum), "add"),
+    "product": Reducer(_wide(np.prod), "multiply"),
+    "maximum": Reducer(_plain(np.max), "maximum"),
+    "minimum": Reducer(_plain(np.min), "minimum"),
+    "any": Reducer(_plain(np.any), "logical_or"),
+    "all": Reducer(_plain(np.all), "logical_and"),
 }

@@ -14,9 +14,9 @@ from opwright.codegen.cpp.program import NAMESPACE
 from opwright.errors import LibraryUnloadable
 from opwright.toolchain.process.forks import hold_off_forks
 
-Kernel = Callable[..., Any]
+Launcher = Callable[..., Any]
 _HINT = "if its folder is mounted noexec, choose another one with OPWRIGHT_CACHE=/path/to/folder"
-_loaded: dict[str, tuple[Kernel, ctypes.CDLL]] = {}
+_loaded: dict[str, tuple[Launcher, ctypes.CDLL]] = {}
 
 
 @cache
@@ -24,7 +24,7 @@ def _fallthroughs() -> torch.library.Library:
     return torch.library.Library(NAMESPACE, "FRAGMENT")
 
 
-def load_kernel(library: Path, name: str) -> Kernel:
+def load_launcher(library: Path, name: str) -> Launcher:
     """Load a library, once in a process, and return its operator.
 
     The operator returns tensors, or None for each when it declines a call. It computes no gradients, so the

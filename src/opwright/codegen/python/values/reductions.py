@@ -1,4 +1,4 @@
-"""Folds as torch operations that keep the dimensions they fold."""
+"""Reduces as torch operations that keep the dimensions they reduce."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from opwright.codegen.infix import Spelled, postfix
 _METHODS = {"sum": "sum", "product": "prod", "maximum": "amax", "minimum": "amin", "any": "any", "all": "all"}
 
 
-def spell_fold(function: str, value: Spelled, dimensions: Sequence[int]) -> Spelled:
-    """Fold a tensor along some of its dimensions, which stay with one element.
+def spell_reducer(function: str, value: Spelled, dimensions: Sequence[int]) -> Spelled:
+    """Reduce a tensor along some of its dimensions, which stay with one element.
 
     Args:
-        function: A row of ir/expressions/folds.py.
+        function: A row of ir/expressions/reductions.py.
         value: The tensor.
         dimensions: At least one.
     """

@@ -14,11 +14,11 @@ from opwright.toolchain.compiler import find_compiler
 from opwright.toolchain.gpu.nvcc import nvcc_path
 from opwright.toolchain.gpu.nvrtc import find_nvrtc
 
-Target = Literal["cpp", "cuda"]
-TARGETS: tuple[Target, ...] = ("cpp", "cuda")
+Backend = Literal["cpp", "cuda"]
+BACKENDS: tuple[Backend, ...] = ("cpp", "cuda")
 
 
-def target_for(arguments: Sequence[Any], settings: Settings) -> Target:
+def backend_for(arguments: Sequence[Any], settings: Settings) -> Backend:
     """Return what kernels for these arguments are written in.
 
     Raises:
@@ -35,7 +35,7 @@ def target_for(arguments: Sequence[Any], settings: Settings) -> Target:
     return "cuda" if on_gpu or settings.cuda_on_host else "cpp"
 
 
-def examine(target: Target, settings: Settings) -> None:
+def examine(backend: Backend, settings: Settings) -> None:
     """Look for what kernels are built and run with.
 
     Raises:
@@ -46,9 +46,9 @@ def examine(target: Target, settings: Settings) -> None:
     if platform.system() != "Linux":
         raise NoKernel(f"kernels are linked as Linux does it, and this is {platform.system()}")
     find_compiler(settings)
-    if target == "cpp" and settings.cuda_on_host:
+    if backend == "cpp" and settings.cuda_on_host:
         raise NoKernel("tensors on the processor are served by CUDA kernels, as OPWRIGHT_CUDA_ON_HOST asks")
-    if target == "cpp" or settings.cuda_on_host:
+    if backend == "cpp" or settings.cuda_on_host:
         return
     if torch.version.cuda is None:
         raise NoKernel("this PyTorch is built without CUDA")
@@ -60,18 +60,18 @@ def examine(target: Target, settings: Settings) -> None:
         find_nvrtc(settings.cuda_home)
 
 
-def devices_of(target: Target, settings: Settings) -> tuple[str, ...]:
-    """The kinds of devices whose tensors are served by a target's kernels."""
-    if target == "cuda":
+def devices_of(backend: Backend, settings: Settings) -> tuple[str, ...]:
+    """The kinds of devices whose tensors are served by a backend's kernels."""
+    if backend == "cuda":
         return ("cpu", "cuda") if settings.cuda_on_host else ("cuda",)
     return () if settings.cuda_on_host else ("cpu",)
 
 
-def refuse_another(wanted: Target, served: str | None) -> None:
-    """Refuse that a call which is pinned to one target was served by the other.
+def refuse_another(wanted: Backend, served: str | None) -> None:
+    """Refuse that a call which is pinned to one backend was served by the other.
 
     Raises:
         RungMissing: If it was.
     """
-    if served in TARGETS and served != wanted:
+    if served in BACKENDS and served != wanted:
         raise RungMissing(f"the rung '{wanted}' has no kernels for tensors on this device; '{served}' has")

@@ -1,8 +1,8 @@
-// Folds over axes that are not the innermost: sums of columns, gradients of a bias or a weight.
+// Reduces over axes that are not the innermost: sums of columns, gradients of a bias or a weight.
 //
-// What is folded so far stands in accumulators, one for each element of the result, beside which rows are read as they lie
-// in memory. Planes (points of the axes before the first that is folded) have accumulators of their own. Columns are cut
-// into tiles and the folded axis into pieces, as many as the sizes alone ask for, so that the result does not depend on
+// What is reduced so far stands in accumulators, one for each element of the result, beside which rows are read as they lie
+// in memory. Planes (points of the axes before the first that is reduced) have accumulators of their own. Columns are cut
+// into tiles and the reduced axis into pieces, as many as the sizes alone ask for, so that the result does not depend on
 // the number of threads.
 #pragma once
 
@@ -21,16 +21,16 @@ struct ColumnFunctions {
   RowFunction start, combine, finish;
 };
 
-// Axes from `lead` on are `sub`; the first of them is folded. `rows` is how many of the last axes the row function gets
-// whole, or zero. `results` have stride zero along the axes that are folded over.
-template <int lead, int rows, int axes, int count, int folds, bool picks>
-struct FoldColumns {
-  static constexpr int sub = axes - lead, all = count + 2 * folds;  // operands, then accumulators, then results
+// Axes from `lead` on are `sub`; the first of them is reduced. `rows` is how many of the last axes the row function gets
+// whole, or zero. `results` have stride zero along the axes that are reduced over.
+template <int lead, int rows, int axes, int count, int reductions, bool gathers>
+struct ReduceColumns {
+  static constexpr int sub = axes - lead, all = count + 2 * reductions;  // operands, then accumulators, then results
   Size extents[axes];
-  Operand<axes, picks> operands[all];
+  Operand<axes, gathers> operands[all];
   RowFunction function;
   ColumnFunctions of;
-  Size planes = 1, tile, tiles, pieces, accumulator_bytes[folds + 1];
+  Size planes = 1, tile, tiles, pieces, accumulator_bytes[reductions + 1];
 
   void prepare() {
     using namespace detail;
@@ -41,21 +41,21 @@ struct FoldColumns {
     Size work = tile, kept = tile;
     for (int axis = lead; axis < axes - 1; ++axis) {
       work *= extents[axis];
-      if (operands[count + folds].strides[axis] != 0) kept *= extents[axis];
+      if (operands[count + reductions].strides[axis] != 0) kept *= extents[axis];
     }
     pieces = most_tasks / least(most_tasks, planes * tiles);
     pieces = at_least_one(least(pieces, least(extents[lead] / 4, work / least_task)));
     accumulator_bytes[0] = 0;
-    for (int f = 0; f < folds; ++f) {
+    for (int f = 0; f < reductions; ++f) {
       operands[count + f].stored = false;  // read and written in place
       accumulator_bytes[f + 1] = accumulator_bytes[f] + (kept * operands[count + f].item_bytes + 63) / 64 * 64;
     }
   }
 
-  // One tile and one piece of the folded axis, with accumulators in row-major order.
+  // One tile and one piece of the reduced axis, with accumulators in row-major order.
   struct Part {
     Size extents[sub];
-    Operand<sub, picks> operands[all];
+    Operand<sub, gathers> operands[all];
     Size kept = 1;
   };
 
@@ -71,22 +71,22 @@ struct FoldColumns {
       part.operands[k].data += column * part.operands[k].strides[sub - 1] + from * part.operands[k].strides[0];
     }
     for (int axis = sub - 1; axis >= 0; --axis) {
-      const bool folded = part.operands[count + folds].strides[axis] == 0;
-      for (int f = 0; f < folds; ++f)
-        part.operands[count + f].strides[axis] = folded ? 0 : part.kept * operands[count + f].item_bytes;
-      if (!folded) part.kept *= part.extents[axis];
+      const bool reduced = part.operands[count + reductions].strides[axis] == 0;
+      for (int f = 0; f < reductions; ++f)
+        part.operands[count + f].strides[axis] = reduced ? 0 : part.kept * operands[count + f].item_bytes;
+      if (!reduced) part.kept *= part.extents[axis];
     }
     return part;
   }
 
   void pointers(Size plane, const Part& part, char* accumulators, char** first) const {
     for (int k = 0; k < all; ++k) first[k] = part.operands[k].data;
-    for (int f = 0; f < folds; ++f) first[count + f] = accumulators + accumulator_bytes[f];
+    for (int f = 0; f < reductions; ++f) first[count + f] = accumulators + accumulator_bytes[f];
     for (int axis = lead - 1; axis >= 0; --axis) {
       const Size index = plane % extents[axis];
       plane /= extents[axis];
       for (int k = 0; k < count; ++k) first[k] += index * operands[k].strides[axis];
-      for (int f = 0; f < folds; ++f) first[count + folds + f] += index * operands[count + folds + f].strides[axis];
+      for (int f = 0; f < reductions; ++f) first[count + reductions + f] += index * operands[count + reductions + f].strides[axis];
     }
   }
 
@@ -94,24 +94,24 @@ struct FoldColumns {
   void accumulate(const Planes& planes_of_part, const Part& part) const {
     using namespace detail;
     if constexpr (rows == 0) {
-      Walk<sub, count + folds, picks> walk;
+      Walk<sub, count + reductions, gathers> walk;
       for (int axis = 0; axis < sub; ++axis) walk.extents[axis] = part.extents[axis];
-      for (int k = 0; k < count + folds; ++k) walk.operands[k] = part.operands[k];
+      for (int k = 0; k < count + reductions; ++k) walk.operands[k] = part.operands[k];
       walk.merge();
       planes_of_part([&](char* const* first) {
         of.start(part.kept, reinterpret_cast<void* const*>(first + count));
         walk.visit(first, 0, walk.total(), function);
       });
     } else {
-      Operand<sub, picks> seen[count + folds];
-      for (int k = 0; k < count + folds; ++k) seen[k] = part.operands[k];
-      WholeRows<rows, count + folds, picks> whole;
+      Operand<sub, gathers> seen[count + reductions];
+      for (int k = 0; k < count + reductions; ++k) seen[k] = part.operands[k];
+      WholeRows<rows, count + reductions, gathers> whole;
       whole.take(part.extents, seen);
       Array<char> buffer(whole.buffer_bytes());
       planes_of_part([&](char* const* first) {
         of.start(part.kept, reinterpret_cast<void* const*>(first + count));
-        OuterAxes<sub - rows, count + folds> outer;
-        for (int k = 0; k < count + folds; ++k) seen[k].data = first[k];
+        OuterAxes<sub - rows, count + reductions> outer;
+        for (int k = 0; k < count + reductions; ++k) seen[k].data = first[k];
         outer.take(part.extents, seen);
         outer.run(0, outer.total(), [&](Size, char* const* at) { whole.run(at, buffer.data, function); });
       });
@@ -119,19 +119,19 @@ struct FoldColumns {
   }
 
   void finish(char* const* first, const Part& part) const {
-    detail::Walk<sub, 2 * folds, picks> walk;
+    detail::Walk<sub, 2 * reductions, gathers> walk;
     for (int axis = 0; axis < sub; ++axis) {
-      const bool folded = part.operands[count + folds].strides[axis] == 0;
-      walk.extents[axis] = folded ? 1 : part.extents[axis];
+      const bool reduced = part.operands[count + reductions].strides[axis] == 0;
+      walk.extents[axis] = reduced ? 1 : part.extents[axis];
     }
-    for (int k = 0; k < 2 * folds; ++k) walk.operands[k] = part.operands[count + k];
+    for (int k = 0; k < 2 * reductions; ++k) walk.operands[k] = part.operands[count + k];
     walk.merge();
     walk.visit(first + count, 0, walk.total(), of.finish);
   }
 
   void in_one_piece(Size from, Size to) const {
     using namespace detail;
-    Array<char> accumulators(accumulator_bytes[folds]);
+    Array<char> accumulators(accumulator_bytes[reductions]);
     while (from < to) {
       const Part of_tile = part(from / planes, 0);
       const Size until = least(to, (from / planes + 1) * planes);
@@ -151,7 +151,7 @@ struct FoldColumns {
 
   void in_pieces(Size grain) const {
     using namespace detail;
-    const Size bytes = accumulator_bytes[folds];
+    const Size bytes = accumulator_bytes[reductions];
     Array<char> accumulators(planes * tiles * pieces * bytes);
     in_parallel(planes * tiles * pieces, grain, [&](Size from, Size to) {
       for (; from < to; ++from) {
@@ -171,10 +171,10 @@ struct FoldColumns {
       const Part of_tile = part(group / planes, 0);
       char* const into = accumulators.data + group * pieces * bytes;
       for (Size piece = 1; piece < pieces; ++piece) {
-        void* row[2 * folds];
-        for (int f = 0; f < folds; ++f) {
+        void* row[2 * reductions];
+        for (int f = 0; f < reductions; ++f) {
           row[f] = into + accumulator_bytes[f];
-          row[folds + f] = into + piece * bytes + accumulator_bytes[f];
+          row[reductions + f] = into + piece * bytes + accumulator_bytes[f];
         }
         of.combine(of_tile.kept, row);
       }
@@ -186,21 +186,21 @@ struct FoldColumns {
   }
 };
 
-template <int lead, int rows, int count, int axes, int folds, bool picks>
-inline void fold_columns_of(const Size (&extents)[axes], const Operand<axes, picks>* operands,
-                            const Size (&accumulator_bytes)[folds], const Operand<axes> (&results)[folds], Size grain,
+template <int lead, int rows, int count, int axes, int reductions, bool gathers>
+inline void reduce_columns_of(const Size (&extents)[axes], const Operand<axes, gathers>* operands,
+                            const Size (&accumulator_bytes)[reductions], const Operand<axes> (&results)[reductions], Size grain,
                             RowFunction function, const ColumnFunctions& of) {
-  FoldColumns<lead, rows, axes, count, folds, picks> work;
+  ReduceColumns<lead, rows, axes, count, reductions, gathers> work;
   Size total = 1;
   for (int axis = 0; axis < axes; ++axis) {
     if (extents[axis] == 0 && results[0].strides[axis] != 0) return;  // there are no results
     total *= work.extents[axis] = extents[axis];
   }
   for (int k = 0; k < count; ++k) work.operands[k] = operands[k];
-  for (int f = 0; f < folds; ++f) {
+  for (int f = 0; f < reductions; ++f) {
     work.operands[count + f] = results[f];
     work.operands[count + f].item_bytes = accumulator_bytes[f];
-    work.operands[count + folds + f] = results[f];
+    work.operands[count + reductions + f] = results[f];
   }
   work.function = function;
   work.of = of;
@@ -211,19 +211,19 @@ inline void fold_columns_of(const Size (&extents)[axes], const Operand<axes, pic
   detail::in_parallel(parts, parts_of_grain, [&](Size from, Size to) { work.in_one_piece(from, to); });
 }
 
-template <int lead, int rows, int axes, int count, int folds, bool picks>
-inline void fold_columns(const Size (&extents)[axes], const Operand<axes, picks> (&operands)[count],
-                         const Size (&accumulator_bytes)[folds], const Operand<axes> (&results)[folds], Size grain,
+template <int lead, int rows, int axes, int count, int reductions, bool gathers>
+inline void reduce_columns(const Size (&extents)[axes], const Operand<axes, gathers> (&operands)[count],
+                         const Size (&accumulator_bytes)[reductions], const Operand<axes> (&results)[reductions], Size grain,
                          RowFunction function, const ColumnFunctions& of) {
-  fold_columns_of<lead, rows, count>(extents, operands, accumulator_bytes, results, grain, function, of);
+  reduce_columns_of<lead, rows, count>(extents, operands, accumulator_bytes, results, grain, function, of);
 }
 
-// A fold of a constant.
-template <int lead, int rows, int axes, int folds>
-inline void fold_columns(const Size (&extents)[axes], const Size (&accumulator_bytes)[folds],
-                         const Operand<axes> (&results)[folds], Size grain, RowFunction function,
+// A reduction of a constant.
+template <int lead, int rows, int axes, int reductions>
+inline void reduce_columns(const Size (&extents)[axes], const Size (&accumulator_bytes)[reductions],
+                         const Operand<axes> (&results)[reductions], Size grain, RowFunction function,
                          const ColumnFunctions& of) {
-  fold_columns_of<lead, rows, 0, axes, folds, false>(extents, nullptr, accumulator_bytes, results, grain, function, of);
+  reduce_columns_of<lead, rows, 0, axes, reductions, false>(extents, nullptr, accumulator_bytes, results, grain, function, of);
 }
 
 }  // namespace opwright

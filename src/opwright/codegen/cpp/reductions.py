@@ -1,0 +1,80 @@
+"""How reductions are spelled in C++: what a value is added to, and what becomes of it in the end.
+
+Sums and products of real numbers are kept in double precision; where a row is gone over again, a loop writes what is
+summed to a buffer, and `sum_of` (include/opwright/sums.h) adds it up. Largest and smallest values of a row are found
+among integers in the same order (include/opwright/reduce_order.h), which a compiler can do for many at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opwright.codegen.cpp.expression import CPP, CPP_TYPES, Dialect
+from opwright.ir.expressions.dtype import DType
+
+
+@dataclass(frozen=True, slots=True)
+class ReducerSpelling:
+    """One reduction of values of one dtype.
+
+    Attributes:
+        kept_as: The type of what is reduced so far.
+        start: What nothing reduces to.
+        clause: OpenMP's name of the operation.
+        value: A value, as it is reduced; gets the value.
+        step: A statement that reduces a value in; gets what is reduced so far, and the value.
+        end: The result; gets what is reduced.
+        part: The type of the values of a run of elements that are added up together; None if each is reduced by itself.
+    """
+
+    kept_as: str
+    start: str
+    clause: str
+    value: str
+    step: str
+    end: str
+    part: str | None = None
+
+
+def row_reducer(function: str, dtype: DType, dialect: Dialect = CPP) -> ReducerSpelling:
+    """The reduction of a row into one number."""
+    if dtype.is_floating and function in ("maximum", "minimum"):
+        sign, kind = "-" if function == "minimum" else "", CPP_TYPES[dtype]
+        kept = "int32_t" if dtype is DType.FLOAT32 else "int64_t"
+        lowest = "INT32_MIN" if dtype is DType.FLOAT32 else "INT64_MIN"
+        value = "order_of(-({}))" if sign else "order_of({})"
+        return ReducerSpelling(
+            kept, lowest, "max", value, "{0} = {1} > {0} ? {1} : {0};", f"{sign}from_order<{kind}>({{}})"
+        )
+    return column_reducer(function, dtype, dialect)
+
+
+def column_reducer(function: str, dtype: DType, dialect: Dialect = CPP) -> ReducerSpelling:
+    """The reduction of many values side by side."""
+    kind = CPP_TYPES[dtype]
+    wide = "double" if dtype.is_floating else "int64_t"
+    match function:
+        case "sum":
+            part = kind if dtype.is_floating else None
+            return ReducerSpelling(wide, "0", "+", "{}", "{0} += {1};", f"static_cast<{kind}>({{}})", part)
+        case "product":
+            return ReducerSpelling(wide, "1", "*", "{}", "{0} *= {1};", f"static_cast<{kind}>({{}})")
+        case "maximum":
+            start = f"-{dialect.infinities[dtype]}" if dtype.is_floating else _LEAST[dtype]
+            return ReducerSpelling(kind, start, "max", "{}", "{0} = max<" + kind + ">({0}, {1});", "{}")
+        case "minimum":
+            start = dialect.infinities[dtype] if dtype.is_floating else _MOST[dtype]
+            return ReducerSpelling(kind, start, "min", "{}", "{0} = min<" + kind + ">({0}, {1});", "{}")
+        case "any":
+            return ReducerSpelling("int32_t", "0", "|", "{}", "{0} |= {1};", "{} != 0")
+        case "all":
+            return ReducerSpelling("int32_t", "1", "&", "{}", "{0} &= {1};", "{} != 0")
+        case _:
+            raise KeyError(function)
+
+
+_NAMES = {DType.UINT8: "UINT8", DType.INT8: "INT8", DType.INT16: "INT16", DType.INT32: "INT32", DType.INT64: "INT64"}
+_LEAST = {dtype: "0" if dtype is DType.UINT8 else f"{name}_MIN" for dtype, name in _NAMES.items()}
+_LEAST[DType.BOOL] = "false"
+_MOST = {dtype: f"{name}_MAX" for dtype, name in _NAMES.items()}
+_MOST[DType.BOOL] = "true"

@@ -1,0 +1,59 @@
+"""What threads reduce, as a struct that they send one another and put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from opwright.codegen.cpp.reductions import ReducerSpelling
+
+
+def reductions_struct(name: str, spellings: Mapping[str, ReducerSpelling]) -> list[str]:
+    """A struct of partial results, by the names of the reductions; it has no constructor, to lie in shared memory."""
+    return [
+        f"struct {name} {{",
+        *(f"  {spelling.kept_as} {reduction};" for reduction, spelling in spellings.items()),
+        "",
+        "  __device__ void start() {",
+        *(f"    {reduction} = {spelling.start};" for reduction, spelling in spellings.items()),
+        "  }",
+        f"  __device__ void add(const {name}& other) {{",
+        *(f"    {spelling.step.format(reduction, f'other.{reduction}')}" for reduction, spelling in spellings.items()),
+        "  }",
+        "};",
+    ]
+
+
+def column_structs(spellings: Mapping[str, ReducerSpelling]) -> list[str]:
+    """The same for packs of columns: `Parts` are a few points, in their own precision, `Reductions` all of them."""
+    parts = [f"  {spelling.part or spelling.kept_as} {reduction}[Width];" for reduction, spelling in spellings.items()]
+    kept = [f"  {spelling.kept_as} {reduction}[Width];" for reduction, spelling in spellings.items()]
+    steps = [
+        spelling.step.format(f"{reduction}[j]", f"other.{reduction}[j]") for reduction, spelling in spellings.items()
+    ]
+    start = [
+        "",
+        "  __device__ void start() {",
+        "#pragma unroll",
+        "    for (int j = 0; j < Width; ++j) {",
+        *(f"      {reduction}[j] = {spelling.start};" for reduction, spelling in spellings.items()),
+        "    }",
+        "  }",
+    ]
+    return [
+        "// What a few points of each column reduce to, and all of them.",
+        "struct Parts {",
+        *parts,
+        *start,
+        "};",
+        "struct Reductions {",
+        *kept,
+        *start,
+        "  template <class Other>",
+        "  __device__ void add(const Other& other) {",
+        "#pragma unroll",
+        "    for (int j = 0; j < Width; ++j) {",
+        *(f"      {step}" for step in steps),
+        "    }",
+        "  }",
+        "};",
+    ]
