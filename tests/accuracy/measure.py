@@ -16,7 +16,7 @@ from tests.accuracy.draws import GRADIENTS, Shape, draw_arguments
 from tests.accuracy.subject import Subject
 
 Functions = Callable[[list[Tensor]], list[Tensor]]
-FEW, MANY = 8, 64  # samples
+FEW, MANY = 3, 64  # samples
 _AT_A_TIME = 13  # functions in one operator: a build for each would take four times as long
 
 
