@@ -12,6 +12,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import assert_never
 
 
@@ -314,6 +315,7 @@ def _collect(terms: Iterable[tuple[Monomial, int]]) -> Integer:
 _LAST = "\U0010ffff"  # sorts behind every name
 
 
+@lru_cache(maxsize=4096)
 def _atom_key(atom: Atom) -> str:
     return atom.name if isinstance(atom, Symbol) else _LAST + spell(_atom(atom))
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from opwright.ir.expressions.integer import (
     ZERO,
@@ -67,9 +68,14 @@ class Relations:
         return (*bounds, *equal, *(each for each in self.conditions if each not in bounds))
 
 
-def relations(guards: Sequence[Condition]) -> Relations:
+def relations(guards: Iterable[Condition]) -> Relations:
     """Solve equalities, gather what is said of the same sum of sizes, and drop what the rest implies."""
-    guards = _by_name(guards)
+    return _relations(tuple(guards))
+
+
+@lru_cache(maxsize=16)  # the Programs of one derivation have the same guards
+def _relations(given: tuple[Condition, ...]) -> Relations:
+    guards = _by_name(given)
     bounds = bounds_in(((f, s) for f, s in filter(None, map(span_of, guards)) if is_size(f)))
     solved = _Solved(bounds)
     solved.solve([guard for guard in guards if guard.relation == "=="])

@@ -24,10 +24,15 @@ def simplified(expression: Integer, bounds: Bounds) -> Integer:
 
     `(3*a + 2) // 3` becomes `a`; `max(1, a)` becomes `a` where `a` is at least one.
     """
-    total = ZERO
-    for monomial, coefficient in expression.terms:
-        total = total + coefficient * product(_atom(atom, bounds) for atom in monomial)
-    return total
+    if all(isinstance(atom, Symbol) for monomial, _ in expression.terms for atom in monomial):
+        return expression
+    known = bounds.simplified
+    if expression not in known:
+        total = ZERO
+        for monomial, coefficient in expression.terms:
+            total = total + coefficient * product(_atom(atom, bounds) for atom in monomial)
+        known[expression] = total
+    return known[expression]
 
 
 def _atom(atom: Atom, bounds: Bounds) -> Integer:
