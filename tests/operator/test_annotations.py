@@ -16,7 +16,10 @@ from tests.quiet_settings import quiet_settings
 if TYPE_CHECKING:
     from nowhere import Image
 
-pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")  # torch.func.jvp's own
+pytestmark = [
+    pytest.mark.built_together,
+    pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning"),  # torch.func.jvp's own
+]
 Item = TypeVar("Item")
 ONES = torch.ones(2, 3)
 

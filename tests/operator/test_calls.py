@@ -10,6 +10,8 @@ from opwright.ir.expressions.dtype import DType
 from tests.operator.against_eager import assert_as_eager, random, variants
 from tests.operator.operators import activated, biased, divided, mix, ranked, scaled_to_power, wave
 
+pytestmark = pytest.mark.built_together
+
 X = random(3, 4)
 
 

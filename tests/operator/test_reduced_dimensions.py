@@ -10,6 +10,8 @@ from torch import Tensor
 from opwright.api.operator import Operator
 from tests.quiet_settings import quiet_settings
 
+pytestmark = pytest.mark.built_together
+
 REDUCTIONS = {
     "all": torch.all, "any": torch.any, "sum": torch.sum, "mean": torch.mean, "nansum": torch.nansum,
     "amax": torch.amax, "amin": torch.amin, "var": torch.var, "std": torch.std, "var_mean": torch.var_mean,

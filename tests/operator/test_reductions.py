@@ -15,6 +15,8 @@ from opwright.checking.accuracy import Comparison
 from opwright.settings import Settings
 from tests.quiet_settings import quiet_settings
 
+pytestmark = pytest.mark.built_together
+
 Function = Callable[[Tensor], Tensor]
 
 ROWS: dict[str, Function] = {

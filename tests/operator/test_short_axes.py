@@ -12,6 +12,8 @@ from opwright.api.operator import Operator
 from opwright.checking.accuracy import Comparison
 from opwright.settings import Settings
 
+pytestmark = pytest.mark.built_together
+
 Function = Callable[[Tensor], Tensor]
 
 

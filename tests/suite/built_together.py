@@ -48,6 +48,9 @@ def _collecting(wanted: Wanted) -> Iterator[None]:
 
     with (
         patch("opwright.binding.variants.variants.build", collect),
+        patch(
+            "opwright.binding.variants.variants.Variants._refuse", lambda _self, _kind, refusal: refusal
+        ),  # forget it
         patch("opwright.binding.fallbacks.Fallbacks.is_strict", False),
         warnings.catch_warnings(action="ignore"),
     ):

@@ -95,11 +95,8 @@ class Compiled:
         everything = list(rows(dtype))
         begin = everything.index(packet) // _IN_ONE_OPERATOR * _IN_ONE_OPERATOR
         chosen = {key: rows(dtype)[key] for key in everything[begin : begin + _IN_ONE_OPERATOR]}
-        operator = compiled(
-            f"rows_{begin}_{str(dtype).removeprefix('torch.')}",
-            chosen,
-            quiet_settings(),
-        )
+        name = f"rows_{begin}_{str(dtype).removeprefix('torch.')}"
+        operator = compiled(name, chosen, quiet_settings(optimized=dtype is torch.float32 or dtype in AT_NIGHT))
         for layout in LAYOUTS:
             made = run_compiled(operator, chosen, operands(dtype, layout))
             assert operator.last_rung == "cpp"
