@@ -110,7 +110,7 @@ def _compare(case: Case, settings: Settings) -> tuple[str, str]:
     except OpwrightError as refusal:
         return refusal.fact, ""
     if operator.last_rung != "cpp":
-        return "its kernel declines these arguments", ""
+        return "a guard of its new kernel fails for these arguments", ""
     return "", _difference(case, actual)
 
 

@@ -141,7 +141,8 @@ class Subject:
         except OpwrightError:
             raise
         except Exception as error:
-            raise SamplesMissing(f"the samples of {self.name} cannot be made: {one_line(error)}") from error
+            fact = f"the samples of {self.name} cannot be made: {one_line(error)}"
+            raise SamplesMissing(fact, hint="correct samples=") from error
         if not made:
             raise SamplesMissing(f"the samples of {self.name} are empty", hint="make at least one opwright.Sample")
         return made

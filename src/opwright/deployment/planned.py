@@ -108,9 +108,12 @@ def plan_operator(
     namespace, short = operator.name.split("::")
     signature = read_signature(operator.reference)
     if signature.schema is None or not signature.is_flat:
-        raise _unsupported(operator, "takes or returns a structure that no schema of torch spells")
+        raise _unsupported(
+            operator, "takes or returns a structure that no schema of torch spells", "take and return tensors"
+        )
     if operator.autocast is not None:
-        raise _unsupported(operator, "has a policy under autocast, where operators of a wheel run their references")
+        fact = "has a policy under autocast, where operators of a wheel run their references"
+        raise _unsupported(operator, fact, "leave autocast= out")
     variants: dict[Any, PlannedVariant] = {}
     left: dict[str, None] = {}
     for args in _calls(operator, signature, dtypes):
@@ -124,7 +127,8 @@ def plan_operator(
                 left[refusal.fact] = None
     outputs = {variant.plan.outputs for variant in variants.values()}
     if len(outputs) != 1:
-        raise _unsupported(operator, "returns another number of tensors for one sample than for the next")
+        fact = "returns another number of tensors for one sample than for the next"
+        raise _unsupported(operator, fact, "make an operator for each number of results")
     name = f"{package if namespace == DEFAULT_NAMESPACE else namespace}::{short}"
     return PlannedOperator(name, operator, signature, outputs.pop(), tuple(variants.values()), tuple(left))
 
@@ -148,11 +152,14 @@ def _variants(
         try:
             plan, numbers = _plan(operator, signature, given, gradients, serving)
         except UndeclaredMutation:
-            raise _unsupported(operator, "changes its arguments, and operators of a wheel change none yet") from None
+            fact = "changes its arguments, and operators of a wheel change none yet"
+            raise _unsupported(operator, fact, "return new tensors") from None
         if not plan.result.is_plain:
-            raise _unsupported(operator, "returns something else than tensors that it computes, each once")
+            fact = "returns something else than tensors that it computes, each once"
+            raise _unsupported(operator, fact, "return new tensors, each once")
         if plan.outputs == 1 and not plan.result.is_bare:
-            raise _unsupported(operator, "returns a tuple of one tensor, which no schema of torch spells")
+            fact = "returns a tuple of one tensor, which no schema of torch spells"
+            raise _unsupported(operator, fact, "return the tensor itself")
         constants = {
             position: value
             for position, value in enumerate(args)
@@ -215,5 +222,6 @@ def _kernel(variant: PlannedVariant, types: Sequence[str]) -> PackagedKernel | N
     )
 
 
-def _unsupported(operator: BaseOperator, fact: str) -> OpwrightError:
-    return WheelUnsupported(f"{operator.name} {fact}, so no wheel can hold it", place=place_of(operator.reference))
+def _unsupported(operator: BaseOperator, fact: str, hint: str) -> OpwrightError:
+    place = place_of(operator.reference)
+    return WheelUnsupported(f"{operator.name} {fact}, so no wheel can hold it", place=place, hint=hint)

@@ -90,7 +90,10 @@ def described(returned: Any) -> Tensors:
     """
     members = (returned,) if isinstance(returned, torch.Tensor) else returned
     if type(members) is not tuple or not members or not all(isinstance(member, torch.Tensor) for member in members):
-        raise NoKernel("what is written by hand returns tensors, alone or in a tuple, and the reference does not")
+        raise NoKernel(
+            "a handwritten rung returns a tensor or a tuple of tensors, and the reference returns something else",
+            hint="let the reference return a tensor or a tuple of tensors",
+        )
     every = tuple((tuple(member.shape), member.dtype) for member in members)
     return Tensors(every, isinstance(returned, torch.Tensor), members[0].numel())
 

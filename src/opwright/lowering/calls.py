@@ -66,4 +66,7 @@ def _operand(func: OpOverload, kind: str, value: Any, buffers: Mapping[Node, Buf
         return ConstantOperand("cpu", "Device")
     if (named := _KINDS_BY_NAME.get(type(value))) is not None:
         return ConstantOperand(str(value).removeprefix("torch."), named)
-    raise NoKernel(f"{func.name()} takes a {kind}, which torch's stable C interface does not pass")
+    raise NoKernel(
+        f"{func.name()} takes a {kind}, which torch's stable C interface does not pass",
+        hint="keep this operation outside of the operator",
+    )

@@ -370,7 +370,7 @@ class _Lowering:
         if not isinstance(values, (tuple, list)):
             return (self._declare(node),)
         if len(values) != len(func._schema.returns):
-            raise NoKernel(f"{func.name()} gives a list of tensors")
+            raise NoKernel(f"{func.name()} gives a list of tensors", hint="keep it outside of the operator")
         taken = {position_of(member): self._declare(member) for member in node.users}
         return tuple(taken.get(position) or self._unused(node, value) for position, value in enumerate(values))
 

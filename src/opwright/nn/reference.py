@@ -64,7 +64,7 @@ class ModuleReference:
         returned = self._forward(copy, args, kwargs)
         after = Described(copy)
         if after.key != self._key or any(x is not y for x, y in zip(after.tensors, tensors, strict=True)):
-            raise NoKernel("its forward changes attributes of the module")
+            raise NoKernel("its forward changes attributes of the module", hint="change buffers in place instead")
         return returned, [tensors[position] for position in self._mutated]
 
     def fallback(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ran:

@@ -305,7 +305,10 @@ def _number_guards(graph: Graph, specs: Sequence[ArgumentSpec]) -> tuple[tuple[i
 
 def _refuse_draws_on_gpu(graph: Graph, specs: Sequence[ArgumentSpec]) -> None:
     if graph.is_random and any(isinstance(spec, TensorSpec) and spec.device == "cuda" for spec in specs):
-        raise NoKernel("it draws random numbers, which on a GPU only the reference draws as eager does")
+        raise NoKernel(
+            "it draws random numbers, which on a GPU only the reference draws as eager does",
+            hint="draw them outside of the operator, and pass them as an argument",
+        )
 
 
 def _source(program: Program, backend: Backend = "cpp") -> Source:

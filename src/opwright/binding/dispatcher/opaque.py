@@ -47,6 +47,7 @@ def opaque(
                 f"{body.__name__} returns {made.dtype} of shape {tuple(made.shape)}, and its like= "
                 f"{expected.dtype} of shape {tuple(expected.shape)}",
                 place=place_of(body),
+                hint="correct like=",
             )
         return made
 

@@ -198,7 +198,9 @@ class Server(RemembersRung):
 
     def _serve_plainly(self, args: Sequence[Any], *, pinned: bool, gradients: bool) -> Any:
         """Serve a call that nobody listens in to, in the state that the world outside is in."""
-        refusal: NoKernel = OutsideMoved("what it reads outside changes all the time")
+        refusal: NoKernel = OutsideMoved(
+            "what it reads outside changes all the time", hint="pass what changes as an argument"
+        )
         for _ in range(_MOST_TRACES):
             try:
                 variants = self._latest = self._variants.now()
@@ -265,7 +267,7 @@ class Server(RemembersRung):
                 raise
             refusal, result = error.again(), self._serve_as_laid_out(args)
         except Declined:
-            refusal = NoKernel("its kernel declines these arguments")
+            refusal = NoKernel("a guard of its new kernel fails for these arguments")
             variants.refuse(way, args, refusal)
             result = self._serve_as_laid_out(args)  # for an index out of range, say, it raises
         self._fallbacks.tell(refusal)

@@ -87,14 +87,19 @@ class State:
             OutsideUnknown: If something was read that cannot be compared.
         """
         if not self.holds():
-            raise OutsideMoved("what it reads outside of its arguments is not what it was")
+            raise OutsideMoved(
+                "what it reads outside of its arguments has changed", hint="pass what changes as an argument"
+            )
         try:
             derived = derive(refusing(reference, self._reads.hazards))
         except ImportedMeanwhile as imported:
-            raise OutsideMoved(imported.fact) from None
+            raise OutsideMoved(imported.fact, hint=imported.hint) from None
         if not self.holds():
             failing = self.failing()
-            raise OutsideMoved(f"it changes {failing.label if failing else 'what it reads'}")
+            raise OutsideMoved(
+                f"it changes {failing.label if failing else 'what it reads'}",
+                hint="pass that as an argument, and return its new value",
+            )
         return derived
 
 
@@ -156,7 +161,7 @@ def _too_many(failing: Guard | None) -> OutsideUnknown:
         f"{failing.label if failing else 'something outside of its arguments'} has had {MOST_STATES} values, "
         "each with kernels of its own",
         place=failing.place if failing else None,
-        hint="make it a parameter: a number that changes from call to call costs one build more",
+        hint="make it a parameter: a number that changes from call to call costs one extra build",
     )
 
 

@@ -112,9 +112,11 @@ class Variants:
             if known is not tried:
                 return False
             if len(known) >= _MOST_VARIANTS:
-                raise self._refuse(kind, NoKernel(f"it was traced for {_MOST_VARIANTS} kinds of sizes already"))
+                fact = f"it was traced for {_MOST_VARIANTS} kinds of sizes already"
+                raise self._refuse(kind, NoKernel(fact, hint="decide by sizes outside of the operator, or pad them"))
             if not known and sum(other[0] == way[0] for other in self.by_call) >= _MOST_VARIANTS:
-                raise NoKernel(f"it has kernels for {_MOST_VARIANTS} combinations of constants already")
+                fact = f"it has kernels for {_MOST_VARIANTS} combinations of constants already"
+                raise NoKernel(fact, hint="pass a value that changes from call to call as a tensor")
             try:
                 with refusing_faults():
                     recorded = self._recorded(kind, known, settings)

@@ -239,7 +239,7 @@ def _address(kernel: Kernel, buffer: str, indices: Sequence[Integer], *, iota: b
             offsets.append(times(rest, step))
     by = [gather for gather in gathers if strides[gather]]
     if len(by) > 1:
-        raise NoKernel(f"'{buffer}' is indexed by {' and '.join(by)}; kernels look along one dimension")
+        raise NoKernel(f"'{buffer}' is indexed by {' and '.join(by)}; kernels gather along one dimension")
     return _Address(
         offset=" + ".join(offsets) or "0",
         strides=tuple(" + ".join(strides[axis]) or "0" for axis in axes),

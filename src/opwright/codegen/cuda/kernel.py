@@ -62,7 +62,8 @@ def emit_kernel(kernel: Kernel, name: str, formulas: Sequence[str], iotas: Set[s
         NoKernel: If it reads or writes at places that are not affine in its axes, or at too many, or if it gathers.
     """
     if any(isinstance(let, Gather) for let in kernel.lets):
-        raise NoKernel("a kernel looks elements up, and a GPU would have to be waited for to know that they exist")
+        fact = "a kernel gathers, and would have to wait for the GPU to check that its indices are in range"
+        raise NoKernel(fact, hint="index the tensor outside of the operator")
     if kernel.row_axes:
         return _emit_rows(kernel, name, formulas, iotas, sizes)
     if any(store.reduction is not None for store in kernel.stores):
@@ -90,7 +91,9 @@ def _assembled(
 ) -> CudaKernel:
     if arguments.bytes > _MOST_BYTES_OF_ARGUMENTS:
         fact = f"a kernel of {len(arguments.accesses)} operands takes {arguments.bytes} bytes of arguments"
-        raise NoKernel(f"{fact}, and a GPU takes {_MOST_BYTES_OF_ARGUMENTS}")
+        raise NoKernel(
+            f"{fact}, and a GPU takes {_MOST_BYTES_OF_ARGUMENTS}", hint="split the function in two operators"
+        )
     launch = f"  if (!cuda::{call}({arguments.name}_kernels, arguments, places)) return false;"
     return CudaKernel(
         name=arguments.name,

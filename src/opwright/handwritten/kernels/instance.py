@@ -87,7 +87,11 @@ def choose_instance(contract: Contract, dtypes: Mapping[str, torch.dtype]) -> In
             return Instance(declaration, types)
     given = ", ".join(f"{name} in {str(dtype).removeprefix('torch.')}" for name, dtype in dtypes.items())
     place = contract.declarations[0].place
-    raise NoKernel(f"{contract.function} is not written for {given}", place=place)
+    raise NoKernel(
+        f"{contract.function} is not written for {given}",
+        place=place,
+        hint="add an overload for these dtypes, or make it a template",
+    )
 
 
 def _match(declaration: Declaration, dtypes: Mapping[str, torch.dtype]) -> Mapping[str, str] | None:

@@ -157,7 +157,10 @@ class KernelPasses:
                 if not is_there(value) or value.layout is not torch.strided:
                     what = f"a {value.layout} tensor on {value.device.type}"
                     function = self._forward.contract.function
-                    raise NoKernel(f"'{name}' is {what}, and {function} is for {self._manner.device}")
+                    raise NoKernel(
+                        f"'{name}' is {what}, and {function} is for {self._manner.device}",
+                        hint=f"pass a dense tensor on {self._manner.device}",
+                    )
                 tensors[name] = value
             else:
                 constants[name] = value
@@ -204,7 +207,7 @@ def _device(tensors: Mapping[str, torch.Tensor | None]) -> torch.device:
     for tensor in tensors.values():
         if tensor is not None:
             return tensor.device
-    raise NoKernel("there is no tensor among its arguments")
+    raise NoKernel("there is no tensor among its arguments", hint="pass at least one tensor")
 
 
 def _count(described: Described) -> int:

@@ -39,5 +39,7 @@ def _format(layout: Layout, rank: int) -> torch.memory_format:
     if layout != "channels_last":
         return torch.contiguous_format
     if rank not in _CHANNELS_LAST:
-        raise NoKernel(f"a tensor with {rank} dimensions cannot lie channels last")
+        raise NoKernel(
+            f"a tensor with {rank} dimensions cannot be channels_last", hint="channels_last is for 4 or 5 dimensions"
+        )
     return _CHANNELS_LAST[rank]

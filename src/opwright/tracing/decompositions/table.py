@@ -94,7 +94,7 @@ def _gather(x: torch.Tensor, dim: int, index: torch.Tensor, *, sparse_grad: bool
 def _log_sum_exp(x: torch.Tensor, dim: list[int], keepdim: bool = False) -> Any:
     """Over a list of no dimensions torch raises, or reduces all, as its version has it."""
     if not dim:
-        raise NoKernel("logsumexp is given no dimension")
+        raise NoKernel("logsumexp is given no dimension", hint="name the dimensions in dim=")
     return core_decompositions()[aten.logsumexp.default](x, dim, keepdim)
 
 

@@ -75,7 +75,7 @@ class FlatReference:
         returned = self.__wrapped__(*arguments)
         after, layout = tree_flatten(arguments)
         if layout != self._layout or not _same(after, leaves):
-            raise NoKernel("the function changes a list or dict that it is given")
+            raise NoKernel("the function changes a list or dict that it is given", hint="change a copy, and return it")
         return returned
 
 

@@ -127,7 +127,7 @@ def read_result(name: str, returned: Any, arguments: Sequence[Any]) -> tuple[Res
             what = f"{type(leaf).__name__}" + (f" at position {place}" if len(leaves) > 1 else "")
             raise NoKernel(f"{name} returns a {what}", hint="return tensors, constants, or containers of them")
     if not made:
-        raise NoKernel(f"{name} returns no tensor that it computes")
+        raise NoKernel(f"{name} returns no tensor that it computes", hint="return a tensor that it computes")
     return Result(layout, tuple(members)), tuple(made.values())
 
 

@@ -67,7 +67,7 @@ def refusing(function: Callable[..., Any], hazards: Sequence[Hazard]) -> Callabl
                     hint="make it a parameter, or name it in freeze= of the decorator",
                 )
         if met:
-            raise ImportedMeanwhile("it imports a module")
+            raise ImportedMeanwhile("it imports a module", hint="import it at the top of the file")
         return result
 
     return watched

@@ -67,6 +67,6 @@ class Listener(TorchFunctionMode):
         self._variables.look_for(caller)
         fact = _FACTS.get(func)
         if fact is not None and is_outside(caller):
-            raise UntraceableReference(f"{self._name} {fact}")
+            raise UntraceableReference(f"{self._name} {fact}", hint="keep this part outside of the operator")
         with paused():
             return func(*args, **(kwargs or {}))

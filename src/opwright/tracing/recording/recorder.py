@@ -1,7 +1,6 @@
-"""Recording: runs a function on fake tensors and writes down the core ATen operations it performs.
+"""Recording: runs a function on fake tensors and writes down its core ATen operations below autograd.
 
-It sees what autograd sees, below it: the operations of the function and, when gradients are asked for, those of
-PyTorch's own derivative formulas.
+If gradients are asked for, these include the operations of PyTorch's derivative formulas.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from opwright.ir.call_traits import CHECKS, RANDOM
 from opwright.tracing.callers import is_outside
 from opwright.tracing.decompositions.table import OWN_DECOMPOSITIONS
 from opwright.tracing.effects.watch import paused
+from opwright.tracing.hints import AS_ARGUMENT, DRAW_OUTSIDE, KEEP_OUTSIDE, NEW_TENSOR
 from opwright.tracing.interface.memory import memory_of
 from opwright.tracing.recording.described import Described
 from opwright.tracing.recording.in_place import (
@@ -116,12 +116,11 @@ class Recorder(Unseen, TorchDispatchMode):
         """The node that computes a tensor.
 
         Raises:
-            NoKernel: If the tensor was made outside, such as a tensor in the function's closure.
+            NoKernel: If the tensor was made outside, such as one in the function's closure.
         """
-        node = self._nodes.get(id(tensor))
-        if node is None:
-            raise NoKernel("the function uses a tensor that is not one of its parameters")
-        return node
+        if id(tensor) not in self._nodes:
+            raise NoKernel("the function uses a tensor that is not one of its parameters", hint=AS_ARGUMENT)
+        return self._nodes[id(tensor)]
 
     def has(self, tensor: object) -> bool:
         """Whether an object is a tensor that was recorded."""
@@ -168,7 +167,7 @@ class Recorder(Unseen, TorchDispatchMode):
         if func in LIFTS and isinstance(args[0], torch.Tensor) and not isinstance(args[0], FakeTensor):
             return self._constant(args[0])
         if any(isinstance(a, torch.Tensor) and not isinstance(a, FakeTensor) for a in arg_tree_leaves(*args, **kwargs)):
-            raise NoKernel("the function uses a tensor that is not one of its parameters")
+            raise NoKernel("the function uses a tensor that is not one of its parameters", hint=AS_ARGUMENT)
         if func._schema.is_mutable:
             return self._record_in_place(func, args, kwargs)
         if is_random:
@@ -194,27 +193,27 @@ class Recorder(Unseen, TorchDispatchMode):
         """Demand that an operation can draw the numbers that eager draws.
 
         Raises:
-            NoKernel: If it is none that the Program knows, draws in the order of another layout than row by row, or
-                goes on from a seed that the function has set.
+            NoKernel: If the Program does not know it, its order is not row by row, or the function has set a seed.
         """
         with _disable_current_modes():
             if not torch.equal(torch.get_rng_state(), self._generator):  # what is fake draws nothing
-                raise NoKernel("the function seeds the generator of random numbers")
+                raise NoKernel("the function seeds the generator of random numbers", hint="seed it before the call")
         if func._schema.name not in RANDOM:
-            raise NoKernel(f"the function draws random numbers ({func.name()})")
+            raise NoKernel(f"the function draws random numbers ({func.name()})", hint=DRAW_OUTSIDE)
         tensors = [leaf for leaf in arg_tree_leaves(*args, **kwargs) if isinstance(leaf, torch.Tensor)]
         if not all(tensor.is_contiguous() for tensor in tensors):
-            raise NoKernel(f"the function draws random numbers in another order than row by row ({func.name()})")
+            fact = f"the function draws random numbers in another order than row by row ({func.name()})"
+            raise NoKernel(fact, hint="draw into a contiguous tensor")
         self.is_random = self.needs_row_major = True
 
     def _constant(self, tensor: torch.Tensor) -> torch.Tensor:
         """A tensor that the function makes of plain numbers, such as `torch.tensor([1.0, 2.0])`.
 
         Raises:
-            NoKernel: If it has so many elements that they should not be part of a source.
+            NoKernel: If it has too many elements for a source.
         """
         if tensor.numel() > _MOST_CONSTANTS or tensor.numel() == 0:
-            raise NoKernel(f"the function makes a tensor of {tensor.numel()} numbers")
+            raise NoKernel(f"the function makes a tensor of {tensor.numel()} numbers", hint=AS_ARGUMENT)
         with _disable_current_modes():
             numbers = tensor.flatten().tolist()
         with self, self._unwatched():
@@ -225,7 +224,7 @@ class Recorder(Unseen, TorchDispatchMode):
 
     def _record(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         if torch.Tag.dynamic_output_shape in func.tags and free_unbacked_symbols(result):
-            raise UntraceableReference(f"the sizes of what {func.name()} gives depend on the values of a tensor")
+            raise UntraceableReference(f"{func.name()}'s sizes depend on the values of a tensor", hint=KEEP_OUTSIDE)
         self._see(func, args, kwargs, result)
         self.numbers.refuse_in(func, args, kwargs)
         self.numbers.bound_in(func, args, kwargs, result)
@@ -239,7 +238,7 @@ class Recorder(Unseen, TorchDispatchMode):
             node.meta["val"] = ()
             return
         if not isinstance(result, (tuple, list)):
-            raise NoKernel(f"{func.name()} gives a Python value that depends on data")
+            raise NoKernel(f"{func.name()} gives a Python value that depends on data", hint=KEEP_OUTSIDE)
         for position, member in enumerate(result):
             if isinstance(member, torch.Tensor):
                 item = self.fx.call_function(operator.getitem, (node, position))
@@ -259,7 +258,7 @@ class Recorder(Unseen, TorchDispatchMode):
             return self._record_out(func, args, kwargs, written)
         functional, aliases = functional_of(func), self._aliases(target)
         if functional is None or not aliases:
-            raise NoKernel(f"the function modifies a tensor in place ({func.name()})")
+            raise NoKernel(f"the function modifies a tensor in place ({func.name()})", hint=NEW_TENSOR)
         if self._watching and not is_called_by_torch():
             self.needs_row_major = True  # whether a tensor is in the memory of another may depend on its layout
         if torch.Tag.inplace_view in func.tags:
@@ -286,13 +285,13 @@ class Recorder(Unseen, TorchDispatchMode):
         """
         functional, names = without_out(func), {argument.name for argument in func._schema.arguments if argument.is_out}
         if functional is None or len(names) != len(written):
-            raise NoKernel(f"the function modifies a tensor in place ({func.name()})")
+            raise NoKernel(f"the function modifies a tensor in place ({func.name()})", hint=NEW_TENSOR)
         with self:
             results = functional(*args, **{name: value for name, value in kwargs.items() if name not in names})
             results = [results] if isinstance(results, torch.Tensor) else results
             for out, result in zip(written, results, strict=True):
                 if out.shape != result.shape:
-                    raise NoKernel(f"the function resizes a tensor ({func.name()})")
+                    raise NoKernel(f"the function resizes a tensor ({func.name()})", hint="leave out= out")
                 aten.copy_.default(out, result)
         return written[0] if len(written) == 1 else tuple(written)
 
@@ -349,7 +348,7 @@ class Recorder(Unseen, TorchDispatchMode):
         while (view := self._views.get(id(base))) is not None:
             back = view.written_back(written)
             if back is None:
-                raise NoKernel(f"the function modifies a tensor in place, seen through {view.func.name()}")
+                raise NoKernel(f"the function modifies a tensor in place through {view.func.name()}", hint=NEW_TENSOR)
             base, written = view.source, back
         renewed = {id(base): written}
         for alias in aliases:  # in the order they were made: a source comes before its views
@@ -357,7 +356,7 @@ class Recorder(Unseen, TorchDispatchMode):
                 continue
             seen = self._views.get(id(alias))
             if seen is None or id(seen.source) not in renewed:
-                raise NoKernel("the function modifies a tensor in place that is seen in several ways")
+                raise NoKernel("the function modifies a tensor in place that is seen in several ways", hint=NEW_TENSOR)
             renewed[id(alias)] = seen.of(renewed[id(seen.source)])
         return renewed
 
@@ -380,13 +379,13 @@ class Recorder(Unseen, TorchDispatchMode):
                 number = self.numbers.value(value, held if isinstance(value, torch.SymInt) else None)
             return self._number(number) if isinstance(number, torch.Tensor) else number
         if isinstance(value, torch.SymBool):
-            raise NoKernel(f"the function computes with {value}, which depends on sizes")
+            raise NoKernel(f"the function computes with {value}, which depends on sizes", hint="decide with `if`")
         if isinstance(value, (tuple, list)):
             return [self._replace(member, held) for member in value]
         if isinstance(value, dict):
             return {key: self._replace(member, held) for key, member in value.items()}
         if type(value) is int and not FIRST_INTEGER <= value <= LAST_INTEGER:
-            raise NoKernel(f"the function computes with {value}, which needs more than 64 bits")
+            raise NoKernel(f"the function computes with {value}, which needs more than 64 bits", hint="use a float")
         return value
 
     def _number(self, tensor: torch.Tensor) -> Node:

@@ -13,6 +13,7 @@ from torch._ops import OpOverload
 from torch.fx.experimental.symbolic_shapes import DimDynamic
 
 from opwright.errors import NoKernel, NumberNeeded
+from opwright.tracing.hints import WIDER_DTYPE
 from opwright.tracing.scalars.functions import FIRST_INTEGER, LAST_INTEGER, NUMBER_FUNCTIONS, Bounds, OutOfBounds
 from opwright.tracing.scalars.guards import NumberGuard
 from opwright.tracing.scalars.ranges import Ranges, bounds_of, magnitudes, widest
@@ -103,15 +104,15 @@ class NumberTable:
             NoKernel: If a constant is none of them, which makes torch raise, or a number made from sizes may be none.
         """
         if truncates_in(func, args, kwargs, result):
-            raise NoKernel(f"{func.name()} makes an integer of a float first")
+            raise NoKernel(f"{func.name()} makes an integer of a float first", hint="convert it with int()")
         for number in converted_in(func, args, kwargs):
             held = (integers_held_by if isinstance(number, torch.SymInt) else floats_held_by)(result)
             if not_held_by(result, number) or (held and self._is_sized(number) and not self._always_lies(number, held)):
-                raise NoKernel(f"{func.name()} converts {number} to a dtype that does not hold it")
+                raise NoKernel(f"{func.name()} converts {number} to a dtype that does not hold it", hint=WIDER_DTYPE)
             if held and isinstance(number, (torch.SymFloat, torch.SymInt)) and not self.is_size(number):
                 self._demands[number.node.expr, held] = None
         if any(not_held_by(result, number, computed=True) for number in computed_in(func, args, kwargs)):
-            raise NoKernel(f"{func.name()} computes in a dtype that does not hold one of its numbers")
+            raise NoKernel(f"{func.name()} computes in a dtype that does not hold one of its numbers", hint=WIDER_DTYPE)
 
     def _is_sized(self, number: Any) -> bool:
         return isinstance(number, (torch.SymFloat, torch.SymInt)) and self.is_size(number)

@@ -15,6 +15,7 @@ from opwright.errors import NoKernel
 from opwright.ir.expressions.integer import Condition, Integer, greatest, holds, integer, product
 from opwright.ir.program import size_symbol
 from opwright.ir.relations.relations import LEAST_SIZE
+from opwright.tracing.hints import AS_ARGUMENT, KEEP_OUTSIDE
 from opwright.tracing.scalars.reals import RealOperand, translate_real
 
 RELATIONS = {
@@ -121,7 +122,7 @@ class SizeTable:
         """
         if expression.is_Symbol:
             if expression not in self.symbols:
-                raise NoKernel("a size depends on the values of a tensor")
+                raise NoKernel("a size depends on the values of a tensor", hint=KEEP_OUTSIDE)
             return self.symbols[expression]
         if expression.is_Integer:
             return integer(int(expression))
@@ -148,4 +149,4 @@ class SizeTable:
                     result = result + part - greatest(result, part)
                 return result
             case other:
-                raise NoKernel(f"a size is computed with {other}, which kernels do not know")
+                raise NoKernel(f"a size is computed with {other}, which kernels do not know", hint=AS_ARGUMENT)

@@ -84,7 +84,10 @@ class _OnGpu(TorchFunctionMode):
         if func in _ANSWERS:
             return _ANSWERS[func]
         if func is torch.Tensor.get_device:
-            raise UntraceableReference(f"{self._name} asks which GPU a tensor is on, which differs from call to call")
+            raise UntraceableReference(
+                f"{self._name} asks which GPU a tensor is on, which differs from call to call",
+                hint="use new_zeros, zeros_like and the like, which stay on a tensor's device",
+            )
         if func is torch.Tensor.cpu:
             raise self._moved("cpu")
         if func is torch.Tensor.cuda:
@@ -94,7 +97,10 @@ class _OnGpu(TorchFunctionMode):
         options = {name: self._exchanged(value, name == "device") for name, value in kwargs.items()}
         made = func(*exchanged, **options)
         if func in _MAKERS and kwargs.get("device") is None and made.dim() > 0:
-            raise NoKernel(f"{self._name} makes a tensor on the processor where its arguments are on a GPU")
+            raise NoKernel(
+                f"{self._name} makes a tensor on the processor where its arguments are on a GPU",
+                hint="give it device= of an argument",
+            )
         return made
 
     def _exchanged(self, value: Any, may_be_name: bool) -> Any:
@@ -107,4 +113,7 @@ class _OnGpu(TorchFunctionMode):
         return _HERE
 
     def _moved(self, device: str) -> NoKernel:
-        return NoKernel(f"{self._name} puts a tensor on '{device}', and kernels keep to the GPU of the call")
+        return NoKernel(
+            f"{self._name} puts a tensor on '{device}', and kernels keep to the GPU of the call",
+            hint="move the tensor outside of the operator",
+        )
