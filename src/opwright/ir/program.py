@@ -203,7 +203,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check of values: the integers buffer[indices], as in a View of this shape, are at least `low` and below `high`."""
+    """A check of values: the integers of buffer[indices], a View of this shape, are at least `low` and below `high`."""
 
     buffer: str
     shape: tuple[Integer, ...]

@@ -38,7 +38,7 @@ from opwright.version import VERSION
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A Program before any pass, and the sizes that it was traced for, by their symbols."""
+    """A Program before any pass, and the sizes of the trace, by their symbols."""
 
     program: Program
     met: Mapping[str, int]
@@ -50,7 +50,7 @@ class Derivation:
 
     Attributes:
         specs: What the arguments are.
-        graph: What the reference does; with its derivative if one was asked for.
+        graph: The traced reference, with its derivative if one was asked for.
         forward: Arguments in, outputs and intermediates out.
         backward: Saved tensors and cotangents in, gradients out; None if none was asked for.
         lowered: Both before any pass.
@@ -65,12 +65,12 @@ class Derivation:
     plan: Plan
 
     def cuda_programs(self) -> tuple[Program, Program | None]:
-        """Forward and backward as they are for a GPU."""
+        """The forward and backward Programs for a GPU."""
         forward, backward = self.lowered
         return _optimized(forward, "cuda"), None if backward is None else _optimized(backward, "cuda")
 
     def cuda_sources(self) -> tuple[CudaSource, ...]:
-        """The same as CUDA: forward, and backward if there is one."""
+        """Their CUDA sources: forward, and backward if there is one."""
         return tuple(emit_cuda(program) for program in self.cuda_programs() if program is not None)
 
 
@@ -101,13 +101,13 @@ def derive(
     Args:
         reference: The function as written.
         specs: One for each parameter; a tensor that requires a gradient gets one.
-        name: A C identifier to call the kernels by.
+        name: A C identifier, the name of the kernels.
         save: What the backward pass may keep.
-        backend: What the kernels are written in.
+        backend: The language of the kernels.
 
     Raises:
         UntraceableReference: If control flow or a shape depends on data.
-        NoKernel: If there is something in it that kernels do not do.
+        NoKernel: If it does something that kernels cannot do.
     """
     digests = given_to(reference)
     specs = tuple(
@@ -149,7 +149,7 @@ def derive_function(
     Args:
         reference: The function as written.
         specs: One for each parameter; a floating tensor requires a gradient.
-        name: What the emitted function is called.
+        name: The name of the emitted function.
         place: Where the reference is defined, for the header.
 
     Raises:
@@ -248,7 +248,7 @@ def _lowered(
 
 
 def _unrounded(program: Program, results: Sequence[tuple[str, Node]]) -> frozenset[Node]:
-    """The results that a Program gives in float32 though torch has them in a half type."""
+    """The results that a Program returns in float32 although torch's are of a half type."""
     buffers = buffers_of(program)
     given = zip(program.outputs, results, strict=True)
     return frozenset(n for output, (_, n) in given if buffers[output].dtype is not program_dtype(value_of(n).dtype))
@@ -261,7 +261,7 @@ def _optimized(lowered: Lowered, backend: Backend) -> Program:
 def _saved(joint: Joint, kept: Partition, backward: Program, positions: dict[str, int], unrounded: Set[Node]) -> Saved:
     names = {given.node: given.name for given in joint.graph.inputs}
     behind = {positions[names[node]] for node in inputs_behind(joint)} | {positions[names[n]] for n in kept.inputs}
-    behind |= {positions[guard.name] for guard in joint.graph.number_guards}  # on which it depends what is traced
+    behind |= {positions[guard.name] for guard in joint.graph.number_guards}  # which the trace depends on
     digests = Digests()
     return Saved(
         arguments=tuple(positions[names[node]] for node in kept.inputs),
@@ -269,13 +269,13 @@ def _saved(joint: Joint, kept: Partition, backward: Program, positions: dict[str
         sizes=tuple(_argument_size(size, positions) for size in backward.sizes),
         contributing=tuple(sorted(behind)),
         outputs=tuple(joint.graph.outputs.index(node) for node in kept.outputs),
-        # map() would end at a StopIteration; what is not rounded is not the value that the same operations give.
+        # map() would end at a StopIteration; an unrounded value differs from what the same operations give.
         digests=tuple(["" if node in unrounded else digests.of(node) for node in kept.intermediates]),
     )
 
 
 def _argument_size(symbol: str, positions: dict[str, int]) -> tuple[int, int]:
-    """Which argument's size a symbol such as `gates_size_1` stands for."""
+    """The argument and dimension of a symbol such as `gates_size_1`."""
     name, _, dimension = symbol.rpartition("_size_")
     return positions[name], int(dimension)
 

@@ -79,7 +79,7 @@ struct directions_forward_arguments {
 
 template <class Index, int Width, int Held>
 struct directions_forward_rows {
-  // What a thread has of one pack of its row.
+  // One pack of a row, in a thread.
   struct Piece {
     Pack<float, Width> x_pack;
 

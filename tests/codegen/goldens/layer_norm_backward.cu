@@ -17,7 +17,7 @@ struct layer_norm_backward_sum_arguments {
 
 template <class Index, int Width, int Held>
 struct layer_norm_backward_sum_rows {
-  // What a thread has of one pack of its row.
+  // One pack of a row, in a thread.
   struct Piece {
     Pack<float, Width> grad_output_pack;
     Pack<float, Width> weight_pack;
@@ -144,7 +144,7 @@ struct layer_norm_backward_sum_columns_columns {
   float saved_1;
   float saved_0;
 
-  // What a few points of each column reduce to, and all of them.
+  // Partial results of each column: of a few points, and of all.
   struct Parts {
     float grad_weight[Width];
     float grad_bias[Width];
@@ -186,7 +186,7 @@ struct layer_norm_backward_sum_columns_columns {
   }
 
   __device__ void compute(const layer_norm_backward_sum_columns_arguments& given, const Points<Index, 1, 1>& at,
-      Parts& reductions) const {
+      Parts& parts) const {
     const int64_t size = given.size;
 #pragma unroll
     for (int j = 0; j < Width; ++j) {
@@ -197,8 +197,8 @@ struct layer_norm_backward_sum_columns_columns {
       const float add_variance = variance + 1e-05f;
       const float scale = rsqrtf(add_variance);
       const float mul = (x - mean) * scale;
-      reductions.grad_weight[j] += grad_output * mul;
-      reductions.grad_bias[j] += grad_output;
+      parts.grad_weight[j] += grad_output * mul;
+      parts.grad_bias[j] += grad_output;
     }
   }
 

@@ -141,8 +141,8 @@ static void layer_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "layer_norm_backward_dd1dac433309(Tensor x, Tensor weight, Tensor saved_0, Tensor saved_1, Tensor "
+    "layer_norm_backward_70aaaf7346d2(Tensor x, Tensor weight, Tensor saved_0, Tensor saved_1, Tensor "
     "grad_output) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_backward_dd1dac433309", layer_norm_backward_on_stack);
+    "layer_norm_backward_70aaaf7346d2", layer_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -82,7 +82,7 @@ class Family(Generic[Member]):
 
         Args:
             wanted: Positions of the arguments whose gradients it gives.
-            places: Where the outputs that have an cotangent stand in what the reference returns.
+            places: Where the outputs that have a cotangent stand in what the reference returns.
             tangents: Which of its tensors these are.
             outputs: How many tensors it returns.
             known: Digests of the values that it is given, which the forward pass has kept.

@@ -66,7 +66,7 @@ class Plan:
         numbers: Positions of those that stand for Python numbers.
         integers: Positions of those that stand for Python ints.
         number_guards: For which values of these it is valid, by position.
-        tangents: Positions of the outputs that have an cotangent.
+        tangents: Positions of the outputs that have a cotangent.
         gradients: For each result of the backward kernel, the position of the argument it belongs to.
         saved: What crosses to the backward pass.
         products: For each product or convolution of the backward pass, the gradients that it is computed for.
@@ -186,7 +186,7 @@ class Variant:
         keeps_all_arguments: Whether all arguments are tensors and all are saved, in order.
         backward_reads: Positions, in what is saved, of what `backward` takes; None if it takes all of it.
         wants_all_gradients: Whether every argument gets a gradient.
-        all_outputs_differentiable: Whether every output has an cotangent.
+        all_outputs_differentiable: Whether every output has a cotangent.
         kept_results: Positions of what `forward` gives that is kept for `backward`.
         is_random: Whether it draws random numbers.
         needs_row_major: Whether it takes only tensors that lie row by row.

@@ -58,12 +58,12 @@ def emit_cuda(program: Program, formulas: Formulas = lambda _: ()) -> CudaSource
 
 
 def parts_for_gpus(program: Program, formulas: Formulas) -> list[Part]:
-    """A Program without its cases, and each of them, as kernels for GPUs are written of them."""
+    """A Program without its cases, and each case, ready for emission to GPUs."""
     return [part_of(part, formulas) for part in programs_of(finish(program, "cuda"))]
 
 
 class CudaKernels:
-    """Kernels for the device, and what launches them."""
+    """Kernels for the device, and their launchers."""
 
     def __init__(self, part: Part) -> None:
         program = part.program
@@ -76,11 +76,11 @@ class CudaKernels:
 
     @property
     def device_texts(self) -> Sequence[str]:
-        """What the device's source says of each."""
+        """The part of each in the device source."""
         return [kernel.device for kernel in self.emitted.values()]
 
     def definitions(self, _: Program) -> Sequence[str]:
-        """What the launcher's source says of each."""
+        """The part of each in the launcher's source."""
         return [kernel.host for kernel in self.emitted.values()]
 
     def launch(self, kernel: Kernel) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""Whether results would share memory: kernels write results of their own, so the reference has to give those."""
+"""Results must not share memory: kernels write new tensors, so the reference must return new tensors too."""
 
 from __future__ import annotations
 

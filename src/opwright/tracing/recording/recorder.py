@@ -80,7 +80,7 @@ class Recorder(Unseen, TorchDispatchMode):
         self._watching = False
 
     def _reads_detached(self, value: Any) -> bool:
-        """Whether an operation reads what was detached; what autograd detaches to save it, only the backward reads."""
+        """Whether an operation reads a detached value; only the backward reads those that autograd saves."""
         if isinstance(value, dict):
             value = list(value.values())
         if isinstance(value, (tuple, list)):
@@ -89,7 +89,7 @@ class Recorder(Unseen, TorchDispatchMode):
 
     @contextmanager
     def _unwatched(self) -> Iterator[None]:
-        """Decompositions detach what they like: autograd has seen the operation that they stand for."""
+        """Decompositions may detach anything: autograd has seen the whole operation."""
         watching, self._watching = self._watching, False
         try:
             yield
@@ -104,7 +104,7 @@ class Recorder(Unseen, TorchDispatchMode):
         return node
 
     def give(self, name: str, node: Node) -> Node:
-        """Declare an input that has the value of a node: it is read from now on, and has been so far."""
+        """Declare an input with the value of a node, and read it everywhere instead of the node."""
         with self.fx.inserting_before(next(iter(self.fx.nodes))):
             given = self.fx.placeholder(name)
         given.meta |= {"val": node.meta["val"], STANDS_FOR: node}
@@ -136,7 +136,7 @@ class Recorder(Unseen, TorchDispatchMode):
             return self._dispatched(func, args, kwargs or {})
 
     def _finds_no_nan(self, func: OpOverload, args: tuple[Any, ...]) -> Any:
-        """Anomaly mode looks for NaN in every gradient: what has no values has none."""
+        """Answer anomaly mode, which looks for NaN in gradients: fake tensors have none."""
         if func is aten._local_scalar_dense.default:
             if id(args[0]) not in self._looked_at:
                 raise DataDependentOutputException(func)
@@ -156,7 +156,7 @@ class Recorder(Unseen, TorchDispatchMode):
             self.hides_from_autograd = True
         is_random = torch.Tag.nondeterministic_seeded in func.tags
         rule = OWN_DECOMPOSITIONS.get(func) or core_decompositions().get(func)
-        if rule is not None and not is_random:  # what is drawn otherwise is drawn differently
+        if rule is not None and not is_random:  # a decomposition would draw different numbers
             with self, self._unwatched(), self.described.of(func, rule, self._nodes):
                 result = rule(*args, **kwargs)
             if func is aten.detach.default and self._watching:
@@ -176,7 +176,7 @@ class Recorder(Unseen, TorchDispatchMode):
             self.needs_row_major = self.needs_whole_memory = True
         result = func(*args, **kwargs)
         if any(result is argument for argument in args):
-            return result  # a conversion to what it is already
+            return result  # a conversion that changes nothing
         if func in FORWARDING and self.has(args[0]):
             self._see(func, args, kwargs, result)
             self._bind(result, self._nodes[id(args[0])])
@@ -196,7 +196,7 @@ class Recorder(Unseen, TorchDispatchMode):
             NoKernel: If the Program does not know it, its order is not row by row, or the function has set a seed.
         """
         with _disable_current_modes():
-            if not torch.equal(torch.get_rng_state(), self._generator):  # what is fake draws nothing
+            if not torch.equal(torch.get_rng_state(), self._generator):  # fake tensors draw nothing
                 raise NoKernel("the function seeds the generator of random numbers", hint="seed it before the call")
         if func._schema.name not in RANDOM:
             raise NoKernel(f"the function draws random numbers ({func.name()})", hint=DRAW_OUTSIDE)
@@ -248,7 +248,7 @@ class Recorder(Unseen, TorchDispatchMode):
         """Record a modification of a temporary as the operation that gives the modified value.
 
         Raises:
-            NoKernel: If the tensor is an input, whose change others would have to see, or cannot be written back.
+            NoKernel: If the tensor is an input, whose change must be visible, or if it cannot be written back.
         """
         target: Any = args[0] if args else None
         written = written_by(func, args, kwargs)
@@ -324,7 +324,7 @@ class Recorder(Unseen, TorchDispatchMode):
         return target
 
     def _show_instead(self, target: torch.Tensor, before: torch.Tensor) -> None:
-        """Have all nodes that show a tensor, also those from before a change of its elements, show another."""
+        """Replace a tensor as the value of all its nodes, also of those before a change of its elements."""
         for node in self.fx.nodes:
             value = node.meta.get("val")
             if value is target:
@@ -339,7 +339,7 @@ class Recorder(Unseen, TorchDispatchMode):
     def _renewed(
         self, target: torch.Tensor, value: torch.Tensor, aliases: list[torch.Tensor]
     ) -> dict[int, torch.Tensor]:
-        """What every tensor in the memory of `target` shows after `value` was written there.
+        """The new value of every tensor in the memory of `target` after `value` was written there.
 
         Raises:
             NoKernel: If one of them is a view in a way that cannot be followed.
@@ -369,7 +369,7 @@ class Recorder(Unseen, TorchDispatchMode):
         return [] if any(self._nodes[id(alias)].op == "placeholder" for alias in aliases) else aliases
 
     def _replace(self, value: Any, held: Bounds | None = None) -> Any:
-        """What the graph has in place of an argument; `held` are the integers that may stand beside its tensors."""
+        """The node or number of an argument; `held` are the integers that its tensors can hold."""
         if isinstance(value, torch.Tensor):
             return self.node_of(value)
         if isinstance(value, (torch.SymInt, torch.SymFloat)):

@@ -26,7 +26,7 @@ RELATIONS = {
     "StrictGreaterThan": ">",
     "GreaterThan": ">=",
 }
-"""What sympy calls relations."""
+"""The relations of sympy, by name."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ class NamedSource(Source):
 
     @property
     def guard_source(self) -> GuardSource:
-        """Of no importance here: guards are read as expressions."""
+        """Unused: guards are read as expressions."""
         return GuardSource.CONSTANT
 
 
 @dataclass(frozen=True, slots=True)
 class SizeTable:
-    """The symbols of one trace and what they stand for."""
+    """The size symbols of one trace and their meanings."""
 
     environment: ShapeEnv
     symbols: dict[sympy.Symbol, Integer] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class SizeTable:
         return self.translate(size.node.expr.xreplace(self.environment.replacements))
 
     def real(self, number: torch.SymFloat) -> RealOperand:
-        """A traced float as a function of sizes; a plain number where they do not matter."""
+        """A traced float as a function of sizes; a plain number if it does not depend on sizes."""
         return translate_real(number.node.expr.xreplace(self.environment.replacements), self.translate)
 
     def guards(self) -> tuple[Condition, ...]:

@@ -1,9 +1,8 @@
-"""Tracing a call whose tensors are on a GPU, with fake tensors that are on the processor.
+"""Tracing a call with GPU tensors, using fake tensors on the CPU.
 
-What is traced is the same on every device, and fake tensors of a GPU need a PyTorch that is built for one. So a
-reference is told that its tensors are on a GPU, what it makes there is made where they are, and the launcher puts it on
-the GPU of the call. What would move a tensor between devices, or tell one GPU from another, is refused. What torch asks
-inside of its functions it is told as it is.
+The trace is the same on every device, and fake GPU tensors need a PyTorch with CUDA. So tensors claim to be on a GPU,
+new tensors "on the GPU" are made where they are, and the launcher allocates on the GPU of the call. Moving a tensor
+between devices, or asking for the index of its GPU, is refused. Torch's own functions see the real device.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ class _OnGpu(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Run the function with the devices that it names exchanged for the one where fake tensors are.
+        """Run the function with the device of the fake tensors instead of those that it names.
 
         Raises:
             NoKernel: If it puts a tensor anywhere else than on the GPU of the call.
@@ -104,7 +103,7 @@ class _OnGpu(TorchFunctionMode):
         return made
 
     def _exchanged(self, value: Any, may_be_name: bool) -> Any:
-        """What stands for a device; anything else as it is."""
+        """The replacement of a device; anything else unchanged."""
         if not isinstance(value, torch.device) and not (may_be_name and isinstance(value, str)):
             return value
         device = torch.device(value)
