@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
@@ -29,6 +30,7 @@ from opwright.ir.program import (
     View,
 )
 
+_WIDTH = 110
 _CHOICE, _TRUTH, _COMPARE, _SUM, _PRODUCT, _PREFIX, _POWER = range(7)
 
 # Functions that formulas do not write as `name(operands)`.
@@ -64,6 +66,15 @@ TEMPLATES: dict[str, Template] = {
 def emit_formulas(program: Program) -> list[str]:
     """Write one line for each value that a Program names, except where the reference has the same line."""
     return [line for step in program.steps for line in step_formulas(step)]
+
+
+def formula_comment(kernel: Kernel) -> list[str]:
+    """The formulas of a kernel, as the lines of a comment above it."""
+    return [
+        f"  {line}"
+        for formula in step_formulas(kernel)
+        for line in textwrap.wrap(formula, _WIDTH, subsequent_indent="    ", break_long_words=False)
+    ]
 
 
 def step_formulas(step: Step) -> list[str]:

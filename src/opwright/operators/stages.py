@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from torch.fx import Node
@@ -12,6 +13,8 @@ from opwright.binding.variants.backends import Backend
 from opwright.binding.variants.variant import Plan, Saved, SavePolicy
 from opwright.codegen.cpp.program import emit_program
 from opwright.codegen.cuda.program import CudaSource, emit_cuda
+from opwright.codegen.formula import formula_comment
+from opwright.codegen.header import Origin, built_header, source_command
 from opwright.codegen.python.function import emit_function
 from opwright.codegen.python.layout import ConstantParameter, FunctionLayout, TensorParameter
 from opwright.derivation.backward import given_to
@@ -20,14 +23,16 @@ from opwright.derivation.partition import Partition, inputs_behind, partition
 from opwright.derivation.products import gradients_by_product
 from opwright.errors import NoKernel
 from opwright.ir.expressions.integer import Condition
-from opwright.ir.names.fresh import fresh_stem
+from opwright.ir.names.fresh import fresh, fresh_stem
 from opwright.ir.program import Program, buffers_of
 from opwright.lowering.lower import lower
 from opwright.lowering.pointwise.promotion import program_dtype
 from opwright.lowering.size_hints import size_hints
+from opwright.package import PACKAGE
 from opwright.passes.order import optimize
 from opwright.toolchain.source import Source
 from opwright.tracing.graph import Graph, value_of
+from opwright.tracing.interface.place import function_behind
 from opwright.tracing.interface.results import Result
 from opwright.tracing.interface.specs import ArgumentSpec, NumberSpec, TensorSpec
 from opwright.tracing.recording.values import Digests
@@ -55,6 +60,7 @@ class Derivation:
         backward: Saved tensors and cotangents in, gradients out; None if none was asked for.
         lowered: Both before any pass.
         plan: The sources, and how to call them.
+        origin: The user's function; None for a reference of this package, such as a gradient.
     """
 
     specs: tuple[ArgumentSpec, ...]
@@ -63,6 +69,7 @@ class Derivation:
     backward: Program | None
     lowered: tuple[Lowered, Lowered | None]
     plan: Plan
+    origin: Origin | None
 
     def cuda_programs(self) -> tuple[Program, Program | None]:
         """The forward and backward Programs for a GPU."""
@@ -71,7 +78,7 @@ class Derivation:
 
     def cuda_sources(self) -> tuple[CudaSource, ...]:
         """Their CUDA sources: forward, and backward if there is one."""
-        return tuple(emit_cuda(program) for program in self.cuda_programs() if program is not None)
+        return tuple(_cuda(program, self.origin) for program in self.cuda_programs() if program is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +116,7 @@ def derive(
         UntraceableReference: If control flow or a shape depends on data.
         NoKernel: If it does something that kernels cannot do.
     """
-    digests = given_to(reference)
+    digests, origin = given_to(reference), _origin(reference)
     specs = tuple(
         replace(spec, digest=digests.get(spec.name, spec.digest)) if isinstance(spec, TensorSpec) else spec
         for spec in specs
@@ -117,13 +124,13 @@ def derive(
     if any(isinstance(spec, TensorSpec) and spec.requires_grad for spec in specs):
         joint = trace_joint(reference, specs)
         if any(gradient is not None for gradient in joint.gradients):
-            return _derive_with_gradients(joint, specs, name, save, backend)
+            return _derive_with_gradients(joint, specs, name, save, backend, origin)
     graph, result = trace(reference, specs)
     _refuse_draws_on_gpu(graph, specs)
     lowered = _lowered(graph, f"{name}_forward", _named_inputs(graph), _outputs(graph), graph.guards)
     forward = _optimized(lowered, backend)
     plan = Plan(
-        forward=_source(forward, backend),
+        forward=_source(forward, backend, origin),
         backward=None,
         outputs=len(graph.outputs),
         result=result,
@@ -138,7 +145,7 @@ def derive(
         needs_row_major=graph.needs_row_major,
         needs_whole_memory=graph.needs_whole_memory,
     )
-    return Derivation(specs, graph, forward, None, (lowered, None), plan)
+    return Derivation(specs, graph, forward, None, (lowered, None), plan, origin)
 
 
 def derive_function(
@@ -181,12 +188,19 @@ def derive_function(
             parameters.append(ConstantParameter(spec.name, spec.value))
     names = {node: given for given, node in _named_inputs(graph)}
     cotangents = tuple(None if node is None else names[node] for node in joint.tangents)
-    layout = FunctionLayout(tuple(parameters), joint.result.is_bare, name, place, VERSION, cotangents)
+    function = function_behind(reference)
+    command = function and source_command(place.rpartition(":")[0], function.__qualname__, "function")
+    layout = FunctionLayout(tuple(parameters), joint.result.is_bare, name, place, VERSION, cotangents, command)
     return FunctionModule(emit_function(name, forward, backward, layout), forward.guards, joint.result)
 
 
 def _derive_with_gradients(
-    joint: Joint, specs: tuple[ArgumentSpec, ...], name: str, save: SavePolicy, backend: Backend
+    joint: Joint,
+    specs: tuple[ArgumentSpec, ...],
+    name: str,
+    save: SavePolicy,
+    backend: Backend,
+    origin: Origin | None,
 ) -> Derivation:
     graph = joint.graph
     _refuse_draws_on_gpu(graph, specs)
@@ -195,7 +209,7 @@ def _derive_with_gradients(
     arguments = [(given, node) for given, node in _named_inputs(graph) if node not in tangents]
     names = {node: given for given, node in _named_inputs(graph)}
     saved = fresh_stem("saved", names.values(), "saved_")
-    intermediates = [(f"{saved}_{position}", node) for position, node in enumerate(kept.intermediates)]
+    intermediates = _saved_names(graph, kept.intermediates, saved)
     results = [*_outputs(graph), *intermediates]
     lowered = _lowered(graph, f"{name}_forward", arguments, results, graph.guards, unrounded=kept.little)
     unrounded = kept.little & _unrounded(lowered.program, results)
@@ -214,8 +228,8 @@ def _derive_with_gradients(
     forward, backward = _optimized(lowered, backend), _optimized(lowered_backward, backend)
     positions = {spec.name: position for position, spec in enumerate(specs)}
     plan = Plan(
-        forward=_source(forward, backend),
-        backward=_source(backward, backend),
+        forward=_source(forward, backend, origin),
+        backward=_source(backward, backend, origin),
         outputs=len(graph.outputs),
         result=joint.result,
         tensors=_positions(specs, TensorSpec | NumberSpec),
@@ -230,7 +244,17 @@ def _derive_with_gradients(
         needs_row_major=graph.needs_row_major,
         needs_whole_memory=graph.needs_whole_memory,
     )
-    return Derivation(specs, graph, forward, backward, (lowered, lowered_backward), plan)
+    return Derivation(specs, graph, forward, backward, (lowered, lowered_backward), plan, origin)
+
+
+def _saved_names(graph: Graph, nodes: Sequence[Node], stem: str) -> list[tuple[str, Node]]:
+    """Names for saved values: `saved_mean` if a variable holds the value, else `saved_sum` by the operation."""
+    named: dict[str, Node] = {}
+    for node in nodes:
+        operation = getattr(getattr(node.target, "overloadpacket", None), "__name__", "value").strip("_")
+        name = graph.names.get(node) or graph.described.get(node) or operation
+        named[fresh(f"{stem}_{name}", named)] = node
+    return list(named.items())
 
 
 def _lowered(
@@ -311,9 +335,20 @@ def _refuse_draws_on_gpu(graph: Graph, specs: Sequence[ArgumentSpec]) -> None:
         )
 
 
-def _source(program: Program, backend: Backend = "cpp") -> Source:
+def _origin(reference: Callable[..., Any]) -> Origin | None:
+    function = function_behind(reference)
+    if function is None or (file := Path(function.__code__.co_filename)).is_relative_to(PACKAGE):
+        return None
+    return Origin(function.__qualname__, file.name)
+
+
+def _source(program: Program, backend: Backend, origin: Origin | None) -> Source:
     if backend == "cuda":
-        written = emit_cuda(program)
+        written = _cuda(program, origin)
         return Source(written.name, written.host, written.device)
-    emitted = emit_program(program)
+    emitted = emit_program(program, formula_comment, built_header(program.name, origin, "cpp"))
     return Source(emitted.name, emitted.text)
+
+
+def _cuda(program: Program, origin: Origin | None) -> CudaSource:
+    return emit_cuda(program, formula_comment, built_header(program.name, origin, "cuda"))

@@ -78,12 +78,13 @@ class Kernels(Protocol):
         """The first lines of a call, once its tensors are `given`."""
 
 
-def emit_program(program: Program, formulas: Formulas = lambda _: ()) -> CppSource:
+def emit_program(program: Program, formulas: Formulas = lambda _: (), header: str = "") -> CppSource:
     """Write a Program as C++.
 
     Args:
         program: A Program after the passes.
         formulas: Comment lines for a kernel.
+        header: Comment lines for the top.
 
     Raises:
         NoKernel: If a kernel reads or writes at places that are not affine in its axes.
@@ -94,7 +95,7 @@ def emit_program(program: Program, formulas: Formulas = lambda _: ()) -> CppSour
             program, "opwright/kernel.h", [(part, _CppKernels(part.remarks)) for part in parts]
         )
     names = allocate([draft, registration("")], CPP)
-    body = broken(names.spell(draft))
+    body = header + broken(names.spell(draft))
     name = f"{program.name}_{digest(body)}"
     return CppSource(name, f"{body}\n{broken(names.spell(registration(name)))}")
 

@@ -33,12 +33,13 @@ class CudaSource:
     host: str
 
 
-def emit_cuda(program: Program, formulas: Formulas = lambda _: ()) -> CudaSource:
+def emit_cuda(program: Program, formulas: Formulas = lambda _: (), header: str = "") -> CudaSource:
     """Write a Program as CUDA.
 
     Args:
         program: A Program after the passes.
         formulas: Comment lines for a kernel.
+        header: Comment lines for the top of both sources.
 
     Raises:
         NoKernel: If a kernel reads or writes at places that are not affine in its axes, or has too many operands.
@@ -51,8 +52,8 @@ def emit_cuda(program: Program, formulas: Formulas = lambda _: ()) -> CudaSource
     device = ""
     if written:
         opening = f'#include "{DEVICE_HEADER}"\n\nnamespace opwright::emitted {{'
-        device = broken(names.spell("\n\n".join([opening, *written, "}  // namespace opwright::emitted\n"])))
-    body = broken(names.spell(draft))
+        device = header + broken(names.spell("\n\n".join([opening, *written, "}  // namespace opwright::emitted\n"])))
+    body = header + broken(names.spell(draft))
     name = f"{program.name}_{digest(device + body)}"
     return CudaSource(name, device, f"{body}\n{broken(names.spell(registration(name)))}")
 

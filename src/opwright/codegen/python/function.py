@@ -85,6 +85,7 @@ def _header(layout: FunctionLayout) -> list[str]:
     return [
         f"# {layout.operator} as a torch.autograd.Function, in torch operations.",
         f"# Written by opwright {layout.version} from {layout.operator} at {layout.place}.",
+        *([f"# See it again with: {layout.command}"] if layout.command else []),
         "# Only inputs are saved, and backward can be differentiated again, to any order.",
     ]
 

@@ -31,6 +31,7 @@ class FunctionLayout:
         operator: Its name in the header.
         place: Where it is defined, as "file:line".
         version: The version of opwright that writes it.
+        command: The command that shows it; None if the command line cannot find the operator.
         cotangents: For each output, which input of the backward Program is its cotangent; None if it has none.
     """
 
@@ -40,6 +41,7 @@ class FunctionLayout:
     place: str
     version: str
     cotangents: tuple[str | None, ...] = ()
+    command: str | None = None
 
     @property
     def tensors(self) -> tuple[TensorParameter, ...]:
