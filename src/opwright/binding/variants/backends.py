@@ -1,4 +1,4 @@
-"""Which kernels serve which tensors: C++ on the processor, CUDA on a GPU, and whether these can be made here."""
+"""Backends: C++ on the processor, CUDA on a GPU, and whether each is available here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BACKENDS: tuple[Backend, ...] = ("cpp", "cuda")
 
 
 def backend_for(arguments: Sequence[Any], settings: Settings) -> Backend:
-    """Return what kernels for these arguments are written in.
+    """Return the backend for these arguments.
 
     Raises:
         NoKernel: If there are none for such tensors.
@@ -41,12 +41,12 @@ def backend_for(arguments: Sequence[Any], settings: Settings) -> Backend:
 
 
 def examine(backend: Backend, settings: Settings) -> None:
-    """Look for what kernels are built and run with.
+    """Look for what a backend needs to build and run kernels.
 
     Raises:
         CompilerMissing: There is no C++ compiler.
         CudaCompilerMissing: There is no compiler of CUDA kernels.
-        NoKernel: They are for a GPU, and there is none; or this is no Linux.
+        NoKernel: They are for a GPU, and there is none; or this is not Linux.
     """
     if platform.system() != "Linux":
         raise NoKernel(f"kernels are linked as Linux does it, and this is {platform.system()}")
@@ -68,14 +68,14 @@ def examine(backend: Backend, settings: Settings) -> None:
 
 
 def devices_of(backend: Backend, settings: Settings) -> tuple[str, ...]:
-    """The kinds of devices whose tensors are served by a backend's kernels."""
+    """The kinds of devices that a backend serves."""
     if backend == "cuda":
         return ("cpu", "cuda") if settings.cuda_on_host else ("cuda",)
     return () if settings.cuda_on_host else ("cpu",)
 
 
 def refuse_another(wanted: Backend, served: str | None) -> None:
-    """Refuse that a call which is pinned to one backend was served by the other.
+    """Refuse a call that is pinned to one backend and was served by the other.
 
     Raises:
         RungMissing: If it was.

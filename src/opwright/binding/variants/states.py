@@ -1,4 +1,4 @@
-"""States of the world outside: what a function reads there, and the variants that were traced while it was so."""
+"""States: the values that a function reads from outside of its arguments, and the variants traced with them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ MOST_STATES = 8
 
 
 class OutsideMoved(NoKernel):
-    """What a function reads outside has changed while it was traced: there is a trace for neither."""
+    """What a function reads outside changed during its trace, which is valid for neither value."""
 
 
 class OutsideChanged(OpwrightError):
-    """What a function read outside is another value when a gradient of the call is differentiated."""
+    """What a function read outside has changed when a gradient of the call is differentiated."""
 
 
 class State:
@@ -34,8 +34,8 @@ class State:
         reads: What it read.
 
     Attributes:
-        identity: A digest of all of it, the same in any process; None if there is something that no text tells.
-        guards: The same comparison in C++, once there is the extension module; None before.
+        identity: A digest of all of it, the same in any process; None if something in it has no text.
+        guards: The same comparison in C++, once the extension module is loaded; None before.
     """
 
     def __init__(self, function: Callable[..., Any], reads: Reads) -> None:
@@ -46,22 +46,22 @@ class State:
         self.identity = _digest(reads.guard)
 
     def holds(self) -> bool:
-        """Whether everything is as it was."""
+        """Whether nothing has changed."""
         if self.guards is not None:
             return bool(self.guards.hold())
         return self.failing() is None
 
     def failing(self) -> Guard | None:
-        """A value that is another one now."""
+        """The guard of a value that has changed."""
         return first_failing(self._reads.guard, self._function)
 
     def ensure_same(self) -> None:
-        """Look again before what was computed in this state is differentiated.
+        """Compare again before results of this state are differentiated.
 
-        Gradient mode is as it was: it was on, for somebody recorded.
+        Gradient mode counts as unchanged: it was on, because the call was recorded.
 
         Raises:
-            OutsideChanged: If something is another value by now.
+            OutsideChanged: If something has changed.
         """
         with torch.enable_grad():
             if self.holds():
@@ -83,7 +83,7 @@ class State:
         """Derive something from the function, or from one that calls it, in this state.
 
         Raises:
-            OutsideMoved: If it is another state when it is done; what was derived belongs to none.
+            OutsideMoved: If the state has changed when it is done; the result is valid for neither.
             OutsideUnknown: If something was read that cannot be compared.
         """
         if not self.holds():
@@ -108,7 +108,7 @@ class Outside:
 
     Args:
         function: The function as written.
-        frozen: Names whose values are taken for constants.
+        frozen: Names whose values are treated as constants.
     """
 
     def __init__(self, function: Callable[..., Any], frozen: Sequence[str] = ()) -> None:
@@ -120,7 +120,7 @@ class Outside:
         self._native: Any = None
 
     def now(self) -> State:
-        """The state at this moment.
+        """The current state.
 
         Raises:
             OutsideUnknown: If there were too many already.
@@ -144,7 +144,7 @@ class Outside:
         return state
 
     def forget(self, state: State) -> None:
-        """Let a state go that nothing was derived in."""
+        """Remove a state without variants."""
         with self._lock:
             self._states = tuple(other for other in self._states if other is not state)
 
