@@ -1,4 +1,4 @@
-"""BaseOperator → what of it goes into a wheel: its schema and the variants that its samples ask for."""
+"""BaseOperator → its part of a wheel: the schema, and the variants of its samples."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from opwright.tracing.scalars.type_questions import asks_for_types
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """Kernels of one kind: what they are written in, and whose tensors they serve."""
+    """Kernels of one kind: their backend, and the device that they serve."""
 
     backend: Backend
     device: Literal["cpu", "cuda"]
@@ -58,7 +58,7 @@ class PlannedVariant:
 
 @dataclass(frozen=True, slots=True)
 class PlannedOperator:
-    """What of an operator goes into a wheel.
+    """An operator's part of a wheel.
 
     Attributes:
         name: "namespace::name"; what is in opwright's own namespace moves into that of the package.
@@ -95,7 +95,7 @@ def plan_operator(
     """Derive what the samples of an operator ask for.
 
     Args:
-        operator: What is to be shipped.
+        operator: The operator to ship.
         package: The namespace of operators that have none of their own.
         dtypes: What the samples are made in.
         kinds: The kinds of kernels to derive.
@@ -171,7 +171,7 @@ def _variants(
 def _plan(
     operator: BaseOperator, signature: Signature, args: Sequence[Any], gradients: bool, serving: Serving
 ) -> tuple[Plan, tuple[int, ...]]:
-    """Derive for a call, with its numbers given at run time if that can be; give their positions too.
+    """Derive for a call, with run-time numbers if possible; return their positions too.
 
     For CUDA they are constants: a kernel would wait for a number that comes to the GPU as a tensor.
     """

@@ -126,7 +126,7 @@ class Serving(RemembersRung):
         return Operator(reference, signature=signature, identity=lambda _: None), tuple(mutated)
 
     def _tell(self, module: nn.Module, refusal: OpwrightError) -> None:
-        """Tell why the module runs as it was written."""
+        """Warn why the module's own forward runs."""
         if self._fallbacks is None:
             self._fallbacks = Fallbacks(type(module).__name__, Settings.from_environment())
         self._fallbacks.tell(refusal)
@@ -140,7 +140,7 @@ def tensor_names(dotted: Sequence[str]) -> list[str]:
 
 
 def refuse_listeners(module: nn.Module) -> None:
-    """Refuse kernels where somebody listens to the modules inside.
+    """Refuse kernels if inner modules have hooks, which must run.
 
     Raises:
         NoKernel: If a hook would not run, or a parametrization is cached.
@@ -157,7 +157,7 @@ def refuse_listeners(module: nn.Module) -> None:
 
 
 def refuse_shared(leaves: Sequence[Any], mutated: Sequence[int]) -> None:
-    """Refuse kernels where a tensor that changes is in the memory of another.
+    """Refuse kernels if a mutated tensor shares memory with another.
 
     Raises:
         NoKernel: If so, or if torch would not let it change.

@@ -1,4 +1,4 @@
-"""The kinds of arguments that an ejected project has kernels for: what the operator's samples come to.
+"""The kinds of arguments that an ejected project has kernels for, from the operator's samples.
 
 samples → kinds     one for each pattern of dtypes, ranks, sizes of one and constants
 kinds   → forms     those that one `autograd.Function` serves: the same constants, and the same things saved
@@ -173,7 +173,7 @@ def serves(kind: Kind, sample: Sample) -> bool:
 
 
 def refuse_options(operator: BaseOperator) -> None:
-    """Refuse an operator that changes its arguments or casts them, which an `autograd.Function` of a project does not.
+    """Refuse an operator that mutates or casts its arguments, which an ejected project does not support.
 
     Raises:
         NotEjectable: If it is one.
