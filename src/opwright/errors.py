@@ -121,7 +121,7 @@ class Fault(NoKernel):
 
 
 class FallbackWarning(UserWarning):
-    """An operator runs its reference instead of kernels; the text says why, where in the source, and what helps."""
+    """An operator falls back to its function; the text says why, where in the source, and what helps."""
 
 
 class FallbackRefused(OpwrightError):

@@ -195,7 +195,9 @@ def test_other_dtypes_are_served_by_the_reference_which_says_so_once(dtype, told
         assert other.last_rung == "composed"
     (said,) = told()
     fact = f"kernels do not hold {str(dtype).removeprefix('torch.')}"
-    assert said.startswith(f"opwright: other runs its reference: {fact} (hint: convert it with .to(...) outside")
+    assert said.startswith(
+        f"opwright: other falls back to your function: {fact} (hint: convert it with .to(...) outside"
+    )
 
 
 @pytest.mark.parametrize("dtype", [getattr(torch, dtype.value) for dtype in DType if not dtype.is_complex], ids=str)

@@ -29,17 +29,17 @@ class Fallbacks:
         """Whether falling back is an error."""
         return self._settings.strict
 
-    def tell(self, refusal: OpwrightError, instead: str = "its reference") -> None:
+    def tell(self, refusal: OpwrightError, instead: str = "your function") -> None:
         """Warn, once for each reason.
 
         Args:
             refusal: Why.
-            instead: What the operator runs.
+            instead: What serves the call.
 
         Raises:
             FallbackRefused: If the settings are strict.
         """
-        fact = f"{self._name} runs {instead}: "
+        fact = f"{self._name} falls back to {instead}: "
         if self.is_strict:
             raise FallbackRefused(fact + refusal.fact, place=refusal.place, hint=refusal.hint) from refusal
         where = f"{refusal.place}: " if refusal.place else ""

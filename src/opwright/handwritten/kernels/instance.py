@@ -1,4 +1,4 @@
-"""The instance of a kernel for the dtypes of a call: which overload it is, and what a template is made for."""
+"""The instance of a kernel for the dtypes of a call: its overload, and its template arguments."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Instance:
 
     Attributes:
         declaration: The definition.
-        types: What its type parameters stand for, as C++ spells it.
+        types: Its template arguments, as C++ spells them.
     """
 
     declaration: Declaration
@@ -95,7 +95,7 @@ def choose_instance(contract: Contract, dtypes: Mapping[str, torch.dtype]) -> In
 
 
 def _match(declaration: Declaration, dtypes: Mapping[str, torch.dtype]) -> Mapping[str, str] | None:
-    """What the type parameters stand for; None if the definition is for other dtypes."""
+    """The template arguments; None if the definition is for other dtypes."""
     types: dict[str, str] = {}
     for parameter in declaration.parameters:
         dtype = dtypes.get(parameter.name)
