@@ -1,8 +1,8 @@
 """Forks: a child has only the forking thread; work of other threads would stay half done in it.
 
-What cannot be left half done (a trace, which exchanges parts of torch for its time, a registration, a library that is
-being loaded) holds forks off until it is over. What takes long, such as a build, does not: the locks around it are made
-anew in the child, which then does the work itself or waits for the parent as for any other process.
+Work that must not be interrupted (a trace, which patches parts of torch, a registration, loading a library) delays
+forks until it is over. Long work, such as a build, does not: its locks are recreated in the child, which then does the
+work itself or waits for the parent as for any other process.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from opwright.errors import NoKernel
 
 PATIENCE_S = 60.0
-"""How long a fork waits; what goes on for longer would be half done in the child, which then derives nothing."""
+"""How long a fork waits; after that, the work is half done in the child, which then derives nothing."""
 
 
 class Lock:
@@ -134,7 +134,7 @@ def hold_off_forks(employer: int | None = None) -> Iterator[None]:
 
 
 def refuse_torn() -> None:
-    """Refuse to derive in a process that was forked in the middle of such work all the same.
+    """Refuse to derive in a process that was forked in the middle of such work.
 
     Raises:
         NoKernel: If it was.
