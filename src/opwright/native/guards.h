@@ -78,10 +78,11 @@ class Guards {
 
   bool holds(Guard& guard, PyObject* holder) {
     PyObject* const found = at_hand(guard, holder);
-    if (found == guard.expected && guard.check <= identity) return all_hold(guard, found);  // whose owner keeps it
-    alive // Held, because a comparison may let other threads run, which may remove it.
-    const py::object held = found ? py::reinterpret_borrow<py::object>(found) : fetched(guard, holder); PyObject* const
-    value = held.ptr(); if (!value) {
+    if (found == guard.expected && guard.check <= identity) return all_hold(guard, found);  // its owner keeps it alive
+    // Held, because a comparison may let other threads run, which may remove it.
+    const py::object held = found ? py::reinterpret_borrow<py::object>(found) : fetched(guard, holder);
+    PyObject* const value = held.ptr();
+    if (!value) {
       forget_error();
       return guard.expected == absent_;
     }

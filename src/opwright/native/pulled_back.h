@@ -100,12 +100,11 @@ class PulledBack : public KeepingNode {
   }
 
   c10::SafePyObject transforms_;
-  c10::SafePyObject rest_;                   // the arguments, None in place of tensors
-  Positions positions_;                      // the positions of the tensors among them
-  Positions places_;                         // for each output, its position in what was returned
-  Positions flowing_;                        // the outputs that have cotangents
-  std::unique_ptr<const GeneratorState> drawn_from_;  // the state of the generator; null if no random numbers were
-  drawn
+  c10::SafePyObject rest_;                            // the arguments, None in place of tensors
+  Positions positions_;                               // the positions of the tensors among them
+  Positions places_;                                  // for each output, its position in what was returned
+  Positions flowing_;                                 // the outputs that have cotangents
+  std::unique_ptr<const GeneratorState> drawn_from_;  // the generator's state; null if nothing was drawn
 };
 
 }  // namespace opwright

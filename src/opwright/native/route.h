@@ -24,8 +24,8 @@ struct Route {
   std::vector<std::pair<int64_t, int64_t>> sizes;  // sizes that it gets: (argument, dimension)
   Positions tangents;                              // outputs that have a cotangent
   Positions gradients;                             // for each result of the backward kernel, the argument it belongs to
-  std::vector<Positions> spared;                   // if none of one of these groups is needed, the Python path does
-  less work int64_t number;                                  // its key in Python
+  std::vector<Positions> spared;                   // if none of one of these groups is needed, Python does less work
+  int64_t number;                                  // its key in Python
 
   std::optional<c10::OperatorHandle> forward, backward;
 

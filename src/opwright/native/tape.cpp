@@ -16,10 +16,12 @@
 namespace opwright {
 
 struct Tape {
-  std::vector<std::pair<uint64_t, std::vector<std::shared_ptr<const Route>>>> routes;  // by which arguments require
-  gradients size_t arity; std::vector<py::object> plain_types; py::object differentiate;  // a weak reference: Python
-  owns it, and the tape; nodes hold it for as long as they live std::shared_ptr<Guards> guards; py::object state;  // a
-  weak reference to the owner of everything that the guards use
+  std::vector<std::pair<uint64_t, std::vector<std::shared_ptr<const Route>>>> routes;  // by who requires gradients
+  size_t arity;
+  std::vector<py::object> plain_types;
+  py::object differentiate;  // a weak reference: Python owns it, and the tape; nodes hold it for as long as they live
+  std::shared_ptr<Guards> guards;
+  py::object state;  // a weak reference to the owner of everything that the guards use
 };
 
 constexpr const char* capsule_name = "opwright.tape";
