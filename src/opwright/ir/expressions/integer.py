@@ -137,7 +137,7 @@ def product(factors: Iterable[Integer]) -> Integer:
 
 
 def is_never_negative(expression: Integer) -> bool:
-    """Whether an expression is at least zero whatever the sizes are; false also where that is not plain to see."""
+    """Whether an expression is at least zero for all sizes; false also if that cannot be shown."""
     return all(
         coefficient >= 0 and all(_is_atom_never_negative(atom) for atom in monomial)
         for monomial, coefficient in expression.terms

@@ -2,8 +2,8 @@
 
     a >= 2, b >= a + 1        give a*b >= 6
 
-Every size is written as its lower bound plus a number that is not negative: `a = 2 + a'`, `b = a + 1 + b'`. What has no
-negative coefficient then is at least its constant term: `a*b = (2 + a')*(3 + a' + b')`.
+Every size is written as its lower bound plus a number that is not negative: `a = 2 + a'`, `b = a + 1 + b'`. An
+expression without negative coefficients is then at least its constant term: `a*b = (2 + a')*(3 + a' + b')`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Bounds:
         return {}
 
     def always(self, condition: Condition) -> bool:
-        """Whether a condition follows from the bounds; false also where that is not plain to see."""
+        """Whether a condition follows from the bounds; false also if that cannot be shown."""
         if condition.relation in REVERSED:
             condition = Condition(REVERSED[condition.relation], condition.right, condition.left)
         difference = condition.left - condition.right
@@ -83,7 +83,7 @@ class Bounds:
         return any(least is not None and least >= bound for least in found)
 
     def least_of(self, expression: Integer) -> int | None:
-        """What an expression is at least; None if it may become smaller and smaller."""
+        """The lower bound of an expression; None if none is known."""
         found = [self._least_of(expression, related) for related in (False, True)]
         return max((bound for bound in found if bound is not None), default=None)
 
@@ -96,7 +96,7 @@ class Bounds:
 
 @dataclass(slots=True)
 class _Shifted:
-    """Writes expressions as bounds plus symbols that are not negative, beside those of which nothing is known.
+    """Writes expressions as bounds plus nonnegative symbols; symbols without a bound stay.
 
     With `related`, a size is measured from the sizes that it is compared with, else from its own bound alone.
     """

@@ -20,7 +20,7 @@ from opwright.ir.relations.bounds import Bounds
 
 
 def simplified(expression: Integer, bounds: Bounds) -> Integer:
-    """Carry out the divisions and maxima that come to the same for all sizes within bounds.
+    """Replace divisions and maxima whose result is the same expression for all sizes within bounds.
 
     `(3*a + 2) // 3` becomes `a`; `max(1, a)` becomes `a` where `a` is at least one.
     """
