@@ -2,9 +2,12 @@
 #pragma once
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/EmptyTensor.h>
 
+#include <cstring>
 #include <mutex>
 #include <optional>
+#include <type_traits>
 
 #include "levels.h"
 
@@ -30,6 +33,19 @@ struct GeneratorState {
     generator.set_engine(engine);
     generator.set_next_float_normal_sample(next_float);
     generator.set_next_double_normal_sample(next_double);
+  }
+
+  // The state as bytes, which a node can give to a graph, and back.
+  at::Tensor as_tensor() const {
+    static_assert(std::is_trivially_copyable_v<GeneratorState>);
+    at::Tensor bytes = at::detail::empty_cpu({sizeof(GeneratorState)}, at::TensorOptions(at::kByte));
+    std::memcpy(bytes.data_ptr(), this, sizeof(GeneratorState));
+    return bytes;
+  }
+  static GeneratorState from(const at::Tensor& bytes) {
+    GeneratorState state;
+    std::memcpy(&state, bytes.data_ptr(), sizeof(GeneratorState));
+    return state;
   }
 
   // Whether the generator is at the same place.
