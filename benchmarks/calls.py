@@ -62,9 +62,9 @@ def with_changing(x: torch.Tensor, y: torch.Tensor, scale: float = 0.5) -> torch
 
 
 @opwright.operator
-def with_int(x: torch.Tensor, y: torch.Tensor, dim: int = -1) -> torch.Tensor:
+def with_int(x: torch.Tensor, y: torch.Tensor, factor: int = 2) -> torch.Tensor:
     """Take an int."""
-    return torch.softmax(x, dim) * y
+    return torch.tanh(x * factor) * y
 
 
 @opwright.operator
@@ -94,7 +94,7 @@ def with_mask(x: torch.Tensor, y: torch.Tensor, mask: torch.Tensor) -> torch.Ten
 @opwright.operator
 def with_index(x: torch.Tensor, y: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
     """Take an index."""
-    return torch.tanh(x)[index] * y
+    return torch.tanh(x[index]) * y
 
 
 @opwright.operator
@@ -175,7 +175,7 @@ FAMILIES = (
     Family("a float by position", with_float, lambda f, t: f(t[0], t[1], 0.5)),
     Family("a float by keyword", with_float, lambda f, t: f(t[0], t[1], scale=0.5)),
     Family("a float that changes", with_changing, lambda f, t: f(t[0], t[1], next(_values))),
-    Family("an int", with_int, lambda f, t: f(t[0], t[1], 0)),
+    Family("an int", with_int, lambda f, t: f(t[0], t[1], 3)),
     Family("a flag", with_bool, lambda f, t: f(t[0], t[1], gated=False)),
     Family("a string", with_str, lambda f, t: f(t[0], t[1], activation="relu")),
     Family("None, its default", with_none, _plainly),

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch.utils._pytree import TreeSpec
 
-_KINDS: dict[Any, int] = {tuple: 1, list: 2, dict: 3, namedtuple: 4}  # noqa: PYI024 - so torch's trees call them all
+_KINDS: dict[Any, int] = {tuple: 1, list: 2, dict: 3, namedtuple: 4}  # which torch's trees call all named tuples
 
 
 class NotTold(Exception):

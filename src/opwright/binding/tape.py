@@ -202,9 +202,7 @@ def _member(member: Member) -> tuple[int, Any]:
             return 2, value
 
 
-def _route(
-    native: Any, variant: Variant, result: tuple[Any, Any], name: str, number: int, *, recording: bool
-) -> Any:
+def _route(native: Any, variant: Variant, result: tuple[Any, Any], name: str, number: int, *, recording: bool) -> Any:
     plan = variant.plan
     kept = len(plan.saved.contributing) + len(variant.kept_results)
     structure, members = result

@@ -96,8 +96,7 @@ class Tape {
     }
   }
 
-  // Run a call; false if nothing at hand takes these arguments. Those that the operator changes are given to kernels as
-  // copies where gradients are recorded, for the backward pass reads their old values.
+  // Run a call; false if nothing at hand takes these arguments. The operator changes some of them afterwards.
   bool play(PyObject* const* leaves, size_t count, const Positions& changed, Played& played) const {
     if (count != arity_) return false;
     const py::object owner = owner_of(owner_);
@@ -126,14 +125,15 @@ class Tape {
     const py::gil_scoped_release no_gil;
     for (const auto& [position, number] : numbers)
       arguments[position] = at::detail::scalar_tensor_static(number, number.type(), at::kCPU);
-    if (mask)
-      for (int64_t position : changed) arguments[position] = arguments[position].clone();
     for (const auto& route : *routes) {
       if (!takes(*route, arguments, numbers)) continue;
       Arguments drawn;
       if (mask && route->is_random) drawn.push_back(GeneratorState::now().as_tensor());
       if (!run_forward(*route, arguments, played.made)) continue;
-      if (mask) attach(route, differentiate, arguments, std::move(drawn), played.made);
+      if (mask) {
+        keep_old_values(*route, changed, arguments);
+        attach(route, differentiate, arguments, std::move(drawn), played.made);
+      }
       played.route = route.get();
       return true;
     }
@@ -200,6 +200,21 @@ class Tape {
     for (int64_t position : route.tensors) made.emplace_back(arguments[position]);
     run(*route.forward, made);
     return made[0].toTensor().defined();
+  }
+
+  // Copies of what changes, with the same history, where the backward pass reads the old values.
+  static void keep_old_values(const Route& route, const Positions& changed, Arguments& arguments) {
+    const auto& kept = route.kept_arguments;
+    for (int64_t position : changed) {
+      if (std::find(kept.begin(), kept.end(), position) == kept.end()) continue;
+      const at::Tensor changing = arguments[position];
+      {
+        const at::AutoDispatchBelowADInplaceOrView below_autograd;
+        arguments[position] = changing.clone();
+      }
+      if (changing.requires_grad())
+        torch::autograd::impl::set_gradient_edge(arguments[position], torch::autograd::impl::gradient_edge(changing));
+    }
   }
 
   static void attach(const std::shared_ptr<const Route>& route, const Differentiable::Operator& differentiate,

@@ -1,4 +1,4 @@
-"""The way into C++ for calls that servers of flat arguments serve: with tensors in structures, or changing arguments."""
+"""The way into C++ for calls that servers of flat arguments serve: those with structures, or that change arguments."""
 
 from __future__ import annotations
 

@@ -109,9 +109,8 @@ class Server(RemembersRung):
                         if self.unusual_rungs or rung is not self.usual_rung:
                             self.remember_usual(rung)
                         return result
-                elif self._only_tensors and len(args) == self._arity and not kwargs:
-                    if latest.plain and is_quiet() and are_plain(args) and latest.state.holds():
-                        return self._run(latest, args, ())
+                elif not kwargs and self._are_plain(latest, args) and is_quiet() and latest.state.holds():
+                    return self._run(latest, args, ())
             except (Declined, NotImplementedError):  # torch finds no kernel for a nested tensor
                 pass
             except Exception as error:  # one fails; what that means is found out slowly
@@ -120,6 +119,10 @@ class Server(RemembersRung):
         if kwargs or len(args) != self._arity:
             args = self._signature.bind(args, kwargs)
         return self._serve_slowly(args, pinned=pinned)
+
+    def _are_plain(self, latest: Variants, args: tuple[Any, ...]) -> bool:
+        """Whether Python can run what is at hand without looking further: for tensors, and giving tensors."""
+        return self._only_tensors and len(args) == self._arity and latest.plain and are_plain(args)
 
     def serve_below_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Serve a call that records no gradients, whatever its tensors ask for."""

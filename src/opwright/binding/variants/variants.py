@@ -115,7 +115,7 @@ class Variants:
         except Exception as error:  # calls go through Python, which is right too
             _log.warning("calls take the path in Python: %s", summary(error))
         self.tape, self._entry = tape, entry
-        self.play = entry and entry.play
+        self.play = entry.play if entry else None
 
     def add(
         self,
