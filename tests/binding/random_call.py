@@ -1,4 +1,4 @@
-"""Random signatures with functions of them, and random calls: by position, keyword and default, with all kinds of values."""
+"""Random signatures with functions of them, and random calls: by position, keyword and default, of all kinds."""
 
 from __future__ import annotations
 
@@ -273,7 +273,9 @@ def random_call(function: RandomFunction, random: Random) -> RandomCall:
         else:
             by_keyword.append((parameter.name, make))
     if is_odd and random.random() < 0.3:
-        by_keyword.append((random.choice([*(p.name for p in function.parameters), "unheard"]), KINDS["tensor"].values[0]))
+        by_keyword.append(
+            (random.choice([*(p.name for p in function.parameters), "unheard"]), KINDS["tensor"].values[0])
+        )
         by_keyword = list(dict(by_keyword).items())
     random.shuffle(by_keyword)
     return RandomCall(tuple(positional), tuple(by_keyword), random.random() < 0.5, random.randrange(100), is_odd)
@@ -288,7 +290,9 @@ def outcome(function: Operator, call: RandomCall) -> Any:
     try:
         result = function(*args, **kwargs)
         shown = [function.last_rung, _shown(result, given), [_bits(tensor) for tensor in given]]
-        outputs = [o for o in tree_leaves(result) if isinstance(o, Tensor) and o.requires_grad and o.grad_fn is not None]
+        outputs = [
+            o for o in tree_leaves(result) if isinstance(o, Tensor) and o.requires_grad and o.grad_fn is not None
+        ]
         if outputs:
             total = sum([(output * output.detach().cos()).sum() for output in outputs])
             wanted = [leaf for leaf in leaves if leaf.requires_grad]

@@ -18,7 +18,7 @@ from opwright.binding.variants.states import State
 from opwright.binding.variants.variant import Plan, Variant
 from opwright.codegen.cpp.program import NAMESPACE
 from opwright.tracing.interface.results import Constant, Given, Made, Member
-from opwright.tracing.interface.signature import Signature
+from opwright.tracing.interface.signature import Parameter, Signature
 from opwright.tracing.scalars.guards import NumberGuard
 
 _MOST_ARGUMENTS = 64
@@ -147,7 +147,7 @@ class Entry:
         self, signature: Signature, tapes: Sequence[tuple[TreeSpec | None, Tape]], changed: Sequence[int] = ()
     ) -> None:
         self.tapes = tuple(tapes)
-        self._parameters = tuple([(p.name, p.default, p.keyword_only, p.variadic) for p in signature.parameters])
+        self._parameters = tuple(map(_parameter, signature.parameters))
         self._structures = [layout and spec_of(layout) for layout, _ in tapes]
         runs = [tape.runs for _, tape in tapes]
         self.play: Callable[..., Any] = tapes[0][1].native.entry(
@@ -157,6 +157,10 @@ class Entry:
             changed,
             weakref.ref(self),
         )
+
+
+def _parameter(parameter: Parameter) -> tuple[str, Any, bool, bool]:
+    return parameter.name, parameter.default, parameter.keyword_only, parameter.variadic
 
 
 def _can_run(variant: Variant) -> bool:

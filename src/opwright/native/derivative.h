@@ -107,10 +107,14 @@ class Derivative : public KeepingNode {
     return std::any_of(route().spared.begin(), route().spared.end(), is_spared);
   }
 
-  // Whether somebody differentiates or maps this pass, which a kernel would hide from him.
-  static bool is_followed(const Arguments& tangents) {
+  // Whether somebody differentiates or maps this pass, which a kernel would hide from him. In a batch of the vmap before
+  // torch.func nothing can be drawn again, but kernels run.
+  bool is_followed(const Arguments& tangents) const {
+    const auto is_followed = [this](const at::Tensor& t) {
+      return drawn_.empty() ? has_tangent(t) : t._fw_grad(/*level=*/0).defined();
+    };
     return at::GradMode::is_enabled() || is_transformed() ||
-           std::any_of(tangents.begin(), tangents.end(), [](const at::Tensor& t) { return has_tangent(t); });
+           std::any_of(tangents.begin(), tangents.end(), is_followed);
   }
 
   // False if it declines, because torch refused it an allocation.
