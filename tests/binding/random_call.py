@@ -121,6 +121,7 @@ KINDS = {
     ),
 }
 RESULTS = (
+    ("None", "None"),
     ("Tensor", "total"),
     ("Tensor", "total"),
     ("tuple[Tensor, Tensor]", "total, total * 2"),
@@ -214,14 +215,15 @@ def random_function(seed: int) -> RandomFunction:
     if not changes and random.random() < 0.2:
         parameters.append(Parameter("named", KINDS["tensor"], "named"))
     parameters.sort(key=lambda p: (order[p.place], p.place == "plain" and bool(p.kind.default)))
-    annotation, result = random.choice(RESULTS[:3] if changes else RESULTS)
+    annotation, result = random.choice(RESULTS[:4] if changes else RESULTS[1:])
     body = ["total = first.mul_(0.5).add_(1)"] if changes else ["total = first * 1.5"]
+    wanted = ["first.add_(total)"] if changes and result == "None" else []
     for parameter in parameters[1:]:
         body.append(_statement(parameter))
     if random.random() < 0.2:
         body.append("total = total + torch.rand_like(total)")
     returns = f" -> {annotation}" if annotation else ""
-    lines = [f"def calls_{seed}({_spelled(parameters)}){returns}:", *body, f"return {result}"]
+    lines = [f"def calls_{seed}({_spelled(parameters)}){returns}:", *body, *wanted, f"return {result}"]
     return RandomFunction(
         f"calls_{seed}", "\n    ".join(lines) + "\n", tuple(parameters), ("first",) if changes else ()
     )

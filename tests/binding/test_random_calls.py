@@ -76,7 +76,19 @@ DEFAULT = planted("(x: Tensor, y: Tensor, k: float = 3.0) -> Tensor: return (x -
 DICT = planted("(x: Tensor, y: Tensor) -> dict[str, Tensor]: return {'a': x.sin(), 'b': y.cos()}", ())
 PAIR = planted("(x: Tensor, y: Tensor) -> Pair: return Pair(x.sin(), y.cos())", ())
 GIVEN = planted("(x: Tensor, y: Tensor) -> dict[str, object]: return {'a': x, 'b': y * x, 'c': 1}", ())
+NONE = planted("(x: Tensor, y: Tensor) -> None: x.mul_(y)", (), mutates=["x"])
 CHANGED = planted("(x: Tensor, y: Tensor) -> Tensor: return x.mul_(y).mul_(y)", (), mutates=["x"])
+
+
+class NoResults:
+    """An entry that takes None for a call that it has not taken."""
+
+    def __init__(self, entry):
+        self.tapes, self._entry = entry.tapes, entry
+
+    def play(self, *args):
+        return self._entry.play(*args) or NotImplemented
+
 
 # Each makes something that C++ is given wrong: (where, what calls it, how it is made wrong).
 FAULTS = {
@@ -106,6 +118,11 @@ FAULTS = {
     "outputs are exchanged": ("_member", PAIR, lambda _, member: (0, 1 - member.position)),
     "another argument": ("_member", GIVEN, lambda right, m: (1, 1) if right(m) == (1, 0) else right(m)),
     "another constant": ("_member", GIVEN, lambda right, m: (2, True) if right(m) == (2, 1) else right(m)),
+    "None is taken for no result": (
+        "Entry",
+        NONE,
+        lambda right, *given: NoResults(right(*given)),
+    ),
     "another argument changes": (
         "Entry",
         CHANGED,

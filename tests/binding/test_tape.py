@@ -1,4 +1,4 @@
-"""A tape runs what it can, and says None where somebody listens in or no kernel is at hand."""
+"""A tape runs what it can, and says NotImplemented where somebody listens in or no kernel is at hand."""
 
 import gc
 import weakref
@@ -55,15 +55,15 @@ class Function(TorchFunctionMode):
 def test_it_does_not_play_where_somebody_listens_in(tape, listening):
     given = tensors()
     with listening():
-        assert tape(*given) is None
-    assert tape(*given) is not None
+        assert tape(*given) is NotImplemented
+    assert tape(*given) is not NotImplemented
 
 
 def test_it_does_not_play_under_another_default_dtype(tape):
     given = tensors()
     torch.set_default_dtype(torch.float64)
     try:
-        assert tape(*given) is None
+        assert tape(*given) is NotImplemented
     finally:
         torch.set_default_dtype(torch.float32)
 
@@ -83,14 +83,14 @@ def test_it_does_not_play_under_a_transform(tape, transform):
         return x * 2
 
     transform(listen)(torch.ones(3))
-    assert heard[0] is None
+    assert heard[0] is NotImplemented
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_it_does_not_play_for_a_dual_tensor(tape):
     x, y = tensors()
     with forward_ad.dual_level():
-        assert tape(forward_ad.make_dual(x, torch.ones_like(x)), y) is None
+        assert tape(forward_ad.make_dual(x, torch.ones_like(x)), y) is NotImplemented
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_it_does_not_play_for_a_dual_tensor(tape):
     ids=["too few", "a number", "none", "a subclass", "another dtype", "another rank"],
 )
 def test_it_does_not_play_what_it_has_no_kernel_for(tape, given):
-    assert tape(*given) is None
+    assert tape(*given) is NotImplemented
 
 
 def test_it_plays_what_the_conjugate_and_negative_bits_stand_for(tape):

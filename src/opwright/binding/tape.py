@@ -137,7 +137,8 @@ class Entry:
 
     Attributes:
         tapes: The same.
-        play: `(*args, **kwargs) -> results`, or None if it has no kernel for these arguments or somebody listens in.
+        play: `(*args, **kwargs) -> results`, or NotImplemented if it has no kernel for these arguments or somebody
+            listens in; None is a result.
 
     Raises:
         NotTold: If C++ cannot take the arguments apart.

@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <type_traits>
 
@@ -35,11 +36,11 @@ struct GeneratorState {
     generator.set_next_double_normal_sample(next_double);
   }
 
-  // The state as bytes, which a node can give to a graph, and back.
-  at::Tensor as_tensor() const {
+  // The state of this moment as bytes, which a node can give to a graph; and back.
+  static at::Tensor bytes_now() {
     static_assert(std::is_trivially_copyable_v<GeneratorState>);
     at::Tensor bytes = at::detail::empty_cpu({sizeof(GeneratorState)}, at::TensorOptions(at::kByte));
-    std::memcpy(bytes.data_ptr(), this, sizeof(GeneratorState));
+    new (bytes.data_ptr()) GeneratorState(now());
     return bytes;
   }
   static GeneratorState from(const at::Tensor& bytes) {

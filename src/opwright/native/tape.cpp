@@ -16,14 +16,14 @@ static PyObject* enter(PyObject* self, PyObject* const* given, Py_ssize_t count,
   HANDLE_TH_ERRORS
   const Entry& entry = *static_cast<const Entry*>(PyCapsule_GetPointer(self, capsule_name));
   py::object results = entry.call(given, count, keywords);
-  if (!results) Py_RETURN_NONE;
+  if (!results) Py_RETURN_NOTIMPLEMENTED;  // an operator that changes its arguments may return None
   return results.release().ptr();
   END_HANDLE_TH_ERRORS
 }
 
 static PyMethodDef method = {"play", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(enter)),
                              METH_FASTCALL | METH_KEYWORDS,
-                             "Run the operator; None if nothing at hand takes the arguments."};
+                             "Run the operator; NotImplemented if nothing at hand takes the arguments."};
 
 static py::object make_entry(const py::tuple& parameters, py::handle absent,
                              const std::vector<std::pair<py::object, std::shared_ptr<Tape>>>& tapes, Positions changed,

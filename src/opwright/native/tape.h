@@ -128,7 +128,7 @@ class Tape {
     for (const auto& route : *routes) {
       if (!takes(*route, arguments, numbers)) continue;
       Arguments drawn;
-      if (mask && route->is_random) drawn.push_back(GeneratorState::now().as_tensor());
+      if (mask && route->is_random) drawn.push_back(GeneratorState::bytes_now());
       if (!run_forward(*route, arguments, played.made)) continue;
       if (mask) {
         keep_old_values(*route, changed, arguments);

@@ -38,18 +38,18 @@ class HotPath(RemembersRung):
         self._winding = Lock()
 
     def _play(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Serve a call in C++; None if that does not take it."""
+        """Serve a call in C++; NotImplemented if that does not take it."""
         hot = self._hot
         if hot is None or is_compiling():
-            return None
+            return NotImplemented
         entry, rung = hot
         try:
             result = entry.play(*args, **kwargs)
         except Exception as error:
             if self._changed or is_wanted(error):
                 raise
-            return None  # what it means is found out slowly
-        if result is not None and (self.unusual_rungs or rung is not self.usual_rung):
+            return NotImplemented  # what it means is found out slowly
+        if result is not NotImplemented and (self.unusual_rungs or rung is not self.usual_rung):
             self.remember_usual(rung)
         return result
 

@@ -53,7 +53,7 @@ class MutatingServer(HotPath):
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
         """Serve a call; a pinned one raises where another would run the reference."""
         result = self._play(args, kwargs)
-        if result is not None:
+        if result is not NotImplemented:
             return result
         given = self._signature.bind(args, kwargs)
         try:

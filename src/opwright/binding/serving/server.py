@@ -104,7 +104,7 @@ class Server(RemembersRung):
             try:
                 if (play := latest.play) is not None:
                     result = play(*args, **kwargs)
-                    if result is not None:
+                    if result is not NotImplemented:
                         rung = latest.rung or self._rung_for(args, kwargs)
                         if self.unusual_rungs or rung is not self.usual_rung:
                             self.remember_usual(rung)

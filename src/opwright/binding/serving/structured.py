@@ -51,7 +51,7 @@ class StructuredServer(HotPath):
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
         """Serve a call; a pinned one raises where another would run the reference."""
         result = self._play(args, kwargs)
-        if result is not None:
+        if result is not NotImplemented:
             return result
         given = self._signature.bind(args, kwargs)
         if self._serve_cast is not None and is_autocast():

@@ -61,7 +61,7 @@ class Variants:
         plain: Whether every variant returns what its kernel gives, as it is.
         by_call: The variants for each way of calling.
         rung: What all of them are written in; None if they differ.
-        play: Runs calls in C++, or says None; None as long as there is no way to.
+        play: Runs calls in C++, or says NotImplemented; None as long as there is no way to.
         tape: What runs them there; None as long as there is none.
     """
 
