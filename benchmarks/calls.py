@@ -208,13 +208,15 @@ Prepare = Callable[[Callable[..., Any], Call, Family], Thunk]
 
 def _card(title: str, prepare: Prepare, options: Options) -> Scorecard:
     rows = [_row(family, prepare, options) for family in FAMILIES]
-    targets = []
-    for row in rows:
-        targets.append(Target(f"{row.name}: of the bare operator", row.figures["/ bare"] or 0, "<=", MOST_OF_BARE))
-        if prepare is not _training:
-            targets.append(Target(f"{row.name}: of eager", row.figures["/ eager"] or 0, "<=", MOST_OF_EAGER))
-    missed = [target for target in targets if not target.met]
-    return Scorecard(f"{title}, 8 elements; µs", rows, missed)
+    targets = [_dearest(rows, "/ bare", MOST_OF_BARE)]
+    if prepare is not _training:
+        targets.append(_dearest(rows, "/ eager", MOST_OF_EAGER))
+    return Scorecard(f"{title}, 8 elements; µs", rows, targets)
+
+
+def _dearest(rows: Sequence[Row], quotient: str, most: float) -> Target:
+    name, worst = max(((row.name, row.figures[quotient] or 0) for row in rows), key=lambda found: found[1])
+    return Target(f"the dearest, {name}: {quotient}", worst, "<=", most)
 
 
 def _row(family: Family, prepare: Prepare, options: Options) -> Row:
