@@ -78,8 +78,8 @@ class Derivative : public KeepingNode {
     std::vector<Described> outputs;
     for (int64_t position : route().tangents) outputs.push_back(described(input_metadata(position)));
     const bool is_traceable = drawn_.empty() && !route().has_numbers;
-    variable_list gradients = put_into_graph(*this, as_function(), is_traceable, cotangents, saved, unpack(),
-                                             described_, outputs, drawn_);
+    variable_list gradients =
+        put_into_graph(*this, as_function(), is_traceable, cotangents, saved, unpack(), described_, outputs, drawn_);
     saved.after(kept_);
     saved.after(described_);
     saved.after(drawn_);
@@ -113,8 +113,7 @@ class Derivative : public KeepingNode {
     const auto is_followed = [this](const at::Tensor& t) {
       return drawn_.empty() ? has_tangent(t) : t._fw_grad(/*level=*/0).defined();
     };
-    return at::GradMode::is_enabled() || is_transformed() ||
-           std::any_of(tangents.begin(), tangents.end(), is_followed);
+    return at::GradMode::is_enabled() || is_transformed() || std::any_of(tangents.begin(), tangents.end(), is_followed);
   }
 
   // False if it declines, because torch refused it an allocation.

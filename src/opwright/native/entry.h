@@ -23,7 +23,8 @@ class Entry {
         py::object owner)
       : signature_(std::move(signature)), changed_(std::move(changed)), owner_(std::move(owner)) {
     for (const auto& [structure, tape] : tapes)
-      tapes_.emplace_back(structure.is_none() ? std::nullopt : std::optional<Structure>(std::in_place, structure), tape);
+      tapes_.emplace_back(structure.is_none() ? std::nullopt : std::optional<Structure>(std::in_place, structure),
+                          tape);
   }
 
   // The results; null if somebody listens in or nothing at hand takes these arguments.

@@ -36,18 +36,18 @@ struct Member {
 
 // Positions are those of the arguments, if nothing else is said.
 struct Route {
-  std::string node_name;                           // of the node of autograd
-  std::string forward_name, backward_name;         // of the kernels; no backward where nothing is recorded
-  Positions tensors;                               // what the forward kernel takes: tensors, and numbers that change
-  std::vector<NumberGuard> number_guards;          // for which of these numbers it is
-  bool has_numbers;                                // there are such numbers
-  bool is_random;                                  // it draws random numbers
-  int64_t outputs;                                 // how many results of the forward kernel the caller gets
-  Structure result;                                // in which structure,
-  std::vector<Member> members;                     // and what stands in it
-  bool row_major, whole_memory;                    // takes only tensors that lie row by row, and are all of their memory
-  Positions kept_arguments, kept_results;          // what is kept: arguments, then results of the forward kernel
-  Positions reads;                                 // of these, what the backward kernel reads
+  std::string node_name;                    // of the node of autograd
+  std::string forward_name, backward_name;  // of the kernels; no backward where nothing is recorded
+  Positions tensors;                        // what the forward kernel takes: tensors, and numbers that change
+  std::vector<NumberGuard> number_guards;   // for which of these numbers it is
+  bool has_numbers;                         // there are such numbers
+  bool is_random;                           // it draws random numbers
+  int64_t outputs;                          // how many results of the forward kernel the caller gets
+  Structure result;                         // in which structure,
+  std::vector<Member> members;              // and what stands in it
+  bool row_major, whole_memory;             // takes only tensors that lie row by row, and are all of their memory
+  Positions kept_arguments, kept_results;   // what is kept: arguments, then results of the forward kernel
+  Positions reads;                          // of these, what the backward kernel reads
   std::vector<std::pair<int64_t, int64_t>> sizes;  // sizes that it is given: (argument, dimension)
   Positions tangents;                              // outputs that have an cotangent
   Positions gradients;                             // for each result of the backward kernel, the argument it belongs to

@@ -28,8 +28,7 @@ static PyMethodDef method = {"play", reinterpret_cast<PyCFunction>(reinterpret_c
 static py::object make_entry(const py::tuple& parameters, py::handle absent,
                              const std::vector<std::pair<py::object, std::shared_ptr<Tape>>>& tapes, Positions changed,
                              py::object owner) {
-  auto entry =
-      std::make_unique<Entry>(Signature(parameters, absent), tapes, std::move(changed), std::move(owner));
+  auto entry = std::make_unique<Entry>(Signature(parameters, absent), tapes, std::move(changed), std::move(owner));
   const py::capsule capsule(entry.get(), capsule_name, [](PyObject* self) {
     delete static_cast<Entry*>(PyCapsule_GetPointer(self, capsule_name));
   });

@@ -120,8 +120,7 @@ class Tape {
       if (way.is_for(kinds, leaves) && (routes = way.find(mask))) break;
     if (!routes) return false;
     Differentiable::Operator differentiate;
-    if (mask)
-      differentiate = std::make_shared<c10::SafePyObject>(owner.inc_ref().ptr(), getPyInterpreter());
+    if (mask) differentiate = std::make_shared<c10::SafePyObject>(owner.inc_ref().ptr(), getPyInterpreter());
     const py::gil_scoped_release no_gil;
     for (const auto& [position, number] : numbers)
       arguments[position] = at::detail::scalar_tensor_static(number, number.type(), at::kCPU);
@@ -189,8 +188,7 @@ class Tape {
   static bool lie_row_by_row(const Arguments& arguments, bool whole_memory) {
     return std::all_of(arguments.begin(), arguments.end(), [whole_memory](const at::Tensor& t) {
       if (!t.defined()) return true;
-      return t.is_contiguous() &&
-             (!whole_memory || (t.storage_offset() == 0 && t.storage().nbytes() == t.nbytes()));
+      return t.is_contiguous() && (!whole_memory || (t.storage_offset() == 0 && t.storage().nbytes() == t.nbytes()));
     });
   }
 
