@@ -22,7 +22,6 @@ import torch
 from example_operators import example_operator
 from gpu_checks import run_checks
 from gpu_operators import Course, courses, gated
-from opwright.binding.variants.targets import examine
 from rich.console import Console
 from rich.text import Text
 from scorecard import Row, Scorecard, Target, geometric_mean, render
@@ -33,6 +32,7 @@ from opwright.benchmark.machine import this_machine
 from opwright.benchmark.measure import compiled
 from opwright.benchmark.race import race
 from opwright.benchmark.stopwatch import Plan, Thunk, interleave
+from opwright.binding.variants.backends import examine
 from opwright.checking.subject import Candidate
 from opwright.errors import OpwrightError
 from opwright.settings import Settings

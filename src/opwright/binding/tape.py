@@ -47,9 +47,9 @@ class Tape:
     Args:
         native: The extension module.
         by_call: The variants for each way of calling.
-        name: What the operator is called; its nodes are called after it.
+        name: The name of the operator and of its nodes.
         arity: How many arguments it takes.
-        state: What its function read outside when they were traced.
+        state: The state in which they were traced.
         varying: Which numbers kernels are given at run time.
 
     Attributes:
@@ -89,7 +89,7 @@ class Tape:
                 route = _route(native, variant, result, name, next(numbers), recording=any(mask))
                 routes.setdefault(_bits(mask), []).append(route)
         if ways:
-            # The module must not own what owns it: nobody could see that nothing else does. So this holds all of it.
+            # The module must not own its owner: the garbage collector could not see the cycle. So this holds all of it.
             self.runs = native.Tape(
                 ways=[(*facts, list(routes.items())) for *facts, routes in ways.values()],
                 varying=self._varying,
@@ -111,9 +111,9 @@ class Tape:
         """Return gradients that can be differentiated again.
 
         Args:
-            number: Which variant made the results.
+            number: The number of the variant that made the results.
             arguments: The arguments of the call; None in place of constants.
-            intermediates: What was kept besides arguments and results.
+            intermediates: What was saved besides arguments and results.
             cotangents: Gradients of its results.
             wanted: Positions of the arguments whose gradients are asked for.
         """
@@ -137,8 +137,8 @@ class Entry:
 
     Attributes:
         tapes: The same.
-        play: `(*args, **kwargs) -> results`, or NotImplemented if it has no kernel for these arguments or somebody
-            listens in; None is a result.
+        play: `(*args, **kwargs) -> results`, or NotImplemented if it has no kernel for these arguments or a mode
+            is active; None is a result.
 
     Raises:
         NotTold: If C++ cannot take the arguments apart.

@@ -1,4 +1,4 @@
-"""Subject: what is checked, audited or measured: an operator with its rungs, or any callable beside a reference."""
+"""Subject: what is checked, audited or measured: an operator with its rungs, or any callable with a reference."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLAIN_CALLABLE = "callable"
 
 
 class RungLike(Protocol):
-    """What is asked of a rung."""
+    """The interface of a rung."""
 
     @property
     def name(self) -> str:
@@ -39,11 +39,11 @@ class RungLike(Protocol):
 
 
 class OperatorLike(Protocol):
-    """What is asked of an operator."""
+    """The interface of an operator."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its name."""
 
     @property
     def reference(self) -> Callable[..., Any]:
@@ -51,7 +51,7 @@ class OperatorLike(Protocol):
 
     @property
     def samples(self) -> SampleFactory | None:
-        """Makes the calls to judge it by."""
+        """Makes the test calls."""
 
     @property
     def last_rung(self) -> str | None:
@@ -109,7 +109,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is judged, and by what.
+    """What is tested, and its reference.
 
     Attributes:
         judged: As it was given.
@@ -141,7 +141,8 @@ class Subject:
         except OpwrightError:
             raise
         except Exception as error:
-            raise SamplesMissing(f"the samples of {self.name} cannot be made: {one_line(error)}") from error
+            fact = f"the samples of {self.name} cannot be made: {one_line(error)}"
+            raise SamplesMissing(fact, hint="correct samples=") from error
         if not made:
             raise SamplesMissing(f"the samples of {self.name} are empty", hint="make at least one opwright.Sample")
         return made
@@ -197,7 +198,7 @@ def subject_of(
     samples: SampleFactory | None,
     otherwise: str,
 ) -> Subject:
-    """Collect what is to be judged.
+    """Collect what is to be tested.
 
     Args:
         judged: An operator, an operator of `torch.ops`, a subclass of `torch.autograd.Function`, or any callable.

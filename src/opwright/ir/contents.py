@@ -1,4 +1,4 @@
-"""What is in a Program: its kernels, statements, reads, indices and sizes, each with where it stands."""
+"""What is in a Program: its kernels, statements, reads, indices and sizes, each with its place."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def locals_in(*values: Expression) -> list[Local]:
 
 
 def needed(lets: Sequence[Binding], values: Iterable[Expression], known: Collection[str] = ()) -> list[Binding]:
-    """The lets that values are computed from, in order; what is `known` ends the search."""
+    """The lets that values are computed from, in order; the search stops at what is `known`."""
     wanted = _names_in(values)
     kept: list[Binding] = []
     for let in reversed(lets):
@@ -137,7 +137,7 @@ def program_symbols(program: Program) -> set[str]:
 
 
 def axes_of(step: Step) -> set[str]:
-    """What its indices may name beside sizes: axes, and indices that are gathered."""
+    """The names that its indices may use besides sizes: axes and gathered indices."""
     match step:
         case Kernel():
             return {axis.name for axis in step.axes} | {let.name for let in step.lets if isinstance(let, Gather)}
@@ -150,7 +150,7 @@ def axes_of(step: Step) -> set[str]:
 
 
 def sizes_in(step: Step) -> Iterator[Integer]:
-    """The integer expressions of a step that are no indices."""
+    """The integer expressions of a step that are not indices."""
     for target in targets_of(step):
         yield from target.shape
     if isinstance(step, Kernel):

@@ -27,7 +27,7 @@ class Entry {
                           tape);
   }
 
-  // The results; null if somebody listens in or nothing at hand takes these arguments.
+  // The results; null if a mode is active or no variant takes these arguments.
   py::object call(PyObject* const* given, Py_ssize_t count, PyObject* keywords) const {
     if (!is_quiet()) return {};
     const py::object owner = owner_of(owner_);

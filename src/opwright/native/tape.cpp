@@ -1,8 +1,8 @@
 // The hot path: calls of operators without a line of Python, from their arguments to their results.
 //
-// This is the one part of opwright that is built against PyTorch's C++ headers, because a node of autograd has no place
-// in the stable interface. It belongs to one version of PyTorch and of Python, holds no mathematics, and everything works
-// without it, some 10 µs a call slower: binding/serving/ and binding/autograd/node.py do the same in Python.
+// This is the only part of opwright that is built against PyTorch's C++ headers, because the stable interface has no
+// autograd nodes. It belongs to one version of PyTorch and of Python and holds no mathematics. Without it, everything
+// works, about 10 µs per call slower: binding/serving/ and binding/autograd/node.py do the same in Python.
 #include <pybind11/stl.h>
 
 #include "entry.h"
@@ -23,7 +23,7 @@ static PyObject* enter(PyObject* self, PyObject* const* given, Py_ssize_t count,
 
 static PyMethodDef method = {"play", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(enter)),
                              METH_FASTCALL | METH_KEYWORDS,
-                             "Run the operator; NotImplemented if nothing at hand takes the arguments."};
+                             "Run the operator; NotImplemented if a mode is active or no variant takes the arguments."};
 
 static py::object make_entry(const py::tuple& parameters, py::handle absent,
                              const std::vector<std::pair<py::object, std::shared_ptr<Tape>>>& tapes, Positions changed,
@@ -38,7 +38,7 @@ static py::object make_entry(const py::tuple& parameters, py::handle absent,
 
 }  // namespace opwright
 
-// It needs no GIL: entries, tapes and routes never change once they are made, and what nodes keep has a mutex. Types of
+// It needs no GIL: entries, tapes and routes are immutable, and what nodes save has a mutex. Types of
 // pybind11, and torch itself, belong to one interpreter of a process.
 #if PYBIND11_VERSION_MAJOR >= 3
 PYBIND11_MODULE(opwright_tape, module, py::mod_gil_not_used(), py::multiple_interpreters::not_supported()) {

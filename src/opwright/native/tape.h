@@ -96,7 +96,7 @@ class Tape {
     }
   }
 
-  // Run a call; false if nothing at hand takes these arguments. The operator changes some of them afterwards.
+  // Run a call; false if no variant takes these arguments. The operator changes some of them afterwards.
   bool play(PyObject* const* leaves, size_t count, const Positions& changed, Played& played) const {
     if (count != arity_) return false;
     const py::object owner = owner_of(owner_);

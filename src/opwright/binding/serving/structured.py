@@ -1,4 +1,4 @@
-"""Serving calls with tensors inside of containers: for every structure of arguments there is a flat operator."""
+"""Serving calls with tensors in containers: every structure of arguments has a flat operator."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class StructuredServer(HotPath):
     Args:
         reference: The function as written, taking every argument by position.
         signature: Its parameters.
-        flat: Gives the server of the flat operator for a structure.
-        fallbacks: Told why the reference serves a call.
+        flat: Returns the server of the flat operator for a structure.
+        fallbacks: Warned why the reference serves a call.
         serve_cast: Serves calls under autocast by its policy; None if there is none, and the reference serves them.
     """
 
@@ -49,7 +49,7 @@ class StructuredServer(HotPath):
         self._of_flat: dict[tuple[type, ...], tuple[Server, TreeSpec]] = {}
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
-        """Serve a call; a pinned one raises where another would run the reference."""
+        """Serve a call; a pinned one raises instead of running the reference."""
         result = self._play(args, kwargs)
         if result is not NotImplemented:
             return result
@@ -78,7 +78,7 @@ class StructuredServer(HotPath):
         return result
 
     def _server_of(self, given: tuple[Any, ...]) -> tuple[Server, TreeSpec, tuple[Any, ...]]:
-        """What serves arguments, and how it takes them; those that are flat as they are need not be laid out."""
+        """The server for arguments, their layout, and the arguments it takes; flat ones stay as they are."""
         types = tuple(map(type, given))
         found = self._of_flat.get(types)
         if found is not None:
@@ -90,7 +90,7 @@ class StructuredServer(HotPath):
         return server, layout, leaves
 
     def serve_below_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Serve a call that records no gradients, whatever its tensors ask for."""
+        """Serve a call without recording gradients, even if its tensors require them."""
         leaves, layout = flatten(self._signature.bind(args, kwargs))
         server = self._flat(leaves, layout)
         result = server.serve_leaves_below_autograd(leaves)

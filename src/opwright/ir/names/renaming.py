@@ -39,7 +39,7 @@ _SIZE = re.compile(r"(.+)(_size_\d+)")
 
 
 def rename(program: Program, called: Called) -> Program:
-    """Give everything in a Program but the Program itself, its axes and its gathers the name that `called` says."""
+    """Rename everything by `called`, except the Program itself, its axes and its gathers."""
     sizes = {name: symbol(_size_called(name, called)) for name in bound_sizes(program)}
     return _Renaming(called, sizes).program(rename_symbols(program, sizes))
 
@@ -51,7 +51,7 @@ def _size_called(name: str, called: Called) -> str:
 
 @dataclass(frozen=True)
 class _Renaming:
-    """Other names in a Program whose integers have theirs already."""
+    """Renames a Program whose integers are renamed already."""
 
     called: Called
     sizes: dict[str, Integer]

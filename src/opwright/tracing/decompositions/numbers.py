@@ -56,7 +56,7 @@ def _border(x: torch.Tensor, dimension: int, size: int, value: Any) -> torch.Ten
 def _add_matrix_vector(
     x: torch.Tensor, matrix: torch.Tensor, vector: torch.Tensor, *, beta: Any = 1, alpha: Any = 1
 ) -> torch.Tensor:
-    """beta·x + alpha·(matrix @ vector); a beta of zero hides what is in x."""
+    """beta·x + alpha·(matrix @ vector); with a beta of zero, x is ignored, even NaN."""
     result: torch.Tensor = aten.mv(matrix, vector)
     result = result if alpha == 1 else result * alpha
     if beta == 0:
@@ -86,7 +86,7 @@ def _tensor_split(x: torch.Tensor, sections: int, dim: int = 0) -> list[torch.Te
 
 
 def _isin(x: torch.Tensor, values: torch.Tensor, *, assume_unique: bool = False, invert: bool = False) -> Any:
-    """Look every element up in the sorted values; a NaN is nowhere."""
+    """Binary search of every element in the sorted values; NaN is never found."""
     if x.dtype is not values.dtype or x.dtype is torch.bool:
         return NotImplemented
     ordered = torch.sort(values.reshape(-1)).values
