@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from inspect import Parameter
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -170,10 +172,11 @@ class Family(Generic[Member]):
 
     def functional(self, mutated: Sequence[int]) -> Member:
         """The functional operator, which returns the new values of mutated arguments."""
+        parameters = [replace(p, keyword_only=False, default=Parameter.empty) for p in self._signature.parameters]
         return self._make(
             FunctionalReference(self._reference, mutated),
             name=self._name,
-            signature=Signature(self._signature.parameters, None, structured=True),
+            signature=Signature(tuple(parameters), None, structured=True),
             identity=lambda state: self._identity_of(state, f"changes {mutated}"),
         )
 
