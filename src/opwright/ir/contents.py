@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from opwright.ir.expressions.expression import Expression, Load, Local, children, leaves
 from opwright.ir.expressions.integer import Integer, symbols_of
+from opwright.ir.parts import parts_of
 from opwright.ir.program import (
     Binding,
     Call,
@@ -14,16 +15,12 @@ from opwright.ir.program import (
     Gather,
     Iota,
     Kernel,
-    ListOperand,
     Number,
-    Operand,
-    OptionalOperand,
     Program,
-    SizeOperand,
     Step,
     Store,
+    TensorOperand,
     View,
-    operand_buffers,
     programs_of,
     size_symbol,
     targets_of,
@@ -66,7 +63,7 @@ def reads(step: Step) -> Iterator[tuple[str, Binding | Store | None]]:
         case Number() | Iota():
             return
         case Call():
-            yield from ((name, None) for operand in step.operands for name in operand_buffers(operand))
+            yield from ((operand.buffer, None) for operand in parts_of(step.operands, TensorOperand))
         case Check():
             yield step.buffer, None
 
@@ -126,14 +123,12 @@ def bound_sizes(program: Program) -> set[str]:
 
 def program_symbols(program: Program) -> set[str]:
     """All size symbols in use."""
-    found = {name for buffer in program.inputs for size in buffer.shape for name in symbols_of(size)}
-    found |= {name for guard in program.guards for name in (*symbols_of(guard.left), *symbols_of(guard.right))}
-    for part in programs_of(program):
-        for step in part.steps:
-            found |= {name for size in sizes_in(step) for name in symbols_of(size)} - axes_of(step)
-        for step, _, _, indices in accesses(part):
-            found |= {name for index in indices for name in symbols_of(index)} - axes_of(step)
-    return found
+    steps = (step for part in programs_of(program) for step in part.steps)
+    return _symbols_in((program.inputs, program.guards)).union(*(_symbols_in(step) - axes_of(step) for step in steps))
+
+
+def _symbols_in(part: object) -> set[str]:
+    return {name for integer in parts_of(part, Integer) for name in symbols_of(integer)}
 
 
 def axes_of(step: Step) -> set[str]:
@@ -161,16 +156,4 @@ def sizes_in(step: Step) -> Iterator[Integer]:
     if isinstance(step, Check):
         yield from (*step.shape, step.low, step.high)
     if isinstance(step, Call):
-        for operand in step.operands:
-            yield from _operand_sizes(operand)
-
-
-def _operand_sizes(operand: Operand) -> Iterator[Integer]:
-    match operand:
-        case SizeOperand(value):
-            yield value
-        case ListOperand(items):
-            for item in items:
-                yield from _operand_sizes(item)
-        case OptionalOperand(item) if item is not None:
-            yield from _operand_sizes(item)
+        yield from parts_of(step.operands, Integer)

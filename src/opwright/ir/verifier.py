@@ -10,7 +10,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 from opwright.errors import InternalError
-from opwright.ir.contents import accesses, axes_of, bound_sizes, kernels, loads, nodes, reads, sizes_in, statements
+from opwright.ir.contents import (
+    accesses,
+    axes_of,
+    bound_sizes,
+    kernels,
+    loads,
+    nodes,
+    reads,
+    reads_of,
+    sizes_in,
+    statements,
+)
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Apply, Cast, Expression, Load, Local
 from opwright.ir.expressions.functions import FUNCTIONS
@@ -30,7 +41,6 @@ from opwright.ir.program import (
     Store,
     View,
     buffers_of,
-    operand_buffers,
     programs_of,
     targets_of,
 )
@@ -275,7 +285,7 @@ def ranges_are_only_counted(program: Program) -> Iterator[str]:
         if isinstance(step, View) and step.source in iotas:
             iotas.add(step.target.name)
         if isinstance(step, Call):
-            taken = [name for operand in step.operands for name in operand_buffers(operand) if name in iotas]
+            taken = [name for name in reads_of(step) if name in iotas]
             yield from (_finding(f"{name} takes no memory", step) for name in taken)
     yield from (f"output {name} takes no memory" for name in program.outputs if name in iotas)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 from opwright.ir.contents import reads_of
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Load
-from opwright.ir.expressions.integer import ONE, ZERO, Condition, Integer, substitute, symbol
+from opwright.ir.expressions.integer import ONE, ZERO, Condition, Integer, symbol
 from opwright.ir.names.fresh import fresh
 from opwright.ir.program import (
     Axis,
@@ -33,7 +33,7 @@ from opwright.ir.program import (
     view_axes,
 )
 from opwright.ir.rows import indexed_by
-from opwright.ir.symbols import moved
+from opwright.ir.symbols import replace_symbols
 from opwright.passes.buffers.memory import ElementAt, Producers, axis_values, through
 
 
@@ -116,7 +116,7 @@ class _Lookups:
         indices[found.dimension] = symbol(name)
         value = Load(found.table.name, tuple(indices), found.table.dtype)
         at = dict(zip(view_axes(len(found.at)), found.at, strict=True))
-        gather = Gather(name, moved(seen, partial(substitute, replacements=at)), extent, found.from_end)
+        gather = Gather(name, replace_symbols(seen, at), extent, found.from_end)
         store = Store(target.name, tuple(map(symbol, _axes(target))), value)
         yield Check(seen.buffer, found.gathered.shape, seen.indices, -extent if found.from_end else ZERO, extent)
         yield Kernel(target.name, (target,), axes, (gather,), (store,))
@@ -182,7 +182,7 @@ class _Lookups:
             if load.buffer in self.producers.views:
                 load = through(self.producers.views[load.buffer], load.indices, load)
             elif kernel is not None and isinstance(copied := kernel.stores[0].value, Load) and not kernel.lets:
-                load = moved(copied, partial(substitute, replacements=axis_values(kernel, load.indices)))
+                load = replace_symbols(copied, axis_values(kernel, load.indices))
             else:
                 return None
         return load.indices[0], self.buffers[load.buffer].shape[0]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from opwright.ir.expressions.expression import Expression, Load, children
 from opwright.ir.expressions.integer import ONE, ZERO, Integer, substitute, symbol, symbols_of
+from opwright.ir.parts import parts_of
 from opwright.ir.program import (
     Call,
     Check,
@@ -16,8 +17,8 @@ from opwright.ir.program import (
     Number,
     Program,
     Step,
+    TensorOperand,
     View,
-    operand_buffers,
     view_axes,
 )
 
@@ -49,7 +50,7 @@ def find_in_memory(program: Program) -> set[str]:
         match step:
             case Call(targets=targets, operands=operands):
                 found.update(target.name for target in targets)
-                found.update(name for operand in operands for name in operand_buffers(operand))
+                found.update(operand.buffer for operand in parts_of(operands, TensorOperand))
             case Number(target=target) | Iota(target=target):
                 found.add(target.name)
             case Check(buffer):

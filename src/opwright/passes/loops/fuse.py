@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from opwright.ir.contents import locals_in
 from opwright.ir.expressions.expression import (
@@ -37,7 +36,7 @@ from opwright.ir.program import (
     buffers_of,
     targets_of,
 )
-from opwright.ir.symbols import moved
+from opwright.ir.symbols import replace_symbols
 from opwright.passes.buffers.memory import Indices, Producers, axis_values, is_plain, through
 
 
@@ -143,7 +142,7 @@ class _Fusion:
         at |= self._gather(kernel, group, at)
         for store in kernel.stores:
             value = self._build(_named(store.value, locals_), group, at)
-            indices = tuple(substitute(index, at) for index in store.indices)
+            indices = replace_symbols(store.indices, at)
             if store.reduction is None and (kernel.lets or is_plain(kernel) or len(kernel.stores) > 1):
                 value = self._bind(store.buffer, value, group)
                 group.values[(store.buffer, indices)] = value
@@ -163,7 +162,7 @@ class _Fusion:
         called: dict[str, Integer] = {}
         for gather in kernel.lets:
             if isinstance(gather, Gather):
-                value = moved(gather.value, partial(substitute, replacements=at))
+                value = replace_symbols(gather.value, at)
                 key = (value, gather.extent, gather.from_end)
                 if key not in group.gathers:
                     group.gathers[key] = fresh(gather.name, group.names)
