@@ -19,10 +19,11 @@ from opwright.checking.checks.second_use import same_tensor_twice, some_gradient
 from opwright.checking.checks.special_values import special_values
 from opwright.checking.checks.values import values
 from opwright.checking.finding import Fault, Finding, Untold, one_line
-from opwright.checking.subject import COMPOSED, Candidate, OperatorLike, subject_of
+from opwright.checking.subject import COMPOSED, Candidate, subject_of
 from opwright.checking.trial import Trial, material_of
 from opwright.checking.verdict import Row, Status, Verdict
 from opwright.errors import CheckUnknown, NoKernel, RungMissing
+from opwright.operators.base import BaseOperator
 from opwright.samples import DEFAULT_DTYPES, Progress, Sample, SampleFactory
 
 
@@ -83,7 +84,7 @@ _NAMES = tuple(each.name for each in CHECKS)
 
 
 def check(
-    subject: OperatorLike | Callable[..., Any],
+    subject: BaseOperator | Callable[..., Any],
     reference: Callable[..., Any] | None = None,
     samples: SampleFactory | None = None,
     *,
