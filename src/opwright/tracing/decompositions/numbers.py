@@ -53,27 +53,6 @@ def _border(x: torch.Tensor, dimension: int, size: int, value: Any) -> torch.Ten
     return torch.full(shape, value, dtype=x.dtype)
 
 
-def _add_matrix_vector(
-    x: torch.Tensor, matrix: torch.Tensor, vector: torch.Tensor, *, beta: Any = 1, alpha: Any = 1
-) -> torch.Tensor:
-    """beta·x + alpha·(matrix @ vector); a beta of zero hides what is in x."""
-    result: torch.Tensor = aten.mv(matrix, vector)
-    result = result if alpha == 1 else result * alpha
-    if beta == 0:
-        return result
-    return result + (x if beta == 1 else x * beta)
-
-
-def _add_batch_of_products(
-    x: torch.Tensor, left: torch.Tensor, right: torch.Tensor, *, beta: Any = 1, alpha: Any = 1
-) -> torch.Tensor:
-    result = torch.bmm(left, right).sum(0)
-    result = result if alpha == 1 else result * alpha
-    if beta == 0:
-        return result
-    return result + (x if beta == 1 else x * beta)
-
-
 def _broadcast(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
     shape = torch.broadcast_shapes(*(tensor.shape for tensor in tensors))
     return [tensor.expand(shape) for tensor in tensors]
@@ -122,12 +101,10 @@ NUMBER_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.scatter.value_reduce: _scatter_value_reduce,
     aten.index_fill.int_Scalar: _index_fill,
     aten.constant_pad_nd.default: _constant_pad,
-    aten.addmv.default: _add_matrix_vector,
     aten.dist.default: lambda x, y, p=2: torch.linalg.vector_norm(x - y, p),
     aten.ldexp.Tensor: lambda x, exponent: x * torch.pow(2.0, exponent),
     aten.type_as.default: lambda x, other: x.to(other.dtype),
     aten._efficientzerotensor.default: lambda size, **options: torch.zeros(size, dtype=options.get("dtype")),
-    aten.addbmm.default: _add_batch_of_products,
     aten.broadcast_tensors.default: _broadcast,
     aten.tensor_split.sections: _tensor_split,
     aten.isin.Tensor_Tensor: _isin,

@@ -22,7 +22,7 @@ aten = torch.ops.aten
 
 
 def _add_product(product: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """beta·added + alpha·product(left, right): the sum is fused into whatever follows."""
+    """beta·added + alpha·product(left, right), fused into whatever follows; a beta of zero hides what is in `added`."""
 
     def rule(
         added: torch.Tensor, left: torch.Tensor, right: torch.Tensor, *, beta: float = 1, alpha: float = 1
@@ -102,6 +102,8 @@ OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.add.Tensor: _scaled(aten.add.Tensor),
     aten.sub.Tensor: _scaled(aten.sub.Tensor),
     aten.addmm.default: _add_product(aten.mm.default),
+    aten.addmv.default: _add_product(aten.mv.default),
+    aten.addbmm.default: _add_product(lambda left, right: torch.bmm(left, right).sum(0)),
     aten.baddbmm.default: _add_product(aten.bmm.default),
     aten.embedding_dense_backward.default: _whole,
     aten.gather.default: _gather,
