@@ -9,6 +9,7 @@ from opwright.codegen.infix import TIGHTEST, Spelled, Template, call, comparison
 from opwright.ir import program as ir
 from opwright.ir.expressions.expression import Apply, Cast, Expression, Literal, Load, Local
 from opwright.ir.expressions.functions import FUNCTIONS
+from opwright.ir.printer import print_operand
 
 _CHOICE, _TRUTH, _COMPARE, _SUM, _PRODUCT, _PREFIX, _POWER = range(7)
 
@@ -145,23 +146,7 @@ def _apply(expression: Apply) -> Spelled:
 
 
 def _operands(operands: Sequence[ir.Operand]) -> list[str]:
-    texts = [_operand(operand) for operand in operands]
+    texts = list(map(print_operand, operands))
     while texts and texts[-1] == "None":
         texts.pop()
     return texts
-
-
-def _operand(operand: ir.Operand) -> str:
-    match operand:
-        case ir.TensorOperand(buffer):
-            return buffer
-        case ir.SizeOperand(value):
-            return str(value)
-        case ir.ListOperand(items):
-            return f"[{', '.join(_operand(item) for item in items)}]"
-        case ir.ConstantOperand(value):
-            return str(value)
-        case ir.OptionalOperand(item):
-            return "None" if item is None else _operand(item)
-        case _:
-            assert_never(operand)

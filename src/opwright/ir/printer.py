@@ -14,6 +14,7 @@ Whether a name is spoken is not shown.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from textwrap import indent
 from typing import assert_never
 
@@ -68,7 +69,7 @@ def print_step(step: ir.Step) -> str:
             return f"range {print_buffer(target)}"
         case ir.Call(targets, function, overload, operands):
             called = f"{function}.{overload}" if overload else function
-            results, given = ", ".join(map(print_buffer, targets)), ", ".join(map(_operand, operands))
+            results, given = ", ".join(map(print_buffer, targets)), ", ".join(map(print_operand, operands))
             return f"call {results} = {called}({given})"
         case ir.Check(buffer, shape, indices, low, high):
             return f"check {low} <= {buffer}{_bracket(indices)} < {high} over {_bracket(shape)}"
@@ -120,18 +121,24 @@ def _kernel(kernel: ir.Kernel) -> str:
     return "\n  ".join([header, *declarations, *lets, *stores])
 
 
-def _operand(operand: ir.Operand) -> str:
+def print_operand(
+    operand: ir.Operand,
+    buffer: Callable[[str], str] = str,
+    size: Callable[[Integer], str] = str,
+    constant: Callable[[float | bool | str, str], str] = lambda value, kind: str(value),
+) -> str:
+    """Write an operand of a call; the other arguments say how what is in it is written."""
     match operand:
-        case ir.TensorOperand(buffer):
-            return buffer
+        case ir.TensorOperand(name):
+            return buffer(name)
         case ir.SizeOperand(value):
-            return str(value)
+            return size(value)
         case ir.ListOperand(items):
-            return f"[{', '.join(map(_operand, items))}]"
+            return f"[{', '.join(print_operand(item, buffer, size, constant) for item in items)}]"
         case ir.OptionalOperand(item):
-            return "None" if item is None else _operand(item)
-        case ir.ConstantOperand(value):
-            return str(value)
+            return "None" if item is None else print_operand(item, buffer, size, constant)
+        case ir.ConstantOperand(value, kind):
+            return constant(value, kind)
         case _:
             assert_never(operand)
 

@@ -21,7 +21,7 @@ from opwright.codegen.python.values.sizes import Sizes, bind_sizes
 from opwright.codegen.python.values.view import aligned_view
 from opwright.errors import InternalError, NoKernel
 from opwright.ir import program as ir
-from opwright.ir.contents import count_reads
+from opwright.ir.contents import count_reads, kernels
 from opwright.ir.expressions.expression import Load
 from opwright.ir.expressions.integer import ONE, ZERO, Integer, symbol, symbols_of
 from opwright.ir.rows import indexed_by, row_axes
@@ -69,7 +69,7 @@ class _Writer:
         self.owned = frozenset(program.outputs if own_outputs else ())
         self.declared = ir.buffers_of(program)
         self.read_counts = count_reads(program)
-        self.store_counts = Counter(store.buffer for kernel in _kernels(program) for store in kernel.stores)
+        self.store_counts = Counter(store.buffer for kernel in kernels(program) for store in kernel.stores)
         self.buffers = dict(inputs)
         self.pieces: dict[str, list[Piece]] = {}
         self.statements: list[Statement] = []
@@ -248,7 +248,3 @@ def _is_reduced(store: ir.Store, kernel: ir.Kernel) -> bool:
     return store.reduction is not None or (
         kernel.row_axes > 0 and not indexed_by(store.indices, {axis.name for axis in row_axes(kernel)})
     )
-
-
-def _kernels(program: ir.Program) -> list[ir.Kernel]:
-    return [step for step in program.steps if isinstance(step, ir.Kernel)]
