@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
@@ -11,6 +12,7 @@ from opwright.ir.expressions.expression import Apply, Cast, Expression, Literal,
 from opwright.ir.expressions.functions import FUNCTIONS
 from opwright.ir.printer import print_operand
 
+_WIDTH = 110
 _CHOICE, _TRUTH, _COMPARE, _SUM, _PRODUCT, _PREFIX, _POWER = range(7)
 
 # What mathematics writes otherwise than `name(operands)`.
@@ -46,6 +48,15 @@ TEMPLATES: dict[str, Template] = {
 def emit_formulas(program: ir.Program) -> list[str]:
     """Write one line for each value that a Program names; what the reference itself names so, its reader knows."""
     return [line for step in program.steps for line in step_formulas(step)]
+
+
+def formulas_of(kernel: ir.Kernel) -> list[str]:
+    """The formulas of a kernel, broken into lines, to stand above it as a comment."""
+    return [
+        f"  {line}"
+        for formula in step_formulas(kernel)
+        for line in textwrap.wrap(formula, _WIDTH, subsequent_indent="    ", break_long_words=False)
+    ]
 
 
 def step_formulas(step: ir.Step) -> list[str]:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import inspect
-import textwrap
 from typing import TYPE_CHECKING
 
 from opwright.binding.rungs import RUNGS, RungName
 from opwright.codegen.cpp.program import emit_program
 from opwright.codegen.cuda.program import emit_cuda
-from opwright.codegen.formula import step_formulas
+from opwright.codegen.formula import formulas_of
 from opwright.errors import RungMissing
 from opwright.explain.format_cpp import format_cpp
 from opwright.explain.origin import place_from_here, source_command
-from opwright.ir.program import Kernel, Program
+from opwright.ir.program import Program
 from opwright.version import VERSION
 
 if TYPE_CHECKING:
     from opwright.operators.base import BaseOperator
-
-_FORMULA_WIDTH = 110
 
 
 def source_text(operator: BaseOperator, rung: RungName) -> str:
@@ -74,7 +71,7 @@ def _cuda(operator: BaseOperator) -> str:
     for passage, program in zip(("forward", "backward"), operator.derivation().cuda_programs(), strict=True):
         if program is None:
             continue
-        built, shown = emit_cuda(program), emit_cuda(program, _comment)
+        built, shown = emit_cuda(program), emit_cuda(program, formulas_of)
         parts.append(_header(operator, passage, "cuda"))
         if shown.device:
             parts += ["// Its kernels, for the device:\n", format_cpp(shown.device)]
@@ -92,13 +89,5 @@ def _header(operator: BaseOperator, passage: str, rung: RungName = "cpp") -> str
 
 def _with_formulas(program: Program, built_as: str) -> str:
     """The source with formulas above its kernels, under the name of the one that is built, which has none."""
-    shown = emit_program(program, _comment)
+    shown = emit_program(program, formulas_of)
     return shown.text.replace(shown.name, built_as)
-
-
-def _comment(kernel: Kernel) -> list[str]:
-    return [
-        f"  {line}"
-        for formula in step_formulas(kernel)
-        for line in textwrap.wrap(formula, _FORMULA_WIDTH, subsequent_indent="    ", break_long_words=False)
-    ]

@@ -14,13 +14,13 @@ from dataclasses import replace
 
 from opwright.codegen.cuda.launcher import CudaPieces, emit_pieces
 from opwright.codegen.cuda.program import DEVICE_HEADER, HOST_HEADER
+from opwright.codegen.formula import formulas_of
 from opwright.explain.format_cpp import format_cpp
 from opwright.projects.files.cpp import FOLDER as CSRC
 from opwright.projects.files.cpp import (
     NAMESPACE,
     adapter,
     declarations,
-    formulas_of,
     opening,
     passages_of,
     programs_of_kind,
