@@ -36,6 +36,12 @@ def content(cell: types.CellType) -> Any:
         return ABSENT
 
 
+def slots_of_class(cls: type) -> list[str]:
+    """The attributes for which a class itself has slots."""
+    held = vars(cls) if "__slots__" in vars(cls) else {}
+    return [name for name, member in held.items() if isinstance(member, types.MemberDescriptorType)]
+
+
 class Fetch(IntEnum):
     """How a value is found in the one that it is in."""
 
