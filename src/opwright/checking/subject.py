@@ -107,7 +107,8 @@ class Subject:
         Raises:
             SamplesMissing: As `make_samples`.
         """
-        return [min(self.make_samples(device, dtype), key=_element_count)]
+        samples = self.make_samples(device, dtype)
+        return [min(samples, key=lambda sample: sum(tensor.numel() for tensor in sample.tensors()))]
 
     def candidates(self, device: str) -> tuple[tuple[Candidate, ...], Mapping[str, str]]:
         """The ways to compute it for tensors on a device, and why others are missing.
@@ -192,10 +193,6 @@ def _why_missing(rung: Rung, device: str) -> str:
     if rung.devices and device not in rung.devices:
         return f"it serves tensors on {' and '.join(rung.devices)}, and the samples are on {device}"
     return ""
-
-
-def _element_count(sample: Sample) -> int:
-    return sum(tensor.numel() for tensor in sample.tensors())
 
 
 def _has_empty_tensor(*values: object) -> bool:

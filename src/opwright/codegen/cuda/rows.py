@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
-from opwright.codegen.cpp.access import Access, accesses_of, store_names
+from opwright.codegen.cpp.access import accesses_of, store_names
 from opwright.codegen.cpp.expression import CPP_TYPES, spell_value
 from opwright.codegen.cpp.rows import kept_between_passes, reducing_step, spellings_of
 from opwright.codegen.cuda.arguments import Arguments, Geometry, padded
@@ -127,7 +127,8 @@ class RowsEmitter:
             if phase.reductions:
                 lines += [*reductions_struct(f"Reductions_{number}", spellings_of(phase, CUDA)), ""]
         lines += [f"static __device__ void run({self.given}, {self.row}) {{"]
-        lines += indented([*self._fixed_reads(self._fixed_names()), *map(bind, _computed(self.schedule.before))])
+        fixed = {let.name for let in self.kernel.lets} - self.varying
+        lines += indented([*self._fixed_reads(fixed), *map(bind, _computed(self.schedule.before))])
         lines += [
             "  Piece these_pieces[Held > 0 ? Held : 1];",
             "  read_pieces<Width, Held>(given, this_row, these_pieces);",
@@ -229,17 +230,10 @@ class RowsEmitter:
         lets = [let for let in needed_lets(self.kernel, values, fixed) if let.name not in without]
         return [*self._fixed_reads({let.name for let in lets}), *map(bind, _computed(lets))]
 
-    def _fixed_names(self) -> set[str]:
-        return {let.name for let in self.kernel.lets} - self.varying
-
     def _fixed_reads(self, names: Set[str]) -> list[str]:
         found = [a for a in loads(self.arguments) if not a.whole_row and a.name in names]
-        reads = [f"const {member(a)[:-1]} = {_at_row(a)};" for a in found]
+        reads = [f"const {member(a)[:-1]} = {reading(a).replace(', at)', ', this_row.at)')};" for a in found]
         return [*numbers(self.arguments, names), *reads]
-
-
-def _at_row(access: Access) -> str:
-    return reading(access).replace(", at)", ", this_row.at)")
 
 
 def _computed(lets: Iterable[Let | Reduce]) -> list[Let]:

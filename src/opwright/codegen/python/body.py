@@ -108,7 +108,7 @@ class _Writer:
         self.buffers.update((target.name, name) for target, name in zip(call.targets, given, strict=True))
 
     def _kernel(self, kernel: ir.Kernel) -> None:
-        speller = KernelSpeller(kernel.axes, self._load, self._scalar)
+        speller = KernelSpeller(kernel.axes, self._load, lambda number: self._filled(number, ()))
         uses = count_uses(kernel)
         for let in kernel.lets:
             if isinstance(let, ir.Reduce):
@@ -220,9 +220,6 @@ class _Writer:
         like = next((b for b in self.program.inputs if b.dtype is number.dtype), self.program.inputs[0])
         dtype = "" if like.dtype is number.dtype else f", dtype=torch.{number.dtype.value}"
         return Spelled(f"{self.buffers[like.name]}.new_full({self.sizes.tuple(shape)}, {number.spelled.text}{dtype})")
-
-    def _scalar(self, number: Value) -> Spelled:
-        return self._filled(number, ())
 
     def _load(self, load: Load, axes: Sequence[ir.Axis]) -> Value:
         shape = self.declared[load.buffer].shape

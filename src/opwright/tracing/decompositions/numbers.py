@@ -11,10 +11,6 @@ from torch._ops import OpOverload
 aten = torch.ops.aten
 
 
-def _scatter_value(x: torch.Tensor, dim: int, index: torch.Tensor, value: Any) -> Any:
-    return aten.scatter.src(x, dim, index, _filled(index, value, x))
-
-
 def _scatter_value_reduce(x: torch.Tensor, dim: int, index: torch.Tensor, value: Any, *, reduce: str) -> Any:
     return aten.scatter.reduce(x, dim, index, _filled(index, value, x), reduce=reduce)
 
@@ -97,7 +93,7 @@ def _multi_margin_loss_backward(
 
 
 NUMBER_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
-    aten.scatter.value: _scatter_value,
+    aten.scatter.value: lambda x, dim, index, value: aten.scatter.src(x, dim, index, _filled(index, value, x)),
     aten.scatter.value_reduce: _scatter_value_reduce,
     aten.index_fill.int_Scalar: _index_fill,
     aten.constant_pad_nd.default: _constant_pad,
