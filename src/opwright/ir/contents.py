@@ -21,6 +21,11 @@ def statements(kernel: ir.Kernel) -> tuple[ir.Binding | ir.Store, ...]:
     return (*kernel.lets, *kernel.stores)
 
 
+def reducing_stores(kernel: ir.Kernel) -> list[ir.Store]:
+    """Those that reduce the values that go to one element."""
+    return [store for store in kernel.stores if store.reduction is not None]
+
+
 def nodes(expression: Expression) -> Iterator[Expression]:
     """A scalar expression and all below it."""
     yield expression

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol, assert_never
 
 from opwright.codegen.allocator import allocate
-from opwright.codegen.cpp.access import times
+from opwright.codegen.cpp.access import strides_along
 from opwright.codegen.cpp.expression import CPP_TYPES, TORCH_TYPES
 from opwright.codegen.cpp.kernel import emit_functions, emit_launch
 from opwright.codegen.cpp.line_breaks import MOST_COLUMNS, broken
@@ -23,11 +23,10 @@ from opwright.codegen.cpp.part import Formulas, Part, part_of
 from opwright.codegen.cpp.size import spell_condition, spell_size
 from opwright.codegen.cpp.used import used
 from opwright.codegen.placeholders import plain_refusals, with_placeholders
-from opwright.errors import NoKernel
 from opwright.ir import program as ir
 from opwright.ir.call_traits import TAKES_ANY_STRIDES
 from opwright.ir.expressions.dtype import DType
-from opwright.ir.expressions.integer import ONE, Condition, Integer, linear_coefficients
+from opwright.ir.expressions.integer import ONE, Condition, Integer
 from opwright.passes.order import finish
 
 NAMESPACE = "opwright_kernels"
@@ -309,18 +308,8 @@ def _check(check: ir.Check, dtype: DType) -> Iterable[str]:
 def _strided(source: str, indices: Sequence[Integer], rank: int) -> tuple[list[str], str]:
     """How far a step along each axis of a view goes, and where it begins, in C++."""
     axes = ir.view_axes(rank)
-    strides: dict[str, list[str]] = {axis: [] for axis in axes}
-    offsets: list[str] = []
-    for dimension, index in enumerate(indices):
-        split = linear_coefficients(index, axes)
-        if split is None:
-            raise NoKernel(f"a view of '{source}' is not affine")
-        coefficients, rest = split
-        for axis, coefficient in coefficients.items():
-            strides[axis].append(times(coefficient, f"{source}.stride({dimension})"))
-        if rest.constant != 0:
-            offsets.append(times(rest, f"{source}.stride({dimension})"))
-    return [" + ".join(strides[axis]) or "0" for axis in axes], " + ".join(offsets) or "0"
+    strides, offset = strides_along(source, indices, axes)
+    return [strides[axis] or "0" for axis in axes], offset or "0"
 
 
 def _call(call: ir.Call) -> Iterable[str]:

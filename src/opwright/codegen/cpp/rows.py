@@ -8,7 +8,7 @@ from dataclasses import replace
 from opwright.codegen.cpp.access import Access, accesses_of, handed_over, scratch_of, store_names
 from opwright.codegen.cpp.expression import CPP, CPP_TYPES, Dialect, is_costly, spell_value
 from opwright.codegen.cpp.reductions import ReducerSpelling, column_reducer, row_reducer
-from opwright.ir.contents import locals_in
+from opwright.ir.contents import locals_in, reducing_stores
 from opwright.ir.expressions.expression import Expression, Load, Local
 from opwright.ir.phases import Phase, Schedule, needed_lets, schedule
 from opwright.ir.program import Kernel, Let, Reduce, Store
@@ -204,7 +204,7 @@ def kept_between_passes(kernel: Kernel, order: Schedule, varying: Set[str]) -> t
 
 def column_functions(kernel: Kernel, name: str) -> str:
     """What is done with the accumulators of reducing stores: start, combine and end."""
-    reducing = [store for store in kernel.stores if store.reduction is not None]
+    reducing = reducing_stores(kernel)
     spellings = [column_reducer(store.reduction or "", store.value.dtype) for store in reducing]
     into = [_row(k, spelling.kept_as, f"into_{k}") for k, spelling in enumerate(spellings)]
     other = [_row(len(reducing) + k, f"const {s.kept_as}", f"from_{k}") for k, s in enumerate(spellings)]
