@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from opwright.api.operator import Operator
-from opwright.binding.variants.kernel import load_kernel
+from opwright.binding.variants.launcher import load_launcher
 from opwright.settings import Settings
 from opwright.toolchain.build import build
 
@@ -37,4 +37,4 @@ def same_kernels(operator: Operator) -> Function:
     assert plan.saved.arguments == (0, 1)
     assert not plan.saved.sizes
     paths = build(plan.sources, Settings.from_environment())
-    return function_around(*map(load_kernel, paths, (source.name for source in plan.sources)))
+    return function_around(*map(load_launcher, paths, (source.name for source in plan.sources)))

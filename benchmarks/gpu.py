@@ -32,7 +32,7 @@ from opwright.benchmark.machine import this_machine
 from opwright.benchmark.measure import compiled
 from opwright.benchmark.race import race
 from opwright.benchmark.stopwatch import Plan, Thunk, interleave
-from opwright.binding.variants.targets import examine
+from opwright.binding.variants.backends import examine
 from opwright.checking.subject import Candidate
 from opwright.errors import OpwrightError
 from opwright.settings import Settings

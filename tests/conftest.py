@@ -11,6 +11,7 @@ from tests.quiet_settings import quiet_settings
 from tests.suite import backwards, frozen
 from tests.suite.kept_libraries import cache_of_a_run, folder_of
 from tests.suite.reach import Since
+from tests.suite.rehearsal import Rehearsal
 from tests.suite.sweep_record import SweepRecord
 from tests.suite.time_limit import TimeLimit
 
@@ -32,7 +33,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     os.environ["COLUMNS"] = "100"  # as wide as results are shown where there is no terminal
-    for plugin in (backwards, frozen, _time_limit):
+    for plugin in (backwards, frozen, _time_limit, Rehearsal()):
         config.pluginmanager.register(plugin)
     if config.getoption("--record-sweeps"):
         if _WORKER in os.environ or getattr(config.option, "numprocesses", None):

@@ -1,21 +1,14 @@
 """Random functions that read from outside what changes between calls, and between processes that share a cache."""
 
-import subprocess
-import sys
-
 import pytest
+
+from tests.suite.warm_python import run as run_warm
 
 _BLOCK, _BLOCKS = 25, 40
 
 
 def run(first, count, salt):
-    ran = subprocess.run(
-        [sys.executable, "-m", "tests.run_outside", *map(str, (first, count, salt))],
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
+    ran = run_warm("-m", "tests.run_outside", *map(str, (first, count, salt)), timeout=900)
     assert ran.stdout.endswith(f"{count} programs, 0 wrong\n"), ran.stdout + ran.stderr[-4000:]
 
 

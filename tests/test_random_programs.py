@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -14,6 +15,7 @@ from opwright.checking.accuracy import Comparison
 from opwright.settings import Settings
 from tests.quiet_settings import quiet_settings
 from tests.random_program import RandomProgram, Sizes, random_program
+from tests.suite.built_together import build_together
 
 Tensors = Sequence[torch.Tensor | None]
 
@@ -111,23 +113,36 @@ def check(seed: int, settings: Settings, *, resized: bool) -> None:
         raise
 
 
+def called(seed: int, settings: Settings, *, resized: bool) -> None:
+    """The calls of a check, without what they are compared with."""
+    program = random_program(seed)
+    operator = Operator(program.function(), name=f"random_{seed}", settings=settings)
+    for sizes in (program.sizes, *([other_sizes(program, seed)] if resized else [])):
+        outputs_and_gradients(operator, program.arguments(sizes, seed))
+
+
+def check_all(seeds: Iterable[int], *, optimized_every: int, resized_every: int) -> None:
+    """Check programs whose kernels are built together."""
+    cases = {
+        seed: {"settings": quiet_settings(optimized=seed % optimized_every == 0), "resized": seed % resized_every == 0}
+        for seed in seeds
+    }
+    build_together(*(partial(called, seed, **how) for seed, how in cases.items()))
+    for seed, how in cases.items():
+        check(seed, **how)
+
+
 @pytest.mark.falls_back  # where it is for row-major inputs alone, which is asked for above
-@pytest.mark.parametrize("seed", range(1000, 1200))
-def test_random_program(seed: int) -> None:
-    check(seed, mostly_unoptimized(seed, every=20), resized=seed % 4 == 0)
+@pytest.mark.parametrize("block", [*range(12), *(pytest.param(b, marks=pytest.mark.nightly) for b in range(12, 20))])
+def test_random_programs(block: int) -> None:
+    check_all(range(1000 + block * 10, 1010 + block * 10), optimized_every=20, resized_every=4)
 
 
 @pytest.mark.nightly
 @pytest.mark.falls_back
 @pytest.mark.parametrize("block", range(250))
 def test_many_random_programs(block: int) -> None:
-    for seed in range(block * 20 + 2000, block * 20 + 2020):
-        check(seed, mostly_unoptimized(seed, every=3), resized=True)
-
-
-def mostly_unoptimized(seed: int, *, every: int) -> Settings:
-    """Some programs are built as users build them; the others without optimization, in a third of the time."""
-    return quiet_settings(optimized=seed % every == 0)
+    check_all(range(block * 20 + 2000, block * 20 + 2020), optimized_every=3, resized_every=1)
 
 
 def test_comparison_notices_a_wrong_kernel() -> None:

@@ -13,7 +13,7 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A line in the user's source; none of a file, but a name, where the line is 0."""
+    """A line in the user's source; with line 0, a name instead of a file."""
 
     file: str
     line: int
@@ -23,10 +23,10 @@ class Place:
 
 
 class OpwrightError(Exception):
-    """A refusal: what is the case, where, and what to do about it.
+    """A refusal: the fact, the place, and what to do about it.
 
     Args:
-        fact: One sentence that says what is the case, with the offending value.
+        fact: One sentence with the offending value.
         place: The line of the user's source it is about, when known.
         hint: The remedy, printed on a line of its own.
     """
@@ -50,11 +50,11 @@ class OpwrightError(Exception):
 
 
 class CallableUnsupported(OpwrightError):
-    """What is given to `opwright.operator` is nothing that kernels can be derived from once and for all."""
+    """`opwright.operator` was given something that is not a function, or not one to derive kernels from."""
 
 
 class UnsupportedParameter(OpwrightError):
-    """A parameter of the reference is not of the kind that something asks for, such as a tensor."""
+    """A parameter of the reference is of the wrong kind, such as a number where a tensor is needed."""
 
 
 class UnsupportedReturn(OpwrightError):
@@ -66,7 +66,7 @@ class UntraceableReference(OpwrightError):
 
 
 class SideEffect(UntraceableReference):
-    """The reference does something that is seen outside of it, which would happen in its trace and never again."""
+    """The reference has a side effect, which would happen in its trace and never again."""
 
 
 class NoKernel(OpwrightError):
@@ -101,15 +101,15 @@ class UndeclaredMutation(OpwrightError):
 
 
 class AutocastRefused(OpwrightError):
-    """What `autocast=` says is no policy, or none that this operator can have."""
+    """The value of `autocast=` is not a policy, or not one that this operator can have."""
 
 
 class ModuleUnsupported(OpwrightError):
-    """What is given to `opwright.module` is no module whose forward an operator can run."""
+    """`opwright.module` was given something that is not a module, or a module that no operator can run."""
 
 
 class TracingFailed(NoKernel):
-    """Something raised while the reference was traced: either it cannot be traced, or it was called wrongly."""
+    """The reference raised in its trace: either it cannot be traced, or it was called wrongly."""
 
 
 class InterpreterUnsupported(OpwrightError, ImportError):
@@ -117,11 +117,11 @@ class InterpreterUnsupported(OpwrightError, ImportError):
 
 
 class Fault(NoKernel):
-    """Something failed that nobody foresaw while kernels were derived, built, loaded or run; the reference serves."""
+    """Deriving, building, loading or running kernels failed unexpectedly; the reference serves."""
 
 
 class FallbackWarning(UserWarning):
-    """An operator runs its reference instead of kernels; the text says why, where in the source, and what helps."""
+    """An operator falls back to its function; the text says why, where in the source, and what helps."""
 
 
 class FallbackRefused(OpwrightError):
@@ -137,15 +137,15 @@ class CudaCompilerMissing(OpwrightError):
 
 
 class ToolkitMissing(OpwrightError):
-    """There is no CUDA toolkit that could compile for this PyTorch."""
+    """There is no CUDA toolkit that can compile for this PyTorch."""
 
 
 class ArchitectureUnknown(OpwrightError):
-    """A CUDA architecture that is asked for does not exist, or the compiler does not know it."""
+    """A requested CUDA architecture does not exist, or the compiler does not know it."""
 
 
 class SourcesRefused(OpwrightError):
-    """A list of a user's own sources cannot be built as it is: one is missing, say, or in another's way."""
+    """A list of a user's own sources cannot be built: one is missing, say, or conflicts with another."""
 
 
 class ExtensionUnloadable(OpwrightError):
@@ -153,7 +153,7 @@ class ExtensionUnloadable(OpwrightError):
 
 
 class SanitizerMissing(OpwrightError):
-    """NVIDIA's compute-sanitizer is asked for, and is not on this machine."""
+    """NVIDIA's compute-sanitizer is not on this machine."""
 
 
 class BuildFailed(OpwrightError):
@@ -161,7 +161,7 @@ class BuildFailed(OpwrightError):
 
 
 class ImplementationRefused(OpwrightError):
-    """A rung cannot be written by hand so: the operator, or an option, does not allow it."""
+    """A handwritten rung is refused: the operator, or an option, does not allow it."""
 
 
 class FunctionMissing(OpwrightError):
@@ -169,15 +169,15 @@ class FunctionMissing(OpwrightError):
 
 
 class WrongDeclaration(OpwrightError):
-    """A function written by hand takes or returns something else than its operator needs."""
+    """A handwritten function takes or returns something else than its operator needs."""
 
 
 class WrongResult(OpwrightError):
-    """A function written by hand gave something else than the reference gives."""
+    """A handwritten function returned something else than the reference returns."""
 
 
 class ResultOverrun(OpwrightError):
-    """A kernel written by hand wrote outside of its results."""
+    """A handwritten kernel wrote outside of its results."""
 
 
 class UnsafeCache(OpwrightError):
@@ -200,7 +200,7 @@ class CacheUnusable(OpwrightError):
 
 
 class LibraryUnloadable(OpwrightError):
-    """A library of kernels that was built cannot be loaded, as from a folder whose files must not be executed."""
+    """A library of kernels cannot be loaded, for example from a folder mounted noexec."""
 
 
 class RungMissing(OpwrightError):
@@ -212,11 +212,11 @@ class SamplesMissing(OpwrightError):
 
 
 class ReferenceMissing(OpwrightError):
-    """A callable that is not an operator is to be judged, and there is nothing to judge it by."""
+    """A callable that is not an operator is to be checked without a reference."""
 
 
 class CheckUnknown(OpwrightError):
-    """No check, or no row of an audit, is called what the user wants to see alone."""
+    """There is no check, or no row of an audit, of the requested name."""
 
 
 class OperatorNotFound(OpwrightError):
@@ -236,19 +236,19 @@ class ReferenceWithoutText(OpwrightError):
 
 
 class NotEjectable(OpwrightError):
-    """Something about an operator cannot stand in a project without opwright."""
+    """Something about an operator cannot be put into a project without opwright."""
 
 
 class DirectoryTaken(OpwrightError):
-    """A project is to be written where there is something already."""
+    """A project is to be written to a directory that is not empty."""
 
 
 class ProjectNameUnusable(OpwrightError):
-    """A project is to be called what no Python package can, or should."""
+    """The name of a project is not usable for a Python package."""
 
 
 class WheelUnsupported(OpwrightError):
-    """An operator, or what is asked of a wheel, that cannot be put into one."""
+    """A wheel cannot hold an operator, or cannot be built as requested."""
 
 
 class InternalError(Exception):

@@ -85,7 +85,7 @@ def first_sample(operator: str, samples: SampleFactory | None, place: Place) -> 
     """
     for sample in required(samples, operator, "nothing is known of its arguments", place)("cpu", torch.float32):
         return sample
-    raise SamplesMissing(f"the samples of {operator} are empty", place=place)
+    raise SamplesMissing(f"the samples of {operator} are empty", place=place, hint="make at least one opwright.Sample")
 
 
 def required(samples: SampleFactory | None, operator: str, otherwise: str, place: Place) -> SampleFactory:

@@ -24,7 +24,7 @@ class Settings:
         cache_directory: Where built libraries and the records of derived variants are kept.
         compiler: The C++ compiler to use instead of the one that is found; None to look for one.
         color: Whether terminal output may be coloured.
-        notify: Whether to warn that a call is served by the reference, and to log that a build is under way.
+        notify: Whether to warn if the reference serves a call, and to log that a build is running.
         strict: Whether it is an error that a call is served by the reference where kernels are expected.
         tape: When to build the hot path in C++: beside the first calls, before the first of them, or never.
         cuda_home: The CUDA toolkit to use instead of the one that is found; None to look for one.
@@ -33,7 +33,8 @@ class Settings:
         torch_extensions: Where `torch.utils.cpp_extension` builds, which the doctor looks at.
         cuda_compiler: The nvcc to compile CUDA kernels with; None for NVRTC.
         cuda_on_host: Whether CPU tensors are served by CUDA kernels that run on the processor: slowly, to check them.
-        cache_limit_bytes: How much may stay in the cache; what was used least recently goes first. None for all of it.
+        cache_limit_bytes: The size limit of the cache; least recently used entries are removed first. None for no
+            limit.
     """
 
     cache_directory: Path

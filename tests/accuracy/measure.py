@@ -16,7 +16,7 @@ from tests.accuracy.draws import GRADIENTS, Shape, draw_arguments
 from tests.accuracy.subject import Subject
 
 Functions = Callable[[list[Tensor]], list[Tensor]]
-FEW, MANY = 8, 64  # samples
+SAMPLES = (0, 3, 8, 24, 64)  # how many, one after the other, while something is outside
 _AT_A_TIME = 13  # functions in one operator: a build for each would take four times as long
 
 
@@ -99,7 +99,7 @@ def measure_samples(
     is nearly all of a result. One sample then compares a handful of roundings with another.
     """
     found: dict[tuple[str, str], list[Figures]] = {}
-    for seeds in (range(FEW), range(FEW, MANY)):
+    for seeds in itertools.starmap(range, itertools.pairwise(SAMPLES)):
         for seed in seeds:
             for name, comparison in measure(functions, subjects, dtype, range_name, shape, seed):
                 found.setdefault((name, comparison.what), []).append(comparison.figures())

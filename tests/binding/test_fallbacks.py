@@ -52,7 +52,7 @@ def test_one_warning_stands_at_the_line_that_called(recwarn):
     called = inspect.getsourcelines(test_one_warning_stands_at_the_line_that_called)[1] + 3
     assert (said.filename, said.lineno) == (__file__, called)
     defined = inspect.getsourcelines(branch)[1] + 1
-    text = f"opwright: branch runs its reference: {__file__}:{defined}: branch looks at the values of a tensor"
+    text = f"opwright: branch falls back to your function: {__file__}:{defined}: branch looks at the values of a tensor"
     assert str(said.message).startswith(text)
     assert "(hint: choose with torch.where" in str(said.message)
 
@@ -85,7 +85,7 @@ def test_where_warnings_are_errors_every_call_raises():
     with warnings.catch_warnings():
         warnings.simplefilter("error", FallbackWarning)
         for _ in range(2):
-            with pytest.raises(FallbackWarning, match="branch runs its reference"):
+            with pytest.raises(FallbackWarning, match="branch falls back to your function"):
                 operator(torch.ones(3))
 
 
@@ -94,7 +94,9 @@ def test_strict_settings_refuse_with_fact_place_and_hint():
     for _ in range(2):
         with pytest.raises(FallbackRefused) as raised:
             operator(torch.ones(3))
-        assert raised.value.fact.startswith("branch runs its reference: branch looks at the values of a tensor")
+        assert raised.value.fact.startswith(
+            "branch falls back to your function: branch looks at the values of a tensor"
+        )
         assert str(raised.value.place) == f"{__file__}:{inspect.getsourcelines(branch)[1] + 1}"
         assert raised.value.hint.startswith("choose with torch.where")
         assert isinstance(raised.value.__cause__, UntraceableReference)
@@ -112,7 +114,7 @@ class Listened(torch.nn.Module):
 def test_strict_settings_hold_for_modules():
     listened = Listened()
     listened.inner.register_forward_hook(lambda *_: None)
-    with pytest.raises(FallbackRefused, match="Listened runs its reference: its module 'inner' has hooks"):
+    with pytest.raises(FallbackRefused, match="Listened falls back to your function: its module 'inner' has hooks"):
         opwright.module(listened)(torch.ones(3))
 
 

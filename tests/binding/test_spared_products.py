@@ -7,6 +7,8 @@ from torch.profiler import ProfilerActivity, profile
 import opwright
 from opwright.binding.variants.variant import Plan
 
+pytestmark = pytest.mark.built_together
+
 PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::mkldnn_convolution", "aten::slow_conv2d_backward")
 
 

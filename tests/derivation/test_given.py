@@ -18,6 +18,8 @@ from opwright.tracing.interface.specs import TensorSpec
 from opwright.tracing.recording.values import Digests
 from opwright.tracing.trace import trace
 
+pytestmark = pytest.mark.built_together
+
 Tensor = torch.Tensor
 
 

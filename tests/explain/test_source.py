@@ -25,9 +25,24 @@ def operator(request):
 
 
 def test_only_comments_and_layout_differ_from_what_is_built(operator):
-    built = [source.text for source in operator.derivation().plan.sources]
-    shown = re.sub(r"^//.*\n", "", source_text(operator, "cpp"), flags=re.MULTILINE)
-    assert shown == "\n".join(map(format_cpp, built))
+    built = [format_cpp(source.text) for source in operator.derivation().plan.sources]
+    assert without_comments(source_text(operator, "cpp")) == without_comments("\n".join(built))
+
+
+def without_comments(text):
+    return re.sub(r"^//.*\n", "", text, flags=re.MULTILINE)
+
+
+def test_a_built_source_names_its_function_and_file_without_folders():
+    for source in make(cell, CELL_SAMPLES).derivation().plan.sources:
+        first, second, third = source.text.splitlines()[:3]
+        assert re.fullmatch(
+            r"// cell_(forward|backward), from cell in operators\.py\. Written by opwright; formatted by", first
+        )
+        assert second == "//   opwright source operators.py:cell --rung cpp"
+        assert third == '#include "opwright/kernel.h"'
+        assert str(REPOSITORY) not in source.text
+        assert "\n//   new_cell = old_cell + elu(g)·σ(i)\n" in source.text or "backward" in source.name
 
 
 def test_the_header_says_what_it_is_and_how_to_see_it_again(monkeypatch):
@@ -68,9 +83,8 @@ def test_cuda_is_shown_as_kernels_and_launchers(operator):
     sources = operator.derivation().cuda_sources()
     for source in sources:
         assert f'"{source.name}"' in text
-    shown = re.sub(r"^//.*\n", "", text, flags=re.MULTILINE)
-    built = [part for source in sources for part in (source.device, source.host)]
-    assert re.sub(r"\s+", " ", shown).strip() == re.sub(r"\s+", " ", " ".join(map(format_cpp, built))).strip()
+    built = "\n".join(format_cpp(part) for source in sources for part in (source.device, source.host))
+    assert without_comments(text).split() == without_comments(built).split()
     assert "--rung cuda" in text
 
 

@@ -84,7 +84,11 @@ def _differences(when: str, made: Results, expected: Results) -> list[str]:
 
 def _unexpected_warnings(operator: Operator, served: str | None, said: Sequence[str]) -> list[str]:
     """One where it fell back, none where it did not; its transforms, which are operators too, at most one each."""
-    mine = [text for text in said if text.startswith(f"opwright: {operator.name.split('::')[1]} runs its reference: ")]
+    mine = [
+        text
+        for text in said
+        if text.startswith(f"opwright: {operator.name.split('::')[1]} falls back to your function: ")
+    ]
     found = [] if len(set(said)) == len(said) else [f"said twice: {said}"]
     if served == "composed" and not said:
         found.append("fell back and said nothing")

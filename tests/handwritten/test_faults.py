@@ -37,7 +37,7 @@ def test_what_the_machine_refuses_is_told_once(error, monkeypatch, told):
     for _ in range(2):
         torch.testing.assert_close(operator(torch.ones(3)), torch.full((3,), 3.0))
         assert operator.last_rung == "cpp"
-    assert told() == ["opwright: tripled runs its derived kernels: injected"]
+    assert told() == ["opwright: tripled falls back to its derived kernels: injected"]
 
 
 @pytest.mark.falls_back

@@ -84,7 +84,7 @@ MISTAKES: dict[str, tuple[str, dict[str, Any], type[OpwrightError], int, str, st
         "backward writes 'grad_w', which is no gradient of planted",
         "grad_x, grad_y",
     ),
-    "an cotangent of nothing": (
+    "a cotangent of nothing": (
         RIGHT + changed(BACKWARD, ("grad_z", "grad_out")),
         {"backward": "backward"},
         WrongDeclaration,

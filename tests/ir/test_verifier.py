@@ -169,15 +169,15 @@ FAULTS: dict[str, tuple[str, Program]] = {
         reducing(stores=(Store("sums", (I0,), x_element),)),
     ),
     "a range of reals": (
-        "ranges_are_only_counted",
+        "iotas_have_no_memory",
         with_last(Iota(Buffer("counted", F32, (integer(3),)))),
     ),
     "a range of two dimensions": (
-        "ranges_are_only_counted",
+        "iotas_have_no_memory",
         with_last(Iota(Buffer("counted", DType.INT64, (integer(3), integer(3))))),
     ),
     "a range as an output": (
-        "ranges_are_only_counted",
+        "iotas_have_no_memory",
         replace(with_last(Iota(Buffer("counted", DType.INT64, (integer(3),)))), outputs=("counted",)),
     ),
     "a local twice": ("locals_are_bound_once_before_use", letting(half, half)),

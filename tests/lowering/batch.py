@@ -89,7 +89,7 @@ def run_eager(function: Function, operands: Sequence[torch.Tensor]) -> Results:
 
 
 def cotangents(output: torch.Tensor) -> torch.Tensor:
-    """An cotangent: positive, and neither large nor small."""
+    """A cotangent: positive, and neither large nor small."""
     return torch.linspace(0.5, 1.5, output.numel(), dtype=torch.float64).view(output.shape).to(output.dtype)
 
 

@@ -13,6 +13,8 @@ from torch.nn import functional
 from opwright.api.operator import Operator
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
 
+pytestmark = pytest.mark.built_together
+
 INDEX = [0, 2, 1, 2]
 
 FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {

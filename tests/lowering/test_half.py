@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from opwright.api.operator import Operator
-from tests.quiet_settings import quiet_settings
+from opwright.settings import Settings
 
 Function = Callable[..., torch.Tensor | tuple[torch.Tensor, ...]]
 HALVES = (torch.bfloat16, torch.float16)
@@ -18,7 +18,10 @@ LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "every other": lambda x: x.view(256, 256).repeat_interleave(2, -1)[:, ::2],
 }
 
-pytestmark = pytest.mark.parametrize("dtype", HALVES, ids=str)
+pytestmark = [
+    pytest.mark.built_together,
+    pytest.mark.parametrize("dtype", HALVES, ids=str),
+]
 
 
 def copied(x: torch.Tensor) -> torch.Tensor:
@@ -74,8 +77,8 @@ def narrower_integers(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.fixture
-def compiled() -> Callable[[Function], Operator]:
-    return lambda function: Operator(function, settings=quiet_settings())
+def compiled(settings_quick_by_day: Settings) -> Callable[[Function], Operator]:
+    return lambda function: Operator(function, settings=settings_quick_by_day)
 
 
 def every_value(dtype: torch.dtype) -> torch.Tensor:

@@ -8,7 +8,9 @@ import pytest
 import torch
 
 from opwright.api.operator import Operator
-from tests.quiet_settings import quiet_settings
+from opwright.settings import Settings
+
+pytestmark = pytest.mark.built_together
 
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 NUMBERS = (
@@ -32,8 +34,8 @@ def seen_as_bits(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.fixture
-def compiled() -> Callable[..., Operator]:
-    return lambda function: Operator(function, settings=quiet_settings())
+def compiled(settings_quick_by_day: Settings) -> Callable[..., Operator]:
+    return lambda function: Operator(function, settings=settings_quick_by_day)
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)

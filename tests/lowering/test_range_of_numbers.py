@@ -13,7 +13,10 @@ from opwright.api.operator import Operator
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
 from tests.operator.against_eager import variants
 
-pytestmark = pytest.mark.falls_back  # torch raises, or does what kernels do not
+pytestmark = [
+    pytest.mark.built_together,
+    pytest.mark.falls_back,  # torch raises, or does what kernels do not
+]
 
 X = Parameter("x", Kind.TENSOR, False)
 BEYOND = {torch.uint8: 300, torch.int8: 300, torch.int32: 2**31, torch.float16: 65520.0, torch.float32: 1e39}

@@ -7,6 +7,8 @@ import pytest
 from tests.nn.against_plain import compare
 from tests.nn.module_table import cases, modules
 
+pytestmark = pytest.mark.built_together
+
 SOME = (
     *("AvgPool2d", "BatchNorm1d", "Bilinear", "CELU", "Conv1d", "CrossEntropyLoss", "Embedding", "GroupNorm"),
     *("Hardswish", "InstanceNorm1d", "LSTMCell", "PReLU", "RMSNorm", "SmoothL1Loss", "Softmax"),

@@ -16,7 +16,10 @@ from tests.quiet_settings import quiet_settings
 if TYPE_CHECKING:
     from nowhere import Image
 
-pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")  # torch.func.jvp's own
+pytestmark = [
+    pytest.mark.built_together,
+    pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning"),  # torch.func.jvp's own
+]
 Item = TypeVar("Item")
 ONES = torch.ones(2, 3)
 
@@ -58,7 +61,7 @@ REFERENCES = [bare, anything, unresolvable, of_a_type, of_numpy, mixed, wrongly]
 
 @pytest.mark.parametrize("reference", REFERENCES)
 def test_a_parameter_is_what_each_call_shows(reference):
-    operator = Operator(reference, settings=quiet_settings(optimized=False))
+    operator = Operator(reference, name="shown", settings=quiet_settings(optimized=False))
     x = random(2, 3)
     for y in (random(3), 2.0, 3, True, random(2, 3, gradient=False), -0.5, random(3), 7):
         assert_as_eager(operator, x, y)
@@ -66,7 +69,7 @@ def test_a_parameter_is_what_each_call_shows(reference):
 
 @pytest.mark.parametrize("reference", [bare, unresolvable])
 def test_transforms(reference):
-    operator = Operator(reference, settings=quiet_settings(optimized=False))
+    operator = Operator(reference, name="shown", settings=quiet_settings(optimized=False))
     x, y = random(2, 3, gradient=False), random(3, gradient=False)
     for transformed in (
         lambda f: torch.func.jvp(f, (x, y), (x, y)),

@@ -7,6 +7,8 @@ from torch import Tensor
 import opwright
 from opwright.errors import AutocastRefused
 
+pytestmark = pytest.mark.built_together
+
 
 def layer(x: Tensor, weight: Tensor) -> Tensor:
     return torch.tanh(x @ weight) + x.sum()

@@ -16,7 +16,10 @@ from opwright.api.operator import Operator
 from opwright.errors import CallableUnsupported
 from tests.quiet_settings import quiet_settings
 
-pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")  # torch.func.jvp's own
+pytestmark = [
+    pytest.mark.built_together,
+    pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning"),  # torch.func.jvp's own
+]
 
 
 def plain(x, y):

@@ -7,12 +7,12 @@ it, and fails the test.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
+
+from tests.suite.warm_python import run
 
 PREAMBLE = textwrap.dedent("""
     import os, random, signal, sys, threading, time, traceback, warnings
@@ -121,7 +121,6 @@ def test_children_forked_at_random_moments_serve(program: str, children: int, ta
     script = tmp_path / "program.py"
     script.write_text(program)
     environment = {**os.environ, "OPWRIGHT_TAPE": tape}
-    command = [sys.executable, str(script), str(children), "1"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200, check=False)
+    done = run(str(script), str(children), "1", env=environment, timeout=1200)
 
     assert done.returncode == 0, f"{done.returncode} of {children} children failed\n{done.stderr}"

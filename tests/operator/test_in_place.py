@@ -11,6 +11,8 @@ from torch import Tensor
 from opwright.api.operator import Operator
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
 
+pytestmark = pytest.mark.built_together
+
 SIGNATURE = Signature((Parameter("x", Kind.TENSOR, False),), 1)
 
 

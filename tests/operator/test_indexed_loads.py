@@ -8,6 +8,8 @@ import opwright
 from tests.operator import against_eager
 from tests.operator.against_eager import assert_as_eager, variants
 
+pytestmark = pytest.mark.built_together
+
 
 @opwright.operator
 def looked_up(table: torch.Tensor, ids: torch.Tensor):

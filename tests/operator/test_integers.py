@@ -7,6 +7,8 @@ from torch import Tensor
 import opwright
 from tests.operator.against_eager import assert_as_eager, random, variants
 
+pytestmark = pytest.mark.built_together
+
 EXTREMES = (1, 2, -5, 0, 7, 2**53 + 1, -(2**63), 2**63 - 1)
 
 

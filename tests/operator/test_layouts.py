@@ -9,6 +9,8 @@ import opwright
 from tests.operator.against_eager import assert_as_eager, random, variants
 from tests.operator.operators import lltm, mix, wave
 
+pytestmark = pytest.mark.built_together
+
 
 def of_conjugate():
     imaginary = torch.complex(random(3, 4, gradient=False), random(3, 4, gradient=False)).conj().imag

@@ -10,6 +10,8 @@ from opwright.api.operator import Operator
 from tests.operator.random_literals import differences, random_function
 from tests.quiet_settings import quiet_settings
 
+pytestmark = pytest.mark.built_together
+
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -3.25, math.inf, -math.inf, math.nan, 1e-40, 3e38, 2.0**24]
 
 

@@ -8,6 +8,8 @@ import opwright
 from opwright.errors import NoKernel
 from tests.operator.against_eager import random
 
+pytestmark = pytest.mark.built_together
+
 
 @opwright.operator(mutates=("x",))
 def scaled_(x: Tensor, y: Tensor, factor: float = 2.0) -> Tensor:

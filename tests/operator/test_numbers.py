@@ -9,6 +9,8 @@ from torch import Tensor
 import opwright
 from tests.operator.against_eager import assert_as_eager, random, variants
 
+pytestmark = pytest.mark.built_together
+
 
 def stepped(p: Tensor, g: Tensor, rate: float) -> Tensor:
     return p.add(g * g, alpha=-rate) + g * (1 - rate * 0.5) * torch.tanh(p * rate)

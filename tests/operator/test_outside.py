@@ -12,7 +12,10 @@ from torch import Tensor
 import opwright
 from opwright.binding.variants.states import MOST_STATES, OutsideChanged
 
-pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")  # torch.func.jvp's own
+pytestmark = [
+    pytest.mark.built_together,
+    pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning"),  # torch.func.jvp's own
+]
 X = torch.linspace(-2, 2, 12).reshape(3, 4)
 OUTSIDE = types.SimpleNamespace(scale=2.0)
 TABLE = list(range(1000))

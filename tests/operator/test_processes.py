@@ -10,7 +10,9 @@ import time
 
 import pytest
 
-pytestmark = pytest.mark.seconds(60)  # each process imports PyTorch
+from tests.suite.warm_python import start as start_warm
+
+pytestmark = pytest.mark.seconds(60)  # some processes import PyTorch
 
 PROGRAM = textwrap.dedent("""
     import json, pathlib, sys
@@ -60,30 +62,35 @@ def start(tmp_path):
         "CXX": str(compiler),
     }
 
-    def start_program(lengths, text=PROGRAM):
+    def start_program(lengths, text=PROGRAM, begin=start_warm):
         program = tmp_path / f"program_{len(started)}.py"
         program.write_text(text)
         started.append(program)
-        return subprocess.Popen(
-            [sys.executable, str(program), json.dumps(lengths)], stdout=subprocess.PIPE, text=True, env=environment
-        )
+        return begin(str(program), json.dumps(lengths), env=environment)
 
     start_program.builds = lambda: len(log.read_text().splitlines()) if log.exists() else 0
     return start_program
 
 
+def with_imports(*command, env):
+    """A process as users start them."""
+    return subprocess.Popen(
+        [sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+    )
+
+
 def answer(process):
-    output, _ = process.communicate(timeout=300)
-    assert process.returncode == 0
+    output, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
     return json.loads(output)
 
 
 def test_a_second_process_derives_and_builds_nothing(start):
-    assert answer(start([3, 20]))[:2] == [["cpp", "cpp"], ["opwright::remembered"] * 2]
+    assert answer(start([3, 20], begin=with_imports))[:2] == [["cpp", "cpp"], ["opwright::remembered"] * 2]
     built = start.builds()
     assert built > 0
-    for lengths in ([3, 20], [20, 3, 5], [20]):
-        assert answer(start(lengths)) == [["cpp"] * len(lengths), [], False]
+    for lengths in ([3, 20], [20, 3, 5]):
+        assert answer(start(lengths, begin=with_imports)) == [["cpp"] * len(lengths), [], False]
     assert start.builds() == built
 
 

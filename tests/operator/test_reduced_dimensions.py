@@ -10,6 +10,8 @@ from torch import Tensor
 from opwright.api.operator import Operator
 from tests.quiet_settings import quiet_settings
 
+pytestmark = pytest.mark.built_together
+
 REDUCTIONS = {
     "all": torch.all, "any": torch.any, "sum": torch.sum, "mean": torch.mean, "nansum": torch.nansum,
     "amax": torch.amax, "amin": torch.amin, "var": torch.var, "std": torch.std, "var_mean": torch.var_mean,
@@ -22,7 +24,7 @@ REDUCTIONS = {
     "log_softmax": lambda x, dim, keepdim: torch.log_softmax(x, dim),
 }  # fmt: skip
 DIMENSIONS = [(), [], 0, -1, (0,), (0, -1), (-2,), (0, 0), (0, -2), 5, (5,), (0, 1)]
-SHAPES = [(), (3,), (2, 3), (2, 1, 4)]
+SHAPES = [(), (2, 1, 4), *(pytest.param(shape, marks=pytest.mark.nightly) for shape in ((3,), (2, 3)))]
 
 
 def _leaves(returned):
@@ -48,18 +50,18 @@ def _raised(call, *arguments):
 
 @pytest.mark.falls_back
 @pytest.mark.filterwarnings("ignore:.*degrees of freedom is <= 0")
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", REDUCTIONS)
-def test_dimensions_mean_what_they_mean_to_torch(name):
-    for shape in SHAPES:
-        x = torch.arange(math.prod(shape), dtype=torch.float32).reshape(shape) - 1  # a zero among them
-        each = [_reducing(REDUCTIONS[name], [(dim, keep)]) for dim in DIMENSIONS for keep in (False, True)]
-        cases = [(dim, keep) for dim in DIMENSIONS for keep in (False, True)]
-        refused = [function for function in each if _raised(function, x)]
-        taken = [case for function, case in zip(each, cases, strict=True) if function not in refused]
-        for function in [*refused, *([_reducing(REDUCTIONS[name], taken)] if taken else [])]:
-            operator = Operator(function, settings=quiet_settings(optimized=False))
-            if function in refused:
-                assert _raised(operator, x) == _raised(function, x)
-                continue
-            for result, expected in zip(operator(x), function(x), strict=True):
-                torch.testing.assert_close(result, expected, equal_nan=True)
+def test_dimensions_mean_what_they_mean_to_torch(name, shape):
+    x = torch.arange(math.prod(shape), dtype=torch.float32).reshape(shape) - 1  # a zero among them
+    each = [_reducing(REDUCTIONS[name], [(dim, keep)]) for dim in DIMENSIONS for keep in (False, True)]
+    cases = [(dim, keep) for dim in DIMENSIONS for keep in (False, True)]
+    refused = [function for function in each if _raised(function, x)]
+    taken = [case for function, case in zip(each, cases, strict=True) if function not in refused]
+    for function in [*refused, *([_reducing(REDUCTIONS[name], taken)] if taken else [])]:
+        operator = Operator(function, settings=quiet_settings(optimized=False))
+        if function in refused:
+            assert _raised(operator, x) == _raised(function, x)
+            continue
+        for result, expected in zip(operator(x), function(x), strict=True):
+            torch.testing.assert_close(result, expected, equal_nan=True)

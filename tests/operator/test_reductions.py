@@ -15,6 +15,8 @@ from opwright.checking.accuracy import Comparison
 from opwright.settings import Settings
 from tests.quiet_settings import quiet_settings
 
+pytestmark = pytest.mark.built_together
+
 Function = Callable[[Tensor], Tensor]
 
 ROWS: dict[str, Function] = {
@@ -44,7 +46,14 @@ REDUCERS: dict[str, Function] = {
     "two results": lambda x: torch.stack([x.sum(-1), x.amax(-1)]),
     "softmax of columns": lambda x: torch.softmax(x, 0),
 }
-ALL_KINDS_OF_FOLDS = ("sum of all", "sum of rows", "sum of columns", "mean of the middle", "variance", "two results")
+ALL_KINDS_OF_REDUCTIONS = (
+    "sum of all",
+    "sum of rows",
+    "sum of columns",
+    "mean of the middle",
+    "variance",
+    "two results",
+)
 SHAPES = ((4, 3, 5), (2, 7, 130), (33, 2, 64), (3, 300, 17))
 LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
     "row-major": lambda x: x,
@@ -71,13 +80,13 @@ def settings() -> Settings:
 
 
 @pytest.mark.parametrize("name", [*ROWS, *REDUCERS])
-def test_values_and_gradients(name: str, settings: Settings) -> None:
+def test_values_and_gradients(name: str, settings_quick_by_day: Settings) -> None:
     function = {**ROWS, **REDUCERS}[name]
 
     def reference(x: Tensor) -> Tensor:
         return function(x)
 
-    operator = Operator(reference, name="reduced", settings=settings)
+    operator = Operator(reference, name="reduced", settings=settings_quick_by_day)
     generator = torch.Generator().manual_seed(len(name))
     for shape in SHAPES:
         for layout in LAYOUTS.values():
@@ -87,7 +96,8 @@ def test_values_and_gradients(name: str, settings: Settings) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name if name in ALL_KINDS_OF_FOLDS else pytest.param(name, marks=pytest.mark.nightly) for name in REDUCERS]
+    "name",
+    [name if name in ALL_KINDS_OF_REDUCTIONS else pytest.param(name, marks=pytest.mark.nightly) for name in REDUCERS],
 )
 def test_pieces_and_tiles(name: str, settings: Settings) -> None:
     """Sizes at which rows are cut into pieces, columns into tiles, and both are left whole."""

@@ -192,7 +192,7 @@ def test_the_reference_serves_and_says_why_once(reference, why, told):
         torch.testing.assert_close(given, kept)
         assert operator.last_rung == "composed"
     (line,) = told()
-    assert line.startswith(f"opwright: {reference.__name__} runs its reference: ")
+    assert line.startswith(f"opwright: {reference.__name__} falls back to your function: ")
     assert why in line
 
 

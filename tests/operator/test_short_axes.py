@@ -11,7 +11,8 @@ from torch import Tensor
 from opwright.api.operator import Operator
 from opwright.checking.accuracy import Comparison
 from opwright.settings import Settings
-from tests.quiet_settings import quiet_settings
+
+pytestmark = pytest.mark.built_together
 
 Function = Callable[[Tensor], Tensor]
 
@@ -58,11 +59,6 @@ LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def settings() -> Settings:
-    return quiet_settings()
-
-
 def results(call: Function, x: Tensor, order: int) -> list[Tensor]:
     """The result, its gradient, and the gradient of that if the second order is asked for."""
     leaf = x.detach().requires_grad_()
@@ -84,13 +80,13 @@ def assert_right(operator: Operator, function: Function, x: Tensor, order: int =
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_other_sizes_and_strides(name: str, settings: Settings) -> None:
+def test_other_sizes_and_strides(name: str, settings_quick_by_day: Settings) -> None:
     function = FUNCTIONS[name]
 
     def reference(x: Tensor) -> Tensor:
         return function(x)
 
-    operator = Operator(reference, name="short", settings=settings)
+    operator = Operator(reference, name="short", settings=settings_quick_by_day)
     generator = torch.Generator().manual_seed(len(name))
     for shape in ((9, 3), (700, 3), (9, 2), (5, 7), (40, 130), (2, 2), (3, 3)):
         for layout in LAYOUTS.values():
@@ -99,13 +95,13 @@ def test_other_sizes_and_strides(name: str, settings: Settings) -> None:
 
 
 @pytest.mark.parametrize(("name", "shapes"), TRACED_AND_CALLED.values(), ids=TRACED_AND_CALLED)
-def test_sizes_of_the_first_call(name: str, shapes: list[tuple[int, ...]]) -> None:
+def test_sizes_of_the_first_call(name: str, shapes: list[tuple[int, ...]], settings_quick_by_day: Settings) -> None:
     function = FUNCTIONS[name]
 
     def reference(x: Tensor) -> Tensor:
         return function(x)
 
-    operator = Operator(reference, name="short", settings=quiet_settings())
+    operator = Operator(reference, name="short", settings=settings_quick_by_day)
     generator = torch.Generator().manual_seed(len(name))
     for shape in shapes:
         assert_right(operator, reference, torch.randn(shape, generator=generator))
@@ -113,13 +109,13 @@ def test_sizes_of_the_first_call(name: str, shapes: list[tuple[int, ...]]) -> No
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("name", ["energy", "rotated"])
-def test_dtypes(name: str, dtype: torch.dtype, settings: Settings) -> None:
+def test_dtypes(name: str, dtype: torch.dtype, settings_quick_by_day: Settings) -> None:
     function = FUNCTIONS[name]
 
     def reference(x: Tensor) -> Tensor:
         return function(x)
 
-    operator = Operator(reference, name="short", settings=settings)
+    operator = Operator(reference, name="short", settings=settings_quick_by_day)
     generator = torch.Generator().manual_seed(len(name))
     for shape in ((9, 3), (400, 3), (9, 2)):
         x = torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
@@ -128,11 +124,11 @@ def test_dtypes(name: str, dtype: torch.dtype, settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.bool, torch.complex64])
-def test_other_numbers(dtype: torch.dtype, settings: Settings) -> None:
+def test_other_numbers(dtype: torch.dtype, settings_quick_by_day: Settings) -> None:
     def reference(x: Tensor, y: Tensor) -> Tensor:
         return torch.stack([x[:, 0] * y, x[:, 1] * x[:, 2]], -1)
 
-    operator = Operator(reference, name="short", settings=settings)
+    operator = Operator(reference, name="short", settings=settings_quick_by_day)
     for rows, columns in ((9, 3), (500, 3), (8, 6)):
         x = torch.randint(0, 2, (rows, columns)).to(dtype)
         y = torch.randint(0, 2, (rows,)).to(dtype)
@@ -141,20 +137,20 @@ def test_other_numbers(dtype: torch.dtype, settings: Settings) -> None:
             assert operator.last_rung == "cpp"
 
 
-def test_a_size_of_one_and_nothing(settings: Settings) -> None:
+def test_a_size_of_one_and_nothing(settings_quick_by_day: Settings) -> None:
     def reference(x: Tensor) -> Tensor:
         return (x[1:, None] * x[None, 1:]).sum(-1)
 
-    operator = Operator(reference, name="short", settings=settings)
+    operator = Operator(reference, name="short", settings=settings_quick_by_day)
     for shape in ((6, 3), (1, 3), (6, 1), (2, 3), (1, 1)):
         x = torch.randn(shape)
         torch.testing.assert_close(operator(x), reference(x))
 
 
-def test_a_sum_of_negative_zeros_is_zero(settings: Settings) -> None:
+def test_a_sum_of_negative_zeros_is_zero(settings_quick_by_day: Settings) -> None:
     def reference(x: Tensor) -> Tensor:
         return 1 / x.sum(-1)
 
-    operator = Operator(reference, name="short", settings=settings)
+    operator = Operator(reference, name="short", settings=settings_quick_by_day)
     x = torch.full((9, 3), -0.0)
     torch.testing.assert_close(operator(x), reference(x))

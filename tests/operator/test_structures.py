@@ -25,6 +25,8 @@ from tests.operator.structured_operators import (
     turned,
 )
 
+pytestmark = pytest.mark.built_together
+
 X, Y, Z = (random(4, 4, seed=seed, dtype=torch.float64, gradient=False) for seed in (1, 2, 3))
 
 CASES = {

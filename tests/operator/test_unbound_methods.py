@@ -10,7 +10,10 @@ from opwright.api.operator import Operator
 from opwright.errors import UndeclaredMutation
 from tests.quiet_settings import quiet_settings
 
-pytestmark = pytest.mark.falls_back  # not every method has a kernel
+pytestmark = [
+    pytest.mark.built_together,
+    pytest.mark.falls_back,  # not every method has a kernel
+]
 
 # What is no function of values: identities, files, hooks and memory.
 _APART = ("__dlpack__", "__hash__", "__iter__", "reduce", "__deepcopy__", "__setstate__", "__torch", "__dir__",

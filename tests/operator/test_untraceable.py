@@ -114,7 +114,7 @@ def test_the_reference_serves_and_says_once_why_and_where(reference, why, gradie
         assert operator.last_rung == "composed"
     (line,) = told()
     first = inspect.getsourcelines(reference)[1]
-    assert line.startswith(f"opwright: {reference.__name__} runs its reference: {__file__}:{first + 1}: ")
+    assert line.startswith(f"opwright: {reference.__name__} falls back to your function: {__file__}:{first + 1}: ")
     assert why in line
 
 

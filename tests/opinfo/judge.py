@@ -110,7 +110,7 @@ def _compare(case: Case, settings: Settings) -> tuple[str, str]:
     except OpwrightError as refusal:
         return refusal.fact, ""
     if operator.last_rung != "cpp":
-        return "its kernel declines these arguments", ""
+        return "a guard of its new kernel fails for these arguments", ""
     return "", _difference(case, actual)
 
 
@@ -169,7 +169,7 @@ def _outputs_and_gradients(
 
 
 def _ramp(output: torch.Tensor) -> torch.Tensor:
-    """An cotangent: positive, and neither large nor small."""
+    """A cotangent: positive, and neither large nor small."""
     ramp = torch.linspace(0.5, 1.5, output.numel(), dtype=torch.float64) if output.numel() else torch.zeros(0)
     return ramp.reshape(output.shape).to(output.dtype)
 

@@ -58,7 +58,7 @@ def operator(
 
     Args:
         reference: A function of tensors, constants and containers of these that returns tensors, alone or in tuples,
-            lists, dicts and named tuples. What annotations do not tell of a parameter, each call shows.
+            lists, dicts and named tuples. Annotations are optional: each call shows what a parameter is.
         name: "namespace::name" at torch's dispatcher; by default "opwright::" and the function's name.
         samples: `(device, dtype) -> iterable of Sample`, or `opwright.shapes(...)`: example arguments for `check`,
             `bench`, `source` and `explain`.
@@ -74,8 +74,8 @@ def operator(
             default all that is read is compared at every call.
 
     Raises:
-        CallableUnsupported: If it is no function.
-        UnsupportedParameter: If `mutates` names what is no tensor parameter.
+        CallableUnsupported: If it is not a function.
+        UnsupportedParameter: If `mutates` names something other than a tensor parameter.
         UnsupportedReturn: If there is no tensor in the return annotation.
         AutocastRefused: If `autocast` is none of these, or there is something in `mutates`.
     """

@@ -36,7 +36,7 @@ class Operator(BaseOperator, Generic[Parameters, Result]):
             """Run the operator; see the reference for arguments, results and errors."""
 
     def source(self, rung: RungName = "cpp") -> str:
-        """Return the source of a rung: what its author wrote, or what is emitted for the first sample.
+        """Return the source of a rung: handwritten, or emitted for the first sample.
 
         Raises:
             SamplesMissing: If the operator has no samples.
@@ -79,7 +79,7 @@ class Operator(BaseOperator, Generic[Parameters, Result]):
     def eject(
         self, directory: str | Path, *, dtypes: Sequence[torch.dtype] = DEFAULT_DTYPES, force: bool = False
     ) -> Ejected:
-        """Write a project of its sources that stands without opwright; see `opwright.projects.eject`."""
+        """Write a project of its sources that does not need opwright; see `opwright.projects.eject`."""
         from opwright.projects import eject
 
         return eject(self, directory, dtypes=dtypes, force=force)

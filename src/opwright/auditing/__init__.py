@@ -1,4 +1,4 @@
-"""Judge what PyTorch can do to an operator, row by row, against the same done to the function it stands for."""
+"""Test an operator under PyTorch's transforms, modes and tools, row by row, against its reference."""
 
 from opwright.auditing.examine import audit
 from opwright.auditing.options import Options

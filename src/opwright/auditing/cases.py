@@ -34,7 +34,8 @@ def cases_of(subject: Subject, options: Options) -> tuple[Case, Case]:
     try:
         changed = _changed(subject.reference, sample)
     except Exception as error:
-        raise SamplesMissing(f"the reference of {subject.name} does not take its sample: {one_line(error)}") from error
+        fact = f"the reference of {subject.name} does not take its sample: {one_line(error)}"
+        raise SamplesMissing(fact, hint="correct samples=") from error
     sizes = (sample, *_sizes(subject, options, sample))
     overload = _overload(subject)
     mine = Case(_callable(subject, overload), sample, options, sizes, changed, overload, subject.reference)

@@ -1,4 +1,4 @@
-"""audit: judge what PyTorch can do to an operator."""
+"""audit: test an operator under PyTorch's transforms, modes and tools."""
 
 from __future__ import annotations
 

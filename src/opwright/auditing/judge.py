@@ -1,4 +1,4 @@
-"""Judge: one row of an audit: an experiment, done to the subject and to the reference, and what is made of the two."""
+"""Judge: one row of an audit: an experiment with the subject and the reference, and the comparison."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opwright.checking.calls import exact
 from opwright.checking.finding import Fault, Untold, one_line
 
 Experiment = Callable[[Case], Seen]
-"""Does something to the function of a case and returns what it saw.
+"""Runs an experiment with the function of a case and returns its observations.
 
 Raises:
     Untold: Nothing can be said here; the message says why.
@@ -31,8 +31,8 @@ class Judge:
     Attributes:
         name: What is done.
         experiment: Does it.
-        expected: A cheaper way to what the experiment shall see, done to the reference; None for the experiment itself.
-        differentiates: Whether there is nothing to judge without derivatives.
+        expected: A cheaper experiment for the reference with the same observations; None for the experiment itself.
+        differentiates: Whether it needs derivatives.
         slow: Whether it takes many seconds.
     """
 

@@ -1,4 +1,4 @@
-"""names: what is found again by its name can be pickled, and another process has it."""
+"""names: an operator that can be found by its name can be pickled and used in another process."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ RED: frozenset[State] = frozenset({"raises", "silently wrong"})
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one judge found.
+    """The outcome of one experiment.
 
     Attributes:
         family: What the row belongs to, such as "torch.func".

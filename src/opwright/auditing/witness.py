@@ -1,4 +1,4 @@
-"""Witness: where what was seen with the subject differs from what is seen with the reference, in words."""
+"""Witness: differences between the observations of subject and reference, in words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opwright.checking.finding import Fault
 from opwright.checking.tolerance import reduction_length, tolerance
 
 Seen = Mapping[str, Any]
-"""What an experiment saw: tensors, and values to be compared with ==, in nested containers, by name."""
+"""The observations of an experiment: tensors, and values to compare with ==, in nested containers, by name."""
 
 # By how much more than the roundings of one call two right ways may differ, by the bytes of a number: derivatives of
 # derivatives round often. What is looked for is what is wrong, not what is imprecise, and that is larger by far.
@@ -25,8 +25,8 @@ def demand_same(got: Seen, expected: Seen, exact: Seen | None, inputs: list[torc
     """Demand the same of the subject as of the reference.
 
     Args:
-        got: What was seen with the subject.
-        expected: What was seen with the reference.
+        got: The observations of the subject.
+        expected: The observations of the reference.
         exact: The same in float64, with inputs that are moved by one rounding where they are in float64 already, which
             says how far apart two right answers may be; None to allow for little more than rounding of the results.
         inputs: What was computed from; says how long sums can be.

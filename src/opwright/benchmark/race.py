@@ -1,4 +1,4 @@
-"""Race: all contenders on one sample. They are timed first and judged afterwards."""
+"""Race: all contenders on one sample. They are timed first and checked afterwards."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _runner(contender: Candidate, course: Course) -> Runner:
 
 
 def _training(contender: Candidate, course: Course, result: object) -> Thunk:
-    """Add as little as can be to what is timed: outputs that are all differentiable go to autograd as they are."""
+    """Add as little as possible to the timed work: differentiable outputs go to autograd unchanged."""
     function, args, kwargs = contender.function, course.call.args, dict(course.call.kwargs)
     inputs = [tensor for tensor in course.call.tensors() if tensor.requires_grad]
     cotangents, differentiate = course.cotangents, torch.autograd.grad

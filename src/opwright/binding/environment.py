@@ -1,8 +1,8 @@
-"""Whether a call is plain: ordinary dense tensors, and nobody listening in.
+"""Whether a call is plain: ordinary dense tensors, and no active mode or transform.
 
 Under a transform, a mode, autocast, forward-mode AD or a compiler, PyTorch must see the operations of the reference; a
-kernel in their place would drop what they look for, in silence. The questions are private hooks of torch; each costs
-about 0.03 µs, and tests/binding/test_environment.py asks every one of them on the torch at hand.
+kernel would silently hide them. The tests here use private hooks of torch; each costs about 0.03 µs, and
+tests/binding/test_environment.py tests each of them with the installed torch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 PLAIN_TYPES = (torch.Tensor, Parameter)
 _dispatch_modes = torch._C._len_torch_dispatch_stack
 _function_modes = torch._C._len_torch_function_stack
-_default_dtype = torch.get_default_dtype  # another one changes what integers and numbers are promoted to
+_default_dtype = torch.get_default_dtype  # another one changes type promotion
 _function_transforms = torch._C._are_functorch_transforms_active
 _autocast = torch._C._is_any_autocast_enabled
 _jit_trace = torch._C._get_tracing_state
@@ -30,12 +30,12 @@ is_compiling_or_exporting = torch.compiler.is_compiling
 
 
 def is_quiet() -> bool:
-    """Whether nothing intercepts torch operations on this thread, and numbers are promoted as kernels assume."""
+    """Whether nothing intercepts torch operations on this thread, and the default dtype is float32."""
     return not (is_transformed() or is_overheard())
 
 
 def is_overheard() -> bool:
-    """Whether somebody must see the operations of the reference one by one: a mode, autocast, a compiler."""
+    """Whether a mode, autocast or a compiler must see the operations of the reference one by one."""
     return bool(
         is_compiling()
         or _dispatch_modes()
@@ -47,46 +47,46 @@ def is_overheard() -> bool:
 
 
 def is_recorded() -> bool:
-    """Whether a mode looks at the operations that reach it, such as a compiler's or an exporter's."""
+    """Whether a dispatch mode is active, such as a compiler's or an exporter's."""
     return bool(_dispatch_modes()) and any(
         not isinstance(mode, FakeTensorMode) for mode in _get_current_dispatch_mode_stack()
     )
 
 
 def is_transformed() -> bool:
-    """Whether a function transform or a level of forward-mode AD is under way."""
+    """Whether a function transform or a level of forward-mode AD is active."""
     return bool(_function_transforms() or forward_ad._current_level >= 0)
 
 
 def is_asked_for(node: Node | None) -> bool:
-    """Whether the backward pass under way goes on to a node; `ctx.needs_input_grad` tells what forward has seen."""
+    """Whether the current backward pass reaches a node; `ctx.needs_input_grad` is that of the forward pass."""
     try:
         return node is not None and _will_run(node)
-    except RuntimeError:  # it is a leaf, whose gradient `torch.autograd.grad` gives back; or nobody can tell
+    except RuntimeError:  # it is a leaf, whose gradient `torch.autograd.grad` returns; or it is unknown
         return True
 
 
 def recorded_below_autograd() -> AbstractContextManager[None]:
-    """Let gradients be recorded also where a call has come in below autograd, which then records none in silence."""
+    """Enable autograd also in a call below the autograd key, where it would silently record nothing."""
     return torch._C._SetExcludeDispatchKeyGuard(torch._C.DispatchKey.AutogradFunctionality, False)
 
 
 @contextmanager
 def recording() -> Iterator[None]:
-    """Record gradients, also below autograd."""
+    """Enable gradients, also below the autograd key."""
     with recorded_below_autograd(), torch.enable_grad():
         yield
 
 
 def are_abstract(tensors: Iterable[object]) -> bool:
-    """Whether one of them is without data: fake, or on the device "meta"."""
+    """Whether one of them has no data: fake, or on the device "meta"."""
     return any(isinstance(t, torch.Tensor) and (t.is_meta or isinstance(t, FakeTensor)) for t in tensors)
 
 
 def are_plain(tensors: Iterable[object]) -> bool:
     """Whether all are tensors and none is of a subclass.
 
-    Conjugate and negative bits are no matter: torch's dispatcher resolves them before a kernel sees the tensor.
+    Conjugate and negative bits do not matter: torch's dispatcher resolves them before a kernel sees the tensor.
     """
     for tensor in tensors:  # noqa: SIM110 - all() with a generator costs three times as much
         if type(tensor) not in PLAIN_TYPES:

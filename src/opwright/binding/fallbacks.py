@@ -12,11 +12,11 @@ _PASSED_OVER = ("opwright", "torch")
 
 
 class Fallbacks:
-    """Tells why one operator falls back to its reference.
+    """Warns why one operator falls back to its reference.
 
     Args:
-        name: What the operator is called.
-        settings: Whether to say anything, and whether falling back is an error.
+        name: The name of the operator.
+        settings: Whether to warn, and whether falling back is an error.
     """
 
     def __init__(self, name: str, settings: Settings) -> None:
@@ -29,17 +29,17 @@ class Fallbacks:
         """Whether falling back is an error."""
         return self._settings.strict
 
-    def tell(self, refusal: OpwrightError, instead: str = "its reference") -> None:
-        """Warn, unless this reason was told before.
+    def tell(self, refusal: OpwrightError, instead: str = "your function") -> None:
+        """Warn, once for each reason.
 
         Args:
             refusal: Why.
-            instead: What the operator runs.
+            instead: What serves the call.
 
         Raises:
             FallbackRefused: If the settings are strict.
         """
-        fact = f"{self._name} runs {instead}: "
+        fact = f"{self._name} falls back to {instead}: "
         if self.is_strict:
             raise FallbackRefused(fact + refusal.fact, place=refusal.place, hint=refusal.hint) from refusal
         where = f"{refusal.place}: " if refusal.place else ""
@@ -49,11 +49,11 @@ class Fallbacks:
         if self._settings.notify:
             hint = f" (hint: {refusal.hint})" if refusal.hint else ""
             warnings.warn(text + hint, FallbackWarning, stacklevel=_level_of_the_caller())
-        self._said.add(text)  # not before: where warnings are errors every call raises
+        self._said.add(text)  # not before: if warnings are errors, every call raises
 
 
 def _level_of_the_caller() -> int:
-    """How far up the stack, seen from `tell`, the code is that called the operator: neither ours nor torch's."""
+    """The stack level, from `tell`, of the code that called the operator, outside of this package and torch."""
     level, frame = 0, sys._getframe(1)
     while frame is not None:
         level += 1

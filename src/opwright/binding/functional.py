@@ -1,4 +1,4 @@
-"""A reference that changes arguments, as one that changes copies of them."""
+"""A mutating reference as a functional one, which changes copies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Done:
 
 
 class FunctionalReference:
-    """A reference that changes copies, and gives them after what it returns."""
+    """A reference that changes copies, and returns them after its results."""
 
     def __init__(self, reference: Callable[..., Any], mutated: Sequence[int]) -> None:
         self.__wrapped__ = reference

@@ -1,8 +1,8 @@
-"""The extension module of `native/`: at hand, on its way, or not to be had.
+"""The extension module of `native/`: loaded, being built, or unavailable.
 
-Building it takes some fifteen seconds, once for a version of PyTorch and of Python. Nobody waits for that: the first
-operator that is called starts a process that builds it, and until it is there calls go through Python. Where there is
-no Python to start, as in a frozen application, only OPWRIGHT_TAPE=now builds it.
+Building it takes about fifteen seconds, once for each version of PyTorch and Python. No call waits for that: the first
+operator that is called starts a process that builds it, and until then calls go through Python. If no Python can be
+started, as in a frozen application, only OPWRIGHT_TAPE=now builds it.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _log = logging.getLogger("opwright")
 
 
 class Equipped(Protocol):
-    """Somebody who can use the module."""
+    """A user of the module."""
 
     def equip(self, native: Any) -> None:
-        """Take it; called once, on any thread."""
+        """Start using it; called once, on any thread."""
 
 
 class Native:
-    """Gives the module of this process to those who can use it.
+    """Passes the module of this process to its users.
 
     Args:
         directory: Where its sources are: `tape.cpp` and headers.
@@ -49,12 +49,12 @@ class Native:
         self._directory = directory
         self._lock = Lock()
         self._module: ModuleType | None = None
-        self._asked_in: int | None = None  # the process: a forked child has not the thread that waits
+        self._asked_in: int | None = None  # the process: a forked child lacks the waiting thread
         self._building: threading.Thread | None = None
         self._waiting: weakref.WeakSet[Equipped] = weakref.WeakSet()
 
     def equip(self, user: Equipped, settings: Settings) -> None:
-        """Give the module to somebody, now or when it is there."""
+        """Pass the module to a user, now or when it is built."""
         if settings.tape == "off":
             return
         with self._lock:
@@ -65,7 +65,7 @@ class Native:
         self._equip_all()
 
     def wait(self, patience_s: float) -> None:
-        """Wait for a build that is under way."""
+        """Wait for a running build."""
         if self._building is not None:
             self._building.join(patience_s)
 
@@ -84,7 +84,7 @@ class Native:
             _stay_in_python(error)
 
     def _await(self, extension: Extension) -> None:
-        """Wait until it is built, by a process that outlives this one or by somebody else; give it to all who wait."""
+        """Wait until it is built, by our process or by another, and pass it to all waiting users."""
         try:
             while extension.is_being_built():
                 time.sleep(_POLL_S)
@@ -102,7 +102,7 @@ class Native:
         self._equip_all()
 
     def _equip_all(self) -> None:
-        """Give it to all who wait, if it is there."""
+        """Pass it to all waiting users, if it is built."""
         with self._lock:
             users = [] if self._module is None else list(self._waiting)
             for user in users:
@@ -119,8 +119,8 @@ def _equip(user: Equipped, module: ModuleType | None) -> None:
 
 
 def _stay_in_python(error: Exception) -> None:
-    """Without the module calls go through Python, which is right too."""
-    _log.info("the hot path in C++ cannot be had: %s", summary(error))
+    """Without the module, calls go through Python, which is slower and also right."""
+    _log.info("the hot path in C++ is unavailable: %s", summary(error))
 
 
 native = Native(_DIRECTORY)
@@ -132,7 +132,7 @@ def hot_path(settings: Settings) -> Extension:
 
 
 def _build_elsewhere(directory: Path, settings: Settings) -> subprocess.Popen[bytes]:
-    """Start a process of low priority that builds the module and says nothing."""
+    """Start a silent process of low priority that builds the module."""
     given = (str(directory), str(settings.cache_directory), settings.compiler)
     return subprocess.Popen(
         python_command(f"from opwright.binding.native import build; build(*{given!r})"),

@@ -1,4 +1,4 @@
-"""Telling the errors that are the caller's, as those of the reference, from those of what stands between the two."""
+"""Tell the caller's errors, such as those of the reference, from our own."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _code: set[CodeType] = set()
 
 
 def runs_reference(function: Function) -> Function:
-    """Mark a function that runs a reference; it stays as it is, so that compilers see nothing around the reference."""
+    """Mark a function that runs a reference, without a wrapper that compilers would see."""
     _code.add(function.__code__)
     return function
 
 
 def is_for_the_caller(error: BaseException) -> bool:
-    """Whether an error is to leave the call of an operator.
+    """Whether an error should leave the call of an operator.
 
-    It is if the reference raised it, if it is about the definition of the operator, and if somebody asked for it.
+    It should if the reference raised it, if it is about the operator's definition, or if it was asked for.
     """
     return isinstance(error, (UnsupportedReturn, UndeclaredMutation)) or is_wanted(error)
 
 
 def is_wanted(error: BaseException) -> bool:
-    """Whether the reference raised an error, or code of the caller's, or somebody asked for one instead of a fallback.
+    """Whether the reference or other user code raised an error, or strict settings asked for it.
 
-    Code of the caller's that runs inside of an operator are handlers of signals and hooks of saved tensors;
-    checkpoints raise in these to stop a recomputation.
+    User code inside of an operator means signal handlers and saved-tensor hooks; checkpoints raise in these to stop a
+    recomputation.
     """
     if isinstance(error, (FallbackRefused, FallbackWarning)) or comes_from_a_signal(error):
         return True

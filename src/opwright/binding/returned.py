@@ -1,4 +1,4 @@
-"""What an operator returned, taken apart into tensors, and put together again with other tensors."""
+"""What an operator returned, split into tensors and rebuilt with other tensors."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 
 class Returned:
-    """A result. Tensors and tuples of them are the rule, for which torch's trees would take some µs.
+    """A result. Tensors and tuples have a fast path, because torch's trees take some µs.
 
     Attributes:
         tensors: The tensors in it.
-        places: Where they stand among its leaves.
+        places: Their positions among its leaves.
     """
 
     __slots__ = ("_layout", "_leaves", "places", "tensors")

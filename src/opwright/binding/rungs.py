@@ -1,4 +1,4 @@
-"""The rungs of an operator: which ways there are to run it."""
+"""The rungs of an operator: the ways to run it."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ class Rung:
     devices: tuple[str, ...] = ()
 
 
-# The kinds of devices whose tensors a rung serves; those that are not here serve any.
+# The kinds of devices that a rung serves; other rungs serve any.
 _DEVICES: Mapping[RungName, tuple[str, ...]] = {"cpp": ("cpu",), "cuda": ("cuda",)}
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How calls are served on one rung.
+    """How one rung serves calls.
 
     Attributes:
         origin: Where the rung comes from.
         serve: Takes the arguments as the operator does.
-        examine: Raises an OpwrightError where the rung cannot be had.
+        examine: Raises an OpwrightError if the rung is unavailable.
         count: How many variants of it are loaded.
         devices: The kinds of devices whose tensors it serves; None for the usual ones.
-        source: Gives what an author wrote; None where nobody did.
+        source: Returns the handwritten source; None if there is none.
     """
 
     origin: Origin
@@ -63,7 +63,7 @@ class Ladder:
     """The rungs of one operator.
 
     Args:
-        operator: What the operator is called.
+        operator: The name of the operator.
         ways: How each rung serves.
     """
 
@@ -72,11 +72,11 @@ class Ladder:
         self._ways = dict(ways)
 
     def put(self, name: RungName, way: Way) -> None:
-        """Serve a rung in another way from now on."""
+        """Replace the way in which a rung serves."""
         self._ways[name] = way
 
     def written(self, name: RungName) -> str | None:
-        """What an author wrote for a rung; None where nobody did."""
+        """The handwritten source of a rung; None if there is none."""
         source = self._ways[name].source if name in RUNGS else None
         return source and source()
 
@@ -85,7 +85,7 @@ class Ladder:
         return tuple(self._rung(name) for name in RUNGS)
 
     def on(self, name: RungName) -> Callable[..., Any]:
-        """What serves calls on a rung.
+        """The function that serves calls on a rung.
 
         Raises:
             RungMissing: If the rung does not exist here.

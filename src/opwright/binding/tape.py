@@ -21,12 +21,12 @@ class Tape:
     Args:
         native: The extension module.
         by_call: The variants for each way of calling.
-        name: What the operator is called; its nodes are called after it.
+        name: The name of the operator and of its nodes.
         arity: How many arguments it takes.
-        state: What its function read outside when they were traced.
+        state: The state in which they were traced.
 
     Attributes:
-        play: `(*tensors) -> results`, or None if it has no kernel for these arguments or somebody listens in; None if
+        play: `(*tensors) -> results`, or None if it has no kernel for these arguments or a mode is active; None if
             there is no variant that it can run.
     """
 
@@ -45,7 +45,7 @@ class Tape:
             (_bits(mask), [_route(native, variant, name, next(numbers), recording=any(mask)) for variant in variants])
             for mask, variants in ways
         ]
-        # The module must not own what owns it: nobody could see that nothing else does.
+        # The module must not own its owner: the garbage collector could not see the cycle.
         self.play: Callable[..., Any] | None = (
             native.tape(routes, arity, PLAIN_TYPES, weakref.ref(self), state.guards, weakref.ref(state))
             if routes
@@ -63,9 +63,9 @@ class Tape:
         """Return gradients that can be differentiated again.
 
         Args:
-            number: Which variant made the results.
+            number: The number of the variant that made the results.
             arguments: The arguments of the call.
-            intermediates: What was kept besides arguments and results.
+            intermediates: What was saved besides arguments and results.
             cotangents: Gradients of its results.
             wanted: Positions of the arguments whose gradients are asked for.
         """

@@ -1,4 +1,4 @@
-"""Judge an operator, or any callable, against the function it stands for."""
+"""Test an operator, or any callable, against its reference."""
 
 from opwright.checking.judge import check
 from opwright.checking.verdict import Row, Verdict

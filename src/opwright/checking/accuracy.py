@@ -106,7 +106,7 @@ def _judge_discrete(what: str, actual: torch.Tensor, eager: torch.Tensor) -> Acc
 
 
 class _SpecialsDiffer(Exception):
-    """NaN or Inf stands where the other results have something else."""
+    """NaN or Inf differs from the other results."""
 
 
 def _measure(actual: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor) -> tuple[float, float, float]:

@@ -12,12 +12,12 @@ from opwright.samples import Sample, tensors_in
 
 
 def fresh(sample: Sample) -> Sample:
-    """Copy the tensors, so that what a call does to them stays there."""
+    """Copy the tensors, so that a call may change them."""
     return sample.map(lambda tensor: tensor.detach().clone())
 
 
 def exact(sample: Sample) -> Sample:
-    """Copy the tensors to float64 and complex128, from which the reference computes what is taken for the exact result.
+    """Copy the tensors to float64 and complex128, from which the reference computes the "exact" result.
 
     The values stay as the dtype of the sample rounded them. There is nothing wider for a sample in float64: its values
     are moved by one rounding, so that the reference's two results are as far apart as two right answers may be.

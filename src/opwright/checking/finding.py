@@ -1,4 +1,4 @@
-"""Finding: what a judge says of one sample: it returns what it measured, or raises a fault, or that it cannot tell."""
+"""Finding: the outcome of a check on one sample: a measurement, a fault, or that nothing can be said."""
 
 from __future__ import annotations
 

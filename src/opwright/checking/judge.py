@@ -1,4 +1,4 @@
-"""check: judge every way to compute an operator. The table of checks is here; each has its own file in `checks/`."""
+"""check: test every rung of an operator. The table of checks is here; each has its own file in `checks/`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from opwright.samples import DEFAULT_DTYPES, Progress, Sample, SampleFactory
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A judge, its name in reports, the samples it is fed, and whether a quick check has it."""
+    """A check: its function, its name in reports, its samples, and whether a quick check includes it."""
 
     name: str
     judge: Callable[[Trial, Sample], Finding]
@@ -89,13 +89,13 @@ def check(
     """Judge an operator, each of its rungs, or any callable, against a reference.
 
     Args:
-        subject: An operator, whose rungs are judged one by one and which is judged as a whole, or any callable.
+        subject: An operator, tested rung by rung and as a whole, or any callable.
         reference: A function of PyTorch operations that defines what is right; an operator has its own.
-        samples: Makes the calls to judge by; an operator may have its own.
+        samples: Makes the test calls; an operator may have its own.
         dtypes: The dtypes of the samples; the first also serves the checks for which one is enough.
         device: Where the samples are.
         only: Run the checks whose "rung: name" contains one of these; all of them if there are none.
-        quick: Run the checks that need few builds, on the smallest sample. The verdict says what it left out.
+        quick: Run the checks that need few builds, on the smallest sample. The verdict lists what was left out.
         progress: Told before each check.
 
     Raises:

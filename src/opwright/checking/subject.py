@@ -1,4 +1,4 @@
-"""Subject: what is checked, audited or measured: an operator with its rungs, or any callable beside a reference."""
+"""Subject: what is checked, audited or measured: an operator with its rungs, or any callable with a reference."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is judged, and by what.
+    """What is tested, and its reference.
 
     Attributes:
         judged: As it was given.
@@ -86,7 +86,8 @@ class Subject:
         except OpwrightError:
             raise
         except Exception as error:
-            raise SamplesMissing(f"the samples of {self.name} cannot be made: {one_line(error)}") from error
+            fact = f"the samples of {self.name} cannot be made: {one_line(error)}"
+            raise SamplesMissing(fact, hint="correct samples=") from error
         if not made:
             raise SamplesMissing(f"the samples of {self.name} are empty", hint="make at least one opwright.Sample")
         return made
@@ -143,7 +144,7 @@ def subject_of(
     samples: SampleFactory | None,
     otherwise: str,
 ) -> Subject:
-    """Collect what is to be judged.
+    """Collect what is to be tested.
 
     Args:
         judged: An operator, an operator of `torch.ops`, a subclass of `torch.autograd.Function`, or any callable.

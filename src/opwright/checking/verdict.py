@@ -24,7 +24,7 @@ class Row:
         check: The name of the check.
         sample: The name of the sample and its dtype; empty where no sample was used.
         status: "passed", "failed" or "skipped".
-        detail: What is wrong, or why nothing could be said.
+        detail: What is wrong, or why nothing can be said.
         error: The largest error against the reference in float64, relative to its largest value; None if not measured.
         eager_error: The same for the reference in the dtype of the sample.
     """

@@ -1,4 +1,4 @@
-"""load: what a command is to judge, measure or show, as the user names it → the operators.
+"""load: a target, as the user writes it → operators.
 
 target ::= place [":" name]
 place  ::= a Python file | a module that can be imported from here

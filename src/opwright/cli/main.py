@@ -90,7 +90,7 @@ def _options(
 
 
 def _say_fault(fact: str, error: Exception) -> None:
-    """Say in one sentence what nobody foresaw, and where its trace is."""
+    """Report an unexpected error in one sentence, with the file of its trace."""
     trace = "".join(traceback.format_exception(error))
     with tempfile.NamedTemporaryFile("w", prefix="opwright-", suffix=".txt", encoding="utf-8", delete=False) as file:
         file.write(trace)

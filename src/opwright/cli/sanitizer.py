@@ -1,4 +1,4 @@
-"""compute-sanitizer: NVIDIA's tool that watches kernels on a GPU, around the command that is under way."""
+"""compute-sanitizer: run the current command under NVIDIA's tool that checks kernels on a GPU."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""allocate: a finished draft → a name for each of its placeholders, which nothing else in it has.
+"""allocate: a finished draft → a unique name for each of its placeholders.
 
-What a name must not be is read from the draft: the words that the emitter wrote are in it. Beside them only what a
-language reserves wherever it stands counts, its keywords and the macros of what is included. Anything else that a
-header declares may be called like a variable: the variable hides it, and the draft does not speak of it.
+A name must differ from every word that the emitter wrote in the draft, and from what the language reserves everywhere:
+keywords and the macros of included headers. Other declarations of a header may share a name with a variable: the
+variable shadows them, and the draft does not use them.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from opwright.codegen.placeholders import PLACEHOLDER, placeholder, plain
 from opwright.ir.names.fresh import fresh
 
-_WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")  # a word behind a dot is a member of something
+_WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")  # a word after a dot is a member
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """What names may be in a language.
+    """The rules for names in a language.
 
     Attributes:
-        reserved: Words that mean something wherever they stand.
-        ignored: The parts of a text that no name can meet: comments and strings.
+        reserved: Words that are reserved everywhere.
+        ignored: The parts of a text that cannot conflict with names: comments and strings.
         spelling: The identifier that is closest to a name.
     """
 
@@ -39,17 +39,17 @@ class Names:
     given: dict[str, str]
 
     def spell(self, draft: str) -> str:
-        """A draft, or a part of it, with its names."""
+        """Replace the placeholders in a draft, or in a part of it."""
         return PLACEHOLDER.sub(lambda found: self.given[found[0]], draft)
 
 
 def allocate(drafts: Sequence[str], language: Language) -> Names:
-    """Give names in a scope: each placeholder gets the one it would like, with a number behind if that is not free.
+    """Give names in a scope: each placeholder gets its wanted name, followed by a number if that is taken.
 
-    Names of the Program go before words that an emitter makes of them, and those of each kind in the order of the text.
+    Names of the Program come before words derived from them; within each kind, the order of the text decides.
 
     Args:
-        drafts: All that the scope can see.
+        drafts: All text in the scope.
         language: That of the drafts.
     """
     placeholders = dict.fromkeys(found for draft in drafts for found in PLACEHOLDER.findall(draft))
@@ -69,5 +69,5 @@ def allocate(drafts: Sequence[str], language: Language) -> Names:
 
 
 def _words(draft: str, language: Language) -> set[str]:
-    """The words that are no placeholders."""
+    """The words that are not placeholders."""
     return {word for word in _WORD.findall(language.ignored.sub(" ", draft)) if not PLACEHOLDER.fullmatch(word)}

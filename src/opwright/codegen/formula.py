@@ -15,7 +15,7 @@ from opwright.ir.printer import print_operand
 _WIDTH = 110
 _CHOICE, _TRUTH, _COMPARE, _SUM, _PRODUCT, _PREFIX, _POWER = range(7)
 
-# What mathematics writes otherwise than `name(operands)`.
+# Functions that formulas do not write as `name(operands)`.
 TEMPLATES: dict[str, Template] = {
     "add": infix("+", _SUM),
     "subtract": infix("-", _SUM),
@@ -46,12 +46,12 @@ TEMPLATES: dict[str, Template] = {
 
 
 def emit_formulas(program: ir.Program) -> list[str]:
-    """Write one line for each value that a Program names; what the reference itself names so, its reader knows."""
+    """Write one line for each value that a Program names, except where the reference has the same line."""
     return [line for step in program.steps for line in step_formulas(step)]
 
 
-def formulas_of(kernel: ir.Kernel) -> list[str]:
-    """The formulas of a kernel, broken into lines, to stand above it as a comment."""
+def formula_comment(kernel: ir.Kernel) -> list[str]:
+    """The formulas of a kernel, as the lines of a comment above it."""
     return [
         f"  {line}"
         for formula in step_formulas(kernel)
@@ -84,14 +84,14 @@ def step_formulas(step: ir.Step) -> list[str]:
 
 
 def _is_known(let: ir.Let | ir.Reduce, gathered: Mapping[str, str]) -> bool:
-    """Whether it is the element of a buffer at the point itself."""
+    """Whether it is the element of a buffer at the same point."""
     if not isinstance(let.value, Load) or any(str(index) in gathered for index in let.value.indices):
         return False
     return let.spoken or let.name == let.value.buffer
 
 
 def _value(let: ir.Let | ir.Reduce, gathered: Mapping[str, str]) -> str:
-    """A value; where a load is all there is, the formula says of which element. An index is called by its buffer."""
+    """A value; a formula that is only a load shows the element. A gathered index is named after its buffer."""
     if isinstance(let, ir.Reduce):
         return _reduced(let.function, let.value)
     if isinstance(let.value, Load):
@@ -117,7 +117,7 @@ def _reduced(function: str, value: Expression) -> str:
 
 
 def _place(store: ir.Store) -> str:
-    """A piece of a buffer is told apart by where it begins."""
+    """The name of a piece of a buffer, with its offset."""
     shifted = any(len(index.terms) > 1 for index in store.indices)
     return f"{store.buffer}[{', '.join(map(str, store.indices))}]" if shifted else store.buffer
 

@@ -1,8 +1,8 @@
-"""Placeholders: what stands for the names of a Program in text that is not finished.
+"""Placeholders for the names of a Program in unfinished text.
 
-An emitter writes a draft. In it every name of the Program is a placeholder, `ᐊxᐅ`, and so is every word that it makes
-of one, such as `ᐊxᐅ_sizes`: whatever the Program's names are, no two of these words meet each other or a word of the
-emitter's own. When all that a scope can see is written, its allocator (allocator.py) gives each placeholder a name.
+An emitter writes a draft in which every name of the Program is a placeholder, `ᐊxᐅ`, and so is every word derived from
+one, such as `ᐊxᐅ_sizes`: these words never conflict with each other or with the emitter's own words. When all text of a
+scope is written, its allocator (allocator.py) gives each placeholder a name.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ _MARKS = str.maketrans("", "", _OPENING + _CLOSING)
 
 
 def placeholder(name: str) -> str:
-    """What stands for a name of a Program."""
+    """The placeholder for a name of a Program."""
     return f"{_OPENING}{name}{_CLOSING}"
 
 
 def plain(text: str) -> str:
-    """Text with every placeholder as the name that it would like."""
+    """Text with every placeholder replaced by its wanted name."""
     return text.translate(_MARKS)
 
 
 def columns(draft: str) -> int:
-    """How wide a draft is once it has names, as far as they are those it would like."""
+    """The width of a draft with its wanted names."""
     return len(draft) - draft.count(_OPENING) - draft.count(_CLOSING)
 
 
 def with_placeholders(program: Program) -> Program:
-    """A Program whose names are placeholders; it has its own name still."""
+    """A Program with placeholders for all names except its own."""
     return rename(program, placeholder)
 
 
 @contextmanager
 def plain_refusals() -> Iterator[None]:
-    """Refusals that come from a draft speak of the Program's own names."""
+    """Let refusals that come from a draft use the Program's own names."""
     try:
         yield
     except NoKernel as refusal:

@@ -1,4 +1,4 @@
-"""Whether the text of a reference computes what the reference computes; asked before a wheel carries it."""
+"""Whether the text of a reference computes the same as the reference; tested before a wheel is packed."""
 
 from __future__ import annotations
 

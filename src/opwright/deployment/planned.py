@@ -1,4 +1,4 @@
-"""BaseOperator → what of it goes into a wheel: its schema and the variants that its samples ask for."""
+"""BaseOperator → its part of a wheel: the schema, and the variants of its samples."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from opwright.tracing.scalars.type_questions import asks_for_types
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """Kernels of one kind: what they are written in, and whose tensors they serve."""
+    """Kernels of one kind: their backend, and the device that they serve."""
 
     backend: Backend
     device: Literal["cpu", "cuda"]
@@ -58,7 +58,7 @@ class PlannedVariant:
 
 @dataclass(frozen=True, slots=True)
 class PlannedOperator:
-    """What of an operator goes into a wheel.
+    """An operator's part of a wheel.
 
     Attributes:
         name: "namespace::name"; what is in opwright's own namespace moves into that of the package.
@@ -95,7 +95,7 @@ def plan_operator(
     """Derive what the samples of an operator ask for.
 
     Args:
-        operator: What is to be shipped.
+        operator: The operator to ship.
         package: The namespace of operators that have none of their own.
         dtypes: What the samples are made in.
         kinds: The kinds of kernels to derive.
@@ -108,9 +108,12 @@ def plan_operator(
     namespace, short = operator.name.split("::")
     signature = read_signature(operator.reference)
     if signature.schema is None or not signature.is_flat:
-        raise _unsupported(operator, "takes or returns a structure that no schema of torch spells")
+        raise _unsupported(
+            operator, "takes or returns a structure that no schema of torch spells", "take and return tensors"
+        )
     if operator.autocast is not None:
-        raise _unsupported(operator, "has a policy under autocast, where operators of a wheel run their references")
+        fact = "has a policy under autocast, where operators of a wheel run their references"
+        raise _unsupported(operator, fact, "leave autocast= out")
     variants: dict[Any, PlannedVariant] = {}
     left: dict[str, None] = {}
     for args in _calls(operator, signature, dtypes):
@@ -124,7 +127,8 @@ def plan_operator(
                 left[refusal.fact] = None
     outputs = {variant.plan.outputs for variant in variants.values()}
     if len(outputs) != 1:
-        raise _unsupported(operator, "returns another number of tensors for one sample than for the next")
+        fact = "returns another number of tensors for one sample than for the next"
+        raise _unsupported(operator, fact, "make an operator for each number of results")
     name = f"{package if namespace == DEFAULT_NAMESPACE else namespace}::{short}"
     return PlannedOperator(name, operator, signature, outputs.pop(), tuple(variants.values()), tuple(left))
 
@@ -148,11 +152,14 @@ def _variants(
         try:
             plan, numbers = _plan(operator, signature, given, gradients, serving)
         except UndeclaredMutation:
-            raise _unsupported(operator, "changes its arguments, and operators of a wheel change none yet") from None
+            fact = "changes its arguments, and operators of a wheel change none yet"
+            raise _unsupported(operator, fact, "return new tensors") from None
         if not plan.result.is_plain:
-            raise _unsupported(operator, "returns something else than tensors that it computes, each once")
+            fact = "returns something else than tensors that it computes, each once"
+            raise _unsupported(operator, fact, "return new tensors, each once")
         if plan.outputs == 1 and not plan.result.is_bare:
-            raise _unsupported(operator, "returns a tuple of one tensor, which no schema of torch spells")
+            fact = "returns a tuple of one tensor, which no schema of torch spells"
+            raise _unsupported(operator, fact, "return the tensor itself")
         constants = {
             position: value
             for position, value in enumerate(args)
@@ -164,7 +171,7 @@ def _variants(
 def _plan(
     operator: BaseOperator, signature: Signature, args: Sequence[Any], gradients: bool, serving: Serving
 ) -> tuple[Plan, tuple[int, ...]]:
-    """Derive for a call, with its numbers given at run time if that can be; give their positions too.
+    """Derive for a call, with run-time numbers if possible; return their positions too.
 
     For CUDA they are constants: a kernel would wait for a number that comes to the GPU as a tensor.
     """
@@ -215,5 +222,6 @@ def _kernel(variant: PlannedVariant, types: Sequence[str]) -> PackagedKernel | N
     )
 
 
-def _unsupported(operator: BaseOperator, fact: str) -> OpwrightError:
-    return WheelUnsupported(f"{operator.name} {fact}, so no wheel can hold it", place=place_of(operator.reference))
+def _unsupported(operator: BaseOperator, fact: str, hint: str) -> OpwrightError:
+    place = place_of(operator.reference)
+    return WheelUnsupported(f"{operator.name} {fact}, so no wheel can hold it", place=place, hint=hint)

@@ -163,7 +163,7 @@ def _reference_module(operators: Sequence[BaseOperator]) -> str:
 def _checked_name(name: str | None, operators: Sequence[BaseOperator]) -> str:
     """The name of the wheel; refused if Python could not import it."""
     if not operators:
-        raise WheelUnsupported("there is no operator to put into a wheel")
+        raise WheelUnsupported("there is no operator to put into a wheel", hint="name at least one")
     name = name or operators[0].name.split("::")[1].replace("_", "-") + "-operators"
     if not _NAME.fullmatch(name) or keyword.iskeyword(name):
         raise WheelUnsupported(f"{name!r} is not the name of a package", hint="write one such as my-operators")

@@ -1,7 +1,7 @@
 """The differentiable backward: the gradients as a function of inputs and cotangents, ready to be derived again.
 
-It is what runs under `create_graph=True`. Being a function of inputs alone, and not of saved intermediates, it has the
-right second derivative by construction.
+It runs under `create_graph=True`. It is a function of inputs alone, not of saved intermediates, so its own derivative
+is right by construction.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ def backward_reference(
 ) -> Callable[..., tuple[torch.Tensor, ...]]:
     """Make the function (arguments…, cotangents…, values…) → gradients.
 
-    The values are what the forward pass has computed and kept. This function does not read them, and is right without;
-    what is derived from it reads them where it would compute the same.
+    The values are saved intermediates of the forward pass. This function is right without them and does not read them;
+    kernels derived from it read them instead of computing the same again.
 
     Args:
         reference: The function as written.
         arity: How many arguments it takes.
         wanted: Positions of the arguments whose gradients are asked for.
-        places: Where the outputs that have an cotangent stand in what the reference returns.
-        digests: What the values are of, by parameter.
+        places: Positions, in what the reference returns, of the outputs that have a cotangent.
+        digests: The digests of the values, by parameter.
     """
 
     def outputs_of(arguments: Sequence[Any]) -> Sequence[torch.Tensor]:
@@ -57,12 +57,12 @@ def backward_reference(
 
 
 def given_to(function: Callable[..., Any]) -> Mapping[str, str]:
-    """The digests of the values that a function is given and computes itself, by parameter."""
+    """The digests of the given values that a function could compute itself, by parameter."""
     return getattr(function, _GIVEN, {})
 
 
 def value_names(signature: Signature, count: int) -> tuple[str, ...]:
-    """What given values are called: `known`, with more `known_` at each further order."""
+    """The names of given values: `known`, with one more `known_` at each further order."""
     stem = fresh_stem("known", [parameter.name for parameter in signature.parameters], "known_")
     return tuple(f"{stem}_{position}" for position in range(count))
 

@@ -1,9 +1,9 @@
-"""Functions whose derivatives torch takes wrong beyond some order, composed of functions where it takes them right.
+"""Functions whose higher derivatives are wrong in torch, composed of functions whose derivatives are right.
 
-Torch's formulas for a norm read the mean and the deviation that the forward pass has saved, as if they were constant.
-So the first derivative is right, and the second one of forward mode and the third one of reverse mode are silently
-wrong, in torch up to 2.13; `tests/derivation/test_composed.py` asks whether they still are. The compositions are the
-decompositions that kernels are derived from, which save nothing.
+Torch's formulas for a norm treat the saved mean and deviation as constants. So the first derivative is right, but the
+second in forward mode and the third in reverse mode are silently wrong, in torch up to 2.13;
+`tests/derivation/test_composed.py` tests whether they still are. The compositions are the decompositions that kernels
+are derived from, which save nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Tensor = torch.Tensor
 
 
 class Composed(TorchFunctionMode):
-    """Calls the compositions of this module instead of torch's norms while it is on.
+    """While active, calls the compositions of this module instead of torch's norms.
 
     Raises:
         NotImplementedError: When a function is called whose tangents cannot be differentiated, and which has no
@@ -112,7 +112,7 @@ def _by_statistics(
     momentum: float,
     eps: float,
 ) -> Tensor:
-    """Normalize by what the batch itself shows, which running statistics, of unbiased variances, take part of."""
+    """Normalize by the statistics of the batch, and update running statistics with the unbiased variance."""
     sizes = [input.shape[axis] for axis in axes]
     if all(isinstance(size, int) and size == 1 for size in sizes):
         raise ValueError(f"a norm wants more than one value of each channel; sizes {tuple(input.shape)} have one")
@@ -127,7 +127,7 @@ def _by_statistics(
 
 
 def _demand(condition: bool, what: str, x: Tensor) -> None:
-    """What torch's own functions demand.
+    """Demand a condition of torch's own functions.
 
     Raises:
         RuntimeError: If the condition does not hold.

@@ -19,8 +19,8 @@ from opwright.tracing.torch_hooks import functorch
 def jvp_reference(reference: Callable[..., Any], arity: int, moving: Sequence[int]) -> Callable[..., Any]:
     """Make the function (arguments…, tangents…) → results and tangents of the differentiable ones.
 
-    They stand in one tuple if the reference returns a tensor or a tuple of tensors; else in a tuple of two, the first
-    as the reference returns it. `split` takes either apart.
+    It returns one flat tuple if the reference returns a tensor or a tuple of tensors; else a pair, whose first member
+    is what the reference returns. `split` takes either apart.
 
     Args:
         reference: The function as written.
@@ -39,7 +39,7 @@ def jvp_reference(reference: Callable[..., Any], arity: int, moving: Sequence[in
             places = differentiable(leaves)
             returned.extend((leaves, layout, places))
             others = tuple(leaf for p, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor) and p not in places)
-            return (values[0], *[leaves[place] for place in places]), others  # torch wants one output at least
+            return (values[0], *[leaves[place] for place in places]), others  # torch needs at least one output
 
         primals = tuple(arguments[position] for position in moving)
         (_, *outputs), (_, *moved), others = _jvp(of_moving, primals, tangents)
@@ -80,20 +80,20 @@ def _are_tensors(leaves: Sequence[Any]) -> bool:
 
 
 def _jvp(function: Callable[..., Any], primals: Sequence[torch.Tensor], tangents: Sequence[torch.Tensor]) -> Any:
-    """Outputs, their tangents, and what the function gives besides."""
+    """Outputs, their tangents, and the function's other results."""
     if functorch.is_forward_mode():  # dual tensors cannot be nested
         return _jvp_by_pulling_back(function, primals, tangents)
     try:
         with Composed(forward_mode=True):
             return torch.func.jvp(function, tuple(primals), tuple(tangents), has_aux=True)
-    except (NoKernel, NotImplementedError):  # some formulas of torch are missing, some are for known sizes only
+    except (NoKernel, NotImplementedError):  # some formulas of torch are missing, some need known sizes
         return _jvp_by_pulling_back(function, primals, tangents)
 
 
 def _jvp_by_pulling_back(
     function: Callable[..., Any], primals: Sequence[torch.Tensor], tangents: Sequence[torch.Tensor]
 ) -> Any:
-    """The same in reverse mode: pulling back is linear, and its own pull-back is pushing forward."""
+    """The same by reverse mode: a vjp is linear in its cotangent, and the vjp of that linear function is the jvp."""
     with Composed():
         outputs, pull, *others = torch.func.vjp(function, *primals, has_aux=True)
         _, push, *_ = torch.func.vjp(pull, tuple(torch.zeros_like(output) for output in outputs))
@@ -114,7 +114,7 @@ def jvp_signature(signature: Signature, moving: Sequence[int]) -> Signature:
 
 
 def differentiable(leaves: Sequence[Any]) -> tuple[int, ...]:
-    """Where the tensors stand that can have a tangent."""
+    """Positions of the tensors that can have a tangent."""
     return tuple([place for place, leaf in enumerate(leaves) if is_differentiable(leaf)])
 
 

@@ -1,6 +1,6 @@
 """The joint graph: a reference and its vector-Jacobian product in one trace.
 
-PyTorch's own derivative formulas do the mathematics: autograd runs on the fake tensors while the recorder listens.
+The mathematics is PyTorch's own: autograd runs on fake tensors while the recorder traces.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) ->
 
     Raises:
         UntraceableReference: If its control flow or a shape depends on data.
-        NoKernel: If it, or its derivative, does something no kernel can stand for.
+        NoKernel: If it, or its derivative, does something that no kernel can do.
     """
     return in_fresh_thread(lambda: with_more_formulas_if_needed(lambda: _trace_joint(reference, specs)))
 

@@ -1,9 +1,9 @@
 """What to save for the backward pass, and the two graphs that follow from it.
 
 Recomputing an element-wise value inside a fused kernel costs a few instructions; saving it costs memory traffic. So
-inputs are saved (they are alive anyway), element-wise values and views are computed again, and only where a reduction,
-a library operation (a matrix product) or a copy (`cat`) would have to run twice does a minimum cut choose what to keep.
-Where it can be computed from outputs alone, as that of softmax, they are kept instead.
+inputs are saved (they are alive anyway), and element-wise values and views are recomputed; only if a reduction, a
+library operation (a matrix product) or a copy (`cat`) would run twice, a minimum cut chooses what to save. If the
+backward pass needs only outputs, as for softmax, these are saved instead.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Partition:
     Attributes:
         inputs: Arguments that the backward pass reads.
         outputs: Outputs that it reads.
-        intermediates: Values that the forward pass gives out besides its outputs.
-        little: Those of them that are small beside the arguments, such as what rows reduce to.
+        intermediates: Values that the forward pass returns besides its outputs.
+        little: Those of them that are small beside the arguments, such as row reductions.
     """
 
     inputs: tuple[Node, ...]
@@ -81,12 +81,12 @@ def partition(joint: Joint, policy: SavePolicy = "auto") -> Partition:
 
 
 def inputs_behind(joint: Joint) -> set[Node]:
-    """The arguments whose values the gradients depend on, directly, or through what is recomputed or given."""
+    """The arguments whose values the gradients depend on, directly, or through recomputed or given values."""
     tangents = {tangent for tangent in joint.tangents if tangent is not None}
     arguments = {given.node for given in joint.graph.inputs} - tangents
     pending = [gradient for gradient in joint.gradients if gradient is not None]
     behind: set[Node] = set()
-    while pending:  # what a given value stands for may be computed from another one
+    while pending:  # a given value may be computed from another one
         found = set(ancestors(pending, stop=behind)) - behind
         behind |= found
         pending = [node.meta[STANDS_FOR] for node in found if STANDS_FOR in node.meta]
@@ -94,7 +94,7 @@ def inputs_behind(joint: Joint) -> set[Node]:
 
 
 def _reached_from(joint: Joint, tangents: set[Node]) -> set[Node]:
-    """Everything computed from an cotangent: it can only run in the backward pass."""
+    """Everything computed from a cotangent: it can only run in the backward pass."""
     reached = set(tangents)
     for node in joint.graph.fx.nodes:
         if any(source in reached for source in node.all_input_nodes):
@@ -114,7 +114,7 @@ def _border(wanted: Sequence[Node], backward: set[Node], tangents: set[Node]) ->
 
 
 def _is_cheap(node: Node) -> bool:
-    """Whether a value costs next to nothing to compute again inside a kernel."""
+    """Whether recomputing a value inside a kernel costs almost nothing."""
     if node.op == "placeholder":
         return True
     if node.target is operator.getitem:
@@ -134,10 +134,10 @@ def _cut(joint: Joint, border: Sequence[Node], arguments: Sequence[Node], output
 
 
 def _minimum_cut(joint: Joint, border: Sequence[Node], involved: Sequence[Node], outputs: Set[Node]) -> list[Node]:
-    """Cut every path from what cannot be recomputed to the backward pass, at the fewest bytes.
+    """Cut every path from values that cannot be recomputed to the backward pass, saving the fewest bytes.
 
     Each node is an edge from its `in` to its `out` end, as wide as its bytes; arguments and outputs, which are in
-    memory anyway, cost almost nothing. Views are never cut: to keep one is to keep its base.
+    memory anyway, cost almost nothing. Views are never cut: saving one saves its base.
     """
     import networkx  # a tenth of a second, needed only by graphs with library operations
 
@@ -159,20 +159,20 @@ def _minimum_cut(joint: Joint, border: Sequence[Node], involved: Sequence[Node],
 
 
 def _bytes(joint: Joint, node: Node, outputs: Set[Node]) -> float | None:
-    """What it costs to keep a value; None if it must not be cut here."""
+    """The cost of saving a value; None if it must not be cut here."""
     value = node.meta["val"]
     if not isinstance(value, torch.Tensor) or _is_view(node):
         return None
     if node.op == "placeholder":
-        return 1e-3  # kept anyway
+        return 1e-3  # saved anyway
     if node in outputs:
-        return 0.9e-3  # computed for others, and nothing is left to compute again
-    written_for_this = 1.01 if _is_cheap(node) else 1.0  # what a library operation gives is in memory already
+        return 0.9e-3  # computed for others, so recomputing it costs nothing more
+    written_for_this = 1.01 if _is_cheap(node) else 1.0  # the result of a library operation is in memory already
     return written_for_this * (1.0 + _count(joint, node) * value.element_size())
 
 
 def _count(joint: Joint, node: Node) -> int:
-    """How many elements a value has in the call that is traced; none if it is no tensor."""
+    """The number of elements of a value in the traced call; zero if it is not a tensor."""
     if not isinstance(node.meta["val"], torch.Tensor):
         return 0
     sizes = joint.graph.sizes

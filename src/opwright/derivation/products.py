@@ -1,6 +1,6 @@
-"""Which gradients the products and convolutions of a backward pass are computed for.
+"""Which gradients need which matrix products and convolutions of a backward pass.
 
-Everything else in it is element-wise, or nearly: leaving it out spares less than a call of another kernel costs.
+Everything else in it is almost element-wise: leaving it out saves less than the call of another kernel costs.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from opwright.tracing.graph import ancestors
 
 aten = torch.ops.aten
 _PRODUCTS = {aten.mm, aten.bmm, aten.addmm, aten.baddbmm, aten.mv, aten.addmv, aten.convolution}
-_WEIGHT = 1  # the last of what a convolution's backward pass gives that takes a convolution; the other is its input
+_WEIGHT = 1  # results 0 and 1 of a convolution's backward pass, for input and weight, take a convolution each
 
 
 def gradients_by_product(joint: Joint, kept: Partition) -> tuple[tuple[int, ...], ...]:
-    """For each product: the positions of the arguments whose gradients need it; once each, and not if all do."""
+    """The positions of the arguments whose gradients need a product, for each product that not all gradients need."""
     gradients = {position: node for position, node in enumerate(joint.gradients) if node is not None}
     stop = {*kept.inputs, *kept.outputs, *kept.intermediates}
     needing: dict[Node, list[int]] = {}

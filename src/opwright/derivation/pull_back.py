@@ -1,4 +1,4 @@
-"""The gradients of a function at some arguments, by autograd or, where that is refused, by `torch.func.vjp`.
+"""The gradients of a function at some arguments, by autograd or, if that is refused, by `torch.func.vjp`.
 
 A wheel carries this module, so torch is all it needs.
 """
@@ -20,13 +20,13 @@ def pull_back(
     cotangents: Sequence[torch.Tensor],
     wanted: Sequence[int],
 ) -> tuple[torch.Tensor, ...]:
-    """Differentiate a function; differentiable in its turn where gradients are recorded or transformed.
+    """Differentiate a function; the result is differentiable if gradients are recorded or transformed.
 
     Args:
         function: Takes the arguments in order and returns its outputs as a sequence.
         arguments: Where to differentiate it.
-        places: Positions of the outputs that have an cotangent.
-        cotangents: These gradients.
+        places: Positions of the outputs that have a cotangent.
+        cotangents: The cotangents of these outputs.
         wanted: Positions of the arguments whose gradients are asked for.
     """
     given = list(arguments)
@@ -35,7 +35,7 @@ def pull_back(
     create_graph = torch.is_grad_enabled()
     with torch.enable_grad():
         for position in wanted:
-            # An alias: what an argument does through another one, or given twice, is the caller's to add up.
+            # An alias, so that an argument that is given twice gets separate gradients, which the caller adds up.
             alias = torch.ops.aten.alias(given[position])
             given[position] = alias if alias.requires_grad else alias.detach().requires_grad_()
         outputs = function(given)
@@ -60,7 +60,7 @@ def _by_vjp(
     cotangents: Sequence[torch.Tensor],
     wanted: Sequence[int],
 ) -> tuple[torch.Tensor, ...]:
-    """Where `requires_grad_` is refused, inside of a transform, or `detach` drops tangents, in forward mode."""
+    """For transforms, where `requires_grad_` is refused, and forward mode, where `detach` drops tangents."""
 
     def of_sources(*sources: torch.Tensor) -> list[torch.Tensor]:
         for position, source in zip(wanted, sources, strict=True):

@@ -8,6 +8,6 @@ from opwright.ir.names.fresh import fresh_stem
 
 
 def tangent_names(arguments: Sequence[str], outputs: int) -> tuple[str, ...]:
-    """What the cotangents are called: `grad_output`, with more `grad_` in front at each further order."""
+    """The names of cotangents: `grad_output`, with one more `grad_` in front at each further order."""
     stem = fresh_stem("grad_output", arguments, "grad_")
     return tuple(f"{stem}_{position}" for position in range(outputs)) if outputs > 1 else (stem,)

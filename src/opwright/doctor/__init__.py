@@ -1,4 +1,4 @@
-"""Whether everything that opwright uses is here, and the commands that mend what is not."""
+"""Whether everything that opwright uses is installed, and the commands that fix what is missing."""
 
 from opwright.doctor.examine import examine
 from opwright.doctor.finding import Examination, Finding

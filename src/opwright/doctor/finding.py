@@ -1,4 +1,4 @@
-"""What the doctor finds: one thing that opwright uses, its state, and the command that mends it."""
+"""A finding of the doctor: something that opwright uses, its state, and the command that fixes it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Finding:
         name: What was looked at.
         state: "works"; "limited" where something is missing that opwright does without; "broken" where it is not itself
             without it.
-        detail: What there is, or what is missing and what follows from it.
+        detail: What there is, or what is missing and the consequence.
         remedy: The command that mends it; None where there is nothing to mend, or no command can.
     """
 

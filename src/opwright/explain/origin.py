@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opwright.codegen.header import source_command as shown_by
 from opwright.errors import Place
 from opwright.tracing.interface.signature import place_of
 
@@ -22,6 +23,4 @@ def place_from_here(operator: BaseOperator) -> Place:
 def source_command(operator: BaseOperator, rung: str) -> str | None:
     """The command that shows a source again; None if the command line cannot find the operator."""
     file, name = place_from_here(operator).file, operator.reference.__qualname__
-    if not Path(file).is_file() or not name.isidentifier():
-        return None
-    return f"opwright source {file}:{name} --rung {rung}"
+    return shown_by(file, name, rung) if Path(file).is_file() else None

@@ -6,13 +6,9 @@ import inspect
 from typing import TYPE_CHECKING
 
 from opwright.binding.rungs import RUNGS, RungName
-from opwright.codegen.cpp.program import emit_program
-from opwright.codegen.cuda.program import emit_cuda
-from opwright.codegen.formula import formulas_of
 from opwright.errors import RungMissing
 from opwright.explain.format_cpp import format_cpp
 from opwright.explain.origin import place_from_here, source_command
-from opwright.ir.program import Program
 from opwright.version import VERSION
 
 if TYPE_CHECKING:
@@ -57,26 +53,25 @@ def _own_source(operator: BaseOperator) -> str:
 
 def _cpp(operator: BaseOperator) -> str:
     derivation = operator.derivation()
-    passages = {"forward": (derivation.forward, derivation.plan.forward)}
-    if derivation.backward is not None and derivation.plan.backward is not None:
-        passages["backward"] = (derivation.backward, derivation.plan.backward)
-    return "\n".join(
-        _header(operator, passage) + format_cpp(_with_formulas(program, source.name))
-        for passage, (program, source) in passages.items()
-    )
+    passages = {"forward": derivation.plan.forward}
+    if derivation.plan.backward is not None:
+        passages["backward"] = derivation.plan.backward
+    return "\n".join(_header(operator, passage) + _without_header(source.text) for passage, source in passages.items())
 
 
 def _cuda(operator: BaseOperator) -> str:
     parts = []
-    for passage, program in zip(("forward", "backward"), operator.derivation().cuda_programs(), strict=True):
-        if program is None:
-            continue
-        built, shown = emit_cuda(program), emit_cuda(program, formulas_of)
+    for passage, shown in zip(("forward", "backward"), operator.derivation().cuda_sources(), strict=False):
         parts.append(_header(operator, passage, "cuda"))
         if shown.device:
-            parts += ["// Its kernels, for the device:\n", format_cpp(shown.device)]
-        parts += ["// Its launcher, for the host:\n", format_cpp(shown.host.replace(shown.name, built.name))]
+            parts += ["// Its kernels, for the device:\n", _without_header(shown.device)]
+        parts += ["// Its launcher, for the host:\n", _without_header(shown.host)]
     return "\n".join(parts)
+
+
+def _without_header(text: str) -> str:
+    """A built source without its header, which is shorter than the one here: it knows no folders."""
+    return format_cpp(text[text.index("#include") :])
 
 
 def _header(operator: BaseOperator, passage: str, rung: RungName = "cpp") -> str:
@@ -85,9 +80,3 @@ def _header(operator: BaseOperator, passage: str, rung: RungName = "cpp") -> str
     line = f"// {name}, {passage}. Written by opwright {VERSION} from {origin}"
     command = source_command(operator, rung)
     return f"{line}; see it again with\n//   {command}\n" if command else f"{line}.\n"
-
-
-def _with_formulas(program: Program, built_as: str) -> str:
-    """The source with formulas above its kernels, under the name of the one that is built, which has none."""
-    shown = emit_program(program, formulas_of)
-    return shown.text.replace(shown.name, built_as)

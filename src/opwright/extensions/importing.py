@@ -26,7 +26,7 @@ _NO_MODULE = "does not define module export function"
 
 
 def import_module(name: str, library: Path) -> ModuleType:
-    """Return the module that a library defines; the same one whenever it is asked for.
+    """Return the module that a library defines, the same one each time.
 
     Raises:
         ExtensionUnloadable: The library defines no such module, lacks a symbol, or registers operators again.

@@ -1,4 +1,4 @@
-"""Objects in the cache: known by what they are made of, headers included, and compiled where they are missing."""
+"""Objects in the cache: addressed by their content, headers included, and compiled if missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running the compilers of one build: how many at once, what is told meanwhile, and what becomes of a failure."""
+"""Run the compilers of one build: their number, progress messages, and failures."""
 
 from __future__ import annotations
 

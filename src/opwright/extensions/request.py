@@ -1,4 +1,4 @@
-"""What a user asks to be built of sources of their own, whichever door they came through."""
+"""A user's request to build sources of their own, from any entry point."""
 
 from __future__ import annotations
 

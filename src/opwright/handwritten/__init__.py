@@ -1,1 +1,1 @@
-"""Rungs written by hand: their sources, the contract they keep, and the node that runs them."""
+"""Handwritten rungs: their sources, their contracts, and the autograd node that runs them."""

@@ -1,4 +1,4 @@
-"""Whether what an author wrote fits the operator: asked of the heads of functions, before anything is compiled."""
+"""Whether handwritten functions fit the operator, tested on their declarations before anything is compiled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from opwright.tracing.interface.signature import Kind, Signature, place_of
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The operator that a rung is written for.
+    """The operator of a handwritten rung.
 
     Attributes:
         name: Its name, without namespace.
@@ -51,7 +51,7 @@ class Subject:
 def kernel_contracts(
     subject: Subject, sources: Sources, forward: str, backward: str | None, saved: Sequence[str]
 ) -> tuple[Contract, ...]:
-    """What the kernels of an operator take: the forward one, and the backward one if there is one.
+    """The contracts of an operator's kernels: forward, and backward if there is one.
 
     Raises:
         FunctionMissing: If one is not in the sources.

@@ -1,7 +1,7 @@
-"""Function definitions in C++ and CUDA sources, as far as binding them asks for: names, types, lines.
+"""Declarations in C++ and CUDA sources, as far as binding needs them: names, types, lines.
 
-A compiler reads the sources in earnest. This reader looks at nothing but the heads of functions, so that a wrong name
-or a wrong parameter is told with its line before anything is compiled.
+This reader only parses the heads of functions, so that a wrong name or parameter is reported with its line before
+anything is compiled.
 """
 
 from __future__ import annotations

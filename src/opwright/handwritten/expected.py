@@ -1,4 +1,4 @@
-"""What the reference returns for arguments: sizes and dtypes, found on tensors without data and remembered."""
+"""Sizes and dtypes of the reference's results, computed on fake tensors and cached."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Described = tuple[tuple[int, ...], torch.dtype]
 
 
 class ReferenceRefuses(Exception):
-    """The reference raises for these arguments; run on them, it says why in its own words."""
+    """The reference raises for these arguments; running it on them raises its own error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Tensors:
 
     Attributes:
         described: The sizes and the dtype of each tensor.
-        bare: Whether it is one tensor that stands alone.
+        bare: Whether it is a single tensor, not a tuple.
         count: How many elements the first has.
     """
 
@@ -36,7 +36,7 @@ class Tensors:
 
 
 class Expected:
-    """Tells what the reference returns; runs it once for arguments of a kind.
+    """Describes what the reference returns; runs it once for each kind of arguments.
 
     Args:
         reference: The function as written, taking every argument by position.
@@ -90,7 +90,10 @@ def described(returned: Any) -> Tensors:
     """
     members = (returned,) if isinstance(returned, torch.Tensor) else returned
     if type(members) is not tuple or not members or not all(isinstance(member, torch.Tensor) for member in members):
-        raise NoKernel("what is written by hand returns tensors, alone or in a tuple, and the reference does not")
+        raise NoKernel(
+            "a handwritten rung returns a tensor or a tuple of tensors, and the reference returns something else",
+            hint="let the reference return a tensor or a tuple of tensors",
+        )
     every = tuple((tuple(member.shape), member.dtype) for member in members)
     return Tensors(every, isinstance(returned, torch.Tensor), members[0].numel())
 

@@ -1,4 +1,4 @@
-"""From what `op.implement(...)` is given to passes."""
+"""From the arguments of `op.implement(...)` to passes."""
 
 from __future__ import annotations
 
@@ -99,22 +99,22 @@ def written_sources(
         source: The source itself, instead of files.
         forward: The name of the forward function.
         backward: The name of the backward function; without one it is derived.
-        saved: What forward gives besides the results, for backward. For kernels a function for each name: it takes the
-            arguments of the operator and returns a tensor of the sizes and dtype that are to be allocated.
-        results: What backward calls the results, if it reads any; kernels name them themselves.
+        saved: What forward returns besides the results, for backward. For kernels a function for each name: it takes
+            the arguments of the operator and returns a tensor of the sizes and dtype that are to be allocated.
+        results: The names of the results in backward, if it reads any; kernels name them themselves.
         gradients: The arguments whose gradients backward returns, in order; by default all tensors. Kernels name them
             themselves.
-        layouts: For kernels, how a tensor has to lie: "any", "contiguous" or "channels_last". By default any way if the
-            kernel takes one of its strides, else row by row.
+        layouts: For kernels, the layout of a tensor: "any", "contiguous" or "channels_last". By default any if the
+            kernel takes one of its strides, else contiguous.
         dtypes: For functions over tensors, the dtypes that they are written for; by default any.
         include_directories: Where the compiler looks for headers.
         flags: Further flags for the compiler.
-        guarded: For kernels, whether to look after every call whether something was written outside of the results.
+        guarded: For kernels, whether to check after every call that nothing was written outside of the results.
         threads: For CUDA kernels, how many threads a block has: a number, or three.
         blocks: For CUDA kernels, how many blocks there are: a function of the operator's arguments that gives a number,
             or three. By default as many as give every element of the first result a thread.
 
-    A CUDA kernel on the rung "cpp" is run on the processor, thread by thread: a way to judge it without a GPU.
+    A CUDA kernel on the rung "cpp" runs on the processor, thread by thread, to test it without a GPU.
 
     Raises:
         ImplementationRefused: If the options do not fit together.

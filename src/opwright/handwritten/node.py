@@ -1,7 +1,7 @@
 """The autograd node of a rung that is written by hand.
 
-Its backward pass is the author's. Where somebody differentiates or maps that pass, and for gradients that the author
-left out, it is the derived operator of the gradients instead: nothing is silently zero.
+Its backward pass is the author's. If that pass is itself differentiated or mapped, and for gradients that the author
+left out, the derived operator of the gradients runs instead: nothing is silently zero.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an author writes of an operator: a forward pass, and perhaps a backward pass."""
+"""The handwritten part of an operator: a forward pass, and perhaps a backward pass."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opwright.handwritten.expected import Tensors
 # Of these two there is one for each call; frozen, each would cost a microsecond more.
 @dataclass(slots=True)
 class Made:
-    """What a forward pass gives.
+    """The results of a forward pass.
 
     Attributes:
         outputs: The results.
@@ -29,7 +29,7 @@ class Made:
 
 @dataclass(slots=True)
 class Recorded:
-    """What a backward pass is given.
+    """The inputs of a backward pass.
 
     Attributes:
         args: The arguments of the forward pass.

@@ -1,4 +1,4 @@
-"""Serving calls by rungs that are written by hand, and by what is derived where these are not for a call."""
+"""Serving calls by handwritten rungs, and by derived ones for calls that these do not support."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from opwright.settings import Settings
 from opwright.tracing.interface.signature import Signature, place_of
 from opwright.tracing.recording.faults import fault_of, line_of_ours
 
-# What a machine may refuse; what an author's source or results are refused for is raised, so that it is mended.
+# Refusals by the machine lead to a fallback; errors in an author's source or results are raised.
 _OF_THE_MACHINE = (CacheUnusable, LibraryUnloadable, UnsafeCache)
 _FASTEST_FIRST: tuple[RungName, ...] = ("cuda", "cpp", "function")
 
@@ -43,7 +43,7 @@ class WrittenServer:
         reference: The function as written, taking every argument by position.
         signature: Its parameters.
         settings: Where to build.
-        derived: Serves what they are not for, and calls under transforms and modes.
+        derived: Serves calls that they do not support, and calls under transforms and modes.
         gradients_of: The derived operators of the gradients.
         fallbacks: Told why what is derived serves a call.
 
@@ -97,7 +97,7 @@ class WrittenServer:
         return Way("written", serve, passes.examine, passes.count, source=passes.source)
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Serve a call by the fastest rung that is for it."""
+        """Serve a call by the fastest rung that supports it."""
         return self._serve(args, kwargs, gradients=True, otherwise=self._derived.serve)
 
     def serve_below_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

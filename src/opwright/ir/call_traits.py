@@ -1,8 +1,8 @@
-"""What is known of library operations beyond their results, by name."""
+"""Traits of library operations, by name: which are random, which may raise, which read any strides."""
 
 from __future__ import annotations
 
-# They draw from torch's generator: never left out, never run twice, in the order of the reference.
+# Random operations: never removed, never run twice, kept in the order of the reference.
 RANDOM = frozenset(
     f"aten::{name}"
     for name in (
@@ -12,11 +12,11 @@ RANDOM = frozenset(
     )
 )
 
-# They raise for some values: never left out.
+# May raise, depending on values: never removed.
 CHECKS = frozenset({"aten::_linalg_check_errors", "aten::_assert_async"})
 
-# They read operands with any strides at full speed. Others get operands that lie row by row, as in the trace: an
-# operation below PyTorch's public ones may rely on it.
+# These read operands with any strides at full speed. All others get contiguous operands, as in the trace: an internal
+# ATen operation may rely on that.
 TAKES_ANY_STRIDES = frozenset(
     f"aten::{name}"
     for name in (
@@ -27,5 +27,5 @@ TAKES_ANY_STRIDES = frozenset(
 
 
 def has_effect(function: str) -> bool:
-    """Whether an operation does more than give its results."""
+    """Whether an operation has a side effect."""
     return function in RANDOM or function in CHECKS

@@ -1,4 +1,4 @@
-"""What is in a Program: its kernels, statements, reads, indices and sizes, each with where it stands."""
+"""What is in a Program: its kernels, statements, reads, indices and sizes, each with its place."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def locals_in(*values: Expression) -> list[Local]:
 
 
 def needed(lets: Sequence[ir.Binding], values: Iterable[Expression], known: Collection[str] = ()) -> list[ir.Binding]:
-    """The lets that values are computed from, in order; what is `known` ends the search."""
+    """The lets that values are computed from, in order; the search stops at what is `known`."""
     wanted = _names_in(values)
     kept: list[ir.Binding] = []
     for let in reversed(lets):
@@ -120,7 +120,7 @@ def _symbols_in(part: object) -> set[str]:
 
 
 def axes_of(step: ir.Step) -> set[str]:
-    """What its indices may name beside sizes: axes, and indices that are gathered."""
+    """The names that its indices may use besides sizes: axes and gathered indices."""
     match step:
         case ir.Kernel():
             return {axis.name for axis in step.axes} | {let.name for let in step.lets if isinstance(let, ir.Gather)}
@@ -133,7 +133,7 @@ def axes_of(step: ir.Step) -> set[str]:
 
 
 def sizes_in(step: ir.Step) -> Iterator[Integer]:
-    """The integer expressions of a step that are no indices."""
+    """The integer expressions of a step that are not indices."""
     for target in ir.targets_of(step):
         yield from target.shape
     if isinstance(step, ir.Kernel):

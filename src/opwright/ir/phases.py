@@ -1,4 +1,4 @@
-"""In what order a kernel goes over its rows: each pass needs the reductions of those before it."""
+"""Schedule the passes of a kernel over its rows: a pass may use the reductions of the passes before it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Phase:
 
     Attributes:
         lets: Values of each point that the pass needs, each after those it needs itself.
-        reductions: What it reduces the row to.
+        reductions: The reductions of the row that it computes.
         stores: What it writes at each point.
         after: Values that are the same for the whole row and can be computed after this pass and not before.
     """
@@ -43,7 +43,7 @@ class Schedule:
 
     @property
     def is_single(self) -> bool:
-        """Whether one pass is all: then rows can be cut into pieces."""
+        """Whether there is a single pass, so that rows can be cut into pieces."""
         return len(self.phases) == 1
 
 
@@ -71,7 +71,7 @@ def schedule(kernel: Kernel) -> Schedule:
 def needed_lets(
     kernel: Kernel, values: Sequence[Expression], varying: Set[str], known: Set[str] = frozenset()
 ) -> tuple[Let, ...]:
-    """The varying lets that these values are computed from, in order; those that are `known` end the search."""
+    """The varying lets that these values are computed from, in order; the search stops at those that are `known`."""
     ends = known | {let.name for let in kernel.lets} - varying
     return tuple(let for let in needed(kernel.lets, values, ends) if isinstance(let, Let))
 

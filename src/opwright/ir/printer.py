@@ -9,7 +9,7 @@
         y[i0] = tanh(half)
 
 The steps of a case stand below a line such as `case x_size_1 = 3`. A `new` line is a buffer that the kernel declares.
-Whether a name is spoken is not shown.
+The `spoken` flag of a name is not printed.
 """
 
 from __future__ import annotations

@@ -8,23 +8,23 @@
             | Call(targets, function, operands)       a library operation of torch, by name
             | Check(buffer, indices, low, high)       a condition on values: integers of a buffer are in a range
     let     = Let(name, value)                        binds a scalar inside a kernel
-            | Reduce(name, function, value)             binds what the values of a whole row reduce to
-            | Gather(name, value, extent)               binds an index: what a buffer of integers holds at the point
+            | Reduce(name, function, value)             binds a reduction over the whole row
+            | Gather(name, value, extent)               binds an index, read from a buffer of integers
     store   = Store(buffer, indices, value)           writes one element of a buffer
-            | Store(…, reduction)                          or reduces all values that go to one element into it
-    case    = Case(sizes, steps)                      other steps to the same outputs, where some sizes are these
+            | Store(…, reduction)                          or reduces all values written to one element
+    case    = Case(sizes, steps)                      other steps for the same outputs, for certain sizes
 
-A row of a kernel is all points that agree in all but its last `row_axes` axes. A value that depends on none of those
-is one value for the row; so is a reduction, whose value is that of every point of the row. A store at indices without a
-row axis happens once for each row. A reducing store has indices without some of the other axes; those it reduces over.
+A row of a kernel is all points that differ only in its last `row_axes` axes. A value that depends on none of these axes
+is uniform over the row; so is a reduction. A store whose indices contain no row axis happens once per row. A reducing
+store reduces over the outer axes that its indices leave out.
 
-An index that is gathered takes part in the indices of loads like an axis. It is below its extent, which a Check before
-the kernel has seen to: a Program whose Check fails gives nothing.
+Loads may use a gathered index like an axis. A Check before the kernel ensures that it is below its extent: a Program
+whose Check fails returns nothing.
 
-Inputs and the results of library operations come with run-time strides; what a kernel writes is row-major. A View's
+Inputs and the results of library operations have run-time strides; what a kernel writes is contiguous. A View's
 axes are `d0 d1 …`, one per dimension of its target. Sizes are symbols such as `gates_size_0`, read from the inputs at
-each call; `sizes` names those that no input has and that are given as numbers. The guards say for which sizes the
-Program is valid. A case of which all sizes are met serves in place of the steps.
+each call; `sizes` names those that no input has; they are passed as numbers. The guards say for which sizes the Program
+is valid. If all sizes of a case match, its steps run instead.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Let:
 
 @dataclass(frozen=True, slots=True)
 class Reduce:
-    """A named scalar that the values of a row reduce to; `function` is a row of ir/expressions/reductions.py."""
+    """A named reduction over a row; `function` is a row of ir/expressions/reductions.py."""
 
     name: str
     function: str
@@ -79,7 +79,7 @@ class Gather:
     """A named index inside a kernel: an element of a buffer of integers.
 
     Attributes:
-        name: What loads after it call it in their indices.
+        name: The name that later loads use in their indices.
         value: The element.
         extent: The index is below it, and not negative.
         from_end: Whether negative elements count from the extent backwards.
@@ -96,7 +96,7 @@ Binding = Let | Reduce | Gather
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A write of one element; `reduction`, a row of ir/expressions/reductions.py, is of all values that go there."""
+    """A write of one element; `reduction`, a row of ir/expressions/reductions.py, combines all values written there."""
 
     buffer: str
     indices: tuple[Integer, ...]
@@ -203,10 +203,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A condition on values: every integer that is seen of a buffer is at least `low` and below `high`.
-
-    Seen is buffer[indices], as by a View of this shape.
-    """
+    """A check of values: the integers of buffer[indices], a View of this shape, are at least `low` and below `high`."""
 
     buffer: str
     shape: tuple[Integer, ...]
@@ -220,7 +217,7 @@ Step = Kernel | View | Number | Iota | Call | Check
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Steps that give what those of a Program give, faster, and are right only where some sizes are certain numbers."""
+    """Faster steps for the outputs of a Program, valid only for certain sizes."""
 
     sizes: tuple[tuple[str, int], ...]
     steps: tuple[Step, ...]

@@ -1,7 +1,7 @@
 """What every Program must satisfy: a list of named checks.
 
-A check takes a Program and returns one sentence per violation, with the line it is about. Checks do not rely on each
-other: what one of them finds, the others pass over.
+A check takes a Program and returns one sentence per violation, with the line it is about. Checks are independent: each
+ignores what another one reports.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def stores_have_the_dtype_of_their_buffer(program: ir.Program) -> Iterator[str]:
 
 
 def kernels_do_not_read_what_they_write(program: ir.Program) -> Iterator[str]:
-    """A kernel uses what it has just computed through locals; its points are not ordered."""
+    """A kernel uses its own results through locals only: its points are unordered."""
     sources = {step.target.name: step.source for step in program.steps if isinstance(step, ir.View)}
     for kernel in kernels(program):
         written = {store.buffer for store in kernel.stores}
@@ -207,7 +207,7 @@ def kernels_do_not_read_what_they_write(program: ir.Program) -> Iterator[str]:
 
 
 def reductions_follow_the_table(program: ir.Program) -> Iterator[str]:
-    """A reduction is a row of the table, has a row to run over, and its truth values are of truth values."""
+    """A reduction is in the table and has a row to run over; `any` and `all` reduce truth values."""
     for kernel in kernels(program):
         for statement in statements(kernel):
             function = statement.function if isinstance(statement, ir.Reduce) else getattr(statement, "reduction", None)
@@ -264,8 +264,8 @@ def gathers_are_checked(program: ir.Program) -> Iterator[str]:
                     yield _finding(f"{gather.value.buffer} was not checked", step, gather)
 
 
-def ranges_are_only_counted(program: ir.Program) -> Iterator[str]:
-    """A range is an int64 vector, and nothing asks for its memory: it is no operand of a call and no output."""
+def iotas_have_no_memory(program: ir.Program) -> Iterator[str]:
+    """An iota is an int64 vector without memory, so it is neither an operand of a call nor an output."""
     iotas = {step.target.name for step in program.steps if isinstance(step, ir.Iota)}
     for step in program.steps:
         if isinstance(step, ir.Iota) and (step.target.dtype is not DType.INT64 or len(step.target.shape) != 1):
@@ -299,7 +299,7 @@ CHECKS: tuple[Rule, ...] = (
     what_is_stored_once_is_one_value,
     indices_are_gathered_before_use,
     gathers_are_checked,
-    ranges_are_only_counted,
+    iotas_have_no_memory,
 )
 
 

@@ -1,8 +1,7 @@
 """Bind size symbols: say from which input each run-time size is read.
 
-A size symbol is named after the tensor and dimension that tracing made it for, such as `gates_size_1`. A Program that
-has that tensor among its inputs reads it there; a backward Program that does not reads it from another input of the
-same size, or is given it as a number.
+A size symbol is named after a tensor and dimension of the trace, such as `gates_size_1`. A Program with that input
+reads the size there; a backward Program without it reads the size from another input, or gets it as a number.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from opwright.ir.symbols import replace_symbols
 
 
 def bind_sizes(program: Program) -> Program:
-    """Give every input size symbols of its own, and relate them to what tracing called them by as few guards as can be.
+    """Give every input size symbols of its own, and relate them to the trace's symbols by as few guards as possible.
 
     Before: input grad[gates_size_0], no input gates. After: input grad[grad_size_0], gates_size_0 renamed to it.
     """

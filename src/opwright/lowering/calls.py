@@ -1,4 +1,4 @@
-"""Library calls: a torch operation with the operands its schema asks for, in order."""
+"""Library calls: a torch operation with all operands of its schema, in order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KINDS_BY_NAME = {torch.dtype: "ScalarType", torch.layout: "Layout", torch.memor
 
 
 def named_arguments(func: OpOverload, node: Node) -> dict[str, Any]:
-    """The arguments a node gives, by the names of the schema; what it leaves to defaults is absent."""
+    """The arguments a node gives, by the names of the schema; those left to defaults are absent."""
     names = [argument.name for argument in func._schema.arguments]
     return dict(zip(names, node.args, strict=False)) | dict(node.kwargs)
 
@@ -66,4 +66,7 @@ def _operand(func: OpOverload, kind: str, value: Any, buffers: Mapping[Node, Buf
         return ConstantOperand("cpu", "Device")
     if (named := _KINDS_BY_NAME.get(type(value))) is not None:
         return ConstantOperand(str(value).removeprefix("torch."), named)
-    raise NoKernel(f"{func.name()} takes a {kind}, which torch's stable C interface does not pass")
+    raise NoKernel(
+        f"{func.name()} takes a {kind}, which torch's stable C interface does not pass",
+        hint="keep this operation outside of the operator",
+    )

@@ -1,13 +1,12 @@
 """Lowering: Graph → Program.
 
-Every element-wise operation becomes a kernel of its own, every view an index map, everything else a library call; the
-passes fuse them later. Nothing is refused that torch can trace and kernels can hold.
+Every element-wise operation becomes a kernel of its own, every view an index map, everything else a library call;
+passes fuse kernels later. Whatever torch can trace and kernels can hold is lowered.
 
-What is computed of a half type is held in a float32 buffer ("wide") and rounded where torch's own value must be seen:
-in memory, which is what outputs, operands of library operations and most of what is saved for the backward pass are;
-where it is compared, since a mask such as `x == x.amax()` must agree with what was stored; and where the user converts.
-What is small beside the arguments, such as what rows reduce to, is saved unrounded: the backward pass then sees the
-values that the forward pass has computed with.
+A half-type result is held in a float32 buffer ("wide") and rounded where torch's rounded value is visible: in outputs,
+operands of library operations and most tensors saved for backward; in comparisons, since a mask such as `x == x.amax()`
+must agree with what was stored; and in the user's own conversions. Saved tensors that are small beside the arguments,
+such as row reductions, are not rounded: the backward pass then uses the exact values of the forward pass.
 """
 
 from __future__ import annotations
@@ -69,11 +68,11 @@ def lower(
     Args:
         graph: The traced graph.
         name: What the Program is called.
-        inputs: Nodes that are given, with the names of their buffers.
-        outputs: Nodes that are asked for, with the names they would like.
+        inputs: The input nodes, with the names of their buffers.
+        outputs: The output nodes, with the names they would like.
         guards: For which sizes the result is valid.
-        effects: Whether to keep what draws random numbers or checks values though nothing reads its results.
-        unrounded: Inputs and outputs of half types that are given and returned as they are computed, in float32.
+        effects: Whether to keep random operations and checks whose results nobody reads.
+        unrounded: Inputs and outputs of half types that are passed in float32, unrounded.
 
     Raises:
         NoKernel: If kernels cannot hold a dtype in it.
@@ -165,13 +164,13 @@ class _Lowering:
         return self.buffers[node]
 
     def _stored(self, node: Node) -> Buffer:
-        """A value as it is in memory: rounded, if it was computed wide."""
+        """The value in memory: rounded, if it was computed wide."""
         dtype = program_dtype(value_of(node).dtype)
         buffer = self.buffers[node]
         return buffer if buffer.dtype is dtype else self._rounded(buffer, dtype)
 
     def _in_memory(self, node: Node) -> Buffer:
-        """A value as a library operation reads it: what is only counted is written down first."""
+        """The value as a library operation reads it: an iota is written to memory first."""
         buffer = self._stored(node)
         base, _ = self.views.get(buffer.name, (buffer, None))
         return self._copy(node.name, buffer) if base.name in self.ranges else buffer
@@ -240,7 +239,7 @@ class _Lowering:
         self.steps.append(Kernel(target.name, (target,), axes, (), (Store(target.name, indices, value),)))
 
     def _converted(self, value: Any, axes: Sequence[Axis], common: DType, *, rounded: bool) -> Expression:
-        """An operand in what the operation computes in; `rounded` to its own dtype and to the common one first."""
+        """An operand in the dtype of the computation; `rounded` to its own dtype and to the common one first."""
         operand = self._operand(value, axes)
         if rounded and isinstance(value, Node):
             operand = cast(operand, program_dtype(value_of(value).dtype))
@@ -281,7 +280,7 @@ class _Lowering:
         return True
 
     def _see(self, node: Node, source: Buffer, indices: Indices) -> None:
-        """Declare a view, of what lies in memory rather than of another view; one that changes nothing is its base."""
+        """Declare a view of the buffer in memory, not of another view; an identity view is its base."""
         base, through = self.views.get(source.name, (source, None))
         if through is not None:
             at = dict(zip(view_axes(len(indices)), indices, strict=True))
@@ -329,7 +328,7 @@ class _Lowering:
             offset = offset + piece.shape[dimension]
 
     def _reduction(self, node: Node, arguments: Mapping[str, Any]) -> bool:
-        """A kernel whose rows are what is reduced; along other dimensions than the last, a reducing store."""
+        """A kernel with reduced rows; a reducing store if other dimensions than the last are reduced."""
         row = REDUCTIONS.get(packet_of(node))
         value = node.meta["val"]
         if row is None or isinstance(value, (tuple, list)) or value_of(arguments["self"]).is_complex():
@@ -344,7 +343,7 @@ class _Lowering:
         return True
 
     def _seen_without(self, node: Node, shape: tuple[Integer, ...]) -> Node | None:
-        """The view that drops the dimensions of one element, if that is all that a node is for."""
+        """The view that drops the dimensions of one element, if it is the node's only user."""
         user = next(iter(node.users)) if len(node.users) == 1 and node not in self.results else None
         if user is None or user.op != "call_function" or user.target is operator.getitem:
             return None
@@ -361,16 +360,16 @@ class _Lowering:
         self.steps.append(Call(targets, func._schema.name, func._schema.overload_name, operands))
 
     def _results(self, func: OpOverload, node: Node) -> tuple[Buffer, ...]:
-        """Declare the results of a library operation, in order; those that nobody takes too.
+        """Declare the results of a library operation, in order, also unused ones.
 
         Raises:
-            NoKernel: If they come as a list, which has no length of its own in a Program.
+            NoKernel: If they come as a list, which a Program does not have.
         """
         values = node.meta["val"]
         if not isinstance(values, (tuple, list)):
             return (self._declare(node),)
         if len(values) != len(func._schema.returns):
-            raise NoKernel(f"{func.name()} gives a list of tensors")
+            raise NoKernel(f"{func.name()} gives a list of tensors", hint="keep it outside of the operator")
         taken = {position_of(member): self._declare(member) for member in node.users}
         return tuple(taken.get(position) or self._unused(node, value) for position, value in enumerate(values))
 
@@ -389,8 +388,8 @@ class _Lowering:
         return self._copy(name, buffer).name
 
 
-# What rounds to a half type because the user asks for it. Torch's decompositions convert with `aten.to`, and computing
-# on in float32 is what they do it for.
+# The user's own conversions, which round to a half type. Torch's decompositions convert with `aten.to`, to go on in
+# float32.
 _FILLS = {aten.fill, aten.full, aten.full_like, aten.scalar_tensor}
 _CONVERSIONS = {aten._to_copy, aten.copy} | _FILLS
 _COPIES = {aten.clone, aten.to, aten._to_copy, aten.positive, aten.copy}

@@ -1,4 +1,4 @@
-"""Names for buffers: the reference's own variables first, then what an operation does to what."""
+"""Names for buffers: the reference's own variables first, then operation and operand."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Names:
         return self._given[node]
 
     def fresh(self, wished: str) -> str:
-        """A name nobody has yet, as close to the wish as can be; no value is called like a function."""
+        """The wanted name, with a number if it is taken; no value is called like a function."""
         name = fresh(wished, self._taken, FUNCTIONS)
         self._taken.add(name)
         return name
 
     def _describe(self, node: Node) -> str:
-        """`tanh(cell)` becomes tanh_cell; what has several operands is called by its operation."""
+        """`tanh(cell)` becomes tanh_cell; with several operands, the name of the operation."""
         if node.target is operator.getitem:
             return self._describe(node.args[0]) if isinstance(node.args[0], Node) else node.name
         name = node.target._schema.name.split("::")[1].strip("_") if isinstance(node.target, OpOverload) else node.name

@@ -74,7 +74,7 @@ def parameters_of(nodes: Sequence[Node]) -> tuple[str, ...]:
 
 
 def effects_of(graph: Graph, inputs: Mapping[Node, str]) -> list[Node]:
-    """What does more than give results, and can be computed from the inputs."""
+    """Operations with side effects that can be computed from the inputs."""
     reached: set[Node] = set(inputs)
     for node in graph.fx.nodes:
         if node.op != "placeholder" and all(source in reached for source in node.all_input_nodes):

@@ -1,6 +1,6 @@
 """Reductions: one row for each core ATen operation that reduces a tensor along some of its dimensions.
 
-A rule takes the element as a scalar expression and says what is reduced, how, and what becomes of the result.
+A rule takes the element as a scalar expression; it says what is reduced, how, and what the result is.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ REDUCTIONS: Mapping[Any, Reduction] = {
 
 
 def reduced_dimensions(row: Reduction, arguments: Mapping[str, Any], rank: int) -> tuple[int, ...]:
-    """The dimensions that an operation reduces; none given means all, none in the list too, but for truth values."""
+    """The dimensions that an operation reduces: all without `dim`, and for an empty list except by `any` and `all`."""
     given = arguments.get("dim")
     dimensions: Sequence[int] = [given] if isinstance(given, int) else range(rank) if given is None else given
     if not dimensions and not row.truth:
@@ -69,13 +69,13 @@ def reduced_dimensions(row: Reduction, arguments: Mapping[str, Any], rank: int) 
 def reduce_kernel(source: Buffer, target: Buffer, row: Reduction, reduced: Sequence[int], *, keep: bool) -> Kernel:
     """The kernel that reduces a buffer along some of its dimensions.
 
-    Where the last dimension is reduced, rows are what is reduced: they lie together in memory. Where it is not, the
-    kernel runs over the elements as they lie, and reduces into the target.
+    If the last dimension is reduced, the kernel reduces rows, which are contiguous. If not, it runs over the elements
+    in memory order, with a reducing store.
 
     Args:
-        source: What is reduced.
-        target: What it reduces to.
-        row: How.
+        source: The buffer to reduce.
+        target: The result.
+        row: The reduction.
         reduced: The dimensions that are reduced, in order.
         keep: Whether they stay, with one element.
     """
@@ -100,7 +100,7 @@ def reduce_kernel(source: Buffer, target: Buffer, row: Reduction, reduced: Seque
 
 
 def _copy(source: Buffer, target: Buffer, row: Reduction, left: Sequence[int]) -> Kernel:
-    """Nothing is reduced: every element is its own sum. `left` are the dimensions of the target."""
+    """No dimension is reduced: copy the elements. `left` are the dimensions of the target."""
     axes = tuple(Axis(f"i{position}", size) for position, size in enumerate(target.shape))
     at = dict(zip(left, axes, strict=True))
     indices = tuple(ZERO if size == ONE else symbol(at[d].name) for d, size in enumerate(source.shape))

@@ -1,4 +1,4 @@
-"""The sizes that a trace met, by the symbols that a Program has for them."""
+"""The sizes of the trace, by the symbols of a Program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opwright.tracing.graph import Graph, value_of
 
 
 def size_hints(graph: Graph, inputs: Iterable[tuple[str, Node]]) -> dict[str, int]:
-    """A number for each size of the inputs, and for those that tracing has names for."""
+    """A number for each size symbol of the inputs and of the trace."""
     met = dict(graph.sizes.hints)
     for name, node in inputs:
         for dimension, size in enumerate(graph.sizes.shape(value_of(node))):

@@ -93,7 +93,7 @@ def _select(base: Shape, view: Shape, arguments: Arguments) -> Indices | None:
 
 
 def _from_end(start: Any, size: Integer) -> Integer | None:
-    """An index counted from the front; None when its sign is not known before the sizes are."""
+    """A nonnegative index; None if its sign depends on the sizes."""
     index = integer(start)
     if is_never_negative(index):
         return index

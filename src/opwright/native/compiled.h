@@ -1,4 +1,4 @@
-// What compiled autograd asks of a node: what its backward pass depends on, and that pass as a call in a graph.
+// What compiled autograd needs of a node: the dependencies of its backward pass, and that pass as a call in a graph.
 #pragma once
 
 #include <torch/csrc/dynamo/compiled_autograd.h>
@@ -16,7 +16,7 @@ using torch::dynamo::autograd::CompiledNodeArgs;
 using torch::dynamo::autograd::SwapSavedVariables;
 using Given = torch::dynamo::autograd::PackedArgs;
 
-// Put a backward pass into the graph: (cotangents, what is given besides) -> gradients. A compiler runs it on
+// Put a backward pass into the graph: (cotangents, further inputs) -> gradients. A compiler runs it on
 // tensors without data, and may do so again and again: it must depend on nothing else that changes.
 template <typename... Kinds>
 inline variable_list put_into_graph(const Node& node, torch::autograd::functional_apply_t pass,

@@ -1,4 +1,4 @@
-// The node of autograd that stands behind the results of an operator.
+// The autograd node of an operator's results.
 #pragma once
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -18,7 +18,7 @@
 
 namespace opwright {
 
-// Run a kernel on what is on the stack, below autograd.
+// Run a kernel on the stack, below autograd.
 inline void run(const c10::OperatorHandle& kernel, torch::jit::Stack& stack) {
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const at::AutoGradMode no_gradients(false);
@@ -33,7 +33,7 @@ class Derivative : public KeepingNode {
     for (const auto& [argument, dimension] : route().sizes) sizes_.push_back(arguments[argument].size(dimension));
   }
 
-  // Keep what the backward kernel reads. Outputs must know their node by now: that they are its own is not to be a cycle.
+  // Save what the backward kernel reads. Outputs must have their node by now, so that saving them makes no cycle.
   void keep(const Arguments& arguments, const torch::jit::Stack& made) {
     kept_.reserve(route().kept_arguments.size() + route().kept_results.size());
     for (int64_t position : route().kept_arguments) kept_.emplace_back(arguments[position], false);
@@ -57,7 +57,7 @@ class Derivative : public KeepingNode {
   void compiled_args(CompiledNodeArgs& asked) const override {
     asked.collect(differentiate_.identity());
     asked.collect(wanted());
-    asked.collect(kept_, /*is_output=*/true);  // or not: those who know their node are given it
+    asked.collect(kept_, /*is_output=*/true);  // or not: saved outputs are unpacked with their node
     asked.collect(described_);
     for (int64_t position : route().tangents) asked.collect(input_metadata(position));
   }
@@ -86,7 +86,7 @@ class Derivative : public KeepingNode {
     return found;
   }
 
-  // Whether the kernel would compute products for gradients that nobody asks for.
+  // Whether the kernel would compute products for gradients that are not needed.
   bool spares_products() const {
     const auto is_asked_for = [this](int64_t position) { return task_should_compute_output(position); };
     const auto is_spared = [&](const Positions& gradients) {
@@ -95,13 +95,13 @@ class Derivative : public KeepingNode {
     return std::any_of(route().spared.begin(), route().spared.end(), is_spared);
   }
 
-  // Whether somebody differentiates or maps this pass, which a kernel would hide from him.
+  // Whether this pass is itself differentiated or mapped, which a kernel would hide.
   static bool is_followed(const Arguments& tangents) {
     return at::GradMode::is_enabled() || is_transformed() ||
            std::any_of(tangents.begin(), tangents.end(), [](const at::Tensor& t) { return has_tangent(t); });
   }
 
-  // False if it declines, because torch refused it an allocation.
+  // False if it falls through, because an allocation failed.
   bool run_kernel(const Arguments& kept, const Arguments& tangents, variable_list& gradients) {
     torch::jit::Stack stack;
     stack.reserve(route().reads.size() + tangents.size() + sizes_.size());
@@ -114,7 +114,7 @@ class Derivative : public KeepingNode {
     return true;
   }
 
-  // The backward pass without the node, which may be gone when a graph runs: in operators that have no data to see.
+  // The backward pass without the node, which may be gone when a graph runs: operators on tensors without data.
   torch::autograd::functional_apply_t as_function() const {
     return [differentiate = differentiate_, wanted = wanted(), count = num_outputs()](
                const variable_list& cotangents, const std::vector<c10::IValue>& besides) {

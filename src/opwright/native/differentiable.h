@@ -26,12 +26,12 @@ class Differentiable {
 
   const Route& route() const { return *route_; }
 
-  // Which operator and which variant it is: not anybody else's for as long as it, or a copy, lives.
+  // A key for the operator and variant, unique while it, or a copy, lives.
   std::pair<uint64_t, uint64_t> identity() const {
     return {reinterpret_cast<uint64_t>(route_.get()), reinterpret_cast<uint64_t>(call_->ptr(getPyInterpreter()))};
   }
 
-  // Put the wanted gradients where they belong. `described` are all arguments, or none if all of them are kept.
+  // Put the wanted gradients in their positions. `described` are all arguments, or none if all of them are saved.
   void operator()(const Arguments& kept, const std::vector<Described>& described, const Arguments& tangents,
                   const Positions& wanted, variable_list& gradients) const {
     if (wanted.empty()) return;
@@ -49,7 +49,7 @@ class Differentiable {
   }
 
  private:
-  // The arguments of the forward pass; one whose values no gradient depends on comes back as zeros.
+  // The arguments of the forward pass; zeros for one that no gradient depends on.
   Arguments arguments_of(const Arguments& kept, const std::vector<Described>& described) const {
     if (described.empty()) return Arguments(kept.begin(), kept.begin() + route_->kept_arguments.size());
     Arguments arguments(described.size());
@@ -59,7 +59,7 @@ class Differentiable {
     return arguments;
   }
 
-  // What was kept besides arguments and results, which comes last.
+  // The saved intermediates, which come last.
   Arguments intermediates_of(const Arguments& kept) const {
     const auto& results = route_->kept_results;
     const auto count =

@@ -10,7 +10,7 @@
 
 namespace opwright {
 
-// Where random numbers are drawn: where the generator is, and how many transforms are under way.
+// The state of random numbers: the generator's state, and the number of active transforms.
 struct GeneratorState {
   at::mt19937 engine;
   std::optional<float> next_float;  // normal numbers come in pairs: the second one of a pair
@@ -32,7 +32,7 @@ struct GeneratorState {
     generator.set_next_double_normal_sample(next_double);
   }
 
-  // Whether the generator is at the same place.
+  // Whether the generator is in the same state.
   bool operator==(const GeneratorState& other) const {
     const auto here = engine.data(), there = other.engine.data();
     return here.seed_ == there.seed_ && here.left_ == there.left_ && here.next_ == there.next_ &&
@@ -45,8 +45,8 @@ struct GeneratorState {
   }
 };
 
-// Draws the same numbers for as long as it lives; then goes on where the generator was. None changes nothing. Transforms
-// that have begun since map gradients of what has been drawn, and draw nothing of their own.
+// Draws the same numbers while it lives; then restores the generator. None changes nothing. Transforms that began later
+// map gradients of the drawn numbers, and draw none of their own.
 class DrawnAgain {
  public:
   explicit DrawnAgain(const GeneratorState* from) {

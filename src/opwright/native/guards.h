@@ -14,15 +14,15 @@ namespace opwright {
 
 namespace py = pybind11;
 
-// It owns nothing: Python's garbage collector could not see what it holds. The state in binding/variants/states.py owns the
-// function, names and values, and whoever asks holds that state.
+// It owns nothing, because Python's garbage collector could not see its references. The state in
+// binding/variants/states.py owns the function, names and values, and callers hold that state.
 class Guards {
  public:
   // spec: (fetch, key, check, expected, inner specs), for the function itself.
   Guards(const py::tuple& spec, py::handle function, py::handle absent, py::handle ask)
       : root_(read(spec)), function_(function.ptr()), absent_(absent.ptr()), ask_(ask.ptr()) {}
 
-  bool hold() { return all_hold(root_, function_); }  // for the function is itself
+  bool hold() { return all_hold(root_, function_); }  // for the function itself
 
  private:
   enum Fetch : int {
@@ -49,9 +49,9 @@ class Guards {
     PyObject *key, *expected;
     Py_ssize_t position;
     std::vector<Guard> inner;
-    bool may_settle;  // some guards in it ask no more than which value is found in it by name or key
-    bool is_settled;  // by the version of what the value is found in
-    Version version;  // of the value, when all settled guards in it held
+    bool may_settle;  // some guards in it only look up a value by name or key
+    bool is_settled;  // by the version of the container of the value
+    Version version;  // of the value when all settled guards in it held
   };
 
   static Guard read(const py::tuple& spec) {
@@ -68,7 +68,7 @@ class Guards {
     return is_named && (guard.check == identity || (guard.check < identity && guard.inner.empty()));
   }
 
-  // Whether a guard is seen at once to hold: the commonest there are, of what functions have besides their code.
+  // Whether a guard holds, by a fast check: for the most common ones, of functions' attributes.
   static bool is_at_hand(const Guard& guard, PyObject* holder) {
     if (guard.check > identity || !guard.inner.empty() || !PyFunction_Check(holder)) return false;
     if (guard.fetch == code) return PyFunction_GET_CODE(holder) == guard.expected;
@@ -78,8 +78,8 @@ class Guards {
 
   bool holds(Guard& guard, PyObject* holder) {
     PyObject* const found = at_hand(guard, holder);
-    if (found == guard.expected && guard.check <= identity) return all_hold(guard, found);  // whose owner holds it
-    // It is held on to: what compares values may let other threads run, which may take it out of where it is.
+    if (found == guard.expected && guard.check <= identity) return all_hold(guard, found);  // its owner keeps it alive
+    // Held, because a comparison may let other threads run, which may remove it.
     const py::object held = found ? py::reinterpret_borrow<py::object>(found) : fetched(guard, holder);
     PyObject* const value = held.ptr();
     if (!value) {
@@ -90,7 +90,7 @@ class Guards {
     return passes(guard, value) && all_hold(guard, value);
   }
 
-  // Whether all guards in a value hold. What its version settles is not fetched for as long as it has that version.
+  // Whether all guards in a value hold. Guards that its version settles are skipped while the version stays.
   bool all_hold(Guard& guard, PyObject* value) {
     const Version before = guard.may_settle ? version_of(value) : Version();
     const bool is_seen = before.is_known() && before == guard.version;
@@ -102,7 +102,8 @@ class Guards {
     return true;
   }
 
-  // Comparing may run code, also that of other threads: what holds now held at a version only if it is still the same.
+  // A comparison may run code, also of other threads: the result belongs to a version only if that is unchanged
+  // afterwards.
   void settle(Guard& guard, PyObject* value, const Version& before) const {
     for (Guard& inner : guard.inner) inner.is_settled = is_settled_by(inner, value);
     guard.version = version_of(value) == before ? before : Version();
@@ -122,7 +123,7 @@ class Guards {
     return false;
   }
 
-  // The value where it is no more than looked up; null, without an error, if it is not there or has to be asked for.
+  // The value if a plain lookup finds it; null, without an error, if it is missing or must be computed.
   static PyObject* at_hand(const Guard& guard, PyObject* holder) {
     switch (guard.fetch) {
       case self:
@@ -155,7 +156,7 @@ class Guards {
 
   static py::object own(PyObject* made) { return py::reinterpret_steal<py::object>(made); }
 
-  // A value that is not at hand; null, with or without an error, if there is none.
+  // A value that must be computed; null, with or without an error, if there is none.
   py::object fetched(const Guard& guard, PyObject* holder) const {
     switch (guard.fetch) {
       case item:
@@ -192,7 +193,7 @@ class Guards {
 
   static PyObject* or_none(PyObject* value) { return value ? value : Py_None; }
 
-  // Whether a dictionary is seen at once to have these keys, in this order.
+  // Whether a dictionary has these keys, in this order, by a fast check.
   static bool has_keys(PyObject* holder, PyObject* expected) {
     if (!PyDict_CheckExact(holder) && !PyODict_CheckExact(holder)) return false;
     if (!PyTuple_CheckExact(expected) || PyDict_GET_SIZE(holder) != PyTuple_GET_SIZE(expected)) return false;
@@ -203,7 +204,7 @@ class Guards {
     return true;
   }
 
-  // What is stored, without a `__getattribute__` or `__getattr__` of the user's.
+  // The stored attribute, without calling the user's `__getattribute__` or `__getattr__`.
   static PyObject* attribute_of(PyObject* holder, PyObject* name) {
     return PyType_Check(holder) ? PyType_Type.tp_getattro(holder, name) : PyObject_GenericGetAttr(holder, name);
   }

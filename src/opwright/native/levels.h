@@ -1,5 +1,5 @@
-// The levels of torch's function transforms, as tracing/torch_hooks/functorch.py has them: what is in a tensor of one, and how to
-// step below.
+// The levels of torch's function transforms, as in tracing/torch_hooks/functorch.py: unwrapping a tensor, and running
+// one level below.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +19,7 @@ namespace opwright {
 
 namespace functorch = at::functorch;
 
-// A transform under way.
+// An active transform.
 class Level {
  public:
   static Level innermost() { return Level(functorch::getDynamicLayerStack().back().interpreter()); }
@@ -43,7 +43,7 @@ class Level {
     return wrapper && wrapper->level() == interpreter_.level();
   }
 
-  // The tensor below; one that is not of this level is there already.
+  // The tensor below; a tensor that is not of this level stays as it is.
   at::Tensor unwrap(const at::Tensor& tensor) const {
     return has(tensor) ? functorch::maybeGetTensorWrapper(tensor)->value() : tensor;
   }
@@ -62,7 +62,7 @@ class Level {
     return std::make_pair(batched->value(), batched->bdim());
   }
 
-  // Hide the first dimension of a tensor from below: it is the batch.
+  // Wrap a tensor from below, with its first dimension as the batch.
   at::Tensor add_batch(const at::Tensor& tensor) const {
     return functorch::addBatchDim(tensor, 0, interpreter_.level());
   }
@@ -73,7 +73,7 @@ class Level {
   functorch::Interpreter interpreter_;
 };
 
-// Below the innermost level, for as long as it lives. Derivatives are off there if they were off where the level began.
+// Runs below the innermost level while it lives. Gradients are off there if they were off when the level began.
 class Below {
  public:
   Below() : layer_(functorch::popDynamicLayer()) {
@@ -93,7 +93,7 @@ class Below {
   std::optional<c10::AutoFwGradMode> tangents_;
 };
 
-// For as long as it lives, random numbers are drawn once for a whole batch at the levels beyond the first ones.
+// While it lives, levels beyond the first ones draw random numbers once for a whole batch.
 class DrawingAlikeAbove {
  public:
   explicit DrawingAlikeAbove(size_t first) : first_(first), before_(functorch::getDynamicLayerStack()) {

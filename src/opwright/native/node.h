@@ -1,4 +1,4 @@
-// What nodes of autograd have in common.
+// The common part of autograd nodes.
 #pragma once
 
 #include <ATen/ops/zeros.h>
@@ -60,14 +60,14 @@ inline Described described(const torch::autograd::InputMetadata& output) {
   return found;
 }
 
-// Zeros that take one element of memory.
+// Expanded zeros, with one element of memory.
 inline at::Tensor zeros(const Described& described) {
   return at::zeros({}, described.options).expand_symint(described.sym_sizes);
 }
 
 inline bool is_differentiable(const at::Tensor& tensor) { return tensor.is_floating_point() || tensor.is_complex(); }
 
-// Cotangents of some outputs, zeros for those that got none; empty if none got any. `describe` describes the k-th.
+// Cotangents of some outputs, with zeros for missing ones; empty if all are missing. `describe` describes the k-th.
 template <typename Describe>
 inline Arguments with_zeros(const Positions& outputs, const variable_list& cotangents, const Describe& describe) {
   Arguments tangents;
@@ -82,7 +82,7 @@ inline Arguments with_zeros(const Positions& outputs, const variable_list& cotan
   return tangents;
 }
 
-// Hand an error that Python has raised to the engine.
+// Pass a Python error to the engine.
 [[noreturn]] inline void throw_python_error() {
   python_error error;
   error.persist();

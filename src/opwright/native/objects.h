@@ -1,4 +1,4 @@
-// Python's tensors and C++'s, and calls of what is written in Python.
+// Conversions of tensors between Python and C++, and calls of Python functions.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -54,7 +54,7 @@ inline bool is_tuple_of_tensors(py::handle object) {
   return true;
 }
 
-// What an operator returned: the tensors in it, and how to put others in their place; binding/returned.py in C++.
+// What an operator returned: its tensors, and how to replace them; binding/returned.py in C++.
 class Returned {
  public:
   explicit Returned(const py::object& result) : is_tuple_(is_tuple_of_tensors(result)) {
@@ -71,18 +71,18 @@ class Returned {
     for (size_t place = 0; place < tensors.size(); ++place) places.push_back(static_cast<int64_t>(place));
   }
 
-  // The same structure with what is in `tensors` by now.
+  // The same structure with the current `tensors`.
   py::object rebuilt() const {
     if (structured_) return structured_.attr("rebuilt")(tuple_of(tensors));
     return is_tuple_ ? py::object(tuple_of(tensors)) : object_of(tensors[0]);
   }
 
   Arguments tensors;
-  Positions places;  // where they stand among the leaves
+  Positions places;  // their positions among the leaves
 
  private:
   bool is_tuple_;
-  py::object structured_;  // what knows of other structures; null for a tensor and a tuple
+  py::object structured_;  // the Python object for other structures; null for a tensor and a tuple
 };
 
 }  // namespace opwright

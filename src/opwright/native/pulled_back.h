@@ -1,4 +1,4 @@
-// The node of autograd whose backward pass is an operator: binding/autograd/derived_node.py in C++.
+// An autograd node whose backward pass is an operator: binding/autograd/derived_node.py in C++.
 #pragma once
 
 #include <c10/core/SafePyObject.h>
@@ -19,8 +19,8 @@ namespace opwright {
 
 class PulledBack : public KeepingNode {
  public:
-  // Of a call: the operator's transforms; the arguments, whose tensors come beside, at the level; where the outputs stand
-  // in what was returned; where random numbers were drawn from.
+  // A call: the operator's transforms; the arguments, with their tensors of this level apart; the positions of the
+  // outputs in what was returned; the state of the generator.
   PulledBack(const py::object& transforms, const Objects& arguments, const Arguments& tensors, Positions places,
              std::unique_ptr<const GeneratorState> drawn_from)
       : KeepingNode(torch::autograd::collect_next_edges(tensors)),
@@ -100,11 +100,11 @@ class PulledBack : public KeepingNode {
   }
 
   c10::SafePyObject transforms_;
-  c10::SafePyObject rest_;                   // the arguments, None in place of tensors
-  Positions positions_;                      // where the tensors stand among them
-  Positions places_;                         // for each output, where it stands in what was returned
-  Positions flowing_;                        // the outputs that have cotangents
-  std::unique_ptr<const GeneratorState> drawn_from_;  // where random numbers were drawn from; null if none were
+  c10::SafePyObject rest_;                            // the arguments, None in place of tensors
+  Positions positions_;                               // the positions of the tensors among them
+  Positions places_;                                  // for each output, its position in what was returned
+  Positions flowing_;                                 // the outputs that have cotangents
+  std::unique_ptr<const GeneratorState> drawn_from_;  // the generator's state; null if nothing was drawn
 };
 
 }  // namespace opwright

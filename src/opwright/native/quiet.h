@@ -1,4 +1,4 @@
-// Whether a call is plain, as binding/environment.py asks it: ordinary dense tensors, and nobody listening in.
+// Whether a call is plain, as in binding/environment.py: ordinary dense tensors, and no mode is active.
 #pragma once
 
 #include <ATen/PythonTorchFunctionTLS.h>
@@ -14,9 +14,9 @@ inline bool is_transformed() {
   return c10::impl::tls_local_dispatch_key_set().included_.has(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
 }
 
-// Whether somebody must see the operations of the reference one by one.
+// Whether a mode must see the operations of the reference one by one.
 inline bool is_overheard() {
-  // Autocast is on for a kind of device when its key is no longer excluded.
+  // Autocast is on for a kind of device if its dispatch key is not excluded.
   const bool is_autocast = !(c10::autocast_dispatch_keyset - c10::impl::tls_local_dispatch_key_set().excluded_).empty();
   return is_autocast || c10::impl::TorchDispatchModeTLS::any_modes_set() ||
          at::impl::PythonTorchFunctionTLS::stack_len() > 0 || c10::get_default_dtype_as_scalartype() != at::kFloat ||
@@ -25,8 +25,8 @@ inline bool is_overheard() {
 
 inline bool is_quiet() { return !(is_overheard() || is_transformed()); }
 
-// In forward mode there is only one level of tangents. What is in a batch of the vmap before torch.func, which gradcheck
-// still uses, may have one that cannot be seen.
+// In forward mode there is only one level of tangents. In a batch of the legacy vmap, which gradcheck still uses, there
+// may be hidden tangents.
 inline bool has_tangent(const at::Tensor& tensor) {
   return tensor._fw_grad(/*level=*/0).defined() || tensor.key_set().has(c10::DispatchKey::Batched);
 }

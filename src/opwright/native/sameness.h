@@ -1,5 +1,5 @@
-// Plain values that are the same: of one type, equal, and 0.0 is not -0.0. What tracing/outside/plain.py says in Python,
-// which is asked for the types that are not told apart here.
+// Plain values that are the same: of one type and equal, where 0.0 is not -0.0. Types that are not handled here go to
+// tracing/outside/plain.py, which does the same in Python.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -10,7 +10,7 @@ namespace opwright {
 
 namespace py = pybind11;
 
-// An error says that a value is not there, or another one; but not what somebody who interrupts the program raises.
+// An error means that a value is missing or different, unless it is an interrupt such as KeyboardInterrupt.
 inline void forget_error() {
   if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) throw py::error_already_set();
   PyErr_Clear();

@@ -1,4 +1,4 @@
-// A call of an operator from C++, by the extension module itself as long as there are levels.
+// A call of an operator from C++, while there are levels of transforms.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ struct Served {
   py::object result, rung;
 };
 
-// Serve a call by the operator that the innermost level makes of it; nothing at a level that is none of the three.
+// Serve a call by the operator of the innermost transform; nothing if that is not grad, vmap or jvp.
 std::optional<Served> step_below(const py::object& target, const py::object& transforms, Objects arguments);
 
 // Call an operator, at whatever level.

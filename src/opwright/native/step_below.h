@@ -55,7 +55,7 @@ inline Served over_batch(const Level& level, Call asked) {
   return {returned.rebuilt(), served.rung};
 }
 
-// What the operator returns, and tangents, from what the operator of forward mode gives; derivation/forward.py says how.
+// Split the results of the forward-mode operator into results and tangents, as in derivation/forward.py.
 inline std::pair<py::object, py::tuple> split(const py::tuple& found) {
   if (!is_tuple_of_tensors(found)) return {found[0], found[1]};
   size_t count = 0;
@@ -73,7 +73,7 @@ inline Served pushed_forward(const Level& level, Call asked) {
     if (!is_tensor(argument) || !level.has(tensor_in(argument))) continue;
     const at::Tensor tensor = tensor_in(argument);
     argument = object_of(level.unwrap(tensor));
-    const at::Tensor& tangent = tensor._fw_grad(/*level=*/0);  // undefined too where forward mode is switched off
+    const at::Tensor& tangent = tensor._fw_grad(/*level=*/0);  // also undefined if forward mode is off
     if (!tangent.defined()) continue;
     moving.push_back(static_cast<int64_t>(position));
     tangents.push_back(object_of(level.unwrap(tangent)));

@@ -1,9 +1,9 @@
 // A tape: the calls of one operator on the hot path, without a line of Python. It runs the forward kernel of the first
 // variant that takes the arguments and records the node that runs the backward kernel.
 //
-// This is the one part of opwright that is built against PyTorch's C++ headers, because a node of autograd has no place
-// in the stable interface. It belongs to one version of PyTorch and of Python, holds no mathematics, and everything works
-// without it, some 10 µs a call slower: binding/autograd/node.py does the same in Python.
+// This is the only part of opwright that is built against PyTorch's C++ headers, because the stable interface has no
+// autograd nodes. It belongs to one version of PyTorch and of Python and holds no mathematics. Without it, everything
+// works, about 10 µs per call slower: binding/autograd/node.py does the same in Python.
 #include <pybind11/stl.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ struct Tape {
   std::vector<py::object> plain_types;
   py::object differentiate;  // a weak reference: Python owns it, and the tape; nodes hold it for as long as they live
   std::shared_ptr<Guards> guards;
-  py::object state;  // a weak reference to what owns all that the guards look at
+  py::object state;  // a weak reference to the owner of everything that the guards use
 };
 
 constexpr const char* capsule_name = "opwright.tape";
@@ -33,7 +33,7 @@ static bool is_plain(const Tape& tape, PyObject* argument) {
   return false;
 }
 
-// A new reference to what a weak one leads to; null if it is gone.
+// A new reference to the object of a weak one; null if it is gone.
 static PyObject* owner_of(const py::object& weak) {
 #if PY_VERSION_HEX >= 0x030D0000
   PyObject* owner = nullptr;
@@ -45,7 +45,7 @@ static PyObject* owner_of(const py::object& weak) {
 #endif
 }
 
-// Whether what the function reads outside of its arguments is as it was when it was traced.
+// Whether what the function reads outside of its arguments is unchanged since it was traced.
 static bool is_as_traced(const Tape& tape) {
   if (!tape.guards) return true;
   const auto state = py::reinterpret_steal<py::object>(owner_of(tape.state));
@@ -62,7 +62,7 @@ static bool are_row_major(const Arguments& arguments) {
   return std::all_of(arguments.begin(), arguments.end(), [](const at::Tensor& t) { return t.is_contiguous(); });
 }
 
-// Outputs, then intermediates; false if the variant declines.
+// Outputs, then intermediates; false if a guard of the variant fails.
 static bool run_forward(const Route& route, const Arguments& arguments, torch::jit::Stack& made) {
   if (route.row_major && !are_row_major(arguments)) return false;
   made.clear();
@@ -96,7 +96,7 @@ static PyObject* wrap(const Route& route, torch::jit::Stack& made) {
   return results.release().ptr();
 }
 
-// The results, or None if somebody listens in or nothing at hand takes these arguments.
+// The results, or None if a mode is active or no variant takes these arguments.
 static PyObject* play(PyObject* self, PyObject* const* given, Py_ssize_t count) {
   HANDLE_TH_ERRORS
   const Tape& tape = *static_cast<const Tape*>(PyCapsule_GetPointer(self, capsule_name));
@@ -183,8 +183,8 @@ static std::shared_ptr<Route> make_route(std::string node_name, std::string forw
 
 }  // namespace opwright
 
-// It needs no GIL: tapes and routes never change once they are made, and what nodes keep has a mutex. Types of pybind11, and
-// torch itself, belong to one interpreter of a process.
+// It needs no GIL: tapes and routes are immutable, and what nodes save has a mutex. Types of pybind11, and torch
+// itself, belong to one interpreter of a process.
 #if PYBIND11_VERSION_MAJOR >= 3
 PYBIND11_MODULE(opwright_tape, module, py::mod_gil_not_used(), py::multiple_interpreters::not_supported()) {
 #else

@@ -1,5 +1,5 @@
-// Versions: a number that changes with every change of a dictionary, and one of a class and those above it. As long as
-// they are the same, so is what a name leads to there.
+// Version numbers, which change with every change of a dictionary, or of a class and its bases. While they are the
+// same, a name has the same value there.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -8,7 +8,7 @@
 
 namespace opwright {
 
-// Of a dictionary, of a class, or of an object's own attributes and its class; zeros where Python tells none.
+// The versions of a dictionary, of a class, or of an object's attributes and class; zeros if Python has none.
 struct Version {
   uint64_t dictionary = 0;
   unsigned int type = 0;
@@ -17,7 +17,7 @@ struct Version {
   bool operator==(const Version& other) const { return dictionary == other.dictionary && type == other.type; }
 };
 
-// Python 3.14 has no version of dictionaries any more, and from 3.13 on some objects change their attributes beside it.
+// Python 3.14 has no dictionary versions, and from 3.13 on some objects change their attributes without a new version.
 #if PY_VERSION_HEX < 0x030D0000 && !defined(Py_GIL_DISABLED)
 
 inline uint64_t version_of_dictionary(PyObject* dictionary) {
@@ -31,7 +31,7 @@ inline unsigned int version_of_type(PyTypeObject* type) {
   return PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
 }
 
-// Of where `holder` keeps what is found in it by name or key.
+// The version of the place where `holder` keeps its values by name or key.
 inline Version version_of(PyObject* holder) {
   if (PyDict_Check(holder)) return {version_of_dictionary(holder), 0};
   if (PyType_Check(holder)) {
@@ -50,7 +50,7 @@ inline Version version_of(PyObject*) { return {}; }
 
 #endif
 
-// Whether an attribute of an object is what its dictionary says: its class has nothing of that name that comes first.
+// Whether an attribute of an object comes from its dictionary: the class has no data descriptor of that name.
 inline bool is_own_attribute(PyObject* holder, PyObject* name, PyObject* value) {
   PyObject** const attributes = _PyObject_GetDictPtr(holder);
   if (!attributes || !*attributes || PyDict_GetItemWithError(*attributes, name) != value) {
@@ -61,7 +61,7 @@ inline bool is_own_attribute(PyObject* holder, PyObject* name, PyObject* value) 
   return !of_class || !Py_TYPE(of_class)->tp_descr_set;
 }
 
-// Whether an attribute of a class is what stands in it, or above, and not made when it is asked for.
+// Whether an attribute of a class is stored in it or its bases, and not computed on access.
 inline bool is_own_member(PyObject* type, PyObject* name, PyObject* value) {
   return _PyType_Lookup(reinterpret_cast<PyTypeObject*>(type), name) == value;
 }

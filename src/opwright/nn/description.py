@@ -1,4 +1,4 @@
-"""What a module's forward may depend on besides its arguments, told apart from the tensors that it holds.
+"""The non-tensor state that a module's forward may depend on, apart from the tensors it holds.
 
 description = (class, training, plain attributes, parameters, buffers, children) of every module
 tensor      = its position among the module's tensors; one that is there twice has one position
@@ -48,7 +48,7 @@ class Described:
         self.key: Hashable = self._described(module, "")
 
     def position(self, tensor: torch.Tensor) -> int:
-        """Where a tensor stands among the tensors."""
+        """The position of a tensor among the tensors."""
         return self._positions[id(tensor)]
 
     def _described(self, module: nn.Module, prefix: str) -> Hashable:

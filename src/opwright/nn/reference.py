@@ -1,7 +1,7 @@
 """A module's forward as a function of its tensors: the reference of the operator that serves it.
 
-It runs on a copy of the module's structure, so that a trace leaves the module itself alone, and so that what a
-forward does to plain attributes is seen, and refused.
+It runs on a copy of the module's structure, so that a trace does not change the module, and changes of plain attributes
+are detected and refused.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Forward = Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], Any]
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What the module itself returned; it has changed its buffers."""
+    """The result of the module itself, which has changed its buffers."""
 
     returned: Any
 
 
 class ModuleReference:
-    """Takes the tensors of a module, then the leaves of its arguments; gives the result and the changed buffers.
+    """Takes the tensors of a module, then the leaves of its arguments; returns the result and the changed buffers.
 
     Args:
         module: What to copy the structure of.
@@ -56,7 +56,7 @@ class ModuleReference:
         """Run the forward.
 
         Raises:
-            NoKernel: If it changes attributes: the module's own would stay as they are.
+            NoKernel: If it changes attributes, because the module's own would not change.
         """
         tensors = [leaf.clone() if p in self._mutated else leaf for p, leaf in enumerate(leaves[: self._count])]
         copy = _copied(self._template, tensors.__getitem__, {})
@@ -64,7 +64,7 @@ class ModuleReference:
         returned = self._forward(copy, args, kwargs)
         after = Described(copy)
         if after.key != self._key or any(x is not y for x, y in zip(after.tensors, tensors, strict=True)):
-            raise NoKernel("its forward changes attributes of the module")
+            raise NoKernel("its forward changes attributes of the module", hint="change buffers in place instead")
         return returned, [tensors[position] for position in self._mutated]
 
     def fallback(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ran:

@@ -17,7 +17,7 @@ AnyModule = TypeVar("AnyModule", bound=nn.Module)
 
 
 class ServedModule(nn.Module):
-    """What is put before a module's class: its forward goes through an operator.
+    """A mixin before a module's class: its forward runs as an operator.
 
     The serving stands in a slot, apart from the attributes, which the module shares with the one it was made from.
     """

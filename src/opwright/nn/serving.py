@@ -27,6 +27,7 @@ from opwright.tracing.interface.signature import Kind, Parameter, Signature
 from opwright.tracing.recording.faults import fault_of
 
 MOST_OPERATORS = 32
+_CHANGES = "its forward changes a parameter or an argument"
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
@@ -68,7 +69,10 @@ class Serving(RemembersRung):
         leaves = [*described.tensors, *members]
         if kind not in self._operators:
             if len(self._operators) >= MOST_OPERATORS:
-                raise NoKernel(f"there are {MOST_OPERATORS} operators for its attributes and arguments already")
+                raise NoKernel(
+                    f"there are {MOST_OPERATORS} operators for its attributes and arguments already",
+                    hint="keep what changes from call to call in buffers, or pass it as a tensor",
+                )
             self._operators[kind] = self._make(module, described, layout, members, ())
         found = self._operators[kind]
         if found is None:
@@ -78,13 +82,13 @@ class Serving(RemembersRung):
         except UndeclaredMutation as refusal:
             self._operators[kind] = None
             if found[1] or not described.buffers:
-                raise NoKernel("its forward changes a parameter or an argument") from refusal
+                raise NoKernel(_CHANGES, hint="change a copy, or a buffer") from refusal
         found = self._operators[kind] = self._make(module, described, layout, members, described.buffers)
         try:
             return self._call(*found, leaves, (module, args, kwargs))
         except UndeclaredMutation as refusal:
             self._operators[kind] = None
-            raise NoKernel("its forward changes a parameter or an argument") from refusal
+            raise NoKernel(_CHANGES, hint="change a copy, or a buffer") from refusal
 
     def _call(
         self,
@@ -122,7 +126,7 @@ class Serving(RemembersRung):
         return Operator(reference, signature=signature, identity=lambda _: None), tuple(mutated)
 
     def _tell(self, module: nn.Module, refusal: OpwrightError) -> None:
-        """Tell why the module runs as it was written."""
+        """Warn why the module's own forward runs."""
         if self._fallbacks is None:
             self._fallbacks = Fallbacks(type(module).__name__, Settings.from_environment())
         self._fallbacks.tell(refusal)
@@ -136,22 +140,24 @@ def tensor_names(dotted: Sequence[str]) -> list[str]:
 
 
 def refuse_listeners(module: nn.Module) -> None:
-    """Refuse kernels where somebody listens to the modules inside.
+    """Refuse kernels if inner modules have hooks, which must run.
 
     Raises:
         NoKernel: If a hook would not run, or a parametrization is cached.
     """
     if torch_module._has_any_global_hook():
-        raise NoKernel("there are global module hooks, which must run")
+        raise NoKernel(
+            "there are global module hooks, which must run", hint="remove them with .remove() of their handles"
+        )
     if parametrize._cache_enabled:
-        raise NoKernel("parametrized tensors are cached")
+        raise NoKernel("parametrized tensors are cached", hint="call it outside of parametrize.cached()")
     for name, inner in module.named_modules():
         if inner is not module and any(vars(inner).get(hooks) for hooks in _HOOKS):
-            raise NoKernel(f"its module '{name}' has hooks, which must run")
+            raise NoKernel(f"its module '{name}' has hooks, which must run", hint="put hooks on the outermost module")
 
 
 def refuse_shared(leaves: Sequence[Any], mutated: Sequence[int]) -> None:
-    """Refuse kernels where a tensor that changes is in the memory of another.
+    """Refuse kernels if a mutated tensor shares memory with another.
 
     Raises:
         NoKernel: If so, or if torch would not let it change.
@@ -161,6 +167,6 @@ def refuse_shared(leaves: Sequence[Any], mutated: Sequence[int]) -> None:
     for position in mutated:
         target = leaves[position]
         if target.layout != torch.strided or memories.count(memory_of(target)) > 1:
-            raise NoKernel("a buffer that it changes shares memory with another tensor")
+            raise NoKernel("a buffer that it changes shares memory with another tensor", hint="register its .clone()")
         if torch.is_grad_enabled() and target.requires_grad:
-            raise NoKernel("a buffer that it changes requires a gradient")
+            raise NoKernel("a buffer that it changes requires a gradient", hint="call .requires_grad_(False) on it")

@@ -1,4 +1,4 @@
-"""What every operator is, and the order of the stages on one page.
+"""The base of every operator, and the order of the stages on one page.
 
 reference ─trace→ Graph ─derive→ Graphs ─lower→ Programs ─passes→ Programs ─emit→ Sources ─build→ Libraries ─bind→ calls
 """
@@ -61,16 +61,17 @@ class BaseOperator(Transforming["BaseOperator"]):
     """A PyTorch function with kernels of its own: called, differentiated, transformed.
 
     Call it like the function it was made from. The first call with a new dtype, rank or broadcast pattern derives and
-    builds kernels; later ones, and later processes, find them. What has no kernel runs the reference.
+    builds kernels; later calls and processes find them. A call without a kernel runs the reference.
 
     Attributes:
         name: Its name at the dispatcher, "namespace::name".
         reference: The function as written: the rung "composed".
         samples: Makes example arguments for a device and dtype; None if none were given.
         save: What the backward pass may keep.
-        inline: Whether compilers and exporters see the operations of the reference, and not the operator as one; they
-            do anyway where it draws random numbers.
-        autocast: What its arguments are cast to under autocast; None if the reference runs there, as autocast wants it.
+        inline: Whether compilers and exporters see the operations of the reference instead of one operator; they always
+            do if it draws random numbers.
+        autocast: What its arguments are cast to under autocast; None if the reference runs there, under autocast's own
+            rules.
     """
 
     def __init__(
@@ -158,7 +159,7 @@ class BaseOperator(Transforming["BaseOperator"]):
     def _make_relative(self, reference: Callable[..., Any], **options: Any) -> BaseOperator:
         options |= {"save": self.save, "settings": self._settings, "inline": self.inline, "autocast": self.autocast}
         options |= {"outside": self._outside}
-        # Of that name it is the same operator, its arguments laid out flat.
+        # The same operator under that name, with flat arguments.
         told = self._fallbacks if options["name"] == self.name else None
         return type(self)(reference, fallbacks=told, **options)
 
@@ -168,7 +169,7 @@ class BaseOperator(Transforming["BaseOperator"]):
 
     @property
     def server(self) -> Server:
-        """What serves flat arguments."""
+        """Serves calls with flat arguments."""
         assert isinstance(self._server, Server)
         return self._server
 
@@ -186,7 +187,7 @@ class BaseOperator(Transforming["BaseOperator"]):
         return self._server.last_rung
 
     def _recorded_under(self, state: State) -> str | None:
-        """What variants for a state of the world outside are recorded under."""
+        """The key under which the variants of a state are recorded."""
         return state.identity and f"{state.identity} {self.name} {self.save}"
 
     def _make_variants(self, state: State) -> Variants:
@@ -203,7 +204,7 @@ class BaseOperator(Transforming["BaseOperator"]):
         refuse_torn()
         with hold_off_forks():
             from opwright.operators.stages import (
-                derive,  # imports sympy (0.3 s): not for a process that only finds kernels
+                derive,  # imports sympy (0.3 s), which a process that only loads kernels does not need
             )
 
             how = (self._short_name, self.save, backend)
@@ -233,7 +234,7 @@ class BaseOperator(Transforming["BaseOperator"]):
 
     @property
     def transforms(self) -> TransformsNow:
-        """The operators that function transforms make of a call of this one now, by position of the arguments."""
+        """The operators that function transforms derive from this one, by position of the arguments."""
         return TransformsNow(self._transforms, self._outside)
 
     # -- structured arguments --------------------------------------------------------------------------------------
@@ -257,7 +258,7 @@ class BaseOperator(Transforming["BaseOperator"]):
     def overload(self) -> OpOverload | None:
         """The operator at torch's dispatcher; calling it is the same as calling this object.
 
-        None if no schema spells its parameters and results, such as a dict, or another operator has taken its name.
+        None if no schema can spell its parameters and results, such as a dict, or if its name is taken.
         """
         return None if self._mutated else self._registered.found(self._example_plan)
 
@@ -284,8 +285,8 @@ class BaseOperator(Transforming["BaseOperator"]):
     def on(self, rung: RungName) -> Callable[..., Any]:
         """The operator pinned to a rung.
 
-        A pinned call raises where the unpinned one would run the reference; only empty tensors, and calls under a
-        transform or mode, are always the reference's.
+        A pinned call raises where the unpinned one would run the reference; but the reference always serves empty
+        tensors and calls under a transform or mode.
 
         Raises:
             RungMissing: If the rung does not exist here.
@@ -293,10 +294,10 @@ class BaseOperator(Transforming["BaseOperator"]):
         return self._ladder.on(rung)
 
     def implement(self, rung: RungName, function: Any = None, /, **options: Any) -> Any:
-        """Put a rung written by hand in the place of the derived one; calls that it is for prefer it.
+        """Replace a derived rung with a handwritten one, for the calls that it supports.
 
         "cpp" and "cuda" take options, which `opwright.handwritten.implement.written_sources` tells; "function" takes an
-        `autograd.Function` or a callable, and is a decorator without one. Errors name the line that does not fit.
+        `autograd.Function` or a callable, and is a decorator without one. Errors name the offending line.
         """
         if rung == "function" and function is None:
             return functools.partial(self.implement, rung)

@@ -1,10 +1,10 @@
-"""References as the text of one module: the functions as written, and everything of the user's that they use.
+"""The source of references as one module: the functions as written, and all user code that they use.
 
     F.elu(g)     import torch.nn.functional as F
     SLOPE        SLOPE = 0.01
     gate(x)      the function `gate`, comments included, and what it uses in turn; for an operator, its reference
 
-An ejected project and a wheel both hold such a module. What has no text is refused by name.
+An ejected project and a wheel both hold such a module. Whatever has no source is refused by name.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from opwright.tracing.interface.signature import place_of
 from opwright.tracing.outside.purity import is_installed
 
 _CONSTANTS = (int, float, complex, str, bytes, bool, type(None), type(...), torch.dtype, torch.device)
-# Where torch's built-in functions are found: they do not say it themselves.
+# The modules of torch's built-in functions, which do not name theirs.
 _HOMES = ("torch", "torch.nn.functional", "torch.special", "torch.linalg", "torch.fft", "math")
 _MISSING = object()
 
 
 @dataclass(slots=True)
 class ReferenceText:
-    """What the module is put together from.
+    """The parts of the module.
 
     Attributes:
         with_packages: Whether it may import packages other than torch.
         imports: Lines such as "import math".
         packages: The packages it imports, without torch.
-        constants: How each constant is spelled, by name.
+        constants: The spelling of each constant, by name.
         functions: Sources by name, each after those that it uses.
         objects: What each name stands for.
     """
@@ -151,7 +151,7 @@ def reference_text(functions: Sequence[Callable[..., Any]], *, with_packages: bo
 
 
 def spell(value: Any) -> str | None:
-    """A constant in Python; None if it is none."""
+    """Spell a constant in Python; None if it is not one."""
     if type(value) is tuple:
         members = [spell(member) for member in value]
         return None if None in members else f"({', '.join(map(str, members))}{',' * (len(members) == 1)})"
@@ -181,7 +181,7 @@ def _definition(function: types.FunctionType) -> tuple[ast.FunctionDef, str]:
 
 
 def _is_ours(decorator: ast.expr, function: types.FunctionType) -> bool:
-    """Whether a decorator is one of opwright's, which the text does without."""
+    """Whether a decorator is one of opwright's, which the text leaves out."""
     root: ast.expr = decorator
     while isinstance(root, ast.Call | ast.Attribute):
         root = root.func if isinstance(root, ast.Call) else root.value
@@ -191,7 +191,7 @@ def _is_ours(decorator: ast.expr, function: types.FunctionType) -> bool:
 
 
 def _names_used(node: ast.FunctionDef) -> tuple[set[str], set[str]]:
-    """The names that a function takes from around it when it runs, and those in its annotations."""
+    """The global and closure names that a function uses, and those in its annotations."""
     parameters = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]
     written = [node.returns, *(parameter.annotation for parameter in parameters if parameter is not None)]
     annotations = [annotation for annotation in written if annotation is not None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from torch.fx import Node
@@ -12,6 +13,8 @@ from opwright.binding.variants.backends import Backend
 from opwright.binding.variants.variant import Plan, Saved, SavePolicy
 from opwright.codegen.cpp.program import emit_program
 from opwright.codegen.cuda.program import CudaSource, emit_cuda
+from opwright.codegen.formula import formula_comment
+from opwright.codegen.header import Origin, built_header, source_command
 from opwright.codegen.python.function import emit_function
 from opwright.codegen.python.layout import ConstantParameter, FunctionLayout, TensorParameter
 from opwright.derivation.backward import given_to
@@ -20,14 +23,16 @@ from opwright.derivation.partition import Partition, inputs_behind, partition
 from opwright.derivation.products import gradients_by_product
 from opwright.errors import NoKernel
 from opwright.ir.expressions.integer import Condition
-from opwright.ir.names.fresh import fresh_stem
+from opwright.ir.names.fresh import fresh, fresh_stem
 from opwright.ir.program import Program, buffers_of
 from opwright.lowering.lower import lower
 from opwright.lowering.pointwise.promotion import program_dtype
 from opwright.lowering.size_hints import size_hints
+from opwright.package import PACKAGE
 from opwright.passes.order import optimize
 from opwright.toolchain.source import Source
 from opwright.tracing.graph import Graph, value_of
+from opwright.tracing.interface.place import function_behind
 from opwright.tracing.interface.results import Result
 from opwright.tracing.interface.specs import ArgumentSpec, NumberSpec, TensorSpec
 from opwright.tracing.recording.values import Digests
@@ -38,7 +43,7 @@ from opwright.version import VERSION
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A Program before any pass, and the sizes that it was traced for, by their symbols."""
+    """A Program before any pass, and the sizes of the trace, by their symbols."""
 
     program: Program
     met: Mapping[str, int]
@@ -50,11 +55,12 @@ class Derivation:
 
     Attributes:
         specs: What the arguments are.
-        graph: What the reference does; with its derivative if one was asked for.
+        graph: The traced reference, with its derivative if one was asked for.
         forward: Arguments in, outputs and intermediates out.
         backward: Saved tensors and cotangents in, gradients out; None if none was asked for.
         lowered: Both before any pass.
         plan: The sources, and how to call them.
+        origin: The user's function; None for a reference of this package, such as a gradient.
     """
 
     specs: tuple[ArgumentSpec, ...]
@@ -63,15 +69,16 @@ class Derivation:
     backward: Program | None
     lowered: tuple[Lowered, Lowered | None]
     plan: Plan
+    origin: Origin | None
 
     def cuda_programs(self) -> tuple[Program, Program | None]:
-        """Forward and backward as they are for a GPU."""
+        """The forward and backward Programs for a GPU."""
         forward, backward = self.lowered
         return _optimized(forward, "cuda"), None if backward is None else _optimized(backward, "cuda")
 
     def cuda_sources(self) -> tuple[CudaSource, ...]:
-        """The same as CUDA: forward, and backward if there is one."""
-        return tuple(emit_cuda(program) for program in self.cuda_programs() if program is not None)
+        """Their CUDA sources: forward, and backward if there is one."""
+        return tuple(_cuda(program, self.origin) for program in self.cuda_programs() if program is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +108,15 @@ def derive(
     Args:
         reference: The function as written.
         specs: One for each parameter; a tensor that requires a gradient gets one.
-        name: A C identifier to call the kernels by.
+        name: A C identifier, the name of the kernels.
         save: What the backward pass may keep.
-        backend: What the kernels are written in.
+        backend: The language of the kernels.
 
     Raises:
         UntraceableReference: If control flow or a shape depends on data.
-        NoKernel: If there is something in it that kernels do not do.
+        NoKernel: If it does something that kernels cannot do.
     """
-    digests = given_to(reference)
+    digests, origin = given_to(reference), _origin(reference)
     specs = tuple(
         replace(spec, digest=digests.get(spec.name, spec.digest)) if isinstance(spec, TensorSpec) else spec
         for spec in specs
@@ -117,13 +124,13 @@ def derive(
     if any(isinstance(spec, TensorSpec) and spec.requires_grad for spec in specs):
         joint = trace_joint(reference, specs)
         if any(gradient is not None for gradient in joint.gradients):
-            return _derive_with_gradients(joint, specs, name, save, backend)
+            return _derive_with_gradients(joint, specs, name, save, backend, origin)
     graph, result = trace(reference, specs)
     _refuse_draws_on_gpu(graph, specs)
     lowered = _lowered(graph, f"{name}_forward", _named_inputs(graph), _outputs(graph), graph.guards)
     forward = _optimized(lowered, backend)
-    plan = _plan(graph, specs, result, _source(forward, backend))
-    return Derivation(specs, graph, forward, None, (lowered, None), plan)
+    plan = _plan(graph, specs, result, _source(forward, backend, origin))
+    return Derivation(specs, graph, forward, None, (lowered, None), plan, origin)
 
 
 def derive_function(
@@ -134,7 +141,7 @@ def derive_function(
     Args:
         reference: The function as written.
         specs: One for each parameter; a floating tensor requires a gradient.
-        name: What the emitted function is called.
+        name: The name of the emitted function.
         place: Where the reference is defined, for the header.
 
     Raises:
@@ -166,12 +173,19 @@ def derive_function(
             parameters.append(ConstantParameter(spec.name, spec.value))
     names = {node: given for given, node in _named_inputs(graph)}
     cotangents = tuple(None if node is None else names[node] for node in joint.tangents)
-    layout = FunctionLayout(tuple(parameters), joint.result.is_bare, name, place, VERSION, cotangents)
+    function = function_behind(reference)
+    command = function and source_command(place.rpartition(":")[0], function.__qualname__, "function")
+    layout = FunctionLayout(tuple(parameters), joint.result.is_bare, name, place, VERSION, cotangents, command)
     return FunctionModule(emit_function(name, forward, backward, layout), forward.guards, joint.result)
 
 
 def _derive_with_gradients(
-    joint: Joint, specs: tuple[ArgumentSpec, ...], name: str, save: SavePolicy, backend: Backend
+    joint: Joint,
+    specs: tuple[ArgumentSpec, ...],
+    name: str,
+    save: SavePolicy,
+    backend: Backend,
+    origin: Origin | None,
 ) -> Derivation:
     graph = joint.graph
     _refuse_draws_on_gpu(graph, specs)
@@ -180,7 +194,7 @@ def _derive_with_gradients(
     arguments = [(given, node) for given, node in _named_inputs(graph) if node not in tangents]
     names = {node: given for given, node in _named_inputs(graph)}
     saved = fresh_stem("saved", names.values(), "saved_")
-    intermediates = [(f"{saved}_{position}", node) for position, node in enumerate(kept.intermediates)]
+    intermediates = _saved_names(graph, kept.intermediates, saved)
     results = [*_outputs(graph), *intermediates]
     lowered = _lowered(graph, f"{name}_forward", arguments, results, graph.guards, unrounded=kept.little)
     unrounded = kept.little & _unrounded(lowered.program, results)
@@ -199,14 +213,14 @@ def _derive_with_gradients(
     forward, backward = _optimized(lowered, backend), _optimized(lowered_backward, backend)
     positions = {spec.name: position for position, spec in enumerate(specs)}
     plan = replace(
-        _plan(graph, specs, joint.result, _source(forward, backend)),
-        backward=_source(backward, backend),
+        _plan(graph, specs, joint.result, _source(forward, backend, origin)),
+        backward=_source(backward, backend, origin),
         tangents=tuple(position for position, node in enumerate(joint.tangents) if node is not None),
         gradients=tuple(position for position, _ in gradients),
         saved=_saved(joint, kept, backward, positions, unrounded),
         products=() if graph.is_random else gradients_by_product(joint, kept),
     )
-    return Derivation(specs, graph, forward, backward, (lowered, lowered_backward), plan)
+    return Derivation(specs, graph, forward, backward, (lowered, lowered_backward), plan, origin)
 
 
 def _plan(graph: Graph, specs: Sequence[ArgumentSpec], result: Result, forward: Source) -> Plan:
@@ -229,6 +243,16 @@ def _plan(graph: Graph, specs: Sequence[ArgumentSpec], result: Result, forward: 
     )
 
 
+def _saved_names(graph: Graph, nodes: Sequence[Node], stem: str) -> list[tuple[str, Node]]:
+    """Names for saved values: `saved_mean` if a variable holds the value, else `saved_sum` by the operation."""
+    named: dict[str, Node] = {}
+    for node in nodes:
+        operation = getattr(getattr(node.target, "overloadpacket", None), "__name__", "value").strip("_")
+        name = graph.names.get(node) or graph.described.get(node) or operation
+        named[fresh(f"{stem}_{name}", named)] = node
+    return list(named.items())
+
+
 def _lowered(
     graph: Graph,
     name: str,
@@ -244,7 +268,7 @@ def _lowered(
 
 
 def _unrounded(program: Program, results: Sequence[tuple[str, Node]]) -> frozenset[Node]:
-    """The results that a Program gives in float32 though torch has them in a half type."""
+    """The results that a Program returns in float32 although torch's are of a half type."""
     buffers = buffers_of(program)
     given = zip(program.outputs, results, strict=True)
     return frozenset(n for output, (_, n) in given if buffers[output].dtype is not program_dtype(value_of(n).dtype))
@@ -257,7 +281,7 @@ def _optimized(lowered: Lowered, backend: Backend) -> Program:
 def _saved(joint: Joint, kept: Partition, backward: Program, positions: dict[str, int], unrounded: Set[Node]) -> Saved:
     names = {given.node: given.name for given in joint.graph.inputs}
     behind = {positions[names[node]] for node in inputs_behind(joint)} | {positions[names[n]] for n in kept.inputs}
-    behind |= {positions[guard.name] for guard in joint.graph.number_guards}  # on which it depends what is traced
+    behind |= {positions[guard.name] for guard in joint.graph.number_guards}  # which the trace depends on
     digests = Digests()
     return Saved(
         arguments=tuple(positions[names[node]] for node in kept.inputs),
@@ -265,13 +289,13 @@ def _saved(joint: Joint, kept: Partition, backward: Program, positions: dict[str
         sizes=tuple(_argument_size(size, positions) for size in backward.sizes),
         contributing=tuple(sorted(behind)),
         outputs=tuple(joint.graph.outputs.index(node) for node in kept.outputs),
-        # map() would end at a StopIteration; what is not rounded is not the value that the same operations give.
+        # map() would end at a StopIteration; an unrounded value differs from what the same operations give.
         digests=tuple(["" if node in unrounded else digests.of(node) for node in kept.intermediates]),
     )
 
 
 def _argument_size(symbol: str, positions: dict[str, int]) -> tuple[int, int]:
-    """Which argument's size a symbol such as `gates_size_1` stands for."""
+    """The argument and dimension of a symbol such as `gates_size_1`."""
     name, _, dimension = symbol.rpartition("_size_")
     return positions[name], int(dimension)
 
@@ -301,12 +325,26 @@ def _number_guards(graph: Graph, specs: Sequence[ArgumentSpec]) -> tuple[tuple[i
 
 def _refuse_draws_on_gpu(graph: Graph, specs: Sequence[ArgumentSpec]) -> None:
     if graph.is_random and any(isinstance(spec, TensorSpec) and spec.device == "cuda" for spec in specs):
-        raise NoKernel("it draws random numbers, which on a GPU only the reference draws as eager does")
+        raise NoKernel(
+            "it draws random numbers, which on a GPU only the reference draws as eager does",
+            hint="draw them outside of the operator, and pass them as an argument",
+        )
 
 
-def _source(program: Program, backend: Backend = "cpp") -> Source:
+def _origin(reference: Callable[..., Any]) -> Origin | None:
+    function = function_behind(reference)
+    if function is None or (file := Path(function.__code__.co_filename)).is_relative_to(PACKAGE):
+        return None
+    return Origin(function.__qualname__, file.name)
+
+
+def _source(program: Program, backend: Backend, origin: Origin | None) -> Source:
     if backend == "cuda":
-        written = emit_cuda(program)
+        written = _cuda(program, origin)
         return Source(written.name, written.host, written.device)
-    emitted = emit_program(program)
+    emitted = emit_program(program, formula_comment, built_header(program.name, origin, "cpp"))
     return Source(emitted.name, emitted.text)
+
+
+def _cuda(program: Program, origin: Origin | None) -> CudaSource:
+    return emit_cuda(program, formula_comment, built_header(program.name, origin, "cuda"))

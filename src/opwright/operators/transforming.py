@@ -1,4 +1,4 @@
-"""Operators of derivatives and batches that a user asks an operator for."""
+"""The transforms of an operator that users ask for: derivatives and batches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Transforming(Generic[Member]):
 
         Raises:
             UnsupportedReturn: If the return annotation does not tell how many tensors there are.
-            UnsupportedParameter: If a name is no tensor parameter.
+            UnsupportedParameter: If a name is not a tensor parameter.
         """
         outputs = declared_outputs(self.reference, self._signature)
         every = tuple(range(outputs))
@@ -36,7 +36,7 @@ class Transforming(Generic[Member]):
         """The operator (arguments…, tangents of the named ones…) → (results…, tangents…), by default of all tensors.
 
         Raises:
-            UnsupportedParameter: If a name is no tensor parameter.
+            UnsupportedParameter: If a name is not a tensor parameter.
         """
         return self._family.jvp(tensor_positions(self.reference, self._signature, names))
 
@@ -48,6 +48,6 @@ class Transforming(Generic[Member]):
             randomness: What `torch.vmap` should do with random numbers.
 
         Raises:
-            UnsupportedParameter: If a name is no tensor parameter.
+            UnsupportedParameter: If a name is not a tensor parameter.
         """
         return self._family.batched(tensor_positions(self.reference, self._signature, names), randomness)

@@ -1,4 +1,4 @@
-"""The whole order of the passes, for each target.
+"""The order of all passes, for each backend.
 
 lowered ─specialize→ with cases for short sizes ─improving→ what is explained ─finishing→ what is emitted
 """
@@ -30,11 +30,11 @@ Written = Literal["cpp", "cuda", "function"]
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The passes for one target.
+    """The passes for one backend.
 
     Attributes:
         improving: What makes kernels of a lowered Program.
-        finishing: What the target's code wants besides; an emitter runs it, and nobody is shown it as formulas.
+        finishing: Further passes for the backend; emitters run them, and formulas do not show them.
     """
 
     improving: Passes
@@ -43,8 +43,8 @@ class Order:
 
 _EVERYWHERE: Passes = (unroll, narrow_products, fuse, simplify, share, prune, inline)
 
-# Processors look elements up inside kernels. A GPU would have to be waited for to know that all indices are in range,
-# and the rung "function" is written in torch's own operations.
+# CPU kernels gather. On a GPU, the check that all indices are in range would have to wait for the device; the rung
+# "function" uses torch's own gather operations.
 ORDERS: Mapping[Written, Order] = {
     "cpp": Order((indexed_loads, accumulate_in_place, *_EVERYWHERE), (reciprocals,)),
     "cuda": Order(_EVERYWHERE, (separate_columns, drop_unit_axes)),
@@ -53,18 +53,18 @@ ORDERS: Mapping[Written, Order] = {
 
 
 def optimize(program: Program, target: Written = "function", met: Mapping[str, int] | None = None) -> Program:
-    """Turn a lowered Program, and a case for short sizes, into the kernels of a target.
+    """Turn a lowered Program, and a case for short sizes, into the kernels of a backend.
 
     Args:
         program: As it was lowered.
-        target: What it will be written in.
-        met: The sizes that it was traced for, by their symbols; short ones get a case.
+        target: The backend.
+        met: The sizes of the trace, by their symbols; short ones get a case.
     """
     return _run(ORDERS[target].improving, specialize(program, met or {}))
 
 
 def finish(program: Program, target: Written) -> Program:
-    """Do the rest for a target, right before the Program is written."""
+    """Run the backend's finishing passes, right before emission."""
     return _run(ORDERS[target].finishing, program)
 
 

@@ -1,4 +1,4 @@
-"""Writing the files of a project: all of them, and only where nobody's work is lost."""
+"""Write the files of a project, all or none, without overwriting other work."""
 
 from __future__ import annotations
 

@@ -64,9 +64,9 @@ def eject(
     dtypes: Sequence[torch.dtype] = DEFAULT_DTYPES,
     force: bool = False,
 ) -> Ejected:
-    """Write a project that stands on its own: sources, an `autograd.Function`, a module, tests, a README.
+    """Write a self-contained project: sources, an `autograd.Function`, a module, tests, a README.
 
-    It has kernels for what the samples are of, in every dtype that is asked for, and the reference for the rest.
+    It has kernels for the samples, in every requested dtype, and the reference for the rest.
 
     Args:
         operator: An operator with samples.

@@ -1,4 +1,4 @@
-"""The C++ headers that sources use, and what these include in turn, to stand beside the sources."""
+"""The C++ headers of a project: those that its sources use, and what these include."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds of arguments that an ejected project has kernels for: what the operator's samples come to.
+"""The kinds of arguments that an ejected project has kernels for, from the operator's samples.
 
 samples → kinds     one for each pattern of dtypes, ranks, sizes of one and constants
 kinds   → forms     those that one `autograd.Function` serves: the same constants, and the same things saved
@@ -89,12 +89,17 @@ def kinds_of(operator: BaseOperator, dtypes: Sequence[torch.dtype]) -> tuple[tup
     samples = list(_samples(operator, signature, dtypes))
     if not samples:
         asked = ", ".join(str(dtype).removeprefix("torch.") for dtype in dtypes)
-        raise SamplesMissing(f"{_name(operator)} has no samples for {asked}", place=place_of(operator.reference))
+        raise SamplesMissing(
+            f"{_name(operator)} has no samples for {asked}",
+            place=place_of(operator.reference),
+            hint="let samples= yield some, or name another dtype",
+        )
     numbers = Numbers(operator.reference)
     for sample in samples:
         numbers.prepare(sample.args)
     kinds: list[Kind] = []
     left: list[LeftOut] = []
+    hints: list[str | None] = []
     for sample in samples:
         if any(serves(kind, sample) for kind in kinds):
             continue
@@ -104,11 +109,13 @@ def kinds_of(operator: BaseOperator, dtypes: Sequence[torch.dtype]) -> tuple[tup
             raise
         except OpwrightError as error:
             left.append(LeftOut(describe_sample(sample), error.fact))
+            hints.append(error.hint)
             continue
         cuda, reason = _on_gpu(operator, derivation)
         kinds.append(Kind(_label(sample, [kind.label for kind in kinds]), derivation, sample, cuda, reason))
     if not kinds:
-        raise NotEjectable(f"there is no kernel for any sample: {left[0].reason}", place=place_of(operator.reference))
+        fact, place = f"there is no kernel for any sample: {left[0].reason}", place_of(operator.reference)
+        raise NotEjectable(fact, place=place, hint=hints[0])
     return tuple(kinds), tuple(left)
 
 
@@ -161,7 +168,7 @@ def serves(kind: Kind, sample: Sample) -> bool:
 
 
 def refuse_options(operator: BaseOperator) -> None:
-    """Refuse an operator that changes its arguments or casts them, which an `autograd.Function` of a project does not.
+    """Refuse an operator that mutates or casts its arguments, which an ejected project does not support.
 
     Raises:
         NotEjectable: If it is one.
@@ -224,10 +231,13 @@ def _refuse_what_cannot_stand_alone(operator: BaseOperator, derivation: Derivati
     plan, place = derivation.plan, place_of(operator.reference)
     if plan.is_random:
         raise NotEjectable(
-            f"{_name(operator)} draws random numbers, which its second derivative would draw again", place=place
+            f"{_name(operator)} draws random numbers, which its second derivative would draw again",
+            place=place,
+            hint="draw them outside of the operator, and pass them as an argument",
         )
     if plan.needs_whole_memory:
-        raise NotEjectable(f"{_name(operator)} asks how its arguments lie in memory", place=place)
+        fact = f"{_name(operator)} asks how its arguments lie in memory"
+        raise NotEjectable(fact, place=place, hint="index or reshape instead of as_strided")
     if not plan.result.is_plain:
         raise NotEjectable(
             f"{_name(operator)} returns something else than a new tensor, or a tuple of new ones",
@@ -236,7 +246,8 @@ def _refuse_what_cannot_stand_alone(operator: BaseOperator, derivation: Derivati
         )
     for program in (derivation.forward, derivation.backward):
         for name in sorted(_foreign_calls(program) if program else ()):
-            raise NotEjectable(f"{_name(operator)} calls {name}, which is not PyTorch's own", place=place)
+            fact = f"{_name(operator)} calls {name}, which is not PyTorch's own"
+            raise NotEjectable(fact, place=place, hint="call it outside of the operator")
 
 
 def _foreign_calls(program: Program) -> set[str]:

@@ -1,4 +1,4 @@
-"""audit_table: a scorecard by families; what passed is counted, and everything else has its words."""
+"""audit_table: a scorecard by families: passed rows are counted, all others are described."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""doctor_table: what was looked at, its state and details; below it the commands that mend what does not work."""
+"""doctor_table: subjects with state and details; below them, the commands that fix what does not work."""
 
 from __future__ import annotations
 

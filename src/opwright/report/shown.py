@@ -14,7 +14,7 @@ _PREFORMATTED = '<pre style="line-height: normal">{code}</pre>'
 
 
 class Shown:
-    """What is shown as a table: plain at a prompt, coloured in a notebook."""
+    """A result shown as a table: plain at a prompt, coloured in a notebook."""
 
     __slots__ = ()
 

@@ -34,13 +34,13 @@ def build(
     timeout_s: float = COMPILE_TIMEOUT_S,
     flags: tuple[str, ...] = (),
 ) -> tuple[Path, ...]:
-    """Return the shared libraries of sources, building side by side those that the cache does not hold.
+    """Return the shared libraries of sources, building those that are not in the cache in parallel.
 
     The libraries resolve PyTorch's symbols against the libtorch_cpu.so that the process has loaded.
 
     Args:
         sources: What to build.
-        settings: Where the cache is, which compiler to use, whether to tell that a build is under way.
+        settings: Where the cache is, which compiler to use, whether to log that a build is running.
         timeout_s: How long one compilation may take.
         flags: Flags behind those of every kernel.
 
@@ -80,10 +80,10 @@ def build_recipes(
 
     Args:
         recipes: What to build.
-        arguments: What the compilers are told besides.
+        arguments: Further arguments of the compilers.
         cache: Where to keep it.
         timeout_s: How long a compiler may take.
-        notice: Says that it takes its time.
+        notice: Logs if it takes long.
         prepare: Writes what a recipe needs besides its source into the directory that it is built in.
     """
     title = _title(recipes)

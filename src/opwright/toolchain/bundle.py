@@ -1,4 +1,4 @@
-"""Sources → the libraries of a package: the kernels for each level of processors, and what loads the right ones.
+"""Sources → the libraries of a package: kernels for each level of processors, and a library that loads the right ones.
 
     <package>.so            registers the operators, chooses a level, loads its kernels from the folder it lies in
     <level>.so              all kernels, for one level
@@ -31,9 +31,9 @@ from opwright.toolchain.storage.cache import LibraryCache
 
 CUDA_FOLDER = "cuda"
 
-# What is shipped names no folder of this machine.
+# Shipped libraries contain no paths of this machine.
 _HEADERS = (f"-I{INCLUDE_DIRECTORY}", f"-ffile-prefix-map={INCLUDE_DIRECTORY}/=")
-# Functions of the registration that are asked for by name; see codegen/cpp/registration.py.
+# Functions of the registration that are looked up by name; see codegen/cpp/registration.py.
 _VISIBLE = "{ global: opwright_cpu_level; opwright_load_failure; opwright_cuda_failure; local: *; };\n"
 
 
@@ -42,7 +42,7 @@ class Bundle:
     """What the libraries of a package are made from.
 
     Attributes:
-        name: What the library is called that loads the others.
+        name: The name of the library that loads the others.
         namespace: Where the kernels are registered.
         kernels: Their sources.
         registration: The source that registers the operators and chooses a level.

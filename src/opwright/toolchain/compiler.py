@@ -20,12 +20,12 @@ from opwright.toolchain.storage.records import RecordStore, canonical_json, dige
 
 CANDIDATES = ("g++", "clang++", "c++")
 
-# What results depend on: how numbers round, and that integers wrap around, as torch's do.
+# Flags that results depend on: rounding, and integers that wrap around as torch's do.
 ROUNDING_FLAGS = ("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv")
 _FLAGS = (
     *("-std=c++17", "-O2", "-fPIC", "-march=native", "-fopenmp-simd"),
     *ROUNDING_FLAGS,
-    # Without warnings, all that a compiler prints is about an error.
+    # Without warnings, a compiler prints only errors.
     *("-fvisibility=hidden", "-w"),
 )
 _FLAGS_OF_MACHINE = {"x86_64": ("-mprefer-vector-width=512",)}
@@ -41,12 +41,12 @@ _GATHERS_OF_GCC = tuple(f"-mtune-ctrl=use_gather_4parts,{name}" for name in ("us
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """A C++ compiler that was seen to work.
+    """A C++ compiler that works.
 
     Attributes:
         path: The executable.
-        version: The first line of what it says of itself.
-        kind: Whose command line it speaks.
+        version: The first line of its --version.
+        kind: The family of its command line.
         flags: The flags to compile with; every one is known to this compiler.
         leading_words: Words between the executable and the flags, as in `CXX="ccache g++"`.
     """
@@ -66,8 +66,8 @@ class Compiler:
 def find_compiler(settings: Settings) -> Compiler:
     """Return the compiler that the settings name, or else the first of g++, clang++ and c++ that works.
 
-    What a compiler says of itself is remembered in the cache for as long as its file stays the same, so that a process
-    with a warm cache starts no subprocess.
+    A compiler's identity is cached while its file stays the same, so that a process with a warm cache starts no
+    subprocess.
 
     Raises:
         CompilerMissing: None was found, or none that was found can run.
@@ -100,7 +100,7 @@ def _examine(words: tuple[str, ...], settings: Settings) -> Compiler:
 
 @lru_cache(maxsize=16)
 def _identify(command: tuple[str, ...], mtime_ns: int, size_bytes: int, settings: Settings) -> Compiler:
-    """Say which compiler a command calls: from the record of an earlier look, or by running it."""
+    """Identify the compiler of a command: from a record, or by running it."""
     store = RecordStore(settings)
     flags = (*_FLAGS, *_FLAGS_OF_MACHINE.get(platform.machine(), ()))
     asked = (flags, _FLAGS_OF_KIND, _GATHERS_OF_GCC)

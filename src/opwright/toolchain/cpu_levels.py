@@ -14,8 +14,8 @@ class CpuLevel:
     """A set of instructions that a processor has or has not.
 
     Attributes:
-        name: What it is called, also in the names of files.
-        flags: What tells a compiler to use it.
+        name: Its name, also in the names of files.
+        flags: The compiler flags that enable it.
         features: All that a processor must have, as compilers' `__builtin_cpu_supports` calls it.
         capability: The least value of torch's own variable ATEN_CPU_CAPABILITY that allows it; "" for every value.
     """
@@ -26,8 +26,8 @@ class CpuLevel:
     capability: str = ""
 
 
-# The levels of the x86-64 psABI. Of v3 and v4 those features are asked for that compilers of ten years know by name;
-# every processor that was made with these has the rest (lzcnt, movbe, f16c).
+# The levels of the x86-64 psABI. For v3 and v4, the tested features are those that ten-year-old compilers know by name;
+# every processor with these has the rest (lzcnt, movbe, f16c).
 _V2 = ("sse4.2", "ssse3", "popcnt")
 _V3 = ("avx2", "fma", "bmi", "bmi2")
 _V4 = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")

@@ -1,4 +1,4 @@
-"""From what compilers print to one sentence: the first error, and where it is."""
+"""From compiler output to one sentence: the first error, and its place."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Diagnosis:
     """The first thing that went wrong.
 
     Attributes:
-        message: What the compiler says.
-        place: Where; None where it does not say.
+        message: The compiler's message.
+        place: Its place; None if there is none.
         more: How many further errors there are.
         hint: A remedy that follows from the message; None without one.
         header: The name of a header that was not found; empty otherwise.

@@ -1,4 +1,4 @@
-"""Modules of Python from what is no package: a built library, a file of the user's, a text that was emitted."""
+"""Python modules that are not in a package: a built library, a user's file, an emitted text."""
 
 from __future__ import annotations
 

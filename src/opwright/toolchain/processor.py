@@ -1,4 +1,4 @@
-"""Which processor `-march=native` means here."""
+"""The processor that `-march=native` means here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a library is made from: a source, a command, and every fact that its machine code depends on."""
+"""A recipe for a library: a source, a command, and every fact that its machine code depends on."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ INCLUDE_DIRECTORY = PACKAGE / "include"
 _FORMAT = 1
 
 # An empty library under the name of libtorch_cpu.so. Linking against it takes 15 ms where the real one, 430 MB, takes
-# 125 ms (g++ 12). When a kernel is loaded, that name stands for the libtorch_cpu.so that `import torch` has loaded, and
-# a symbol that is not there is then an error, as dlopen is asked to bind at once.
+# 125 ms (g++ 12). When a kernel is loaded, that name resolves to the libtorch_cpu.so of `import torch`, and a missing
+# symbol is an error, because dlopen binds at once.
 _TORCH_STUB = Source("libtorch_cpu", "")
 
 

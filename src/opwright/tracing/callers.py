@@ -1,4 +1,4 @@
-"""Who asks something: code of the user's, or torch and this package."""
+"""Whether the user's code is the caller, or torch or this package."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _OWN = tuple(f"{folder}{os.sep}" for folder in (Path(torch.__file__).parent, PAC
 
 
 def is_outside(frame: Any) -> bool:
-    """Whether code that is neither torch's nor of this package stands behind a frame."""
+    """Whether a frame was called by code outside of torch and this package."""
     return not _asked_by(frame).startswith(_OWN)
 
 
 def _asked_by(frame: Any) -> str:
-    """The file that asks; torch asks for others in `Tensor.__repr__` and the like."""
+    """The calling file; `Tensor.__repr__` and the like call on behalf of others."""
     while frame is not None and frame.f_code.co_filename.endswith(("torch/_tensor.py", "torch/overrides.py")):
         frame = frame.f_back
     return frame.f_code.co_filename if frame is not None else ""

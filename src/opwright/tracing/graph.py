@@ -1,4 +1,4 @@
-"""The Graph: what tracing gives and derivation, lowering and the function rung take."""
+"""The Graph: the result of tracing, the input of derivation, lowering and the function rung."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opwright.tracing.scalars.sizes import SizeTable
 
 @dataclass(frozen=True, slots=True)
 class GraphInput:
-    """A tensor that a Graph takes."""
+    """An input tensor of a Graph."""
 
     name: str
     node: Node
@@ -30,15 +30,15 @@ class Graph:
         fx: The nodes in order of execution.
         inputs: The placeholders with their names.
         outputs: The nodes that are returned.
-        sizes: What the size symbols stand for.
+        sizes: The meaning of the size symbols.
         guards: For which sizes the Graph is valid.
         names: Names of the reference's own variables, by node.
         described: Names of the variables of our decompositions.
-        number_guards: For which values of numbers that change from call to call.
+        number_guards: For which values of varying numbers it is valid.
         hides_from_autograd: Whether the reference detaches a value or computes under no_grad.
         is_random: Whether it draws random numbers.
-        needs_row_major: Whether it holds only for inputs that lie row by row, as those of the trace do.
-        needs_whole_memory: Whether it holds only for inputs that are all there is in their memory.
+        needs_row_major: Whether it is valid only for contiguous inputs, as in the trace.
+        needs_whole_memory: Whether it is valid only for inputs that fill their storage.
     """
 
     fx: FxGraph

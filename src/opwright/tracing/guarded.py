@@ -1,4 +1,4 @@
-"""Deriving apart from what torch raises meanwhile."""
+"""Derive, and turn what torch raises into refusals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def guarded(reference: Callable[..., Any], derive: Callable[[], Derived]) -> Der
     """Derive something from a reference.
 
     Raises:
-        OpwrightError: A refusal; what torch raises becomes one, with a place in the reference.
+        OpwrightError: A refusal; an error of torch becomes one, with a place in the reference.
     """
     try:
         return derive()
@@ -37,5 +37,5 @@ def guarded(reference: Callable[..., Any], derive: Callable[[], Derived]) -> Der
 
 
 def _of_ours(error: Exception) -> str | None:
-    """The line of opwright that raised what only a mistake in it can raise; None for what else is raised."""
+    """The line of opwright behind an error that only a bug of ours can raise; None for other errors."""
     return line_of_ours(error) if isinstance(error, _MISTAKES) else None

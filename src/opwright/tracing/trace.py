@@ -34,7 +34,7 @@ _DATA_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException, Gu
 
 
 class Session:
-    """One trace under way: fake inputs come in, nodes are recorded, a Graph comes out."""
+    """One trace: takes fake inputs, records nodes, returns a Graph."""
 
     def __init__(self) -> None:
         self._mode, environment = fake_mode()
@@ -42,7 +42,7 @@ class Session:
         self._recorder = Recorder(self._sizes)
         self._inputs: list[GraphInput] = []
         self._names: dict[Node, str] = {}
-        self._given: dict[int, TensorSpec] = {}  # values of what the reference computes, by their place among inputs
+        self._given: dict[int, TensorSpec] = {}  # given values of what the reference computes, by input
         self._on_gpu = False
 
     @contextmanager
@@ -57,7 +57,7 @@ class Session:
             return spec.value
         if isinstance(spec, TensorSpec) and spec.digest:
             self._given[len(self._inputs) + len(self._given)] = spec
-            return None  # the reference does not read it; what it stands for is found when it has run
+            return None  # the reference does not read it; its node is found after the run
         if isinstance(spec, NumberSpec):
             with self._mode:
                 tensor = self._declare(spec.name, torch.empty((), dtype=spec.dtype))
@@ -86,7 +86,7 @@ class Session:
 
         Raises:
             UntraceableReference: If its control flow, a shape or a number depends on data.
-            NoKernel: If it returns something other than tensors and constants, or what shares memory.
+            NoKernel: If it returns something other than tensors and constants, or tensors that share memory.
         """
         variables = LocalVariables(reference)
         try:
@@ -128,7 +128,7 @@ class Session:
         return result, outputs
 
     def _use_given(self, outputs: Sequence[torch.Tensor]) -> None:
-        """Read what is given instead of computing it; what the reference does not compute is an input without use."""
+        """Read given values instead of computing them; one that the reference does not compute is unused."""
         if not self._given:
             return
         digests, returned = Digests(), {self.node(output) for output in outputs}
@@ -177,7 +177,7 @@ def place_in(reference: Callable[..., Any], error: BaseException) -> Place:
 
 
 def trace(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> tuple[Graph, Result]:
-    """Trace a reference without derivatives, which finds torch's modes as they are on this thread.
+    """Trace a reference without derivatives, under the torch modes of this thread.
 
     Args:
         reference: The function as written.
@@ -188,7 +188,7 @@ def trace(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> tuple
 
     Raises:
         UntraceableReference: If its control flow, a shape or a number depends on data.
-        NoKernel: If it does something no kernel can stand for.
+        NoKernel: If it does something that no kernel can do.
     """
 
     def work() -> tuple[Graph, Result]:

@@ -5,7 +5,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+pytestmark = [
+    pytest.mark.built_together,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
 
 
 def noisy(x: Tensor) -> Tensor:

@@ -9,7 +9,10 @@ from torch import Tensor
 
 import opwright
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+pytestmark = [
+    pytest.mark.built_together,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
 
 
 def signed(x: Tensor, weight: Tensor, scale: float = 2.0, bias: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,7 +1,10 @@
+// convolved_backward, from convolved in test_cpp_goldens.py. Written by opwright; formatted by
+//   opwright source test_cpp_goldens.py:convolved --rung cpp
 #include "opwright/kernel.h"
 
 namespace opwright::emitted {
 
+//   where_1 = saved_output_0 ≤ 0 ? 0 : grad_output
 static void convolved_backward_row(Size count, void* const* row) {
   const float* saved_output_0_row = static_cast<const float*>(row[0]);
   const float* grad_output_row = static_cast<const float*>(row[1]);
@@ -83,8 +86,8 @@ static void convolved_backward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "convolved_backward_5e3a945d06ca(Tensor x, Tensor weight, Tensor saved_output_0, Tensor grad_output) -> "
+    "convolved_backward_56ea2b2deda6(Tensor x, Tensor weight, Tensor saved_output_0, Tensor grad_output) -> "
     "(Tensor, Tensor)",
-    "convolved_backward_5e3a945d06ca", convolved_backward_on_stack);
+    "convolved_backward_56ea2b2deda6", convolved_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -1,7 +1,10 @@
+// convolved_forward, from convolved in test_cpp_goldens.py. Written by opwright; formatted by
+//   opwright source test_cpp_goldens.py:convolved --rung cpp
 #include "opwright/kernel.h"
 
 namespace opwright::emitted {
 
+//   output = max(convolution, 0)
 static void convolved_forward_row(Size count, void* const* row) {
   const float* convolution_row = static_cast<const float*>(row[0]);
   float* output_row = static_cast<float*>(row[1]);
@@ -60,7 +63,7 @@ static void convolved_forward_on_stack(StableIValue* stack, uint64_t, uint64_t) 
 }
 
 static const Registration registration(
-    "convolved_forward_6ac251d0687e(Tensor x, Tensor weight) -> Tensor",
-    "convolved_forward_6ac251d0687e", convolved_forward_on_stack);
+    "convolved_forward_3602f8a88e95(Tensor x, Tensor weight) -> Tensor",
+    "convolved_forward_3602f8a88e95", convolved_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -1,17 +1,32 @@
+// directions_backward, from directions in test_cpp_goldens.py. Written by opwright; formatted by
+//   opwright source test_cpp_goldens.py:directions --rung cpp
 #include "opwright/kernel.h"
 
 namespace opwright::emitted {
 
+//   norm = √saved_sum
+//   div = x/norm
+//   grad_output_1 = grad_output[i0, 1]
+//   x_1 = x[i0, 1]
+//   div_3 = x_1/norm
+//   grad_output_2 = grad_output[i0, 2]
+//   x_2 = x[i0, 2]
+//   div_4 = x_2/norm
+//   sum = 0 + -grad_output·(div/norm) + -grad_output_1·(div_3/norm) + -grad_output_2·(div_4/norm)
+//   eq_norm = norm = 0
+//   grad_x = grad_output/norm + sum·(eq_norm ? 0 : div)
+//   grad_x = grad_output_1/norm + sum·(eq_norm ? 0 : div_3)
+//   grad_x = grad_output_2/norm + sum·(eq_norm ? 0 : div_4)
 static void directions_backward_case_0_row(Size count, void* const* row) {
   const float* grad_output_row = static_cast<const float*>(row[0]);
-  const float* saved_0_row = static_cast<const float*>(row[1]);
+  const float* saved_sum_row = static_cast<const float*>(row[1]);
   const float* x_row = static_cast<const float*>(row[2]);
   float* grad_x_0_row = static_cast<float*>(row[3]);
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
     const float grad_output = grad_output_row[3 * j];
-    const float saved_0 = saved_0_row[j];
-    const float norm = sqrt(saved_0);
+    const float saved_sum = saved_sum_row[j];
+    const float norm = sqrt(saved_sum);
     const float x = x_row[3 * j];
     const float div = x / norm;
     const float grad_output_1 = grad_output_row[3 * j + 1];
@@ -31,7 +46,7 @@ static void directions_backward_case_0_row(Size count, void* const* row) {
 
 static bool directions_backward_case_0(const Tensor* given, const Size* sizes, Tensor* made) {
   const Tensor& x = given[0];
-  const Tensor& saved_0 = given[1];
+  const Tensor& saved_sum = given[1];
   const Tensor& grad_output = given[2];
   const Size x_size_0 = x.size(0);
   const Size grad_x_sizes[] = {x_size_0, 3};
@@ -41,7 +56,7 @@ static bool directions_backward_case_0(const Tensor* given, const Size* sizes, T
     const Size extents[] = {x_size_0};
     const Operand<1> operands[] = {
         in_parts(load<1>(grad_output.at<const float>(0), {grad_output.stride(0)}), 3, grad_output.stride(1)),
-        load<1>(saved_0.at<const float>(0), {saved_0.stride(0)}),
+        load<1>(saved_sum.at<const float>(0), {saved_sum.stride(0)}),
         in_parts(load<1>(x.at<const float>(0), {x.stride(0)}), 3, x.stride(1)),
         in_parts(store<1>(grad_x.at<float>(0), {grad_x.stride(0)}), 3, grad_x.stride(1)),
     };
@@ -51,12 +66,18 @@ static bool directions_backward_case_0(const Tensor* given, const Size* sizes, T
   return true;
 }
 
+//   norm = √saved_sum
+//   norm_reciprocal = 1/float64(norm)
+//   div = float32(float64(x)·norm_reciprocal)
+//   sum_sum = Σ -grad_output·float32(float64(div)·norm_reciprocal)
+//   eq_norm = norm = 0
+//   grad_x = float32(float64(grad_output)·norm_reciprocal) + sum_sum·(eq_norm ? 0 : div)
 static void directions_backward_row(Size count, void* const* row) {
   const float* grad_output_row = static_cast<const float*>(row[0]);
   const float* x_row = static_cast<const float*>(row[1]);
-  const float saved_0 = *static_cast<const float*>(row[2]);
+  const float saved_sum = *static_cast<const float*>(row[2]);
   float* grad_x_row = static_cast<float*>(row[3]);
-  const float norm = sqrt(saved_0);
+  const float norm = sqrt(saved_sum);
   const double norm_reciprocal = 1.0 / static_cast<double>(norm);
   const bool eq_norm = norm == 0.0f;
   double sum_sum_total = 0;
@@ -85,17 +106,17 @@ static void directions_backward_row(Size count, void* const* row) {
 
 static bool directions_backward(const Tensor* given, const Size* sizes, Tensor* made) {
   const Tensor& x = given[0];
-  const Tensor& saved_0 = given[1];
+  const Tensor& saved_sum = given[1];
   const Tensor& grad_output = given[2];
-  const bool known = x.is(float32, 2) && saved_0.is(float32, 2) && grad_output.is(float32, 2);
+  const bool known = x.is(float32, 2) && saved_sum.is(float32, 2) && grad_output.is(float32, 2);
   if (!known) return false;
   const Size x_size_0 = x.size(0);
   const Size x_size_1 = x.size(1);
-  const Size saved_0_size_0 = saved_0.size(0);
-  const Size saved_0_size_1 = saved_0.size(1);
+  const Size saved_sum_size_0 = saved_sum.size(0);
+  const Size saved_sum_size_1 = saved_sum.size(1);
   const Size grad_output_size_0 = grad_output.size(0);
   const Size grad_output_size_1 = grad_output.size(1);
-  const bool valid = saved_0_size_0 == x_size_0 && saved_0_size_1 == 1 && grad_output_size_0 == x_size_0 &&
+  const bool valid = saved_sum_size_0 == x_size_0 && saved_sum_size_1 == 1 && grad_output_size_0 == x_size_0 &&
       grad_output_size_1 == x_size_1;
   if (!valid) return false;
   if (x_size_1 == 3) return directions_backward_case_0(given, sizes, made);
@@ -107,7 +128,7 @@ static bool directions_backward(const Tensor* given, const Size* sizes, Tensor* 
     const Operand<2> operands[] = {
         load<2>(grad_output.at<const float>(0), {grad_output.stride(0), grad_output.stride(1)}),
         load<2>(x.at<const float>(0), {x.stride(0), x.stride(1)}),
-        load<2>(saved_0.at<const float>(0), {saved_0.stride(0), 0}, false),
+        load<2>(saved_sum.at<const float>(0), {saved_sum.stride(0), 0}, false),
         store<2>(grad_x.at<float>(0), {grad_x.stride(0), grad_x.stride(1)}),
     };
     for_each_whole_row<1>(extents, operands, 8192, directions_backward_row);
@@ -124,7 +145,7 @@ static void directions_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "directions_backward_35088b2a9483(Tensor x, Tensor saved_0, Tensor grad_output) -> Tensor",
-    "directions_backward_35088b2a9483", directions_backward_on_stack);
+    "directions_backward_3a2855211184(Tensor x, Tensor saved_sum, Tensor grad_output) -> Tensor",
+    "directions_backward_3a2855211184", directions_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -7,7 +7,7 @@ struct directions_forward_case_0_arguments {
   Elements<const float, 1> x;
   Elements<const float, 1> x_1;
   Elements<const float, 1> x_2;
-  Elements<float, 1> saved_0_out;
+  Elements<float, 1> saved_sum_out;
   Elements<float, 1> output_1;
   Elements<float, 1> output_2;
   Elements<float, 1> output_3;
@@ -26,7 +26,7 @@ struct directions_forward_case_0_points {
   }
 
   __device__ void compute(const directions_forward_case_0_arguments& given, const Points<Index, 0, 1>& at) const {
-    Pack<float, Width> saved_0_out_pack;
+    Pack<float, Width> saved_sum_out_pack;
     Pack<float, Width> output_1_pack;
     Pack<float, Width> output_2_pack;
     Pack<float, Width> output_3_pack;
@@ -38,14 +38,14 @@ struct directions_forward_case_0_points {
       const float magnitude_1 = fabsf(x_1);
       const float x_2 = x_2_pack[j];
       const float magnitude_2 = fabsf(x_2);
-      const float saved_0 = 0.0f + magnitude * magnitude + magnitude_1 * magnitude_1 + magnitude_2 * magnitude_2;
-      const float norm = sqrtf(saved_0);
-      saved_0_out_pack[j] = saved_0;
+      const float saved_sum = 0.0f + magnitude * magnitude + magnitude_1 * magnitude_1 + magnitude_2 * magnitude_2;
+      const float norm = sqrtf(saved_sum);
+      saved_sum_out_pack[j] = saved_sum;
       output_1_pack[j] = x / norm;
       output_2_pack[j] = x_1 / norm;
       output_3_pack[j] = x_2 / norm;
     }
-    store(given.saved_0_out, at, saved_0_out_pack);
+    store(given.saved_sum_out, at, saved_sum_out_pack);
     store(given.output_1, at, output_1_pack);
     store(given.output_2, at, output_2_pack);
     store(given.output_3, at, output_3_pack);
@@ -73,13 +73,13 @@ struct directions_forward_arguments {
   Walk<1> outer_axes;
   Walk<1> inner_axes;
   Elements<const float, 2> x;
-  Elements<float, 2> saved_0;
+  Elements<float, 2> saved_sum;
   Elements<float, 2> output;
 };
 
 template <class Index, int Width, int Held>
 struct directions_forward_rows {
-  // What a thread has of one pack of its row.
+  // One pack of a row, in a thread.
   struct Piece {
     Pack<float, Width> x_pack;
 
@@ -89,13 +89,13 @@ struct directions_forward_rows {
   };
 
   struct Reductions_0 {
-    double saved_0_sum;
+    double saved_sum_sum;
 
     __device__ void start() {
-      saved_0_sum = 0;
+      saved_sum_sum = 0;
     }
     __device__ void add(const Reductions_0& other) {
-      saved_0_sum += other.saved_0_sum;
+      saved_sum_sum += other.saved_sum_sum;
     }
   };
 
@@ -105,18 +105,18 @@ struct directions_forward_rows {
     Reductions_0 reductions_0;
     reductions_0.start();
     for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
-      float saved_0_sum_part = 0;
+      float saved_sum_sum_part = 0;
 #pragma unroll
       for (int j = 0; j < Width; ++j) {
         const float x = this_piece.x_pack[j];
         const float magnitude = fabsf(x);
-        saved_0_sum_part += magnitude * magnitude;
+        saved_sum_sum_part += magnitude * magnitude;
       }
-      reductions_0.saved_0_sum += saved_0_sum_part;
+      reductions_0.saved_sum_sum += saved_sum_sum_part;
     });
     reduce_threads(reductions_0);
-    const float saved_0_sum = static_cast<float>(reductions_0.saved_0_sum);
-    const float norm = sqrtf(saved_0_sum);
+    const float saved_sum_sum = static_cast<float>(reductions_0.saved_sum_sum);
+    const float norm = sqrtf(saved_sum_sum);
     for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
       Pack<float, Width> output_pack;
 #pragma unroll
@@ -127,7 +127,7 @@ struct directions_forward_rows {
       store(given.output, at, output_pack);
     });
     if (this_row.is_first_thread) {
-      store_one<float>(given.saved_0, this_row.at, saved_0_sum);
+      store_one<float>(given.saved_sum, this_row.at, saved_sum_sum);
     }
   }
 };

@@ -1,7 +1,10 @@
+// joined_forward, from joined in test_cpp_goldens.py. Written by opwright; formatted by
+//   opwright source test_cpp_goldens.py:joined --rung cpp
 #include "opwright/kernel.h"
 
 namespace opwright::emitted {
 
+//   output = tanh(x)
 static void joined_forward_output_row(Size count, void* const* row) {
   const float* x_row = static_cast<const float*>(row[0]);
   float* output_row = static_cast<float*>(row[1]);
@@ -12,6 +15,7 @@ static void joined_forward_output_row(Size count, void* const* row) {
   }
 }
 
+//   output[i0, i1 + x_size_1] = y·2
 static void joined_forward_output_1_row(Size count, void* const* row) {
   const float* y_row = static_cast<const float*>(row[0]);
   float* output_row = static_cast<float*>(row[1]);
@@ -65,7 +69,7 @@ static void joined_forward_on_stack(StableIValue* stack, uint64_t, uint64_t) {
 }
 
 static const Registration registration(
-    "joined_forward_1b4edce951dd(Tensor x, Tensor y) -> Tensor",
-    "joined_forward_1b4edce951dd", joined_forward_on_stack);
+    "joined_forward_7c9fabb031b1(Tensor x, Tensor y) -> Tensor",
+    "joined_forward_7c9fabb031b1", joined_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -1,20 +1,34 @@
+// layer_norm_backward, from layer_norm in test_cpp_goldens.py. Written by opwright; formatted by
+//   opwright source test_cpp_goldens.py:layer_norm --rung cpp
 #include "opwright/kernel.h"
 
 namespace opwright::emitted {
 
+//   mul_1 = grad_output·weight
+//   sum_sum = Σ mul_1
+//   mean = saved_sum/float32(size)
+//   variance = saved_squares/float32(size)
+//   add_variance = variance + 1e-05
+//   scale = 1/√add_variance
+//   mul = (x - mean)·scale
+//   sum_1_sum = Σ mul_1·mul
+//   div_scale = scale/float32(size_1)
+//   grad_x = div_scale·(mul_1·float32(size_1) - sum_sum - mul·sum_1_sum)
+//   grad_weight = Σ grad_output·mul
+//   grad_bias = Σ grad_output
 static void layer_norm_backward_row(Size count, void* const* row) {
   const float* grad_output_row = static_cast<const float*>(row[0]);
   const float* weight_row = static_cast<const float*>(row[1]);
   const float* x_row = static_cast<const float*>(row[2]);
-  const float saved_1 = *static_cast<const float*>(row[3]);
+  const float saved_sum = *static_cast<const float*>(row[3]);
   const int64_t size = *static_cast<const int64_t*>(row[4]);
-  const float saved_0 = *static_cast<const float*>(row[5]);
+  const float saved_squares = *static_cast<const float*>(row[5]);
   const int64_t size_1 = *static_cast<const int64_t*>(row[6]);
   float* grad_x_out_row = static_cast<float*>(row[7]);
   double* grad_weight_row = static_cast<double*>(row[8]);
   double* grad_bias_row = static_cast<double*>(row[9]);
-  const float mean = saved_1 / static_cast<float>(size);
-  const float variance = saved_0 / static_cast<float>(size);
+  const float mean = saved_sum / static_cast<float>(size);
+  const float variance = saved_squares / static_cast<float>(size);
   const float add_variance = variance + 1e-05f;
   const float scale = rsqrt(add_variance);
   const float div_scale = scale / static_cast<float>(size_1);
@@ -83,23 +97,23 @@ static void layer_norm_backward_row_end(Size count, void* const* row) {
 static bool layer_norm_backward(const Tensor* given, const Size* sizes, Tensor* made) {
   const Tensor& x = given[0];
   const Tensor& weight = given[1];
-  const Tensor& saved_0 = given[2];
-  const Tensor& saved_1 = given[3];
+  const Tensor& saved_squares = given[2];
+  const Tensor& saved_sum = given[3];
   const Tensor& grad_output = given[4];
-  const bool known = x.is(float32, 2) && weight.is(float32, 1) && saved_0.is(float32, 2) && saved_1.is(float32, 2) &&
-      grad_output.is(float32, 2);
+  const bool known = x.is(float32, 2) && weight.is(float32, 1) && saved_squares.is(float32, 2) &&
+      saved_sum.is(float32, 2) && grad_output.is(float32, 2);
   if (!known) return false;
   const Size x_size_0 = x.size(0);
   const Size x_size_1 = x.size(1);
   const Size weight_size_0 = weight.size(0);
-  const Size saved_0_size_0 = saved_0.size(0);
-  const Size saved_0_size_1 = saved_0.size(1);
-  const Size saved_1_size_0 = saved_1.size(0);
-  const Size saved_1_size_1 = saved_1.size(1);
+  const Size saved_squares_size_0 = saved_squares.size(0);
+  const Size saved_squares_size_1 = saved_squares.size(1);
+  const Size saved_sum_size_0 = saved_sum.size(0);
+  const Size saved_sum_size_1 = saved_sum.size(1);
   const Size grad_output_size_0 = grad_output.size(0);
   const Size grad_output_size_1 = grad_output.size(1);
-  const bool valid = weight_size_0 == x_size_1 && saved_0_size_0 == x_size_0 && saved_0_size_1 == 1 &&
-      saved_1_size_0 == x_size_0 && saved_1_size_1 == 1 && grad_output_size_0 == x_size_0 &&
+  const bool valid = weight_size_0 == x_size_1 && saved_squares_size_0 == x_size_0 && saved_squares_size_1 == 1 &&
+      saved_sum_size_0 == x_size_0 && saved_sum_size_1 == 1 && grad_output_size_0 == x_size_0 &&
       grad_output_size_1 == x_size_1;
   if (!valid) return false;
   const Size size = x_size_1;
@@ -119,9 +133,9 @@ static bool layer_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
         load<2>(grad_output.at<const float>(0), {grad_output.stride(0), grad_output.stride(1)}),
         load<2>(weight.at<const float>(0), {0, weight.stride(0)}),
         load<2>(x.at<const float>(0), {x.stride(0), x.stride(1)}),
-        load<2>(saved_1.at<const float>(0), {saved_1.stride(0), 0}, false),
+        load<2>(saved_sum.at<const float>(0), {saved_sum.stride(0), 0}, false),
         load<2>(&size, {0, 0}, false),
-        load<2>(saved_0.at<const float>(0), {saved_0.stride(0), 0}, false),
+        load<2>(saved_squares.at<const float>(0), {saved_squares.stride(0), 0}, false),
         load<2>(&size_1, {0, 0}, false),
         store<2>(grad_x.at<float>(0), {grad_x.stride(0), grad_x.stride(1)}),
     };
@@ -147,8 +161,8 @@ static void layer_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "layer_norm_backward_d6fb27a8df1b(Tensor x, Tensor weight, Tensor saved_0, Tensor saved_1, Tensor "
+    "layer_norm_backward_78d0178147b6(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
     "grad_output) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_backward_d6fb27a8df1b", layer_norm_backward_on_stack);
+    "layer_norm_backward_78d0178147b6", layer_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

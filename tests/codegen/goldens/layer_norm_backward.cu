@@ -8,16 +8,16 @@ struct layer_norm_backward_sum_arguments {
   Elements<const float, 2> grad_output;
   Elements<const float, 2> weight;
   Elements<const float, 2> x;
-  Elements<const float, 2> saved_1;
+  Elements<const float, 2> saved_sum;
   int64_t size;
-  Elements<const float, 2> saved_0;
+  Elements<const float, 2> saved_squares;
   int64_t size_1;
   Elements<float, 2> grad_x_out;
 };
 
 template <class Index, int Width, int Held>
 struct layer_norm_backward_sum_rows {
-  // What a thread has of one pack of its row.
+  // One pack of a row, in a thread.
   struct Piece {
     Pack<float, Width> grad_output_pack;
     Pack<float, Width> weight_pack;
@@ -47,10 +47,10 @@ struct layer_norm_backward_sum_rows {
   static __device__ void run(const layer_norm_backward_sum_arguments& given, const Row<Index, 1, 1>& this_row) {
     const int64_t size = given.size;
     const int64_t size_1 = given.size_1;
-    const float saved_1 = load_one(given.saved_1, this_row.at);
-    const float saved_0 = load_one(given.saved_0, this_row.at);
-    const float mean = saved_1 / static_cast<float>(size);
-    const float variance = saved_0 / static_cast<float>(size);
+    const float saved_sum = load_one(given.saved_sum, this_row.at);
+    const float saved_squares = load_one(given.saved_squares, this_row.at);
+    const float mean = saved_sum / static_cast<float>(size);
+    const float variance = saved_squares / static_cast<float>(size);
     const float add_variance = variance + 1e-05f;
     const float scale = rsqrtf(add_variance);
     const float div_scale = scale / static_cast<float>(size_1);
@@ -128,9 +128,9 @@ struct layer_norm_backward_sum_columns_arguments {
   Walk<1> inner_axes;
   Elements<const float, 2> grad_output;
   Elements<const float, 2> x;
-  Elements<const float, 2> saved_1;
+  Elements<const float, 2> saved_sum;
   int64_t size;
-  Elements<const float, 2> saved_0;
+  Elements<const float, 2> saved_squares;
   Elements<float, 2> grad_weight;
   Elements<float, 2> grad_bias;
   void* partials;
@@ -141,10 +141,10 @@ template <class Index, int Width>
 struct layer_norm_backward_sum_columns_columns {
   Pack<float, Width> grad_output_pack;
   Pack<float, Width> x_pack;
-  float saved_1;
-  float saved_0;
+  float saved_sum;
+  float saved_squares;
 
-  // What a few points of each column reduce to, and all of them.
+  // Partial results of each column: of a few points, and of all.
   struct Parts {
     float grad_weight[Width];
     float grad_bias[Width];
@@ -181,24 +181,24 @@ struct layer_norm_backward_sum_columns_columns {
   __device__ void read(const layer_norm_backward_sum_columns_arguments& given, const Points<Index, 1, 1>& at) {
     grad_output_pack = load<Width>(given.grad_output, at);
     x_pack = load<Width>(given.x, at);
-    saved_1 = load_one(given.saved_1, at);
-    saved_0 = load_one(given.saved_0, at);
+    saved_sum = load_one(given.saved_sum, at);
+    saved_squares = load_one(given.saved_squares, at);
   }
 
   __device__ void compute(const layer_norm_backward_sum_columns_arguments& given, const Points<Index, 1, 1>& at,
-      Parts& reductions) const {
+      Parts& parts) const {
     const int64_t size = given.size;
 #pragma unroll
     for (int j = 0; j < Width; ++j) {
       const float grad_output = grad_output_pack[j];
       const float x = x_pack[j];
-      const float mean = saved_1 / static_cast<float>(size);
-      const float variance = saved_0 / static_cast<float>(size);
+      const float mean = saved_sum / static_cast<float>(size);
+      const float variance = saved_squares / static_cast<float>(size);
       const float add_variance = variance + 1e-05f;
       const float scale = rsqrtf(add_variance);
       const float mul = (x - mean) * scale;
-      reductions.grad_weight[j] += grad_output * mul;
-      reductions.grad_bias[j] += grad_output;
+      parts.grad_weight[j] += grad_output * mul;
+      parts.grad_bias[j] += grad_output;
     }
   }
 

@@ -8,9 +8,9 @@ struct layer_norm_backward_sum_arguments {
   Elements<const float, 2> grad_output;
   Elements<const float, 2> weight;
   Elements<const float, 2> x;
-  Elements<const float, 2> saved_1;
+  Elements<const float, 2> saved_sum;
   int64_t size;
-  Elements<const float, 2> saved_0;
+  Elements<const float, 2> saved_squares;
   int64_t size_1;
   Elements<float, 2> grad_x_out;
 };
@@ -30,9 +30,9 @@ struct layer_norm_backward_sum_columns_arguments {
   Walk<1> inner_axes;
   Elements<const float, 2> grad_output;
   Elements<const float, 2> x;
-  Elements<const float, 2> saved_1;
+  Elements<const float, 2> saved_sum;
   int64_t size;
-  Elements<const float, 2> saved_0;
+  Elements<const float, 2> saved_squares;
   Elements<float, 2> grad_weight;
   Elements<float, 2> grad_bias;
   void* partials;
@@ -51,23 +51,23 @@ static cuda::Kernel layer_norm_backward_sum_columns_kernels[] = {
 static bool layer_norm_backward(const Tensor* given, const Size* sizes, Tensor* made) {
   const Tensor& x = given[0];
   const Tensor& weight = given[1];
-  const Tensor& saved_0 = given[2];
-  const Tensor& saved_1 = given[3];
+  const Tensor& saved_squares = given[2];
+  const Tensor& saved_sum = given[3];
   const Tensor& grad_output = given[4];
-  const bool known = x.is(float32, 2) && weight.is(float32, 1) && saved_0.is(float32, 2) && saved_1.is(float32, 2) &&
-      grad_output.is(float32, 2);
+  const bool known = x.is(float32, 2) && weight.is(float32, 1) && saved_squares.is(float32, 2) &&
+      saved_sum.is(float32, 2) && grad_output.is(float32, 2);
   if (!known) return false;
   const Size x_size_0 = x.size(0);
   const Size x_size_1 = x.size(1);
   const Size weight_size_0 = weight.size(0);
-  const Size saved_0_size_0 = saved_0.size(0);
-  const Size saved_0_size_1 = saved_0.size(1);
-  const Size saved_1_size_0 = saved_1.size(0);
-  const Size saved_1_size_1 = saved_1.size(1);
+  const Size saved_squares_size_0 = saved_squares.size(0);
+  const Size saved_squares_size_1 = saved_squares.size(1);
+  const Size saved_sum_size_0 = saved_sum.size(0);
+  const Size saved_sum_size_1 = saved_sum.size(1);
   const Size grad_output_size_0 = grad_output.size(0);
   const Size grad_output_size_1 = grad_output.size(1);
-  const bool valid = weight_size_0 == x_size_1 && saved_0_size_0 == x_size_0 && saved_0_size_1 == 1 &&
-      saved_1_size_0 == x_size_0 && saved_1_size_1 == 1 && grad_output_size_0 == x_size_0 &&
+  const bool valid = weight_size_0 == x_size_1 && saved_squares_size_0 == x_size_0 && saved_squares_size_1 == 1 &&
+      saved_sum_size_0 == x_size_0 && saved_sum_size_1 == 1 && grad_output_size_0 == x_size_0 &&
       grad_output_size_1 == x_size_1;
   if (!valid) return false;
   const Size size = x_size_1;
@@ -82,9 +82,9 @@ static bool layer_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
         {grad_output.at<const float>(0), {grad_output.stride(0), grad_output.stride(1)}},
         {weight.at<const float>(0), {0, weight.stride(0)}},
         {x.at<const float>(0), {x.stride(0), x.stride(1)}},
-        {saved_1.at<const float>(0), {saved_1.stride(0), 0}},
+        {saved_sum.at<const float>(0), {saved_sum.stride(0), 0}},
         size,
-        {saved_0.at<const float>(0), {saved_0.stride(0), 0}},
+        {saved_squares.at<const float>(0), {saved_squares.stride(0), 0}},
         size_1,
         {grad_x.at<float>(0), {grad_x.stride(0), grad_x.stride(1)}},
     };
@@ -92,8 +92,8 @@ static bool layer_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
         cuda::place(arguments.grad_output),
         cuda::place(arguments.weight),
         cuda::place(arguments.x),
-        cuda::place(arguments.saved_1),
-        cuda::place(arguments.saved_0),
+        cuda::place(arguments.saved_sum),
+        cuda::place(arguments.saved_squares),
         cuda::place(arguments.grad_x_out),
     };
     if (!cuda::launch_rows<4>(layer_norm_backward_sum_kernels, arguments, places)) return false;
@@ -110,17 +110,17 @@ static bool layer_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
         {{x_size_1}},
         {grad_output.at<const float>(0), {grad_output.stride(0), grad_output.stride(1)}},
         {x.at<const float>(0), {x.stride(0), x.stride(1)}},
-        {saved_1.at<const float>(0), {saved_1.stride(0), 0}},
+        {saved_sum.at<const float>(0), {saved_sum.stride(0), 0}},
         size,
-        {saved_0.at<const float>(0), {saved_0.stride(0), 0}},
+        {saved_squares.at<const float>(0), {saved_squares.stride(0), 0}},
         {grad_weight.at<float>(0), {0, grad_weight.stride(0)}},
         {grad_bias.at<float>(0), {0, grad_bias.stride(0)}},
     };
     const cuda::LaunchOperand places[] = {
         cuda::place(arguments.grad_output),
         cuda::place(arguments.x),
-        cuda::place(arguments.saved_1),
-        cuda::place(arguments.saved_0),
+        cuda::place(arguments.saved_sum),
+        cuda::place(arguments.saved_squares),
         cuda::place(arguments.grad_weight),
         cuda::place(arguments.grad_bias),
     };
@@ -141,8 +141,8 @@ static void layer_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "layer_norm_backward_dd1dac433309(Tensor x, Tensor weight, Tensor saved_0, Tensor saved_1, Tensor "
+    "layer_norm_backward_af087e141250(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
     "grad_output) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_backward_dd1dac433309", layer_norm_backward_on_stack);
+    "layer_norm_backward_af087e141250", layer_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -1,36 +1,48 @@
+// layer_norm_forward, from layer_norm in test_cpp_goldens.py. Written by opwright; formatted by
+//   opwright source test_cpp_goldens.py:layer_norm --rung cpp
 #include "opwright/kernel.h"
 
 namespace opwright::emitted {
 
+//   saved_sum_sum = Σ x
+//   mean = saved_sum_sum/float32(size)
+//   centred = x - mean
+//   saved_squares_sum = Σ centred²
+//   variance = saved_squares_sum/float32(size)
+//   add_variance = variance + 1e-05
+//   scale = 1/√add_variance
+//   saved_sum = saved_sum_sum
+//   saved_squares = saved_squares_sum
+//   output = centred·scale·weight + bias
 static void layer_norm_forward_row(Size count, void* const* row) {
   const float* x_row = static_cast<const float*>(row[0]);
   const int64_t size = *static_cast<const int64_t*>(row[1]);
   const float* weight_row = static_cast<const float*>(row[2]);
   const float* bias_row = static_cast<const float*>(row[3]);
-  float* saved_1 = static_cast<float*>(row[4]);
-  float* saved_0 = static_cast<float*>(row[5]);
+  float* saved_sum = static_cast<float*>(row[4]);
+  float* saved_squares = static_cast<float*>(row[5]);
   float* output_row = static_cast<float*>(row[6]);
-  double saved_1_sum_total = 0;
+  double saved_sum_sum_total = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
     const Size end = least(begin + sum_run, count);
-    saved_1_sum_total += sum_of(x_row + begin, end - begin);
+    saved_sum_sum_total += sum_of(x_row + begin, end - begin);
   }
-  const float saved_1_sum = static_cast<float>(saved_1_sum_total);
-  const float mean = saved_1_sum / static_cast<float>(size);
-  double saved_0_sum_total = 0;
+  const float saved_sum_sum = static_cast<float>(saved_sum_sum_total);
+  const float mean = saved_sum_sum / static_cast<float>(size);
+  double saved_squares_sum_total = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
     const Size end = least(begin + sum_run, count);
-    float saved_0_sum_part[sum_run];
+    float saved_squares_sum_part[sum_run];
 #pragma omp simd
     for (Size j = begin; j < end; ++j) {
       const float x = x_row[j];
       const float centred = x - mean;
-      saved_0_sum_part[j - begin] = centred * centred;
+      saved_squares_sum_part[j - begin] = centred * centred;
     }
-    saved_0_sum_total += sum_of(saved_0_sum_part, end - begin);
+    saved_squares_sum_total += sum_of(saved_squares_sum_part, end - begin);
   }
-  const float saved_0_sum = static_cast<float>(saved_0_sum_total);
-  const float variance = saved_0_sum / static_cast<float>(size);
+  const float saved_squares_sum = static_cast<float>(saved_squares_sum_total);
+  const float variance = saved_squares_sum / static_cast<float>(size);
   const float add_variance = variance + 1e-05f;
   const float scale = rsqrt(add_variance);
 #pragma omp simd
@@ -41,8 +53,8 @@ static void layer_norm_forward_row(Size count, void* const* row) {
     const float bias = bias_row[j];
     output_row[j] = centred * scale * weight + bias;
   }
-  *saved_1 = saved_1_sum;
-  *saved_0 = saved_0_sum;
+  *saved_sum = saved_sum_sum;
+  *saved_squares = saved_squares_sum;
 }
 
 static bool layer_norm_forward(const Tensor* given, const Size* sizes, Tensor* made) {
@@ -58,12 +70,12 @@ static bool layer_norm_forward(const Tensor* given, const Size* sizes, Tensor* m
   const bool valid = x_size_0 >= 2 && x_size_1 >= 2 && weight_size_0 == x_size_1 && bias_size_0 == x_size_1;
   if (!valid) return false;
   const Size size = x_size_1;
-  const Size saved_1_sizes[] = {x_size_0, 1};
-  Tensor saved_1 = allocate(float32, sizeof(float), saved_1_sizes, 2);
-  if (!saved_1) return false;
-  const Size saved_0_sizes[] = {x_size_0, 1};
-  Tensor saved_0 = allocate(float32, sizeof(float), saved_0_sizes, 2);
-  if (!saved_0) return false;
+  const Size saved_sum_sizes[] = {x_size_0, 1};
+  Tensor saved_sum = allocate(float32, sizeof(float), saved_sum_sizes, 2);
+  if (!saved_sum) return false;
+  const Size saved_squares_sizes[] = {x_size_0, 1};
+  Tensor saved_squares = allocate(float32, sizeof(float), saved_squares_sizes, 2);
+  if (!saved_squares) return false;
   const Size output_sizes[] = {x_size_0, x_size_1};
   Tensor output = allocate(float32, sizeof(float), output_sizes, 2);
   if (!output) return false;
@@ -74,15 +86,15 @@ static bool layer_norm_forward(const Tensor* given, const Size* sizes, Tensor* m
         load<2>(&size, {0, 0}, false),
         load<2>(weight.at<const float>(0), {0, weight.stride(0)}),
         load<2>(bias.at<const float>(0), {0, bias.stride(0)}),
-        store<2>(saved_1.at<float>(0), {saved_1.stride(0), 0}, false),
-        store<2>(saved_0.at<float>(0), {saved_0.stride(0), 0}, false),
+        store<2>(saved_sum.at<float>(0), {saved_sum.stride(0), 0}, false),
+        store<2>(saved_squares.at<float>(0), {saved_squares.stride(0), 0}, false),
         store<2>(output.at<float>(0), {output.stride(0), output.stride(1)}),
     };
     for_each_whole_row<1>(extents, operands, 8192, layer_norm_forward_row);
   }
   made[0] = static_cast<Tensor&&>(output);
-  made[1] = static_cast<Tensor&&>(saved_0);
-  made[2] = static_cast<Tensor&&>(saved_1);
+  made[1] = static_cast<Tensor&&>(saved_squares);
+  made[2] = static_cast<Tensor&&>(saved_sum);
   return true;
 }
 
@@ -94,7 +106,7 @@ static void layer_norm_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "layer_norm_forward_69ed73c9add9(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_forward_69ed73c9add9", layer_norm_forward_on_stack);
+    "layer_norm_forward_0391f700671c(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
+    "layer_norm_forward_0391f700671c", layer_norm_forward_on_stack);
 
 }  // namespace opwright::emitted

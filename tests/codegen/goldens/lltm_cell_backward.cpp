@@ -1,7 +1,19 @@
+// lltm_cell_backward, from lltm_cell in test_cpp_goldens.py. Written by opwright; formatted by
+//   opwright source test_cpp_goldens.py:lltm_cell --rung cpp
 #include "opwright/kernel.h"
 
 namespace opwright::emitted {
 
+//   sigmoid_o = σ(o)
+//   elu_g = elu(g)
+//   sigmoid_i = σ(i)
+//   cell = old_cell + elu_g·sigmoid_i
+//   tanh_cell = tanh(cell)
+//   grad_old_cell = grad_output_1 + grad_output_0·sigmoid_o·(1 - tanh_cell²)
+//   mul_8 = grad_old_cell·sigmoid_i
+//   grad_gates = grad_old_cell·elu_g·(sigmoid_i·(1 - sigmoid_i))
+//   grad_gates[i0, i1 + old_cell_size_1] = grad_output_0·tanh_cell·(sigmoid_o·(1 - sigmoid_o))
+//   grad_gates[i0, i1 + 2*old_cell_size_1] = g ≤ 0 ? mul_8·exp(g) : mul_8
 static void lltm_cell_backward_row(Size count, void* const* row) {
   const float* grad_output_1_row = static_cast<const float*>(row[0]);
   const float* grad_output_0_row = static_cast<const float*>(row[1]);
@@ -92,8 +104,8 @@ static void lltm_cell_backward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "lltm_cell_backward_1a5bb57fbdd6(Tensor gates, Tensor old_cell, Tensor grad_output_0, Tensor "
+    "lltm_cell_backward_82080d3c8cdc(Tensor gates, Tensor old_cell, Tensor grad_output_0, Tensor "
     "grad_output_1) -> (Tensor, Tensor)",
-    "lltm_cell_backward_1a5bb57fbdd6", lltm_cell_backward_on_stack);
+    "lltm_cell_backward_82080d3c8cdc", lltm_cell_backward_on_stack);
 
 }  // namespace opwright::emitted

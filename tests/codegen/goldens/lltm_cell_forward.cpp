@@ -1,7 +1,11 @@
+// lltm_cell_forward, from lltm_cell in test_cpp_goldens.py. Written by opwright; formatted by
+//   opwright source test_cpp_goldens.py:lltm_cell --rung cpp
 #include "opwright/kernel.h"
 
 namespace opwright::emitted {
 
+//   cell = old_cell + elu(g)·σ(i)
+//   output_0 = tanh(cell)·σ(o)
 static void lltm_cell_forward_row(Size count, void* const* row) {
   const float* old_cell_row = static_cast<const float*>(row[0]);
   const float* g_row = static_cast<const float*>(row[1]);
@@ -64,7 +68,7 @@ static void lltm_cell_forward_on_stack(StableIValue* stack, uint64_t, uint64_t) 
 }
 
 static const Registration registration(
-    "lltm_cell_forward_bc15d52f7c83(Tensor gates, Tensor old_cell) -> (Tensor, Tensor)",
-    "lltm_cell_forward_bc15d52f7c83", lltm_cell_forward_on_stack);
+    "lltm_cell_forward_671bc310d7dc(Tensor gates, Tensor old_cell) -> (Tensor, Tensor)",
+    "lltm_cell_forward_671bc310d7dc", lltm_cell_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -1,7 +1,12 @@
+// mean_square_backward, from mean_square in test_cpp_goldens.py. Written by opwright; formatted by
+//   opwright source test_cpp_goldens.py:mean_square --rung cpp
 #include "opwright/kernel.h"
 
 namespace opwright::emitted {
 
+//   expand_grad_output = grad_output[]
+//   mul_1 = expand_grad_output/float32(size)·x
+//   grad_x_bfloat16 = bfloat16(mul_1 + mul_1)
 static void mean_square_backward_row(Size count, void* const* row) {
   const BFloat16 expand_grad_output = *static_cast<const BFloat16*>(row[0]);
   const int64_t size = *static_cast<const int64_t*>(row[1]);
@@ -48,7 +53,7 @@ static void mean_square_backward_on_stack(StableIValue* stack, uint64_t, uint64_
 }
 
 static const Registration registration(
-    "mean_square_backward_b22fc7ee3d06(Tensor x, Tensor grad_output) -> Tensor",
-    "mean_square_backward_b22fc7ee3d06", mean_square_backward_on_stack);
+    "mean_square_backward_735cf3837bf1(Tensor x, Tensor grad_output) -> Tensor",
+    "mean_square_backward_735cf3837bf1", mean_square_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -1,3 +1,5 @@
+// mean_square_forward, from mean_square in test_cpp_goldens.py. Written by opwright; formatted by
+//   opwright source test_cpp_goldens.py:mean_square --rung cpp
 #include "opwright/kernel.h"
 
 namespace opwright::emitted {
@@ -9,6 +11,9 @@ struct mean_square_forward_row_reductions {
   }
 };
 
+//   sum_values_sum = Σ x²
+//   mean = sum_values_sum/float32(size)
+//   output_bfloat16 = bfloat16(mean)
 static void mean_square_forward_row(Size count, void* const* row, mean_square_forward_row_reductions& reductions) {
   const BFloat16* x_row = static_cast<const BFloat16*>(row[0]);
   double sum_values_sum_total = 0;
@@ -62,7 +67,7 @@ static void mean_square_forward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "mean_square_forward_01ad50ba372a(Tensor x) -> Tensor",
-    "mean_square_forward_01ad50ba372a", mean_square_forward_on_stack);
+    "mean_square_forward_0d1e9163afeb(Tensor x) -> Tensor",
+    "mean_square_forward_0d1e9163afeb", mean_square_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -14,7 +14,7 @@ struct mean_square_forward_arguments {
 
 template <class Index, int Width, int Held>
 struct mean_square_forward_rows {
-  // What a thread has of one pack of its row.
+  // One pack of a row, in a thread.
   struct Piece {
     Pack<BFloat16, Width> x_pack;
 

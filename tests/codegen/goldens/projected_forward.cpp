@@ -1,7 +1,10 @@
+// projected_forward, from projected in test_cpp_goldens.py. Written by opwright; formatted by
+//   opwright source test_cpp_goldens.py:projected --rung cpp
 #include "opwright/kernel.h"
 
 namespace opwright::emitted {
 
+//   output = max(mm, 0)
 static void projected_forward_row(Size count, void* const* row) {
   const float* mm_row = static_cast<const float*>(row[0]);
   float* output_row = static_cast<float*>(row[1]);
@@ -56,7 +59,7 @@ static void projected_forward_on_stack(StableIValue* stack, uint64_t, uint64_t) 
 }
 
 static const Registration registration(
-    "projected_forward_c186b9e3a66d(Tensor x, Tensor weight) -> Tensor",
-    "projected_forward_c186b9e3a66d", projected_forward_on_stack);
+    "projected_forward_ec42ca967111(Tensor x, Tensor weight) -> Tensor",
+    "projected_forward_ec42ca967111", projected_forward_on_stack);
 
 }  // namespace opwright::emitted

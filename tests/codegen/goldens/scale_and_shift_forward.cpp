@@ -1,7 +1,10 @@
+// scale_and_shift_forward, from scale_and_shift in test_cpp_goldens.py. Written by opwright; formatted by
+//   opwright source test_cpp_goldens.py:scale_and_shift --rung cpp
 #include "opwright/kernel.h"
 
 namespace opwright::emitted {
 
+//   output = x·scale + shift
 static void scale_and_shift_forward_row(Size count, void* const* row) {
   const double* x_row = static_cast<const double*>(row[0]);
   const double* scale_row = static_cast<const double*>(row[1]);
@@ -54,7 +57,7 @@ static void scale_and_shift_forward_on_stack(StableIValue* stack, uint64_t, uint
 }
 
 static const Registration registration(
-    "scale_and_shift_forward_e4179df7feb4(Tensor x, Tensor scale, Tensor shift) -> Tensor",
-    "scale_and_shift_forward_e4179df7feb4", scale_and_shift_forward_on_stack);
+    "scale_and_shift_forward_d513b7cc2c19(Tensor x, Tensor scale, Tensor shift) -> Tensor",
+    "scale_and_shift_forward_d513b7cc2c19", scale_and_shift_forward_on_stack);
 
 }  // namespace opwright::emitted

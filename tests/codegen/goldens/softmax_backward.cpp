@@ -1,7 +1,11 @@
+// softmax_backward, from softmax in test_cpp_goldens.py. Written by opwright; formatted by
+//   opwright source test_cpp_goldens.py:softmax --rung cpp
 #include "opwright/kernel.h"
 
 namespace opwright::emitted {
 
+//   sum_sum = Σ grad_output·saved_output_0
+//   grad_x = saved_output_0·(grad_output - sum_sum)
 static void softmax_backward_row(Size count, void* const* row) {
   const float* grad_output_row = static_cast<const float*>(row[0]);
   const float* saved_output_0_row = static_cast<const float*>(row[1]);
@@ -62,7 +66,7 @@ static void softmax_backward_on_stack(StableIValue* stack, uint64_t, uint64_t) {
 }
 
 static const Registration registration(
-    "softmax_backward_0e8fe75b752e(Tensor saved_output_0, Tensor grad_output) -> Tensor",
-    "softmax_backward_0e8fe75b752e", softmax_backward_on_stack);
+    "softmax_backward_c1552837ae4e(Tensor saved_output_0, Tensor grad_output) -> Tensor",
+    "softmax_backward_c1552837ae4e", softmax_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -1,7 +1,14 @@
+// softmax_forward, from softmax in test_cpp_goldens.py. Written by opwright; formatted by
+//   opwright source test_cpp_goldens.py:softmax --rung cpp
 #include "opwright/kernel.h"
 
 namespace opwright::emitted {
 
+//   amax_x_maximum = max(x)
+//   power = exp(x - amax_x_maximum)
+//   sum_power_sum = Σ power
+//   reciprocal_1 = 1/sum_power_sum
+//   output = power·reciprocal_1
 static void softmax_forward_row(Size count, void* const* row) {
   const float* x_row = static_cast<const float*>(row[0]);
   float* output_row = static_cast<float*>(row[1]);
@@ -67,7 +74,7 @@ static void softmax_forward_on_stack(StableIValue* stack, uint64_t, uint64_t) {
 }
 
 static const Registration registration(
-    "softmax_forward_93e5cf840084(Tensor x) -> Tensor",
-    "softmax_forward_93e5cf840084", softmax_forward_on_stack);
+    "softmax_forward_acd909d02f73(Tensor x) -> Tensor",
+    "softmax_forward_acd909d02f73", softmax_forward_on_stack);
 
 }  // namespace opwright::emitted

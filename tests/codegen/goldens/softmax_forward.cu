@@ -11,7 +11,7 @@ struct softmax_forward_arguments {
 
 template <class Index, int Width, int Held>
 struct softmax_forward_rows {
-  // What a thread has of one pack of its row.
+  // One pack of a row, in a thread.
   struct Piece {
     Pack<float, Width> x_pack;
     Pack<float, Width> power_pack;

@@ -1,10 +1,10 @@
 """Functions that the compiler leaves alone: run as they are without it, and by it as soon as it is imported."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.suite.warm_python import run
 
 ROOT = Path(__file__).parents[3]
 BEGIN = """
@@ -45,7 +45,5 @@ assert not any(seen)
 
 @pytest.mark.parametrize("afterwards", AFTERWARDS.values(), ids=AFTERWARDS)
 def test_a_disabled_function(afterwards: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", BEGIN + afterwards], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = run("-c", BEGIN + afterwards, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,6 +19,7 @@ from opwright.tracing.interface.specs import TensorSpec
 from opwright.tracing.torch_hooks import fake_mode
 from opwright.tracing.torch_hooks.fake_mode import LeanFakeTensorMode, LeanShapeEnv, core_decompositions
 from opwright.tracing.trace import trace
+from tests.suite.warm_python import run
 
 ROOT = Path(__file__).parents[3]
 
@@ -125,9 +124,7 @@ assert torch.equal(twice(torch.ones(3)), torch.full((3,), 4.0))
 
 @pytest.mark.parametrize("afterwards", AFTERWARDS.values(), ids=AFTERWARDS)
 def test_after_a_trace(afterwards: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", TRACE + afterwards], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = run("-c", "import warnings; warnings.simplefilter('error')\n" + TRACE + afterwards, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-3000:]
 
 

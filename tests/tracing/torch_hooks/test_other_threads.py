@@ -1,10 +1,10 @@
 """Threads that compile, differentiate and transform while others trace for the first time, in a fresh process."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.suite.warm_python import run
 
 ROOT = Path(__file__).parents[3]
 TRACES = """
@@ -71,9 +71,7 @@ def work():
 
 @pytest.mark.parametrize("work", WORK.values(), ids=WORK)
 def test_another_thread_is_not_disturbed(work: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", TRACES + work + END], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
-    )
+    done = run("-c", TRACES + work + END, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-3000:]
 
 
@@ -93,7 +91,5 @@ def outer(x):
     return x * 3
 assert len(trace(outer, specs)[0].outputs) == 1
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
-    )
+    done = run("-c", script, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-3000:]

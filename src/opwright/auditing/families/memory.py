@@ -1,4 +1,4 @@
-"""memory tools: recomputation, hooks on what is saved, offloading; and nothing is left behind by many steps."""
+"""memory tools: checkpoints, saved-tensor hooks, offloading; and many steps leave nothing behind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STATM = Path("/proc/self/statm")
 
 
 def checkpointed(case: Case, *, reentrant: bool) -> Seen:
-    """Forget what was saved and compute it again in the backward pass."""
+    """Checkpoint: recompute saved tensors in the backward pass."""
     leaves = case.leaves
     outputs = checkpoint(case.floats, *leaves, use_reentrant=reentrant)
     loss_of(outputs).backward()
@@ -36,7 +36,7 @@ def checkpointed(case: Case, *, reentrant: bool) -> Seen:
 
 
 def saved_through_hooks(case: Case) -> Seen:
-    """Keep something else in the place of what is saved, and give back the same numbers."""
+    """Replace saved tensors by something else, and unpack the same numbers."""
     with saved_tensors_hooks(_doubled, _halved):
         return gradients(case)
 
@@ -53,7 +53,7 @@ def kept_aside(case: Case) -> Seen:
 
 
 def saved_on_cpu(case: Case) -> Seen:
-    """Keep what is saved in the memory of the CPU."""
+    """Keep saved tensors in CPU memory."""
     with save_on_cpu():
         return gradients(case)
 

@@ -1,4 +1,4 @@
-"""subclasses and modes: what stands between a call and its operations sees it, and types stay what they are."""
+"""subclasses and modes: they see the operations of a call, and types are preserved."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from opwright.checking.calls import random_gradients, reached
 
 
 class Logging(torch.Tensor):
-    """A tensor that notes what is done with it."""
+    """A tensor that logs its operations."""
 
     heard: list[str] = []  # noqa: RUF012
 
@@ -92,7 +92,7 @@ class OperationsHeard(TorchDispatchMode):
 
 
 def logging_subclass(case: Case) -> Seen:
-    """Call it with tensors that note what is done with them."""
+    """Call it with tensors that log their operations."""
     inputs = [tensor.as_subclass(Logging) for tensor in case.inputs]
     Logging.heard.clear()
     outputs = case(*inputs)

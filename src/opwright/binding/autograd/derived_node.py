@@ -1,4 +1,4 @@
-"""The part that nodes of autograd have in common whose backward pass is an operator: what they keep, and its call."""
+"""The common part of autograd nodes whose backward pass is an operator: what they save, and the call."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from opwright.derivation.forward import differentiable
 GradientsOf = Callable[[tuple[int, ...], tuple[int, ...], tuple[int, ...], int], Any]
 """`(arguments, outputs, the same among tensors, how many tensors) -> operator`, as `Family.backward` gives it."""
 
-_SAVED = object()  # stands for a tensor, which the node saves
+_SAVED = object()  # a placeholder for a tensor, which the node saves
 
 
 @dataclass(slots=True)
 class Made:
-    """A call of an operator that was made and is to be recorded.
+    """A finished call of an operator, to be recorded.
 
     Attributes:
         gradients_of: The operators of its gradients.
-        places: Where each of its tensors stands in what it returned.
-        args: The arguments, as the backward pass is to see them.
-        outputs: The tensors that it returned, as the node gives them out.
-        draw: Where it drew random numbers; None if it drew none.
-        more: Tensors that are kept besides the arguments.
+        places: The position of each of its tensors in what it returned.
+        args: The arguments for the backward pass.
+        outputs: The tensors that it returned, as the node returns them.
+        draw: The generator's state before it drew random numbers; None if it drew none.
+        more: Tensors that are saved besides the arguments.
     """
 
     gradients_of: GradientsOf
@@ -41,7 +41,7 @@ class Made:
 
 @dataclass(slots=True)
 class _Kept:
-    """What a node keeps besides tensors: which outputs have cotangents, and where these stand in the result."""
+    """What a node keeps besides tensors: which outputs have cotangents, and their positions in the result."""
 
     gradients_of: GradientsOf
     places: tuple[int, ...]
@@ -54,7 +54,7 @@ class _Kept:
 
 
 def keep(ctx: Any, made: Made) -> tuple[torch.Tensor, ...]:
-    """Keep on a node what its backward pass needs; return its outputs."""
+    """Save on a node what its backward pass needs; return its outputs."""
     outputs, flowing = made.outputs, differentiable(made.outputs)
     ctx.set_materialize_grads(False)
     if len(flowing) < len(outputs):
@@ -89,13 +89,13 @@ def gradients(
     *,
     wanted: tuple[int, ...] | None = None,
 ) -> tuple[torch.Tensor | None, ...]:
-    """The gradients of a node that was given a call and its arguments: one for each of these.
+    """The gradients of a node, for the call and each of its arguments.
 
     Args:
         ctx: The node.
         cotangents: Cotangents of its outputs.
         call: Calls the operator of the gradients.
-        wanted: Positions of the arguments whose gradients are computed; None for all that are asked for.
+        wanted: Positions of the arguments whose gradients are computed; None for all that are needed.
     """
     kept: _Kept = ctx.kept
     needed = ctx.needs_input_grad
@@ -117,7 +117,7 @@ def gradients(
 
 
 def kept(ctx: Any) -> tuple[Sequence[Any], Sequence[torch.Tensor]]:
-    """The arguments that a node was given, and what it keeps besides."""
+    """The arguments of a node, and what else it saved."""
     saved: tuple[torch.Tensor, ...] = ctx.saved_tensors
     return _arguments(ctx.kept, saved), saved[len(saved) - ctx.kept.more :]
 

@@ -31,9 +31,9 @@ class FunctionRung:
     """Finds or makes the emitted function for the arguments of a call.
 
     Args:
-        name: What the emitted function is called.
+        name: The name of the emitted function.
         parameters: The names of the operator's parameters.
-        derive: Gives the text of a module, its guards and the structure of its result, for arguments.
+        derive: Returns the text of a module, its guards and the structure of its result, for arguments.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The autograd node of every operator: forward and backward kernels, and the differentiable backward behind them."""
+"""The autograd node of every operator: forward and backward kernels, and the differentiable backward."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opwright.tracing.interface.memory import lie_row_by_row
 
 
 class Declined(Exception):
-    """No variant at hand takes these arguments."""
+    """The guards of every loaded variant fail for these arguments."""
 
 
 class OperatorFunction(Function):
@@ -23,7 +23,7 @@ class OperatorFunction(Function):
 
     @staticmethod
     def forward(ctx: Any, variants: Iterable[Variant], *arguments: Any) -> Any:
-        """Run the forward kernel and keep what the backward pass reads."""
+        """Run the forward kernel and save what the backward pass reads."""
         for variant in variants:
             draw = Draw.here() if variant.is_random else None
             made = _run_variant(variant, arguments)
@@ -50,7 +50,7 @@ class OperatorFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *cotangents: torch.Tensor | None) -> Any:
-        """Run the backward kernel, or the differentiable backward where somebody differentiates or maps this pass."""
+        """Run the backward kernel, or the differentiable backward if this pass is itself differentiated or mapped."""
         variant: Variant = ctx.variant
         if not variant.all_outputs_differentiable or some_missing(cotangents):
             cotangents = _tangents(ctx, cotangents, variant)
@@ -75,7 +75,7 @@ class OperatorFunction(Function):
 
 
 class Chosen:
-    """Variants to try; remembers the last that was tried, which is the one that took the arguments."""
+    """Variants to try; remembers the last one tried, which took the arguments."""
 
     __slots__ = ("_variants", "variant")
 
@@ -89,7 +89,7 @@ class Chosen:
             yield variant
 
 
-# `Function.apply` without its questions about function transforms, which the caller has asked already.
+# `Function.apply` without its test for function transforms, which the caller has made already.
 apply: Callable[..., Any] = super(Function, OperatorFunction).apply
 
 
@@ -107,7 +107,7 @@ def run_forward(variants: Iterable[Variant], arguments: Sequence[Any]) -> tuple[
 
 
 def _run_variant(variant: Variant, arguments: Sequence[Any]) -> Sequence[torch.Tensor] | None:
-    """Outputs, then intermediates; None if the variant does not take the arguments."""
+    """Outputs, then intermediates; None if a guard of the variant fails."""
     if variant.needs_row_major and not lie_row_by_row(arguments, whole_memory=variant.plan.needs_whole_memory):
         return None
     if variant.only_tensors:
@@ -138,7 +138,7 @@ def none_flows(cotangents: Sequence[torch.Tensor | None]) -> bool:
 
 
 def _run_backward(ctx: Any, cotangents: Sequence[Any], variant: Variant) -> Sequence[Any] | None:
-    """Run the backward kernel; None if it declines, because torch refused it an allocation."""
+    """Run the backward kernel; None if it falls through, because an allocation failed."""
     saved = ctx.saved_tensors
     assert variant.backward is not None
     read = saved if variant.backward_reads is None else [saved[position] for position in variant.backward_reads]
@@ -159,7 +159,7 @@ def _size(ctx: Any, kept: dict[int, torch.Tensor], position: int, dimension: int
 
 
 def _arguments(ctx: Any, variant: Variant) -> list[Any]:
-    """The arguments of the forward pass; one whose values no gradient depends on comes back as zeros."""
+    """The arguments of the forward pass; zeros for one that no gradient depends on."""
     saved = ctx.saved_tensors
     if variant.keeps_all_arguments:
         return list(saved[: len(variant.plan.tensors)])
@@ -176,7 +176,7 @@ def _intermediates(ctx: Any, variant: Variant) -> Sequence[torch.Tensor]:
 
 
 def _tangents(ctx: Any, cotangents: Sequence[torch.Tensor | None], variant: Variant) -> tuple[torch.Tensor, ...]:
-    """Cotangents of the differentiable outputs, zeros for those that got none; empty if none got any."""
+    """Cotangents of the differentiable outputs, with zeros for missing ones; empty if all are missing."""
     positions = variant.plan.tangents
     if all(cotangents[position] is None for position in positions):
         return ()
@@ -194,5 +194,5 @@ def _describe(argument: Any) -> Any:
 
 
 def zeros(shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """Zeros that take one element of memory."""
+    """Expanded zeros, with one element of memory."""
     return torch.zeros((), dtype=dtype, device=device).expand(shape)

@@ -1,4 +1,4 @@
-"""The node of an operator that a compiler or an exporter sees as one operation, and its gradients as another."""
+"""The autograd node of an operator in compilers and exporters, which see one operation, and one for its gradients."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opwright.binding.returned import Returned
 
 
 def call_whole(overload: Callable[..., Any], gradients_of: GradientsOf, args: Sequence[Any]) -> Any:
-    """Call an operator at the dispatcher, below autograd, and record its gradients as an operator there too.
+    """Call an operator at the dispatcher, below autograd, with another operator there for its gradients.
 
     Args:
         overload: The operator.

@@ -14,12 +14,12 @@ from opwright.tracing.torch_hooks.functorch import depth, drawing_alike_above
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """Where random numbers are drawn.
+    """The state of random numbers.
 
     Attributes:
-        generator: Where the generator is before.
-        levels: How many transforms of `torch.func` are under way. Those that begin later, such as the `vmap` of
-            `torch.func.jacrev`, map gradients of what has been drawn, and draw nothing of their own.
+        generator: The state of the generator before the draw.
+        levels: How many transforms of `torch.func` are active. Later ones, such as the `vmap` of `torch.func.jacrev`,
+            map gradients of the drawn numbers, and draw none of their own.
     """
 
     generator: torch.Tensor
@@ -27,12 +27,12 @@ class Draw:
 
     @classmethod
     def here(cls) -> Draw:
-        """What is drawn next."""
+        """The current state."""
         return cls(torch.get_rng_state(), depth())
 
 
 def noting_draws(function: Callable[..., Any], *args: Any) -> tuple[Any, Draw | None]:
-    """Call a function; give what it returned, and where it drew numbers if it did."""
+    """Call a function; return its result, and the state before it if it drew numbers."""
     here = Draw.here()
     returned = function(*args)
     return returned, None if torch.equal(here.generator, torch.get_rng_state()) else here
@@ -40,7 +40,7 @@ def noting_draws(function: Callable[..., Any], *args: Any) -> tuple[Any, Draw | 
 
 @contextmanager
 def drawn_again(draw: Draw | None) -> Iterator[None]:
-    """Draw the same numbers until the end of the block; then go on where the generator was. None changes nothing."""
+    """Draw the same numbers until the end of the block; then restore the generator. None changes nothing."""
     if draw is None:
         yield
         return

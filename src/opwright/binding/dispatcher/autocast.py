@@ -1,4 +1,4 @@
-"""What becomes of a call under autocast: the operator's policy.
+"""Calls under autocast, by the operator's policy.
 
 policy      arguments of floating point are cast to        and then
 None                                                       the reference runs, whose operations autocast sees
@@ -6,7 +6,7 @@ None                                                       the reference runs, w
 "fp32"      float32                                        the same
 "promote"   the widest dtype among them                    the same
 
-As in torch, float64 stays what it is, and so does what lies on a device without autocast.
+As in torch, float64 is not cast, and neither are tensors on a device without autocast.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEYS = {"cpu": "AutocastCPU", "cuda": "AutocastCUDA"}
 
 
 def check_policy(policy: AutocastPolicy, mutates: Sequence[str], place: Place | None) -> None:
-    """Refuse a word that is none, and casts of arguments that are changed.
+    """Refuse an unknown policy, and casts of mutated arguments.
 
     Args:
         policy: The word.
@@ -46,22 +46,22 @@ def check_policy(policy: AutocastPolicy, mutates: Sequence[str], place: Place | 
         raise AutocastRefused(
             f"autocast={policy!r} would change a copy of '{mutates[0]}', which mutates= names",
             place=place,
-            hint="leave autocast= out: the operations of the function then run as autocast wants them",
+            hint="leave autocast= out: the operations of the function then follow autocast's own rules",
         )
 
 
 def is_autocast() -> bool:
-    """Whether autocast is on for a kind of device; a compiler follows the question."""
+    """Whether autocast is on for a kind of device; compilers can trace this."""
     return any(map(torch.is_autocast_enabled, KEYS))
 
 
 def without_autocast(policy: AutocastPolicy, call: Callable[..., Any], args: Sequence[Any]) -> Any:
-    """Call with the arguments that a policy makes of these, and autocast off."""
+    """Call with the arguments cast by the policy, and autocast off."""
     return _switched_off([device for device in KEYS if torch.is_autocast_enabled(device)], call, _cast(policy, args))
 
 
 def _switched_off(devices: Sequence[str], call: Callable[..., Any], args: Sequence[Any]) -> Any:
-    """One device at a time, in words that a compiler can follow."""
+    """One device at a time, in a form that compilers can trace."""
     if not devices:
         return call(*args)
     with torch.autocast(devices[0], enabled=False):

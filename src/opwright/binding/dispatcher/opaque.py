@@ -47,6 +47,7 @@ def opaque(
                 f"{body.__name__} returns {made.dtype} of shape {tuple(made.shape)}, and its like= "
                 f"{expected.dtype} of shape {tuple(expected.shape)}",
                 place=place_of(body),
+                hint="correct like=",
             )
         return made
 
@@ -66,7 +67,7 @@ def opaque(
 
 
 def _free_name(name: str) -> str:
-    """A name of its own at the dispatcher: a second step of one name would replace the first, in its kernels too."""
+    """A unique name at the dispatcher: a second step of the same name would replace the first, in its kernels too."""
     free, number = name, 1
     while hasattr(getattr(torch.ops, NAMESPACE), free):
         number += 1
@@ -75,7 +76,7 @@ def _free_name(name: str) -> str:
 
 
 def _refuse_transforms(body: Callable[..., Any], arguments: Sequence[Any]) -> None:
-    """Refuse forward mode, where torch would take the tangents of a custom operator for zeros, and `torch.func`.
+    """Refuse forward mode, where torch would treat the tangents of a custom operator as zeros, and `torch.func`.
 
     Raises:
         NoKernel: If there are tangents, or a transform that differentiates.

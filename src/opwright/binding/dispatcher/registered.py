@@ -1,4 +1,4 @@
-"""An operator as torch's dispatcher has it: what runs behind `torch.ops.<namespace>.<name>`."""
+"""An operator at torch's dispatcher: what `torch.ops.<namespace>.<name>` runs."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class Registered:
         name: "namespace::name".
         signature: Its parameters.
         reference: The function as written.
-        server: What serves its calls.
-        gradients_of: Gives the operators of the gradients of a call that is made now.
+        server: Serves its calls.
+        gradients_of: Returns the operators of the gradients for a call made now.
         autocast: The policy under autocast.
-        gives_what_kernels_give: Whether results are what kernels give, and so dense, row by row.
+        gives_what_kernels_give: Whether results are contiguous, as those of kernels.
         inline: Whether compilers and exporters see the operations of the reference.
 
     Attributes:
-        overload: The operator at the dispatcher; None before `register`, and when another has taken its name.
+        overload: The operator at the dispatcher; None before `register`, and if another has taken its name.
         is_replaced: Whether another has.
     """
 
@@ -76,7 +76,7 @@ class Registered:
         self._is_whole = not inline and signature.is_flat
 
     def register(self, outputs: int) -> None:
-        """Put it at the dispatcher, unless no schema spells its parameters."""
+        """Register it at the dispatcher, unless no schema can spell its parameters."""
         if self._signature.schema is not None and not self.is_replaced:
             self.overload = register(
                 self._name,
@@ -90,7 +90,7 @@ class Registered:
             )
 
     def found(self, example: Callable[[], Plan]) -> OpOverload | None:
-        """The operator at the dispatcher; the plan of an example tells what it returns where annotations do not."""
+        """The operator at the dispatcher; if annotations do not say what it returns, the plan of an example does."""
         if self.overload is None and self._signature.schema is not None and not self.is_replaced:
             plan = example()
             if self.overload is None and plan.result.is_plain:
@@ -98,14 +98,14 @@ class Registered:
         return self.overload
 
     def serve_by(self, server: Serving) -> None:
-        """Let something else serve its calls from now on."""
+        """Replace what serves its calls."""
         self._server = server
 
     def _withdraw(self) -> None:
         self.overload, self.is_replaced = None, True
 
     def serve_compiled(self, args: Sequence[Any]) -> Any:
-        """Serve a call that a compiler or exporter looks at: by one operation, or by all those of the reference."""
+        """Serve a call under a compiler or exporter: as one operation, or as those of the reference."""
         if self.overload is not None and self._is_whole:
             return self._call(*args)
         if self._autocast is not None and is_autocast():
@@ -131,7 +131,7 @@ class Registered:
 
     def _run_under_autocast(self, *args: Any, **kwargs: Any) -> Any:
         given = self._signature.bind(args, kwargs)
-        if self._autocast is None:  # who records sees the operations of the reference, and their sizes
+        if self._autocast is None:  # a recording mode sees the operations of the reference, and their sizes
             run = self._run_reference if is_recorded() else keeping_sizes_inside(self._run_reference)
             return row_major(run(*given))
         return without_autocast(self._autocast, self._call, given)

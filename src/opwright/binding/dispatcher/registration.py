@@ -40,8 +40,9 @@ def register(
         below_autograd: Serves calls that record no gradients; its results own their memory.
         with_autograd: Serves the rest, transforms included.
         under_autocast: Serves calls under autocast; its results own their memory.
-        reference: Gives the shapes and dtypes of the results, on fake tensors.
-        on_replacement: Told when another one of the same name takes its place: what was returned may be called no more.
+        reference: Returns the shapes and dtypes of the results, on fake tensors.
+        on_replacement: Called when an operator of the same name replaces it: the returned overload must not be called
+            any more.
     """
     namespace, name = qualified_name.split("::")
     returns = "Tensor" if outputs == 1 else f"({', '.join(['Tensor'] * outputs)})"
@@ -65,9 +66,9 @@ def register(
 
 
 def row_major_if_own(returned: Any, arguments: Iterable[object]) -> Any:
-    """The results as kernels lay them out, whoever made them; arguments and views of them stay what they are.
+    """Make results contiguous as those of kernels; arguments and views of them are not changed.
 
-    A tensor that is returned twice is one tensor afterwards too.
+    A tensor that is returned twice stays one tensor.
     """
     copies: dict[int, torch.Tensor] = {}
 
@@ -90,13 +91,13 @@ def _share_memory(tensor: torch.Tensor, other: object) -> bool:
 
 
 def keeping_sizes_inside(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same on fake tensors, where sizes that depend on data are the caller's business only in the results."""
+    """The same on fake tensors; only data-dependent sizes of the results concern the caller."""
 
     def called(*args: Any, **kwargs: Any) -> Any:
         mode = detect_fake_mode((args, kwargs))
         if mode is None or mode.shape_env is None:
             return function(*args, **kwargs)
-        from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols  # imports sympy, as the mode has
+        from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols  # imports sympy
 
         with mode.shape_env.ignore_fresh_unbacked_symbols():
             returned = function(*args, **kwargs)
@@ -107,7 +108,7 @@ def keeping_sizes_inside(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _fake(reference: Callable[..., Any]) -> Callable[..., Any]:
     def fake(*args: Any, **kwargs: Any) -> Any:
-        with recording():  # which a reference needs that differentiates what it computes
+        with recording():  # for a reference that differentiates inside
             return without_values(keeping_sizes_inside(reference)(*args, **kwargs))
 
     return fake

@@ -1,4 +1,4 @@
-"""Results as torch's dispatcher wants them; a wheel carries this module, so torch is all it needs."""
+"""Results in the form that torch's dispatcher needs; wheels contain this module, so it imports torch only."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map_only
 
-FUNCTION_TRANSFORMS = "FuncTorchDynamicLayerFrontMode"  # the key that every call goes through under `torch.func`
+FUNCTION_TRANSFORMS = "FuncTorchDynamicLayerFrontMode"  # the dispatch key of every call under `torch.func`
 
 
 def as_schema_returns(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same, with a tuple of one tensor as the tensor, which is how a schema spells it."""
+    """The same, but a tuple of one tensor becomes the tensor, as in its schema."""
 
     def called(*args: Any, **kwargs: Any) -> Any:
         returned = function(*args, **kwargs)
@@ -22,12 +22,12 @@ def as_schema_returns(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def row_major(returned: Any) -> Any:
-    """The results as every rung gives them to the dispatcher: dense, row by row, in memory of their own."""
+    """The results of every rung for the dispatcher: contiguous, in memory of their own."""
     return tree_map_only(torch.Tensor, lambda tensor: tensor.clone(memory_format=torch.contiguous_format), returned)
 
 
 def without_values(returned: Any) -> Any:
-    """Tensors like those returned, row by row, whoever computes them: what a fake kernel gives."""
+    """Contiguous tensors without values, like those returned: the result of a fake kernel."""
     if isinstance(returned, torch.Tensor):
         return torch.empty(returned.shape, dtype=returned.dtype, device=returned.device)
     return tuple(map(without_values, returned))

@@ -1,7 +1,7 @@
-"""Which rung served the last call of a thread: those that call at once see each their own.
+"""The rung that served the last call, separately for each thread.
 
-A `threading.local` that is written at each call would take 60 ns, a twentieth of the smallest call. So the hot path
-writes nothing while all calls go through it: what is kept is its rung, and the threads whose last call had another.
+Writing a `threading.local` at each call would take 60 ns, a twentieth of the smallest call. So the hot path writes
+nothing while all calls go through it: only its rung is kept, and the threads whose last call used another one.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _choosing = Lock()
 
 
 class RemembersRung:
-    """A server of calls that tells what served the last one.
+    """A server that remembers which rung served the last call.
 
     Attributes:
-        usual_rung: What serves the hot path; None as long as nothing does.
-        unusual_rungs: What served the last call of threads where that was something else.
+        usual_rung: The rung of the hot path; None as long as there is none.
+        unusual_rungs: The rungs of threads whose last call used another one.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class RemembersRung:
 
     @last_rung.setter
     def last_rung(self, rung: RungName | None) -> None:
-        if is_compiling():  # a compiler that looks on does not know of threads
+        if is_compiling():  # a tracing compiler does not know threads
             return
         if rung == self.usual_rung:
             self.unusual_rungs.pop(get_ident(), None)
@@ -42,7 +42,7 @@ class RemembersRung:
             self.unusual_rungs[get_ident()] = rung
 
     def remember_usual(self, rung: RungName) -> None:
-        """Remember a call of the hot path; to be called where its rung is not the usual one, or there are others."""
+        """Remember a call of the hot path; needed if its rung is not the usual one, or if there are others."""
         with _choosing:
             self.usual_rung = self.usual_rung or rung
         self.last_rung = rung

@@ -1,6 +1,6 @@
-"""Serving an operator that changes arguments: a functional operator gives their new values, which are copied into them.
+"""Serving a mutating operator: a functional operator computes the new values, which are copied into the arguments.
 
-The functional operator is derived like any other, so its gradients are; the copies are autograd's own.
+The functional operator and its gradients are derived like any other; autograd records the copies.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class MutatingServer(RemembersRung):
         reference: The function as written, taking every argument by position.
         signature: Its parameters.
         mutated: Positions of those that it changes.
-        functional: Gives the server of the functional operator.
-        fallbacks: Told why the reference serves a call.
+        functional: Returns the server of the functional operator.
+        fallbacks: Warned why the reference serves a call.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class MutatingServer(RemembersRung):
         self._fallbacks = fallbacks
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
-        """Serve a call; a pinned one raises where another would run the reference."""
+        """Serve a call; a pinned one raises instead of running the reference."""
         given = self._signature.bind(args, kwargs)
         try:
             made = self._made(given, pinned=pinned)
@@ -67,7 +67,7 @@ class MutatingServer(RemembersRung):
         return result
 
     def _made(self, given: tuple[Any, ...], *, pinned: bool) -> Any:
-        """What the functional operator gives, or what the reference returned after it changed the arguments."""
+        """The result of the functional operator, or of the reference after it changed the arguments."""
         if not is_quiet() or not self._may_copy(given):
             return Done(self.serve_by_reference(given))
         server = self._functional()
@@ -89,7 +89,7 @@ class MutatingServer(RemembersRung):
         return self._reference(*args)
 
     def _kept(self, given: Sequence[Any]) -> list[Any]:
-        """The arguments, with copies of those that change: the backward pass reads their old values."""
+        """The arguments, with copies of mutated ones: the backward pass reads their old values."""
         return [argument.clone() if p in self._mutated else argument for p, argument in enumerate(given)]
 
     def _update(self, given: Sequence[Any], returned: Any, values: Sequence[torch.Tensor]) -> Any:
@@ -100,7 +100,7 @@ class MutatingServer(RemembersRung):
         return tree_map_only(torch.Tensor, lambda tensor: targets.get(id(tensor), tensor), returned)
 
     def _may_copy(self, given: Sequence[Any]) -> bool:
-        """Whether what changes is a plain tensor that nothing else shows, and that torch lets change."""
+        """Whether a mutated argument is a plain tensor without aliases that torch allows to change."""
         tensors = [argument for argument in given if isinstance(argument, torch.Tensor)]
         recording = torch.is_grad_enabled()
         for position in self._mutated:

@@ -1,8 +1,8 @@
-"""Python numbers that change from call to call: after a second value a parameter's number is given at run time.
+"""Varying Python numbers: after a second value, kernels take a parameter's number at run time.
 
-A kernel takes it as a tensor without dimensions, in float64 or int64, which is what Python numbers are; the trace
-computes with a symbol. Where that fails, because a dimension, a size or a branch wants the value, each value has a
-kernel of its own again. A bool is no number here: it is a branch.
+A kernel takes it as a 0-d tensor, in float64 or int64, which hold Python's numbers; the trace uses a symbol. If that
+fails, because a dimension, a size or a branch needs the value, each value has a kernel of its own. A bool is not a
+number here: it is a branch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from opwright.tracing.scalars.type_questions import asks_for_types
 
 @dataclass(slots=True)
 class _Seen:
-    """What has been seen of the floats, or of the ints, of a parameter."""
+    """The floats, or ints, seen so far for a parameter."""
 
     first: float
     changes: bool = False
@@ -31,10 +31,10 @@ class _Seen:
 
 
 class Numbers:
-    """Which parameters of an operator have been given different numbers.
+    """Which parameters of an operator have had different numbers.
 
     Args:
-        reference: The function as written; one that asks for the types of its numbers keeps them as constants.
+        reference: The function as written; one that tests the types of its numbers keeps them as constants.
     """
 
     def __init__(self, reference: Callable[..., Any]) -> None:
@@ -43,11 +43,11 @@ class Numbers:
         self._places: dict[type, dict[int, _Seen]] = {float: {}, int: {}}
 
     def prepare(self, arguments: Sequence[Any], kept: Collection[int] = ()) -> tuple[Sequence[Any], Key]:
-        """The arguments with their changing numbers as tensors, and what tells the constants apart.
+        """The arguments with varying numbers as tensors, and a key of the constants.
 
         Args:
             arguments: Those of a call.
-            kept: Positions of numbers that stay as they are.
+            kept: Positions of numbers that stay constants.
         """
         chosen = [position for position in self._changing(arguments) if position not in kept]
         if not chosen or self._keeps_constants() or not _is_on_cpu(arguments):
@@ -58,11 +58,11 @@ class Numbers:
         return given_at_run_time(arguments, chosen), constants_of(keys)
 
     def settle(self, arguments: Sequence[Any], needed: Mapping[int, bool]) -> None:
-        """Keep numbers constants whose values kernels need: what they are now, or whatever they are.
+        """Keep numbers constants if kernels need their values: the current value only, or any.
 
         Args:
             arguments: Those of a call.
-            needed: Of their positions, whether only these values are needed.
+            needed: By position, whether only the current value is needed.
         """
         for position, only_here in needed.items():
             place = self._places[type(arguments[position])][position]
@@ -72,12 +72,12 @@ class Numbers:
                 place.settled = True
 
     def _keeps_constants(self) -> bool:
-        if self._asks is None:  # asked late, when what the reference calls has been defined too
+        if self._asks is None:  # tested late, when the functions that the reference calls are defined
             self._asks = asks_for_types(self._reference)
         return self._asks
 
     def _changing(self, arguments: Sequence[Any]) -> Iterator[int]:
-        """Positions of numbers that have changed since the first call, where kernels may be given them."""
+        """Positions of numbers that have changed since the first call and that kernels can take."""
         for position, value in enumerate(arguments):
             places = self._places.get(type(value))
             if places is None:
@@ -92,14 +92,14 @@ class Numbers:
                 yield position
 
 
-# What float32 holds: torch raises for more in places, and infinities and NaN are not symbols to compute with.
+# The range of float32: beyond it, torch raises in places; infinities and NaN cannot be symbols.
 _MOST = 3e38
 _LEAST_INTEGER, _INTEGERS = -(2**63), 2**64
 _DTYPES = {float: torch.float64, int: torch.int64}
 
 
 def can_be_given(value: Any) -> bool:
-    """Whether a kernel may be given this as a number, if it does not need the value of it."""
+    """Whether a kernel can take this number at run time."""
     if type(value) is int:
         return 0 <= value - _LEAST_INTEGER < _INTEGERS
     return type(value) is float and abs(value) < _MOST
@@ -117,12 +117,12 @@ def given_at_run_time(arguments: Sequence[Any], positions: Sequence[int]) -> Lea
 
 
 def _is_on_cpu(arguments: Sequence[Any]) -> bool:
-    """Whether no tensor is on a GPU: a number in its memory would be waited for."""
+    """Whether no tensor is on a GPU: reading a number from its memory would wait."""
     return all(a.device.type == "cpu" for a in arguments if isinstance(a, torch.Tensor))
 
 
 class _StandIn:
-    """Stands in keys for a number that is given at run time."""
+    """A placeholder in keys for a number that is given at run time."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -135,7 +135,7 @@ _STAND_INS = {float: _StandIn("number"), int: _StandIn("integer")}
 
 
 def constants_of(arguments: Sequence[Any]) -> Key:
-    """What tells the constants of two calls apart."""
+    """The key of a call's constants."""
     return tuple([constant_key(a) for a in arguments if not isinstance(a, torch.Tensor)])
 
 
@@ -145,10 +145,10 @@ def numbers_in(arguments: Sequence[Any]) -> tuple[int, ...]:
 
 
 def needed_in(arguments: Sequence[Any], refusal: Exception, names: Sequence[str]) -> dict[int, bool]:
-    """Which of the numbers that were given at run time are to be constants, and whether with these values only.
+    """Which run-time numbers must become constants, and whether for the current values only.
 
-    They are those that a refusal names. Where it names none they are the integers, which are sizes and dimensions more
-    often than floats; else all.
+    These are the numbers that a refusal names. If it names none, they are the integers, which are more often sizes and
+    dimensions than floats; else all.
     """
     numbers = numbers_in(arguments)
     if isinstance(refusal, NumberNeeded):

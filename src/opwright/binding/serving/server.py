@@ -1,4 +1,4 @@
-"""Serving calls: by a kernel at hand, by one that is found or derived now, or by the reference."""
+"""Serving calls: by a loaded kernel, by one found on disk or derived now, or by the reference."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from opwright.tracing.outside.hazards import OutsideUnknown
 from opwright.tracing.recording.faults import fault_of
 
 _is_grad_enabled = torch.is_grad_enabled
-_MOST_TRACES = 3  # of a function that changes, while it is traced, what it reads
+_MOST_TRACES = 3  # of a function that changes what it reads while it is traced
 
 
 class Server(RemembersRung):
@@ -48,14 +48,14 @@ class Server(RemembersRung):
 
     Args:
         reference: The function as written, of arguments in order.
-        fallback: The same of arguments as they were given, where these were laid out flat.
+        fallback: The same for the original arguments, if these were flattened.
         signature: Its parameters.
         settings: Where to build.
-        fallbacks: Told why the reference serves a call.
-        variants: The kernels at hand.
+        fallbacks: Warned why the reference serves a call.
+        variants: The loaded kernels.
         derive: `(arguments, whether gradients are recorded, state) -> plan` for arguments that no variant takes.
-        serve_transformed: Serves calls under function transforms and with dual tensors; gives the rung too.
-        serve_compiled: Serves calls that a compiler or exporter looks at, and tensors without data.
+        serve_transformed: Serves calls under function transforms and with dual tensors; returns the rung too.
+        serve_compiled: Serves calls under compilers and exporters, and tensors without data.
         serve_cast: Serves calls under autocast by its policy; None if there is none, and the reference serves them.
     """
 
@@ -90,7 +90,7 @@ class Server(RemembersRung):
         self._names = identifiers([parameter.name for parameter in signature.parameters])
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
-        """Serve a call; a pinned one raises where another would run the reference."""
+        """Serve a call; a pinned one raises instead of running the reference."""
         if kwargs or len(args) != self._arity:
             args = self._signature.bind(args, kwargs)
         try:
@@ -105,23 +105,23 @@ class Server(RemembersRung):
                     return result
             elif self._only_tensors and latest.plain and is_quiet() and are_plain(args) and latest.state.holds():
                 return self._run(latest, args, ())
-        except (Declined, NotImplementedError):  # torch finds no kernel for a nested tensor
+        except (Declined, NotImplementedError):  # torch has no kernel for a nested tensor
             pass
-        except Exception as error:  # one fails; what that means is found out slowly
+        except Exception as error:  # a guard fails; the slow path finds out which
             if is_wanted(error):
                 raise
         return self._serve_slowly(args, pinned=pinned)
 
     def serve_below_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Serve a call that records no gradients, whatever its tensors ask for."""
+        """Serve a call without recording gradients, even if its tensors require them."""
         return self.serve_leaves_below_autograd(self._signature.bind(args, kwargs))
 
     def serve_leaves_below_autograd(self, args: Sequence[Any]) -> Any:
-        """The same for arguments that are in order."""
+        """The same for checked arguments."""
         return self._serve_slowly(args, pinned=False, gradients=False)
 
     def serve_by(self, rung: RungName, function: Callable[..., Any], args: Sequence[Any]) -> Any:
-        """Serve a call by another rung's function, where kernels could be asked too; elsewhere by the reference."""
+        """Serve a call by another rung's function if kernels could serve it; else by the reference."""
         if not self.is_ordinary(args):
             return self.serve_by_reference(args)
         result = function(args)
@@ -135,11 +135,11 @@ class Server(RemembersRung):
         return self._fallback(*args.given) if isinstance(args, Leaves) else self._reference(*args)
 
     def _serve_as_laid_out(self, args: Sequence[Any]) -> Any:
-        """Run the function as written; what it makes lies as what kernels make."""
+        """Run the function as written, and make its results contiguous as those of kernels."""
         return row_major_if_own(self.serve_by_reference(args), args)
 
     def _run(self, variants: Variants, args: Sequence[Any], constants: Key) -> Any:
-        """Run kernels that are at hand; raises Declined if there are none for these arguments."""
+        """Run loaded kernels; raises Declined if there are none for these arguments."""
         if _is_grad_enabled():
             mask = self._mask(args)
             if True in mask:
@@ -168,7 +168,7 @@ class Server(RemembersRung):
         return tuple([isinstance(a, torch.Tensor) and a.requires_grad for a in args])
 
     def _serve_slowly(self, args: Sequence[Any], *, pinned: bool, gradients: bool = True) -> Any:
-        """Serve by what is found or made now; where that fails in a way that nobody foresaw, by the reference."""
+        """Serve by a kernel found or made now; if that fails unexpectedly, by the reference."""
         try:
             return self._serve_found_or_made(args, pinned=pinned, gradients=gradients)
         except Exception as error:
@@ -180,7 +180,7 @@ class Server(RemembersRung):
         return result
 
     def _serve_found_or_made(self, args: Sequence[Any], *, pinned: bool, gradients: bool) -> Any:
-        """Find or make the variant for these arguments, or run the reference and say why."""
+        """Find or make the variant for these arguments, or run the reference with a warning."""
         if is_compiling_or_exporting():
             return self._serve_compiled(args)
         if self._serve_cast is not None and is_autocast():
@@ -197,8 +197,10 @@ class Server(RemembersRung):
         return self._serve_plainly(args, pinned=pinned, gradients=gradients)
 
     def _serve_plainly(self, args: Sequence[Any], *, pinned: bool, gradients: bool) -> Any:
-        """Serve a call that nobody listens in to, in the state that the world outside is in."""
-        refusal: NoKernel = OutsideMoved("what it reads outside changes all the time")
+        """Serve a plain call, by variants for the current state."""
+        refusal: NoKernel = OutsideMoved(
+            "what it reads outside changes all the time", hint="pass what changes as an argument"
+        )
         for _ in range(_MOST_TRACES):
             try:
                 variants = self._latest = self._variants.now()
@@ -216,8 +218,8 @@ class Server(RemembersRung):
         return result
 
     def _serve_in_state(self, variants: Variants, args: Sequence[Any], *, pinned: bool, gradients: bool) -> Any:
-        """Serve a call by variants for what the function reads outside, or by the reference."""
-        needed: dict[int, bool] = {}  # positions of numbers whose values kernels are written for
+        """Serve a call by the variants of a state, or by the reference."""
+        needed: dict[int, bool] = {}  # positions of numbers that kernels are specialised to
         while (prepared := self._numbers.prepare(args, needed))[0] is not args:
             arguments, constants = prepared
             way, recording = self._way(arguments, constants, gradients)
@@ -255,7 +257,7 @@ class Server(RemembersRung):
         except (UnsupportedReturn, UndeclaredMutation, OutsideMoved):
             raise
         except TracingFailed as failure:
-            result = self._serve_as_laid_out(args)  # for a wrong call it raises, in its own words
+            result = self._serve_as_laid_out(args)  # for a wrong call, it raises its own error
             variants.refuse(way, args, failure)
             if pinned:
                 raise
@@ -265,14 +267,14 @@ class Server(RemembersRung):
                 raise
             refusal, result = error.again(), self._serve_as_laid_out(args)
         except Declined:
-            refusal = NoKernel("its kernel declines these arguments")
+            refusal = NoKernel("a guard of its new kernel fails for these arguments")
             variants.refuse(way, args, refusal)
             result = self._serve_as_laid_out(args)  # for an index out of range, say, it raises
         self._fallbacks.tell(refusal)
         return result
 
     def _run_added(self, variants: Variants, args: Sequence[Any], way: Key, recording: bool) -> Any:
-        """Run kernels, found on disk or derived if need be; raises Declined if what was derived declines."""
+        """Run kernels, found on disk or derived if necessary; raises Declined if the guards of a derived one fail."""
         run = self._run if recording else self._run_forward
         derived = False
         while True:
@@ -296,7 +298,7 @@ class Server(RemembersRung):
         return variants.add(way, args, tried, self._settings, derive)
 
     def is_ordinary(self, args: Sequence[Any]) -> bool:
-        """Whether kernels may be asked: nobody listens in, tensors are plain and not empty, the rest are constants."""
+        """Whether kernels may serve: no active mode, plain nonempty tensors, and constants."""
         if is_overheard() or are_transformed(args):
             return False
         rest = []

@@ -1,4 +1,4 @@
-"""Serving calls with tensors inside of containers: for every structure of arguments there is a flat operator."""
+"""Serving calls with tensors in containers: every structure of arguments has a flat operator."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class StructuredServer(RemembersRung):
     Args:
         reference: The function as written, taking every argument by position.
         signature: Its parameters.
-        flat: Gives the server of the flat operator for a structure.
-        fallbacks: Told why the reference serves a call.
+        flat: Returns the server of the flat operator for a structure.
+        fallbacks: Warned why the reference serves a call.
         serve_cast: Serves calls under autocast by its policy; None if there is none, and the reference serves them.
     """
 
@@ -50,7 +50,7 @@ class StructuredServer(RemembersRung):
         self._of_flat: dict[tuple[type, ...], Server] = {}
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
-        """Serve a call; a pinned one raises where another would run the reference."""
+        """Serve a call; a pinned one raises instead of running the reference."""
         given = self._signature.bind(args, kwargs)
         if self._serve_cast is not None and is_autocast():
             return self._serve_cast(given)
@@ -75,7 +75,7 @@ class StructuredServer(RemembersRung):
         return result
 
     def _server_of(self, given: tuple[Any, ...]) -> tuple[Server, tuple[Any, ...]]:
-        """What serves arguments, and how it takes them; those that are flat as they are need not be laid out."""
+        """The server for arguments, and the arguments it takes; flat ones stay as they are."""
         types = tuple(map(type, given))
         server = self._of_flat.get(types)
         if server is not None:
@@ -87,7 +87,7 @@ class StructuredServer(RemembersRung):
         return server, leaves
 
     def serve_below_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Serve a call that records no gradients, whatever its tensors ask for."""
+        """Serve a call without recording gradients, even if its tensors require them."""
         leaves, layout = flatten(self._signature.bind(args, kwargs))
         server = self._flat(leaves, layout)
         result = server.serve_leaves_below_autograd(leaves)

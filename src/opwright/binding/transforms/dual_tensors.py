@@ -1,4 +1,4 @@
-"""An operator on dual tensors of `torch.autograd.forward_ad`: results and tangents, by its operator of forward mode."""
+"""An operator on dual tensors of `torch.autograd.forward_ad`: its forward-mode operator gives results and tangents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def serve_dual(transforms: Transformed, reference: Callable[..., Any], args: Seq
 
     Args:
         transforms: The operator's transforms.
-        reference: The function as written, for what is in a batch of the old `vmap`: its tangents cannot be seen.
+        reference: The function as written, for batches of the legacy `vmap`, whose tangents are hidden.
         args: The arguments, in order.
     """
     primals, tangents = list(args), {}
@@ -42,7 +42,7 @@ def serve_dual(transforms: Transformed, reference: Callable[..., Any], args: Seq
     if torch.is_grad_enabled() and any(isinstance(arg, torch.Tensor) and arg.requires_grad for arg in args):
         detached = tuple([output.detach() for output in outputs])
         recorded = _record(Made(transforms.backward, returned.places, args, detached, draw), *primals)
-        outputs = [  # nothing flows through what the function detaches
+        outputs = [  # no tangent flows through detached values
             node if output.requires_grad else output for node, output in zip(recorded, outputs, strict=True)
         ]
     duals = [

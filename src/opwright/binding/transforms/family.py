@@ -1,4 +1,4 @@
-"""The operators that one operator needs besides itself: its transforms, flat and functional ones."""
+"""The operators derived from one operator: transforms, flat and functional ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Family(Generic[Member]):
         name: The operator's name, "namespace::name".
         signature: Its parameters.
         names: Their names in generated code.
-        identity: What its variants for a state are recorded under.
+        identity: The key under which its variants for a state are recorded.
         make: Makes an operator: `(reference, name=, signature=, identity=)`.
     """
 
@@ -78,10 +78,10 @@ class Family(Generic[Member]):
 
         Args:
             wanted: Positions of the arguments whose gradients it gives.
-            places: Where the outputs that have an cotangent stand in what the reference returns.
+            places: Positions, in what the reference returns, of the outputs that have a cotangent.
             tangents: Which of its tensors these are.
             outputs: How many tensors it returns.
-            known: Digests of the values that it is given, which the forward pass has kept.
+            known: Digests of the given values, which the forward pass has saved.
         """
         key = ("backward", wanted, places, tangents, outputs, known)
         return self._relative(key, lambda: self._make_backward(wanted, places, tangents, outputs, known))
@@ -104,7 +104,7 @@ class Family(Generic[Member]):
             return self._relatives[key]
 
     def flat(self, leaves: Leaves, layout: TreeSpec) -> Member:
-        """The operator for arguments of a structure, laid out flat."""
+        """The operator for flattened arguments of a structure."""
         key = ("flat", layout, tuple([isinstance(leaf, torch.Tensor) for leaf in leaves]))
         return self._relative(key, lambda: self._make_flat(leaves, layout))
 
@@ -145,7 +145,7 @@ class Family(Generic[Member]):
         return self._member(FlatReference(self._reference, layout), self._name, signature, f"{layout} {names}")
 
     def functional(self, mutated: Sequence[int]) -> Member:
-        """The operator that gives what its arguments are changed to, and changes none."""
+        """The functional operator, which returns the new values of mutated arguments."""
         signature = Signature(self._signature.parameters, None, structured=True)
         return self._member(FunctionalReference(self._reference, mutated), self._name, signature, f"changes {mutated}")
 
@@ -160,7 +160,7 @@ class Family(Generic[Member]):
 
 
 def _bounded(name: str) -> str:
-    """A name that stays readable and short enough for a file when transforms are nested."""
+    """A name that stays readable and short enough for a file when transforms nest."""
     if len(name) <= _LONGEST_NAME:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:8]

@@ -5,8 +5,8 @@ vmap                 vmap(f), on arguments whose batch is their first dimension
 jvp, dual tensors    jvp(f), on arguments and their tangents
 grad                 f, and records a node whose backward is the operator backward(f)
 
-Each of these is an operator, with kernels of its own, so that levels may be nested as one likes. Below the last level
-the call is an ordinary one.
+Each of these is an operator with kernels of its own, so that levels can nest in any way. Below the last level, the call
+is an ordinary one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DEVICES = ("cpu", "meta")  # whose random numbers a backward pass draws again
 
 
 def are_transformed(args: Sequence[Any]) -> bool:
-    """Whether a function transform is under way, or an argument is a dual tensor."""
+    """Whether a function transform is active, or an argument is a dual tensor."""
     return functorch.are_active() or (functorch.is_forward_mode() and any(map(functorch.is_dual, args)))
 
 
@@ -39,7 +39,7 @@ class TransformServer:
 
     Args:
         operator: The operator.
-        reference: The function as written, for transforms that are none of the three.
+        reference: The function as written, for other transforms.
         settings: Whether there is an extension module.
     """
 
@@ -52,7 +52,7 @@ class TransformServer:
         self._step_below: Callable[[Transformable, Transformed, Sequence[Any]], Served | None] = step_below
 
     def equip(self, native: Any) -> None:
-        """Step from level to level in C++ from now on."""
+        """Use the C++ implementation from now on."""
         self._step_below = native.step_below
 
     def serve(self, args: Sequence[Any]) -> Served:

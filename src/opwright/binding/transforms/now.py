@@ -1,4 +1,4 @@
-"""The transforms of an operator for a call that is made now, whose gradients are asked for later."""
+"""The transforms of an operator for a call made now, whose gradients may be computed later."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from opwright.binding.variants.states import Outside
 
 
 class TransformsNow:
-    """The transforms of one operator, in the state that the world outside is in when this is made.
+    """The transforms of one operator, in the state at the time of creation.
 
     Args:
-        transforms: Its transforms, in whatever state.
+        transforms: Its transforms, in any state.
         outside: What its function reads outside of its arguments.
     """
 
@@ -26,7 +26,7 @@ class TransformsNow:
         """(arguments…, cotangents…) → gradients of the arguments at `wanted`.
 
         Raises:
-            OutsideChanged: If the function reads another value by now, which the gradients are not those of.
+            OutsideChanged: If the function reads another value by now, so that the gradients would be wrong.
         """
         self._state.ensure_same()
         return self._transforms.backward(wanted, places, tangents, outputs)

@@ -1,6 +1,6 @@
-"""The transforms of an operator for those that serve calls: where one cannot be made, its reference stands in for it.
+"""The transforms of an operator for serving: if one cannot be made, its reference serves instead.
 
-A backward pass has nobody behind it who could fall back, so what it calls must not fail.
+A backward pass cannot fall back, so what it calls must not fail.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class SafeTransforms:
         transforms: Makes them, if it can.
         reference: The function as written, taking every argument by position.
         arity: How many arguments it takes.
-        fallbacks: Told what fails.
+        fallbacks: Warned of failures.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class SafeTransforms:
 
 
 class ReferenceOnly:
-    """What is called in the place of an operator that could not be made; its transforms are PyTorch's own.
+    """A replacement for an operator that could not be made; its transforms are PyTorch's own.
 
     Args:
         reference: The function, taking every argument by position.
@@ -78,7 +78,7 @@ class ReferenceOnly:
 
     Attributes:
         last_rung: The rung that serves its calls.
-        overload: It is not at the dispatcher.
+        overload: None: it is not at the dispatcher.
     """
 
     last_rung: RungName | None = "composed"

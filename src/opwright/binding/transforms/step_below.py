@@ -1,4 +1,4 @@
-"""From a level of torch's function transforms to the one below: what an operator calls there, and what becomes of it.
+"""From a level of torch's function transforms to the one below: the operator to call there, and its result.
 
 The extension module has the same function in C++ (`native/step_below.h`), which takes a fifth of the time.
 """
@@ -21,7 +21,7 @@ from opwright.tracing.torch_hooks.functorch import Level, Transform
 
 
 def step_below(operator: Transformable, transforms: Transformed, args: Sequence[Any]) -> Served | None:
-    """Serve a call by the operator that the innermost level makes of it; None at a level that is none of the three.
+    """Serve a call by the operator of the innermost transform; None if that is not grad, vmap or jvp.
 
     Args:
         operator: The operator.

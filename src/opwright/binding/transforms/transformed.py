@@ -1,4 +1,4 @@
-"""The transforms of an operator, as those see them who serve a call by one."""
+"""The interface of an operator's transforms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Served = tuple[Any, RungName | None]
 
 
 class Transformable(Protocol):
-    """What is asked of an operator."""
+    """The interface of an operator."""
 
     @property
     def last_rung(self) -> RungName | None:

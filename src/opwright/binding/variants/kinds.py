@@ -1,4 +1,4 @@
-"""The kind of a call: everything about its arguments that a kernel is written for."""
+"""The kind of a call: everything about its arguments that a kernel is specialised to."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def are_constants(values: Iterable[object]) -> bool:
 
 
 def constant_key(value: Any) -> Key:
-    """What tells a constant from every other one, also 1 from True, 0.0 from -0.0, and NaN from -NaN."""
+    """A key of a constant that tells 1 from True, 0.0 from -0.0, and NaN from -NaN."""
     return (type(value), value if value and value == value else exact(value))
 
 
 def kind_of(arguments: Sequence[Any], *, gradients: bool = True) -> Key:
-    """Dtype, device, layout and which sizes are one, of every tensor; values of the rest.
+    """Dtype, device, layout and the sizes that are one, for every tensor; values of the rest.
 
     Args:
         arguments: The arguments of the call.

@@ -27,8 +27,8 @@ def _fallthroughs() -> torch.library.Library:
 def load_launcher(library: Path, name: str) -> Launcher:
     """Load a library, once in a process, and return its operator.
 
-    The operator returns tensors, or None for each when it declines a call. It computes no gradients, so the
-    autograd key is passed over: what is recorded there would be an error node.
+    The operator returns tensors, or None for each if a guard fails. It computes no gradients, so it falls through at
+    the autograd key, which would record an error node.
 
     Raises:
         LibraryUnloadable: If the system's loader refuses it.

@@ -1,4 +1,4 @@
-"""Whether what was read from a record has the types that a dataclass declares, to any depth."""
+"""Whether a value read from a record has the declared types, to any depth."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def as_tuples(value: Any) -> Any:
 
 
 def has_declared_types(value: Any, declared: Any) -> bool:
-    """Whether a value is of a type as it is annotated: a class, a union, a tuple, a dataclass with its fields."""
+    """Whether a value has an annotated type: a class, a union, a tuple, a dataclass with its fields."""
     if declared is Any:
         return True
     origin, arguments = typing.get_origin(declared), typing.get_args(declared)
@@ -32,7 +32,7 @@ def has_declared_types(value: Any, declared: Any) -> bool:
             has_declared_types(getattr(value, name), kind) for name, kind in fields
         )
     if declared is float:
-        return type(value) in (float, int)  # JSON keeps them apart less than Python
+        return type(value) in (float, int)  # JSON distinguishes fewer types than Python
     if origin is not None:
         return isinstance(value, origin)
     return isinstance(value, declared) and (declared is not int or type(value) is int)

@@ -1,4 +1,4 @@
-"""States of the world outside: what a function reads there, and the variants that were traced while it was so."""
+"""States: the values that a function reads from outside of its arguments, and the variants traced with them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ MOST_STATES = 8
 
 
 class OutsideMoved(NoKernel):
-    """What a function reads outside has changed while it was traced: there is a trace for neither."""
+    """What a function reads outside changed during its trace, which is valid for neither value."""
 
 
 class OutsideChanged(OpwrightError):
-    """What a function read outside is another value when a gradient of the call is differentiated."""
+    """What a function read outside has changed when a gradient of the call is differentiated."""
 
 
 class State:
@@ -34,8 +34,8 @@ class State:
         reads: What it read.
 
     Attributes:
-        identity: A digest of all of it, the same in any process; None if there is something that no text tells.
-        guards: The same comparison in C++, once there is the extension module; None before.
+        identity: A digest of all of it, the same in any process; None if something in it has no text.
+        guards: The same comparison in C++, once the extension module is loaded; None before.
     """
 
     def __init__(self, function: Callable[..., Any], reads: Reads) -> None:
@@ -46,22 +46,22 @@ class State:
         self.identity = _digest(reads.guard)
 
     def holds(self) -> bool:
-        """Whether everything is as it was."""
+        """Whether nothing has changed."""
         if self.guards is not None:
             return bool(self.guards.hold())
         return self.failing() is None
 
     def failing(self) -> Guard | None:
-        """A value that is another one now."""
+        """The guard of a value that has changed."""
         return first_failing(self._reads.guard, self._function)
 
     def ensure_same(self) -> None:
-        """Look again before what was computed in this state is differentiated.
+        """Compare again before results of this state are differentiated.
 
-        Gradient mode is as it was: it was on, for somebody recorded.
+        Gradient mode counts as unchanged: it was on, because the call was recorded.
 
         Raises:
-            OutsideChanged: If something is another value by now.
+            OutsideChanged: If something has changed.
         """
         with torch.enable_grad():
             if self.holds():
@@ -83,18 +83,23 @@ class State:
         """Derive something from the function, or from one that calls it, in this state.
 
         Raises:
-            OutsideMoved: If it is another state when it is done; what was derived belongs to none.
+            OutsideMoved: If the state has changed when it is done; the result is valid for neither.
             OutsideUnknown: If something was read that cannot be compared.
         """
         if not self.holds():
-            raise OutsideMoved("what it reads outside of its arguments is not what it was")
+            raise OutsideMoved(
+                "what it reads outside of its arguments has changed", hint="pass what changes as an argument"
+            )
         try:
             derived = derive(refusing(reference, self._reads.hazards))
         except ImportedMeanwhile as imported:
-            raise OutsideMoved(imported.fact) from None
+            raise OutsideMoved(imported.fact, hint=imported.hint) from None
         if not self.holds():
             failing = self.failing()
-            raise OutsideMoved(f"it changes {failing.label if failing else 'what it reads'}")
+            raise OutsideMoved(
+                f"it changes {failing.label if failing else 'what it reads'}",
+                hint="pass that as an argument, and return its new value",
+            )
         return derived
 
 
@@ -103,7 +108,7 @@ class Outside:
 
     Args:
         function: The function as written.
-        frozen: Names whose values are taken for constants.
+        frozen: Names whose values are treated as constants.
     """
 
     def __init__(self, function: Callable[..., Any], frozen: Sequence[str] = ()) -> None:
@@ -115,7 +120,7 @@ class Outside:
         self._native: Any = None
 
     def now(self) -> State:
-        """The state at this moment.
+        """The current state.
 
         Raises:
             OutsideUnknown: If there were too many already.
@@ -139,7 +144,7 @@ class Outside:
         return state
 
     def forget(self, state: State) -> None:
-        """Let a state go that nothing was derived in."""
+        """Remove a state without variants."""
         with self._lock:
             self._states = tuple(other for other in self._states if other is not state)
 
@@ -156,7 +161,7 @@ def _too_many(failing: Guard | None) -> OutsideUnknown:
         f"{failing.label if failing else 'something outside of its arguments'} has had {MOST_STATES} values, "
         "each with kernels of its own",
         place=failing.place if failing else None,
-        hint="make it a parameter: a number that changes from call to call costs one build more",
+        hint="make it a parameter: a number that changes from call to call costs one extra build",
     )
 
 

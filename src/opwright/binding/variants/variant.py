@@ -1,6 +1,6 @@
 """A variant: the kernels of one operator for one dtype, rank and broadcast pattern.
 
-plan    = what lowering decided, as plain data: it can be written down and found again in another process
+plan    = the result of derivation as plain data, which can be recorded and loaded in another process
 variant = the plan with its libraries loaded
 """
 
@@ -25,15 +25,15 @@ Differentiate = Callable[[Sequence[Any], Sequence[Any], "Plan"], Sequence[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What the forward pass keeps for the backward pass.
+    """What the forward pass saves for the backward pass.
 
     Attributes:
         arguments: Positions of tensor arguments that the backward kernel reads, in its order.
-        intermediates: How many values the forward kernel gives out after its outputs.
+        intermediates: How many values the forward kernel returns after its outputs.
         outputs: Positions of outputs that the backward kernel reads, between the arguments and the intermediates.
-        sizes: Sizes that the backward kernel is given as numbers: (argument, dimension).
+        sizes: Sizes that the backward kernel takes as numbers: (argument, dimension).
         contributing: Positions of tensor arguments whose values the gradients depend on.
-        digests: What each intermediate is the value of; empty where the same operation may give another.
+        digests: The digest of each intermediate; empty if its operation is not repeatable.
     """
 
     arguments: tuple[int, ...]
@@ -45,7 +45,7 @@ class Saved:
 
     @property
     def known(self) -> tuple[str, ...]:
-        """Digests of the intermediates that a backward pass is given when it is differentiated."""
+        """Digests of the intermediates that a differentiable backward pass takes."""
         return tuple(digest for digest in self.digests if digest)
 
     def given(self, intermediates: Sequence[Any]) -> list[Any]:
@@ -55,24 +55,24 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a variant consists of.
+    """The description of a variant.
 
     Attributes:
         forward: The source of the forward pass.
-        backward: The source of the backward pass; None when no gradient was asked for.
+        backward: The source of the backward pass; None if no gradient was asked for.
         outputs: How many tensors the forward pass computes to be returned.
-        result: The structure they are returned in.
+        result: The structure of the result.
         tensors: Positions of the arguments that are tensors.
         numbers: Positions of those that stand for Python numbers.
         integers: Positions of those that stand for Python ints.
-        number_guards: For which values of these it is valid, by position.
-        tangents: Positions of the outputs that have an cotangent.
+        number_guards: The guards of these numbers, by position.
+        tangents: Positions of the outputs that have a cotangent.
         gradients: For each result of the backward kernel, the position of the argument it belongs to.
-        saved: What crosses to the backward pass.
-        products: For each product or convolution of the backward pass, the gradients that it is computed for.
+        saved: What is saved for the backward pass.
+        products: For each product or convolution of the backward pass, the gradients that need it.
         is_random: Whether it draws random numbers.
-        needs_row_major: Whether it serves only arguments that lie row by row.
-        needs_whole_memory: Whether it serves only arguments that are all there is in their memory.
+        needs_row_major: Whether it serves only contiguous arguments.
+        needs_whole_memory: Whether it serves only arguments that fill their storage.
     """
 
     forward: Source
@@ -93,35 +93,35 @@ class Plan:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """What has to be built."""
+        """The sources to build."""
         return (self.forward,) if self.backward is None else (self.forward, self.backward)
 
     @property
     def spared(self) -> tuple[tuple[int, ...], ...]:
-        """Sets of gradients: where none of one is asked for, the operator of the others does with fewer products.
+        """Sets of gradients: if none of a set is needed, the operator of the other gradients needs fewer products.
 
-        Empty if that operator would compute again what was kept, for it is given no outputs.
+        Empty if that operator would recompute saved outputs, which it does not get.
         """
         return () if self.saved.outputs or not all(self.saved.digests) else self.products
 
     def narrowed(self, wanted: Sequence[int]) -> Plan:
-        """The same with only these gradients, if that spares a product; else this one."""
+        """The plan with only these gradients, if that saves a product; else this one."""
         if all(not needing.isdisjoint(wanted) for needing in map(set, self.spared)):
             return self
         return replace(self, gradients=tuple(wanted))
 
     def to_record(self) -> dict[str, Any] | None:
-        """Plain data for the record store; None if there is a class of the user's in the result."""
+        """Plain data for the record store; None if the result contains a user's class."""
         result = self.result.to_record()
         plain = asdict(replace(self, result=None))  # type: ignore[arg-type]  # which writes itself down
         return result and plain | {"result": result}
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Plan:
-        """The inverse of `to_record`, also after a passage through JSON.
+        """The inverse of `to_record`, also from JSON.
 
         Raises:
-            TypeError, KeyError: If it is no record of a plan.
+            TypeError, KeyError: If it is not a record of a plan.
         """
         values = as_tuples(record)
         backward, guards = values["backward"], values["number_guards"]
@@ -134,13 +134,13 @@ class Plan:
         }
         plan = cls(**values | read)
         if not has_declared_types(plan, cls) or canonical_json(plan.to_record()) != canonical_json(record):
-            raise TypeError("a record of a plan holds something else than a plan does")
+            raise TypeError("a record of a plan has other contents than a plan")
         return plan
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Variant:
-    """A plan with its kernels loaded, and what the hot path would otherwise ask of the plan at every call.
+    """A plan with its kernels loaded, and attributes that the hot path needs at every call.
 
     Attributes:
         plan: What was decided.
@@ -148,19 +148,19 @@ class Variant:
             arguments and in the cotangents.
         forward: Tensors in, outputs and intermediates out.
         backward: Saved tensors, cotangents and sizes in, gradients out.
-        only_tensors: Whether every argument is a tensor, and no values are to be asked for.
+        only_tensors: Whether every argument is a tensor, so that there are no constants to compare.
         bare: Whether the operator returns one tensor that it computes.
-        plain: Whether it returns what `forward` gives first, as it is.
+        plain: Whether it returns the first results of `forward` unchanged.
         forward_single: Whether `forward` returns one bare tensor.
         backward_single: Whether `backward` does.
         keeps_all_arguments: Whether all arguments are tensors and all are saved, in order.
-        backward_reads: Positions, in what is saved, of what `backward` takes; None if it takes all of it.
+        backward_reads: Positions of what `backward` takes, among what is saved; None if it takes everything.
         wants_all_gradients: Whether every argument gets a gradient.
-        all_outputs_differentiable: Whether every output has an cotangent.
-        kept_results: Positions of what `forward` gives that is kept for `backward`.
+        all_outputs_differentiable: Whether every output has a cotangent.
+        kept_results: Positions of the results of `forward` that are saved for `backward`.
         is_random: Whether it draws random numbers.
-        needs_row_major: Whether it takes only tensors that lie row by row.
-        rung: What its kernels are written in.
+        needs_row_major: Whether it takes only contiguous tensors.
+        rung: The backend of its kernels.
     """
 
     plan: Plan

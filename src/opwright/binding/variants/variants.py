@@ -1,4 +1,4 @@
-"""The variants of one operator: found in memory, then on disk, then derived; what has no kernel is remembered too."""
+"""The variants of one operator: found in memory, then on disk, then derived; refusals are remembered too."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ class Variants:
     A way of calling is which arguments require gradients, and the values of those that are not tensors.
 
     Args:
-        identity: What they are recorded under; it gives None if they are not.
+        identity: The key under which they are recorded; returns None if they are not.
         arity: How many arguments the operator takes.
-        differentiate: Differentiates what they give.
-        name: What the operator is called.
-        state: What the function read outside when they were traced.
+        differentiate: Differentiates their results.
+        name: The name of the operator.
+        state: The state in which they were traced.
 
     Attributes:
         state: The same.
-        plain: Whether every variant returns what its kernel gives, as it is.
+        plain: Whether every variant returns the results of its kernel unchanged.
         by_call: The variants for each way of calling.
-        rung: What all of them are written in; None if they differ.
-        play: Runs calls in C++, or says None; None as long as there is no way to.
+        rung: The rung of all of them; None if they differ.
+        play: Runs calls in C++, or returns None; None as long as there is no tape.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Variants:
         self.play: Callable[..., Any] | None = None
 
     def equip(self, native: Any) -> None:
-        """Run calls in C++ from now on, where the extension module can."""
+        """Run calls in C++ from now on, if the extension module can."""
         with self._lock:
             self._native = native
             self.state.equip(native)
@@ -77,7 +77,7 @@ class Variants:
         try:
             if self._native and self.plain:
                 self._tape = self._make_tape(self._native, self.by_call)
-        except Exception as error:  # calls go through Python, which is right too
+        except Exception as error:  # calls go through Python, which is also right
             _log.warning("calls take the path in Python: %s", summary(error))
         self.play = self._tape and self._tape.play
 
@@ -89,20 +89,20 @@ class Variants:
         settings: Settings,
         derive: Callable[[], Plan],
     ) -> bool:
-        """Find or make a variant for arguments that no variant at hand takes.
+        """Find or make a variant for arguments that no loaded variant takes.
 
         Args:
             way: The way of calling.
             arguments: The arguments of the call.
-            tried: The variants that declined; if there are others by now, none is added.
+            tried: The variants whose guards failed; if there are others by now, none is added.
             settings: Where to build and keep it.
             derive: Traces the reference for these arguments.
 
         Returns:
-            Whether it was derived for these arguments, so that nothing is left to be found if it declines them.
+            Whether it was derived for these arguments, so that there is nothing left to try if its guards fail.
 
         Raises:
-            OpwrightError: If it cannot be derived, or not built here; the same again at every later attempt.
+            OpwrightError: If it cannot be derived or built here; the same error at every later attempt.
         """
         kind = (way, kind_of(arguments))
         with self._lock:
@@ -112,15 +112,17 @@ class Variants:
             if known is not tried:
                 return False
             if len(known) >= _MOST_VARIANTS:
-                raise self._refuse(kind, NoKernel(f"it was traced for {_MOST_VARIANTS} kinds of sizes already"))
+                fact = f"it was traced for {_MOST_VARIANTS} kinds of sizes already"
+                raise self._refuse(kind, NoKernel(fact, hint="decide by sizes outside of the operator, or pad them"))
             if not known and sum(other[0] == way[0] for other in self.by_call) >= _MOST_VARIANTS:
-                raise NoKernel(f"it has kernels for {_MOST_VARIANTS} combinations of constants already")
+                fact = f"it has kernels for {_MOST_VARIANTS} combinations of constants already"
+                raise NoKernel(fact, hint="pass a value that changes from call to call as a tensor")
             try:
                 with refusing_faults():
                     recorded = self._recorded(kind, known, settings)
                     variant = recorded or self._derived(kind, settings, derive)
             except (TracingFailed, OutsideMoved):
-                raise  # a wrong call, perhaps, and a right one may be of the same kind
+                raise  # perhaps a wrong call, and a right one may be of the same kind
             except OpwrightError as refusal:
                 if isinstance(refusal, NumberNeeded) and refusal.only_here:
                     raise
@@ -138,7 +140,7 @@ class Variants:
         variant = self._load(plan, build(plan.sources, settings))
         try:
             self._record(kind, plan, settings)
-        except Exception as error:  # it costs the next process time, and this one nothing
+        except Exception as error:  # it costs only the next process time
             _log.warning("other processes will derive %s again: %s", plan.forward.name, summary(error))
         return variant
 
@@ -155,7 +157,7 @@ class Variants:
         return refusal
 
     def _recorded(self, kind: Key, known: Sequence[Variant], settings: Settings) -> Variant | None:
-        """A variant that another process derived; those loaded already have declined the call."""
+        """A variant that another process derived; the guards of loaded ones have failed."""
         identity = self._identity()
         if identity is None:
             return None
@@ -170,7 +172,7 @@ class Variants:
                     return self._load(plan, build(plan.sources, settings))
             except OpwrightError:
                 raise
-            except Exception:  # of an opwright that wrote other plans
+            except Exception:  # of another version of opwright
                 return None
         return None
 
@@ -190,14 +192,14 @@ class Variants:
 
 
 class VariantsByState:
-    """The variants of an operator, apart for each state of what its function reads outside.
+    """The variants of an operator, by state.
 
     Args:
         outside: Tells the states apart.
         make: Makes the variants for a state.
 
     Attributes:
-        latest: Those that served last; they are asked first.
+        latest: Those that served last; they are tried first.
     """
 
     def __init__(self, outside: Outside, make: Callable[[State], Variants]) -> None:
@@ -208,7 +210,7 @@ class VariantsByState:
         self.latest: Variants | None = None
 
     def now(self) -> Variants:
-        """Those for what the function reads at this moment.
+        """Those for the current state.
 
         Raises:
             OutsideUnknown: If there are too many states.
@@ -222,7 +224,7 @@ class VariantsByState:
         return found
 
     def forget(self, variants: Variants) -> None:
-        """Let variants go that there are none of: their state did not last for a trace."""
+        """Remove the variants of a state that changed during its first trace."""
         if variants.count():
             return
         self._outside.forget(variants.state)
@@ -231,7 +233,7 @@ class VariantsByState:
 
     @property
     def plain(self) -> bool:
-        """Whether every variant returns what its kernel gives, as it is."""
+        """Whether every variant returns the results of its kernel unchanged."""
         return all(variants.plain for variants in self._sets.values())
 
     def count(self, rung: RungName | None = None) -> int:

@@ -1,1 +1,1 @@
-"""One file for each idea of what can be wrong with an operator; `opwright.checking.judge` has the table of them."""
+"""One file for each kind of fault of an operator; `opwright.checking.judge` has the table."""

@@ -1,4 +1,4 @@
-"""Edges: with sizes 0 and 1 the operator does what the reference does, or raises what it raises."""
+"""Edges: for sizes 0 and 1, the operator returns or raises the same as the reference."""
 
 from __future__ import annotations
 

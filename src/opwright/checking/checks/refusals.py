@@ -1,4 +1,4 @@
-"""Refusals: where shapes do not fit, the operator raises exactly what the reference raises."""
+"""Refusals: for wrong shapes, the operator raises the same error as the reference."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def values(trial: Trial, sample: Sample) -> Finding:
 
 
 def value_accuracy(trial: Trial, sample: Sample) -> Accuracy:
-    """Compare outputs and what the call leaves in its inputs.
+    """Compare outputs, and inputs after the call.
 
     Raises:
         Fault: One of them differs from the reference's.

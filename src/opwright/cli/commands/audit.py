@@ -1,4 +1,4 @@
-"""opwright audit: judge what PyTorch can do to operators."""
+"""opwright audit: test operators under PyTorch's transforms, modes and tools."""
 
 from __future__ import annotations
 

@@ -37,7 +37,10 @@ def _operators(targets: list[str]) -> list[Operator]:
     chosen: list[Operator] = []
     for operator in (each for target in targets for each in load_operators(target)):
         if not isinstance(operator, Operator):
-            raise WheelUnsupported(f"{operator.name} is no operator of opwright, so no wheel can hold it")
+            raise WheelUnsupported(
+                f"{operator.name} is no operator of opwright, so no wheel can hold it",
+                hint="decorate its function with opwright.operator",
+            )
         chosen.append(operator)
     return chosen
 

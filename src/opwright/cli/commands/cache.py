@@ -1,4 +1,4 @@
-"""opwright cache: what the cache holds, and how to make it hold less."""
+"""opwright cache: the size of the cache, and how to reduce it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from opwright.settings import Settings, bytes_of
 from opwright.toolchain.storage.cache import LibraryCache
 from opwright.toolchain.storage.limit import Item, items, shrink
 
-cache_commands = typer.Typer(no_args_is_help=True, help="Show what the cache takes, or make it take less.")
+cache_commands = typer.Typer(no_args_is_help=True, help="Show the size of the cache, or reduce it.")
 
 
 @cache_commands.command("size")
 def size_command(as_json: AsJson = False) -> None:
-    """Say what the cache holds, and how much it may."""
+    """Show the contents of the cache and its limit."""
     settings, root = _cache()
     found, limit_bytes = list(items(root)), settings.cache_limit_bytes
     kinds = {kind: _sum([item for item in found if item.kind == kind]) for kind in ("libraries", "records", "failed")}
@@ -35,7 +35,7 @@ def prune_command(
     to: Annotated[str | None, typer.Option(metavar="SIZE", help='Such as "500 MB"; by default the limit.')] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove what was used least recently, until the rest fits. What is in use, or was in the last hour, stays."""
+    """Remove least recently used entries until the rest fits. Entries in use, or used in the last hour, stay."""
     settings, root = _cache()
     limit_bytes = settings.cache_limit_bytes if to is None else bytes_of(to)
     if to is not None and limit_bytes is None:

@@ -1,4 +1,4 @@
-"""opwright check: judge operators."""
+"""opwright check: test operators against their functions."""
 
 from __future__ import annotations
 

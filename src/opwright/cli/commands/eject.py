@@ -1,4 +1,4 @@
-"""opwright eject: write an operator's sources as a project that stands on its own."""
+"""opwright eject: write an operator's sources as a self-contained project."""
 
 from __future__ import annotations
 

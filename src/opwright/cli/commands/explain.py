@@ -1,4 +1,4 @@
-"""opwright explain: say what was made of operators."""
+"""opwright explain: show what was derived from operators."""
 
 from __future__ import annotations
 

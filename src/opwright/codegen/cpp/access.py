@@ -1,4 +1,4 @@
-"""The places a kernel reads and writes, as its row function is handed them."""
+"""What a kernel reads and writes, as arguments of its row function."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from opwright.ir.expressions.integer import ZERO, Integer, linear_coefficients
 from opwright.ir.program import Gather, Kernel, Let, Store
 from opwright.ir.rows import indexed_by
 
-_MOST_PARTS = 4  # which a compiler takes apart with a few shuffles
+_MOST_PARTS = 4  # which a compiler separates with a few shuffles
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A place a kernel reads or writes, row by row.
+    """A read or write of a kernel, row by row.
 
     Attributes:
-        parts: What the values at one point are called. There are several where neighbours in the last dimension, such
-            as x[i0, 0], x[i0, 1] and x[i0, 2], are one element of a row.
+        parts: The names of the values at one point. There are several if neighbours in the last dimension, such as
+            x[i0, 0], x[i0, 1] and x[i0, 2], form one element of a row.
         buffer: The tensor; empty for a row that is kept from one pass to a later one.
         dtype: Of its elements.
-        strides: For each axis, how far one step goes, in C++.
-        offset: Where the first element is, in C++.
-        whole_row: Whether it moves along the row; if not, one value serves the row.
+        strides: For each axis, the stride, in C++.
+        offset: The offset of the first element, in C++.
+        whole_row: Whether it varies along the row; if not, it is one value for the row.
         stored: Whether it is written.
         accumulated: The type of its accumulators, if the store reduces.
         iota: Whether it is an iota, which has no memory.
-        part_stride: How far it is from one part to the next, in C++.
-        extent: Of an index that is gathered: what it is below; negative ones count from there if it is not empty.
-        gathered_by: Where it is moved by an index that is gathered: the name of that.
-        gather_stride: How far one step of that index goes, in C++.
+        part_stride: The distance from one part to the next, in C++.
+        extent: Of a gathered index: its upper bound, added to negative indices; empty if none are negative.
+        gathered_by: The gathered index that shifts it, by name.
+        gather_stride: The stride of that index, in C++.
     """
 
     parts: tuple[str, ...]
@@ -56,11 +56,11 @@ class Access:
 
     @property
     def name(self) -> str:
-        """What the row is called, without the suffix `_row`."""
+        """The name of the row, without the suffix `_row`."""
         return self.parts[0]
 
     def element(self, part: str) -> str:
-        """A part of the element `j` of a row that moves."""
+        """A part of element `j` of a varying row."""
         read = " != 0" if self._is_read_as_bytes else ""
         if len(self.parts) == 1:
             return f"{self.name}_row[j]{read}"
@@ -69,18 +69,18 @@ class Access:
 
     @property
     def _is_read_as_bytes(self) -> bool:
-        """Truth values of a row: GCC 12 vectorises no loop with a choice between numbers by a `bool` in memory."""
+        """Truth values of a row: GCC 12 does not vectorise a loop that selects by a `bool` in memory."""
         return self.dtype is DType.BOOL and self.whole_row and not (self.stored or self.is_scratch)
 
     @property
     def is_scratch(self) -> bool:
-        """Whether it is a row that lives from one pass to a later one."""
+        """Whether it is a scratch row that one pass writes and a later one reads."""
         return not self.buffer
 
     def pointer(self, position: int) -> Iterable[str]:
-        """The line of a row function that takes it from the rows handed over."""
+        """The line of a row function that takes its pointer from the arguments."""
         if self.extent is not None:
-            return  # whoever calls it looks there
+            return  # callers look there
         kind = "uint8_t" if self._is_read_as_bytes else self.accumulated or CPP_TYPES[self.dtype]
         if self.is_scratch:
             yield f"  {kind}* {self.name}_kept_row = static_cast<{kind}*>(row[{position}]);"
@@ -98,7 +98,7 @@ class Access:
 
 
 def accesses_of(kernel: Kernel, iotas: Set[str], *, in_parts: bool = True) -> tuple[Access, ...]:
-    """The indices that are gathered, then all loads, then all stores, in the order of the kernel.
+    """The gathered indices, then all loads, then all stores, in the order of the kernel.
 
     Args:
         kernel: A fused kernel.
@@ -126,7 +126,7 @@ def _gather(kernel: Kernel, gather: Gather) -> Access:
 
 
 def store_names(kernel: Kernel) -> tuple[str, ...]:
-    """What the places are called that a kernel stores to."""
+    """The names of a kernel's stores."""
     names: set[str] = {let.name for let in kernel.lets}
     stored = [store.buffer for store in kernel.stores]
     made = []
@@ -150,7 +150,7 @@ class _Element:
     store: Store | None
 
 
-# What elements of one neighbourhood have in common; a name, for one that is alone.
+# The key that elements of one neighbourhood share; a name, for a single element.
 _Neighbourhood = tuple[bool, str, tuple[Integer, ...]] | str
 
 
@@ -167,7 +167,7 @@ def _put(found: dict[_Neighbourhood, list[_Element]], kernel: Kernel, element: _
 
 
 def _runs(near: Sequence[_Element], in_parts: bool) -> Iterable[Sequence[_Element]]:
-    """Elements one after another, if a few of them lie so; else each by itself."""
+    """Runs of consecutive elements, if there are a few; else each by itself."""
     ordered = sorted(near, key=_last_index)
     adjacent = all(_last_index(after) == _last_index(before) + 1 for before, after in itertools.pairwise(ordered))
     return [ordered] if in_parts and adjacent and len(near) <= _MOST_PARTS else [[element] for element in near]
@@ -198,20 +198,20 @@ def _access(kernel: Kernel, run: Sequence[_Element], iotas: Set[str]) -> Access:
 
 
 def handed_over(accesses: Sequence[Access]) -> tuple[Access, ...]:
-    """The order in which row functions get them: accumulators last."""
+    """The order of a row function's arguments: accumulators last."""
     return tuple(sorted(accesses, key=lambda access: access.accumulated is not None))
 
 
 def scratch_of(kernel: Kernel, let: Let) -> Access:
-    """A row that keeps a value from one pass to a later one."""
+    """A scratch row that keeps a value from one pass to a later one."""
     return Access((let.name,), "", let.value.dtype, ("0",) * len(kernel.axes), "0", whole_row=True, stored=False)
 
 
 @dataclass(frozen=True, slots=True)
 class _Address:
-    """Where an access begins, how far a step along each axis goes, and whether it moves along the row.
+    """The offset and the strides of an access, and whether it varies along the row.
 
-    It may begin where an index says that is gathered.
+    A gathered index may be part of the offset.
     """
 
     offset: str
@@ -228,7 +228,7 @@ def _address(kernel: Kernel, buffer: str, indices: Sequence[Integer], *, iota: b
     strides, offset = strides_along(buffer, indices, (*axes, *gathers), unit=iota)
     by = [gather for gather in gathers if strides[gather]]
     if len(by) > 1:
-        raise NoKernel(f"'{buffer}' is indexed by {' and '.join(by)}; kernels look along one dimension")
+        raise NoKernel(f"'{buffer}' is indexed by {' and '.join(by)}; kernels gather along one dimension")
     return _Address(
         offset=offset or "0",
         strides=tuple(strides[axis] or "0" for axis in axes),
@@ -262,7 +262,7 @@ def strides_along(
 
 
 def _varies(kernel: Kernel, index: str, row: Sequence[str]) -> bool:
-    """Whether an index that is gathered differs from point to point of a row."""
+    """Whether a gathered index varies along the row."""
     gathers = {let.name: let.value for let in kernel.lets if isinstance(let, Gather)}
     return indexed_by(gathers[index].indices, row)
 

@@ -28,13 +28,13 @@ CPP_TYPES = {
     DType.BOOL: "bool",
 }
 TORCH_TYPES = {dtype: dtype.value for dtype in DType} | {DType.BOOL: "boolean"}
-# What C++ computes in int, so that every result has to be brought back.
+# Types that C++ promotes to int, so that results must be converted back.
 _SMALL_INTEGERS = (DType.UINT8, DType.INT8, DType.INT16)
 
 # How tightly an operator binds, loosest first; a call binds tightest.
 _CONDITIONAL, _OR, _XOR, _AND, _EQUALITY, _RELATION, _SUM, _PRODUCT, _PREFIX, _CALL = range(10)
 
-# Function → (spelling, how tightly the spelling binds). What is not here is a function of vmath.h of the same name.
+# Function → (spelling, how tightly the spelling binds). Other functions are those of vmath.h of the same name.
 CPP_OPERATORS: dict[str, tuple[str, int]] = {
     "add": ("{} + {}", _SUM),
     "subtract": ("{} - {}", _SUM),
@@ -72,12 +72,12 @@ TRANSCENDENTAL = VMATH_FUNCTIONS - {"abs", "ceil", "floor", "round", "sign", "sq
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What C++ and CUDA spell differently.
+    """The spellings in which C++ and CUDA differ.
 
     Attributes:
-        function: What a function of operands of a dtype is called; None where there is none.
-        infinities: Infinity, for each real dtype that is computed in.
-        nans: The same for a value that is no number.
+        function: The name of a function for operands of a dtype; None if there is none.
+        infinities: Infinity, for each real dtype of computation.
+        nans: The same for NaN.
     """
 
     function: Callable[[str, DType], str | None]
@@ -138,7 +138,7 @@ def _spell_apply(expression: Apply, dialect: Dialect) -> tuple[str, int]:
         return f"from_zero({_spell(subtracted, _CONDITIONAL, dialect)})", _CALL
     if function in CPP_OPERATORS:
         template, binding = CPP_OPERATORS[function]
-        # Floating-point arithmetic is not associative: an operand that does not come first keeps parentheses.
+        # Floating-point arithmetic is not associative: an operand that is not the first keeps its parentheses.
         inner = _CONDITIONAL - 1 if binding == _CALL else binding
         leads = template.startswith("{}") and inner > _CONDITIONAL
         needs = [inner + (position > 0 or not leads) for position in range(len(operands))]
@@ -151,7 +151,7 @@ def _spell_apply(expression: Apply, dialect: Dialect) -> tuple[str, int]:
 
 
 def _subtracted_from_zero(expression: Apply) -> Expression | None:
-    """What `0 - x` and `-x + 0` are of, whose zeros compilers lose, see `from_zero` in arithmetic.h."""
+    """The `x` of `0 - x` and `-x + 0`, of which compilers lose the sign of zero, see `from_zero` in arithmetic.h."""
     if expression.dtype not in (DType.FLOAT32, DType.FLOAT64):
         return None
     match expression:
@@ -175,7 +175,7 @@ def _spell_cast(operand: Expression, dtype: DType, dialect: Dialect) -> tuple[st
         return f"{'to_float' if operand.dtype.is_half else f'to_{dtype.value}'}({text})", _CALL
     if operand.dtype.is_complex and not dtype.is_complex:
         text = f"real({text})"
-    if operand.dtype.real.is_floating and dtype in _SMALL_INTEGERS:  # as torch does; C++ leaves it open
+    if operand.dtype.real.is_floating and dtype in _SMALL_INTEGERS:  # as torch does; undefined in C++
         text = f"static_cast<{'int64_t' if dtype is DType.UINT8 else 'int32_t'}>({text})"
     return f"static_cast<{CPP_TYPES[dtype]}>({text})", _CALL
 

@@ -1,4 +1,4 @@
-"""A kernel as C++: row functions with the arithmetic, and the lines of the launcher that hand them every row."""
+"""A kernel as C++: row functions with the arithmetic, and the lines of the launcher that call them for every row."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from opwright.ir.expressions.integer import ONE, symbols_of
 from opwright.ir.phases import schedule
 from opwright.ir.program import Kernel
 
-# Work, in units of about 0.02 ns for each element, below which a second thread costs more than it brings (6 µs).
+# Work, in units of about 0.02 ns per element, below which a second thread costs more than it saves (6 µs).
 _WORK_OF_ONE_THREAD = 280_000
 _LEAST_GRAIN, _MOST_GRAIN = 1024, 262_144
 _TRANSCENDENTAL_COST = 8
-# The same for all kernels of rows, which come in pairs, forward and backward: when one of a pair runs on several
-# threads and the other on one, the idle threads are awake and in the way (10 µs of 34 on two threads of one core).
+# The same for all kernels of rows, which come in pairs, forward and backward: if one of a pair runs on several threads
+# and the other on one, the idle threads keep spinning (10 µs of 34 on two threads of one core).
 _GRAIN_OF_ROWS = 8192
 
 
@@ -29,7 +29,7 @@ def emit_functions(kernel: Kernel, name: str, formulas: Sequence[str], iotas: Se
 
     Args:
         kernel: A fused kernel whose loads are all bound to names.
-        name: What the row function is called, and what the names of the others begin with.
+        name: The name of the row function, and the prefix of the other names.
         formulas: Comment lines to put above it.
         iotas: Buffers that are iotas.
     """
@@ -46,7 +46,7 @@ def emit_functions(kernel: Kernel, name: str, formulas: Sequence[str], iotas: Se
 
 
 def _point_function(kernel: Kernel, name: str, formulas: Sequence[str], iotas: Set[str]) -> str:
-    """A function over one row of a kernel whose points do not depend on each other."""
+    """A function over one row of a kernel with independent points."""
     found = accesses_of(kernel, iotas)
     accesses = handed_over(found)
     lines = [f"// {formula}" for formula in formulas]
@@ -76,7 +76,7 @@ def emit_launch(kernel: Kernel, function: str, numbers: Set[str], iotas: Set[str
 
     Args:
         kernel: The kernel.
-        function: What its row function is called.
+        function: The name of its row function.
         numbers: Buffers that are variables.
         iotas: Buffers that are iotas.
     """
@@ -114,7 +114,7 @@ def emit_launch(kernel: Kernel, function: str, numbers: Set[str], iotas: Set[str
 
 
 def _axes_handed_over(kernel: Kernel) -> int:
-    """Rows have an outer axis, if only of one element."""
+    """A kernel with rows has at least one outer axis, perhaps of one element."""
     return max(len(kernel.axes), kernel.row_axes + 1 if kernel.row_axes else 1)
 
 
@@ -140,18 +140,18 @@ def _operand(access: Access, axes: int, numbers: Set[str], indices: Mapping[str,
 
 
 def _is_reduced_in_pieces(kernel: Kernel) -> bool:
-    """Whether rows can be cut: one pass gives all that is to be known of them."""
+    """Whether rows can be cut into pieces: a single pass computes everything."""
     return kernel.row_axes > 0 and not reducing_stores(kernel) and schedule(kernel).is_single
 
 
 def _axes_before_reduction(kernel: Kernel) -> int:
-    """How many axes come before the first that is reduced over."""
+    """The number of axes before the first reduced one."""
     kept = {name for store in reducing_stores(kernel) for index in store.indices for name in symbols_of(index)}
     return next(k for k, axis in enumerate(kernel.axes) if axis.name not in kept and axis.extent != ONE)
 
 
 def grain(kernel: Kernel) -> int:
-    """How many elements one thread should have at least."""
+    """The least number of elements for one thread."""
     if kernel.row_axes:
         return _GRAIN_OF_ROWS
     values = [let.value for let in kernel.lets] + [store.value for store in kernel.stores]

@@ -1,4 +1,4 @@
-"""A Program as C++ functions that other sources call, without the registration that makes a library of them."""
+"""A Program as C++ functions for other sources to call, without a registration at the dispatcher."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def emit_launcher(program: Program, formulas: Callable[[Kernel], Sequence[str]] 
 
 
 def functions_of(text: str, name: str) -> str:
-    """The functions of a source up to its registration, of which other sources can call the launcher of a name."""
+    """The functions of a source before its registration; other sources can call its launcher by name."""
     return text[text.index(_OPENING) + len(_OPENING) :].replace(f"static bool {name}(", f"bool {name}(").rstrip()
 
 
 def launcher_signature(name: str) -> str:
-    """How a launcher is declared: it takes tensors and sizes, and makes results unless it declines."""
+    """The declaration of a launcher: it takes tensors and sizes, and makes results unless a guard fails."""
     return f"bool {name}(const Tensor* given, const Size* sizes, Tensor* made)"

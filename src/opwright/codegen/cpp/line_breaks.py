@@ -1,7 +1,7 @@
 """broken: C++ → the same with lines of at most 120 columns.
 
-A line breaks where the fewest brackets are open, behind a comma or else the loosest operator, as late as it can; what
-follows is indented by four columns more.
+A line breaks where the fewest brackets are open, after a comma or else the loosest operator, as late as possible; the
+rest is indented by four more columns.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import accumulate
 MOST_COLUMNS = 120
 _INDENT = "    "
 _STRING = re.compile(r'"(?:\\.|[^"\\])*"')
-# Behind which a line breaks, the loosest first; operators that take two operands have a space on both sides.
+# Where a line may break, the loosest first; binary operators have a space on both sides.
 _OPERATORS = (",|;", r" (?:&&|\|\|)", r" [?:]", r" (?:[<>]=?|[!=]=)", r" [&|^]", r" [+-]", r" [*/%]", " .?=")
 _BEHIND = tuple(re.compile(rf"(?:{operator})(?= )") for operator in _OPERATORS)
 
@@ -34,7 +34,7 @@ def _parts(line: str) -> list[str]:
 
 
 def _filled(line: str, continuation: str, end: str) -> list[str]:
-    """Fill lines one after another; `end` stands behind each but the last."""
+    """Fill lines one after another; each but the last ends in `end`."""
     lines = []
     while len(line) > MOST_COLUMNS:
         place = _place(line, MOST_COLUMNS - len(end))
@@ -46,7 +46,7 @@ def _filled(line: str, continuation: str, end: str) -> list[str]:
 
 
 def _place(line: str, most: int) -> int | None:
-    """Where to break a line so that what comes before has at most so many columns."""
+    """Where to break a line so that the first part has at most so many columns."""
     begin = len(line) - len(line.lstrip())
     if line[begin:].startswith(("//", "#")):
         found = line.rfind(" ", begin + 3, most + 1)

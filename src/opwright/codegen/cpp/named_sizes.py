@@ -14,13 +14,13 @@ from opwright.ir.program import Program, size_symbol, targets_of
 from opwright.ir.relations.spans import is_size
 from opwright.ir.symbols import map_integers
 
-_FEWEST_TERMS = 3  # of sums that are written by named sizes
+_FEWEST_TERMS = 3  # of sums that named sizes shorten
 
 
 def named_sizes(program: Program) -> tuple[Program, tuple[tuple[str, Integer], ...]]:
-    """Name the computed sizes of what steps make; give each name with its value, which may have names before it.
+    """Name the computed sizes of the steps' results; give each name with its value, which may use earlier names.
 
-    The guards keep theirs: they are looked at before anything is computed.
+    Guards are not rewritten: they are tested before anything is computed.
     """
     names: dict[Integer, Integer] = {}
     values: list[tuple[str, Integer]] = []
@@ -37,7 +37,7 @@ def named_sizes(program: Program) -> tuple[Program, tuple[tuple[str, Integer], .
 
 
 def _spelled(size: Integer, names: Mapping[Integer, Integer]) -> Integer:
-    """A size by its name, or a long sum in fewer terms by the names of others."""
+    """A size by its name, or a long sum shortened by the names of others."""
     if size in names:
         return names[size]
     if len(size.terms) < _FEWEST_TERMS:
@@ -47,7 +47,7 @@ def _spelled(size: Integer, names: Mapping[Integer, Integer]) -> Integer:
 
 
 def _in_terms_of(size: Integer, whole: Integer, name: Integer) -> Iterable[Integer]:
-    """A size with `whole == name` solved for one of its terms, and put in."""
+    """A size after solving `whole == name` for one of its terms and substituting that."""
     for monomial, coefficient in whole.terms:
         if len(monomial) == 1 and abs(coefficient) == 1:
             term = Integer(((monomial, 1),))

@@ -1,4 +1,4 @@
-"""What names may be in C++ and CUDA."""
+"""The rules for names in C++ and CUDA."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MACROS_FILE = Path(__file__).with_name("macros.txt")
 
 @cache
 def reserved() -> frozenset[str]:
-    """Keywords; the macros of compilers and of all headers that emitted sources include; what schemas reserve.
+    """Keywords, the macros of compilers and of all included headers, and the words that schemas reserve.
 
     tests/codegen/cpp/test_names.py asks the compiler and torch for them; `pytest --update-golden` writes the files.
     """
@@ -29,7 +29,7 @@ def _words(file: Path) -> frozenset[str]:
 
 
 def spelling(name: str) -> str:
-    """An identifier that is not the compiler's: those begin with an underscore, or have two together."""
+    """An identifier that is not reserved: no underscore in front, nor two in a row."""
     return re.sub("__+", "_", ascii_spelling(name)).strip("_") or "unnamed"
 
 

@@ -1,4 +1,4 @@
-"""A Program as it is written: verified, with placeholders for its names, and with remarks above its kernels."""
+"""A Program ready for emission: verified, with placeholders for its names, and comments for its kernels."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Part:
     """A Program without cases, or one of its cases, ready to be written.
 
     Attributes:
-        program: It, verified, with placeholders for names.
+        program: The Program, verified, with placeholders for names.
         remarks: The comment lines for each of its kernels.
-        sizes: What it calls the sizes that it computes, and their values.
+        sizes: The names and values of its computed sizes.
     """
 
     program: Program
@@ -30,7 +30,7 @@ class Part:
 
 
 def part_of(program: Program, formulas: Formulas) -> Part:
-    """Verify a Program without cases as the last pass left it, and make it ready.
+    """Verify a Program without cases after the last pass, and make it ready.
 
     Raises:
         InternalError: If it is malformed.

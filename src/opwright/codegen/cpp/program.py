@@ -1,7 +1,7 @@
 """A Program as one C++ source: row functions, a launcher, a registration.
 
-The launcher declines, and leaves the call to the reference, when a tensor is of another dtype, rank or device than the
-Program was written for, when a guard does not hold, or when torch refuses an allocation or a library operation.
+The launcher falls through, so that the reference serves the call, if a tensor has another dtype, rank or device than
+the Program expects, if a guard fails, or if an allocation or a library operation of torch fails.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class CppSource:
 
 
 class Kernels(Protocol):
-    """How a target writes kernels into the source of a launcher."""
+    """How a backend writes kernels into the source of a launcher."""
 
     def definitions(self, program: ir.Program) -> Sequence[str]:
-        """What stands above the launcher of a Program or of one of its cases."""
+        """The definitions above the launcher of a Program or of one of its cases."""
 
     def launch(self, kernel: ir.Kernel) -> Sequence[str]:
         """The lines of the launcher that run a kernel."""
@@ -58,12 +58,13 @@ class Kernels(Protocol):
         """The first lines of a call, once its tensors are `given`."""
 
 
-def emit_program(program: ir.Program, formulas: Formulas = lambda _: ()) -> CppSource:
+def emit_program(program: ir.Program, formulas: Formulas = lambda _: (), header: str = "") -> CppSource:
     """Write a Program as C++.
 
     Args:
         program: A Program after the passes.
         formulas: Comment lines for a kernel.
+        header: Comment lines for the top.
 
     Raises:
         NoKernel: If a kernel reads or writes at places that are not affine in its axes.
@@ -74,7 +75,7 @@ def emit_program(program: ir.Program, formulas: Formulas = lambda _: ()) -> CppS
             program, "opwright/kernel.h", [(part, _CppKernels(part.remarks)) for part in parts]
         )
     names = allocate([draft, registration("")], CPP)
-    body = broken(names.spell(draft))
+    body = header + broken(names.spell(draft))
     name = f"{program.name}_{digest(body)}"
     return CppSource(name, f"{body}\n{broken(names.spell(registration(name)))}")
 
@@ -86,8 +87,8 @@ def emit_launcher(
 
     Args:
         program: The Program, with its cases.
-        header: What the source includes.
-        parts: The Program without its cases, and each of them, as their kernels are written, and how.
+        header: The headers that the source includes.
+        parts: The Program without its cases, and each case, ready for emission, each with its way of writing kernels.
 
     Returns:
         The source, and the lines that register it under a name; both have placeholders.
@@ -106,12 +107,12 @@ def emit_launcher(
 
 
 def digest(text: str) -> str:
-    """What the name of a source ends in."""
+    """The last part of a source's name."""
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 class _CppKernels:
-    """Row functions, and loops that hand them every row."""
+    """Row functions, and loops that call them for every row."""
 
     def __init__(self, remarks: Sequence[Sequence[str]]) -> None:
         self.remarks = remarks
@@ -136,7 +137,7 @@ class _CppKernels:
 
 
 def kernel_names(program: ir.Program) -> dict[int, str]:
-    """What the kernels of a Program are called in a source, by their identity."""
+    """The names of a Program's kernels in a source, by identity."""
     kernels = [step for step in program.steps if isinstance(step, ir.Kernel)]
     return {id(k): program.name if len(kernels) == 1 else f"{program.name}_{k.name}" for k in kernels}
 
@@ -152,7 +153,7 @@ def iotas_of(program: ir.Program) -> set[str]:
 
 
 def _choice(case: ir.Case, emitter: _Emitter) -> Iterable[str]:
-    """Leave the call to a case that is for its sizes."""
+    """Call the case for these sizes."""
     met = " && ".join(f"{name} == {size}" for name, size in case.sizes)
     yield f"if ({met}) return {emitter.program.name}(given, sizes, made);"
 
@@ -166,7 +167,7 @@ class _Emitter:
         self.call_results = {t.name for step in program.steps if isinstance(step, ir.Call) for t in step.targets}
 
     def definitions(self, beginning: Iterable[str]) -> Sequence[str]:
-        """What the kernels need, and the launcher."""
+        """The functions of the kernels, and the launcher."""
         return [*self.kernels.definitions(self.program), self._launcher(beginning)]
 
     def _launcher(self, beginning: Iterable[str]) -> str:
@@ -196,7 +197,7 @@ class _Emitter:
         return "\n".join([head, *(f"  {line}" for line in used(lines)), "}"])
 
     def checked(self) -> Iterable[str]:
-        """The beginning of a launcher: the inputs and sizes, or false if the Program was not written for them."""
+        """The beginning of a launcher: the inputs and sizes, or false if the Program does not take them."""
         yield from self._inputs()
         yield from _decline_unless(
             "known", [f"{b.name}.is({TORCH_TYPES[b.dtype]}, {len(b.shape)})" for b in self.program.inputs]
@@ -206,7 +207,7 @@ class _Emitter:
         yield from self._computed_sizes()
 
     def unchecked(self) -> Iterable[str]:
-        """The same where it is known that it was."""
+        """The same where they are known to fit."""
         yield from self._inputs()
         yield from self._sizes()
         yield from self._computed_sizes()
@@ -223,7 +224,7 @@ class _Emitter:
             yield f"const Size {size} = sizes[{position}];"
 
     def _computed_sizes(self) -> Iterable[str]:
-        """What divides comes behind the guards, which see to it that divisors are not zero."""
+        """Divisions come after the guards, which ensure that divisors are not zero."""
         return (f"const Size {name} = {spell_size(size)};" for name, size in self.computed)
 
     def registration(self, name: str) -> str:
@@ -295,7 +296,7 @@ def _view(view: ir.View) -> Iterable[str]:
 
 
 def _check(check: ir.Check, dtype: DType) -> Iterable[str]:
-    """A look at integers; the call is declined if some are out of range, and the reference says so."""
+    """A check of integers: if some are out of range, the call falls through, and the reference raises."""
     all_strides, offset = _strided(check.buffer, check.indices, len(check.shape))
     wide = [dimension for dimension, size in enumerate(check.shape) if size != ONE]
     sizes = ", ".join(spell_size(check.shape[dimension]) for dimension in wide) or "1"
@@ -306,7 +307,7 @@ def _check(check: ir.Check, dtype: DType) -> Iterable[str]:
 
 
 def _strided(source: str, indices: Sequence[Integer], rank: int) -> tuple[list[str], str]:
-    """How far a step along each axis of a view goes, and where it begins, in C++."""
+    """The strides and the offset of a view, in C++."""
     axes = ir.view_axes(rank)
     strides, offset = strides_along(source, indices, axes)
     return [strides[axis] or "0" for axis in axes], offset or "0"

@@ -1,8 +1,8 @@
-"""How reductions are spelled in C++: what a value is added to, and what becomes of it in the end.
+"""How reductions are spelled in C++: accumulators, steps and results.
 
-Sums and products of real numbers are kept in double precision; where a row is gone over again, a loop writes what is
-summed to a buffer, and `sum_of` (include/opwright/sums.h) adds it up. Largest and smallest values of a row are found
-among integers in the same order (include/opwright/reduce_order.h), which a compiler can do for many at once.
+Sums and products of real numbers accumulate in double precision; in a row with several passes, a loop writes the
+summands to a buffer, and `sum_of` (include/opwright/sums.h) adds them up. Maxima and minima of a row are computed on
+integers in the same order (include/opwright/reduce_order.h), which a compiler can vectorise.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ class ReducerSpelling:
     """One reduction of values of one dtype.
 
     Attributes:
-        kept_as: The type of what is reduced so far.
-        start: What nothing reduces to.
+        kept_as: The type of the accumulator.
+        start: The initial value.
         clause: OpenMP's name of the operation.
-        value: A value, as it is reduced; gets the value.
-        step: A statement that reduces a value in; gets what is reduced so far, and the value.
-        end: The result; gets what is reduced.
-        part: The type of the values of a run of elements that are added up together; None if each is reduced by itself.
+        value: The value as it is reduced; gets the value.
+        step: A statement that adds a value; gets the accumulator and the value.
+        end: The result; gets the accumulator.
+        part: The type of summands that are added up in runs; None if values are reduced one by one.
     """
 
     kept_as: str
@@ -50,7 +50,7 @@ def row_reducer(function: str, dtype: DType, dialect: Dialect = CPP) -> ReducerS
 
 
 def column_reducer(function: str, dtype: DType, dialect: Dialect = CPP) -> ReducerSpelling:
-    """The reduction of many values side by side."""
+    """The reduction of many columns side by side."""
     kind = CPP_TYPES[dtype]
     wide = "double" if dtype.is_floating else "int64_t"
     match function:

@@ -1,8 +1,8 @@
-"""Operators of a package as one C++ source: their names at the dispatcher, and what answers where there is no Python.
+"""Operators of a package as one C++ source: registrations at the dispatcher, and kernels for programs without Python.
 
-In a program of C++ an operator runs the first kernel that takes the call. It refuses what no kernel takes, and what it
-would get wrong without a word: gradients and tangents, which the stable interface has no way to record. Where Python
-is, the runtime of the package answers instead; it knows the reference.
+In a C++ program, an operator runs the first kernel that takes the call. It raises if no kernel does, and if gradients
+or tangents are asked for, which the stable interface cannot record. In Python, the runtime of the package serves calls
+instead; it has the reference.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ class PackagedKernel:
     """A kernel that an operator may run.
 
     Attributes:
-        name: What it is registered as.
+        name: The name that it is registered under.
         tensors: Positions of the arguments that it takes, in its order.
-        numbers: Those among them that are numbers, which it takes as tensors.
-        constants: By position, the values that it was written for.
-        bounds: Conditions on a number that it was written for: `(position, sign, relation, bound)`.
-        made: How many tensors it gives.
-        needs_row_major: Whether it takes only tensors that lie row by row.
-        is_cuda: Whether it is one of those for GPUs.
+        numbers: Positions of the numbers among them, which it takes as tensors.
+        constants: The values that it is specialised to, by position.
+        bounds: Conditions on numbers: `(position, sign, relation, bound)`.
+        made: How many tensors it returns.
+        needs_row_major: Whether it takes only contiguous tensors.
+        is_cuda: Whether it is a GPU kernel.
     """
 
     name: str
@@ -50,9 +50,9 @@ class PackagedOperator:
     Attributes:
         name: "namespace::name".
         parameters: Its parameters as a schema spells them.
-        types: Of every parameter its type in the schema.
+        types: The type of each parameter in the schema.
         outputs: How many tensors it returns.
-        kernels: To be tried in this order.
+        kernels: Tried in this order.
     """
 
     name: str
@@ -69,18 +69,18 @@ class PackagedOperator:
 
     @property
     def namespace(self) -> str:
-        """What stands before the "::"."""
+        """The part before the "::"."""
         return self.name.split("::")[0]
 
     @property
     def short_name(self) -> str:
-        """What stands behind it."""
+        """The part after it."""
         return self.name.split("::")[1]
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessorLevel:
-    """Kernels for a kind of processors: the name of their library, what to ask of the processor, and of torch."""
+    """Kernels for a kind of processor: the name of their library, and what processor and torch must support."""
 
     name: str
     features: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""A kernel with rows as C++: passes over a row one after another, or reduces that pieces of a row add to."""
+"""A kernel with rows as C++: several passes over a row, or reductions of pieces of a row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RowEmitter:
 
     Attributes:
         schedule: Its passes.
-        accesses: What its functions are handed: loads, stores, rows kept from one pass to a later one, accumulators.
+        accesses: The arguments of its functions: loads, stores, scratch rows, accumulators.
     """
 
     def __init__(self, kernel: Kernel, iotas: Set[str]) -> None:
@@ -52,7 +52,7 @@ class RowEmitter:
         return "\n".join([*lines, "}"])
 
     def reduce_functions(self, name: str, formulas: Sequence[str]) -> str:
-        """What a row reduces to, a function that reduces a piece of it, and one for when the row is done."""
+        """The reductions of a row, a function that reduces a piece, and one for the end of the row."""
         (phase,) = self.schedule.phases
         spellings = spellings_of(phase)
         fields = [f"  {spellings[f.name].kept_as} {f.name} = {spellings[f.name].start};" for f in phase.reductions]
@@ -78,7 +78,7 @@ class RowEmitter:
         spellings = spellings_of(phase)
         for reduction in phase.reductions:
             yield f"  {spellings[reduction.name].kept_as} {_kept(reduction)} = {spellings[reduction.name].start};"
-        # Beside accumulators of columns, which are double too, sums in double precision cost nothing.
+        # Accumulators of columns are double too, so that sums in double precision cost nothing here.
         in_parts = in_parts and all(store.reduction is None for store in phase.stores)
         in_runs = {reduction.name for reduction in phase.reductions if in_parts and spellings[reduction.name].part}
         if not in_runs:
@@ -115,7 +115,7 @@ class RowEmitter:
     def _loop(
         self, phase: Phase, known: Set[str], spellings: Mapping[str, ReducerSpelling], in_runs: Set[str]
     ) -> Iterable[str]:
-        """A loop over the row, or over a run of it; what is summed in runs is written to where they are added up."""
+        """A loop over the row, or over a run of it; summands of a run are written to the buffer that is added up."""
         reduced = [reduction for reduction in phase.reductions if reduction.name not in in_runs]
         clauses = [f" reduction({spellings[reduction.name].clause} : {_kept(reduction)})" for reduction in reduced]
         yield f"#pragma omp simd{''.join(clauses)}"
@@ -136,7 +136,7 @@ class RowEmitter:
         yield "}"
 
     def _at_point(self, phase: Phase, known: Set[str]) -> Iterable[str]:
-        """The values at one point; those that an earlier pass knows are read again."""
+        """The values at one point; those that an earlier pass kept are read again."""
         values = phase.values
         lets = needed_lets(self.kernel, values, self.varying, known)
         seen = {local.name for local in locals_in(*values, *(let.value for let in lets))}
@@ -150,7 +150,7 @@ class RowEmitter:
                 yield f"{let.name}_kept_row[j] = {let.name};"
 
     def _row_of(self, reduction: Reduce, known: Set[str]) -> str | None:
-        """Where the values of a reduction lie one after another before a pass; None if the pass has to compute them."""
+        """The row that holds the values of a reduction before a pass; None if the pass must compute them."""
         name = _name_of(reduction.value)
         if name in known:
             return f"{name}_kept_row"
@@ -158,7 +158,7 @@ class RowEmitter:
         return next((f"{access.name}_row" for access in loads if access.parts == (name,)), None)
 
     def _is_kept(self, value: Expression) -> bool:
-        """Whether a pass that computes these values keeps them, so that they can be summed where they are kept."""
+        """Whether a pass keeps these values in a scratch row, where they can be summed."""
         return any(let.name == _name_of(value) for let in self.kept)
 
     def _pointers(self, accesses: Sequence[Access]) -> Iterable[str]:
@@ -179,7 +179,7 @@ class RowEmitter:
         return self._fixed_for([*(let.value for let in phase.lets), *phase.values])
 
     def _fixed_for(self, values: Sequence[Expression]) -> list[Let]:
-        """The lets that are the same for the whole row and that these values are computed from."""
+        """The lets these values depend on that are uniform over the row."""
         fixed = {let.name for let in self.kernel.lets if isinstance(let, Let)} - self.varying
         return list(needed_lets(self.kernel, values, fixed))
 
@@ -203,7 +203,7 @@ def kept_between_passes(kernel: Kernel, order: Schedule, varying: Set[str]) -> t
 
 
 def column_functions(kernel: Kernel, name: str) -> str:
-    """What is done with the accumulators of reducing stores: start, combine and end."""
+    """The functions for accumulators of reducing stores: start, combine and end."""
     reducing = reducing_stores(kernel)
     spellings = [column_reducer(store.reduction or "", store.value.dtype) for store in reducing]
     into = [_row(k, spelling.kept_as, f"into_{k}") for k, spelling in enumerate(spellings)]
@@ -228,7 +228,7 @@ def _row(position: int, kind: str, name: str) -> str:
 
 
 def _indented(lines: Iterable[str]) -> Iterable[str]:
-    """Lines two columns further in; what is for the preprocessor stays at the left."""
+    """Indent lines by two columns, except preprocessor directives."""
     return (line if line.startswith("#") else f"  {line}" for line in lines)
 
 
@@ -252,7 +252,7 @@ def _name_of(value: Expression) -> str | None:
 
 
 def _kept(reduction: Reduce) -> str:
-    """What a variable is called that a row is reduced into."""
+    """The name of the accumulator of a row reduction."""
     match reduction.function:
         case "maximum":
             return f"{reduction.name}_largest"

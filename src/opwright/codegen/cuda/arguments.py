@@ -1,4 +1,4 @@
-"""What a CUDA kernel is launched with: one plain struct, written alike into the device's source and the launcher's."""
+"""The arguments of a CUDA kernel: one plain struct, the same in the device source and in the launcher."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Geometry:
     """The axes of a kernel in the order in which its operands have strides.
 
     Attributes:
-        outer: They lead from row to row, or over what columns reduce.
-        inner: Along the last of them a thread takes neighbours together.
+        outer: From row to row, or along reduced columns.
+        inner: A thread takes neighbours along the last of them together.
     """
 
     outer: tuple[Axis, ...]
@@ -38,7 +38,7 @@ class Geometry:
 
 
 def padded(axes: Sequence[Axis]) -> tuple[Axis, ...]:
-    """At least one axis, if only of one element."""
+    """At least one axis, perhaps of one element."""
     return tuple(axes) or (Axis("", ONE),)
 
 
@@ -65,19 +65,19 @@ class Arguments:
 
     @property
     def width(self) -> int:
-        """How many neighbours fill 16 bytes of the smallest elements that move along the last axis."""
+        """How many of the smallest elements that vary along the last axis fill 16 bytes."""
         moving = [access.dtype.bytes for access in self.accesses if access.whole_row and not access.iota]
         return min(_MOST_WIDTH, max(1, _PACK_BYTES // min(moving, default=_PACK_BYTES)))
 
     @property
     def bytes(self) -> int:
-        """At most how large the struct is."""
+        """An upper bound of the size of the struct."""
         walks = sum(8 * (2 * len(axes) + 2) for axes in (self.geometry.outer, self.geometry.inner))
         partials = 16
         return walks + partials + 8 * (1 + self.geometry.rank) * len(self.accesses)
 
     def is_number(self, access: Access) -> bool:
-        """Whether it is handed over by value."""
+        """Whether it is passed by value."""
         return access.buffer in self.numbers
 
     def declaration(self, reducing: bool) -> str:

@@ -1,4 +1,4 @@
-"""A kernel that reduces over some of its axes into what lies along the others, as CUDA."""
+"""A kernel with a reducing store, as CUDA."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_LANES, _SHARED_BYTES = 8, 32_768
 
 
 def columns_arguments(kernel: Kernel, name: str, iotas: Set[str], sizes: Set[str]) -> Arguments:
-    """What such a kernel is launched with: the axes that are reduced over come first."""
+    """The arguments of such a kernel: reduced axes come first."""
     kept = {axis for store in reducing_stores(kernel) for index in store.indices for axis in symbols_of(index)}
     outer = padded([axis for axis in kernel.axes if axis.name not in kept])
     inner = padded([axis for axis in kernel.axes if axis.name in kept])
@@ -35,13 +35,13 @@ def columns_arguments(kernel: Kernel, name: str, iotas: Set[str], sizes: Set[str
 
 
 def _spread(strides: tuple[str, ...], outer: Sequence[Axis], inner: Sequence[Axis]) -> tuple[str, ...]:
-    """Strides for the axes of one element that stand for none, too."""
+    """Strides, also for the axes of one element that were added."""
     given = iter(strides)
     return tuple(next(given, "0") if axis.name else "0" for axis in (*outer, *inner))
 
 
 def lanes(kernel: Kernel, arguments: Arguments) -> int:
-    """How many threads reduce one pack of columns: as many as shared memory holds the reductions of."""
+    """How many threads reduce one pack of columns, limited by shared memory."""
     bytes_of_lane = 8 * len(reducing_stores(kernel)) * arguments.width * _COLUMNS_OF_BLOCK
     count = _MOST_LANES
     while count > 1 and count * bytes_of_lane > _SHARED_BYTES:
@@ -57,7 +57,7 @@ def columns_versions(kernel: Kernel, arguments: Arguments) -> tuple[Version, ...
 
 
 def columns_suffixes(kernel: Kernel, arguments: Arguments) -> list[str]:
-    """What the names of its kernels end in, in the order of the launcher's table."""
+    """The suffixes of its kernels' names, in the order of the launcher's table."""
     versions = columns_versions(kernel, arguments)
     return [f"{kind}{version.suffix}" for kind in ("", "_finish") for version in versions]
 
@@ -85,7 +85,7 @@ def columns_functions(kernel: Kernel, arguments: Arguments, formulas: Sequence[s
         *indented(read_into_members(read), 4),
         "  }",
         "",
-        f"  __device__ void compute({given}, {at}, Parts& reductions) const {{",
+        f"  __device__ void compute({given}, {at}, Parts& parts) const {{",
         *indented(_compute(kernel, arguments, spellings), 4),
         "  }",
         "",
@@ -110,7 +110,7 @@ def _compute(kernel: Kernel, arguments: Arguments, spellings: dict[str, ReducerS
         if store.reduction is None:
             body.append(f"{name}_pack[j] = {value};")
         else:
-            body.append(spellings[name].step.format(f"reductions.{name}[j]", value))
+            body.append(spellings[name].step.format(f"parts.{name}[j]", value))
     return [
         *numbers(arguments, {let.name for let in kernel.lets}),
         *map(member, written),

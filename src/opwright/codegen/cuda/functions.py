@@ -1,4 +1,4 @@
-"""How CUDA spells what C++ spells differently: its own functions, which are accurate, under their own names.
+"""The functions of CUDA, where its spelling differs from C++: the accurate versions, no fast-math.
 
 They are within the errors that NVIDIA's programming guide lists; eager's kernels call
 the same ones.
@@ -45,7 +45,7 @@ REAL_FUNCTIONS: dict[str, tuple[str, str]] = {
     "tanh": ("tanhf", "tanh"),
     "trunc": ("truncf", "trunc"),
 }
-# Overloaded by the headers in include/opwright/.
+# Overloads in the headers of include/opwright/.
 OVERLOADED = {"is_infinite", "is_nan", "remainder", "shift_left", "shift_right", "sigmoid", "sign"}
 COMPLEX_TOO = {"abs", "cos", "exp", "log", "pow", "sigmoid", "sin", "sqrt", "tanh"}
 

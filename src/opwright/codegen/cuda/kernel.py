@@ -19,12 +19,12 @@ _MOST_BYTES_OF_ARGUMENTS = 4096
 
 @dataclass(frozen=True, slots=True)
 class CudaKernel:
-    """What is written for one kernel.
+    """The source of one kernel.
 
     Attributes:
         name: What it is called.
-        type: What the type of its arguments is called.
-        arguments: The type of what it is given, for the device and for the host.
+        type: The name of the type of its arguments.
+        arguments: The type of its arguments, for the device and for the host.
         functions: Its functions, for the device.
         versions: Its entry points on the device, in the order in which the launcher knows them.
         launch: The lines that launch it.
@@ -39,12 +39,12 @@ class CudaKernel:
 
     @property
     def device(self) -> str:
-        """All that the device's source says of it."""
+        """Its part of the device source."""
         return f"{self.arguments}\n\n{self.functions}"
 
     @property
     def host(self) -> str:
-        """What the launcher's source says above its launcher."""
+        """Its part of the launcher's source, above the launcher."""
         return f"{self.arguments}\n\n{kernel_table(self.name, self.versions)}"
 
 
@@ -53,7 +53,7 @@ def emit_kernel(kernel: Kernel, name: str, formulas: Sequence[str], iotas: Set[s
 
     Args:
         kernel: A fused kernel whose loads are all bound to names; if it has rows, none of its stores reduces.
-        name: What it is called on the device.
+        name: Its name on the device.
         formulas: Comment lines to put above it.
         iotas: Buffers that are iotas.
         sizes: Buffers that are variables of the launcher.
@@ -62,7 +62,8 @@ def emit_kernel(kernel: Kernel, name: str, formulas: Sequence[str], iotas: Set[s
         NoKernel: If it reads or writes at places that are not affine in its axes, or at too many, or if it gathers.
     """
     if any(isinstance(let, Gather) for let in kernel.lets):
-        raise NoKernel("a kernel looks elements up, and a GPU would have to be waited for to know that they exist")
+        fact = "a kernel gathers, and would have to wait for the GPU to check that its indices are in range"
+        raise NoKernel(fact, hint="index the tensor outside of the operator")
     if kernel.row_axes:
         return _emit_rows(kernel, name, formulas, iotas, sizes)
     if any(store.reduction is not None for store in kernel.stores):
@@ -90,7 +91,9 @@ def _assembled(
 ) -> CudaKernel:
     if arguments.bytes > _MOST_BYTES_OF_ARGUMENTS:
         fact = f"a kernel of {len(arguments.accesses)} operands takes {arguments.bytes} bytes of arguments"
-        raise NoKernel(f"{fact}, and a GPU takes {_MOST_BYTES_OF_ARGUMENTS}")
+        raise NoKernel(
+            f"{fact}, and a GPU takes {_MOST_BYTES_OF_ARGUMENTS}", hint="split the function in two operators"
+        )
     launch = f"  if (!cuda::{call}({arguments.name}_kernels, arguments, places)) return false;"
     return CudaKernel(
         name=arguments.name,

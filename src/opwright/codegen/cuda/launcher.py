@@ -1,4 +1,4 @@
-"""A Program as CUDA that other sources call, without the registration and the images that make a library of it."""
+"""A Program as CUDA for other sources to call, without registration and compiled images."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from opwright.ir.program import Program
 
 @dataclass(frozen=True, slots=True)
 class CudaPieces:
-    """What is written for a Program.
+    """The source of a Program.
 
     Attributes:
-        arguments: The types of what kernels are given, for the device and for the host.
+        arguments: The types of kernels' arguments, for the device and for the host.
         kernels: All functions of the device.
-        entries: The kernels among them, each with the type of what it is given.
+        entries: The kernels among them, each with the type of its arguments.
         launcher: Tables of kernels, and a launcher that is not static and has the Program's name.
     """
 
@@ -36,12 +36,12 @@ class CudaPieces:
 
 
 def emit_pieces(program: Program, formulas: Formulas, found: str) -> CudaPieces:
-    """Write the kernels of a Program, and what launches them.
+    """Write the kernels of a Program, and their launcher.
 
     Args:
         program: A Program after the passes.
         formulas: Comment lines for a kernel.
-        found: What a launcher has of a kernel, with a place for its name.
+        found: How a launcher refers to a kernel, with a place for its name.
 
     Raises:
         NoKernel: As `emit_cuda`.

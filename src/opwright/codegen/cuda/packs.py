@@ -1,4 +1,4 @@
-"""How device code gets at operands: packs of neighbours, values that serve all points, sizes."""
+"""How device code reads operands: packs of neighbours, uniform values, sizes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def kind(access: Access) -> str:
 
 
 def member(access: Access) -> str:
-    """The declaration of what has been read."""
+    """The member that holds what has been read."""
     return f"Pack<{kind(access)}, Width> {access.name}_pack;" if access.whole_row else f"{kind(access)} {access.name};"
 
 
 def reading(access: Access) -> str:
-    """What reads a pack, or one value, at the place `at`."""
+    """The expression that reads a pack, or one value, at `at`."""
     if access.iota:
         return f"count<Width>(given.{access.name}, at)" if access.whole_row else f"count_one(given.{access.name}, at)"
     call = "load<Width>" if access.whole_row else "load_one"
@@ -36,7 +36,7 @@ def read_into_members(accesses: Iterable[Access]) -> list[str]:
 
 
 def loads(arguments: Arguments) -> list[Access]:
-    """What is read from memory, or an iota."""
+    """The reads from memory, and iotas."""
     return [access for access in arguments.accesses if not access.stored and not arguments.is_number(access)]
 
 
@@ -68,5 +68,5 @@ def loop_over_pack(body: Sequence[str]) -> list[str]:
 
 
 def indented(lines: Iterable[str], by: int = 2) -> list[str]:
-    """Lines further to the right; those for the preprocessor stay."""
+    """Indent lines, except preprocessor directives."""
     return [line if line.startswith("#") or not line else " " * by + line for line in lines]

@@ -1,4 +1,4 @@
-"""A kernel whose points do not depend on each other, as CUDA: what a thread reads, and what it computes from that."""
+"""A kernel with independent points, as CUDA: what a thread reads, and what it computes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _THREADS = 256
 
 
 def points_arguments(kernel: Kernel, name: str, iotas: Set[str], sizes: Set[str]) -> Arguments:
-    """What such a kernel is launched with."""
+    """The arguments of such a kernel."""
     accesses = accesses_of(kernel, iotas, in_parts=False)
     return Arguments(name, Geometry((), padded(kernel.axes)), accesses, sizes)
 
@@ -85,7 +85,7 @@ def _compute(kernel: Kernel, arguments: Arguments) -> list[str]:
 
 
 def bindings(kernel: Kernel, arguments: Arguments) -> list[str]:
-    """The values at one point, in order; those that serve all of them are members already."""
+    """The values at one point, in order; uniform values are members already."""
     moving = {access.name for access in arguments.accesses if access.whole_row}
     lines = []
     for let in kernel.lets:

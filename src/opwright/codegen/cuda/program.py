@@ -33,12 +33,13 @@ class CudaSource:
     host: str
 
 
-def emit_cuda(program: Program, formulas: Formulas = lambda _: ()) -> CudaSource:
+def emit_cuda(program: Program, formulas: Formulas = lambda _: (), header: str = "") -> CudaSource:
     """Write a Program as CUDA.
 
     Args:
         program: A Program after the passes.
         formulas: Comment lines for a kernel.
+        header: Comment lines for the top of both sources.
 
     Raises:
         NoKernel: If a kernel reads or writes at places that are not affine in its axes, or has too many operands.
@@ -51,19 +52,19 @@ def emit_cuda(program: Program, formulas: Formulas = lambda _: ()) -> CudaSource
     device = ""
     if written:
         opening = f'#include "{DEVICE_HEADER}"\n\nnamespace opwright::emitted {{'
-        device = broken(names.spell("\n\n".join([opening, *written, "}  // namespace opwright::emitted\n"])))
-    body = broken(names.spell(draft))
+        device = header + broken(names.spell("\n\n".join([opening, *written, "}  // namespace opwright::emitted\n"])))
+    body = header + broken(names.spell(draft))
     name = f"{program.name}_{digest(device + body)}"
     return CudaSource(name, device, f"{body}\n{broken(names.spell(registration(name)))}")
 
 
 def parts_for_gpus(program: Program, formulas: Formulas) -> list[Part]:
-    """A Program without its cases, and each of them, as kernels for GPUs are written of them."""
+    """A Program without its cases, and each case, ready for emission to GPUs."""
     return [part_of(part, formulas) for part in programs_of(finish(program, "cuda"))]
 
 
 class CudaKernels:
-    """Kernels for the device, and what launches them."""
+    """Kernels for the device, and their launchers."""
 
     def __init__(self, part: Part) -> None:
         program = part.program
@@ -76,11 +77,11 @@ class CudaKernels:
 
     @property
     def device_texts(self) -> Sequence[str]:
-        """What the device's source says of each."""
+        """The part of each in the device source."""
         return [kernel.device for kernel in self.emitted.values()]
 
     def definitions(self, _: Program) -> Sequence[str]:
-        """What the launcher's source says of each."""
+        """The part of each in the launcher's source."""
         return [kernel.host for kernel in self.emitted.values()]
 
     def launch(self, kernel: Kernel) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""What threads reduce, as a struct that they send one another and put together."""
+"""The partial results of threads, as a struct that they exchange and combine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from opwright.codegen.cpp.reductions import ReducerSpelling
 
 
 def reductions_struct(name: str, spellings: Mapping[str, ReducerSpelling]) -> list[str]:
-    """A struct of partial results, by the names of the reductions; it has no constructor, to lie in shared memory."""
+    """A struct of partial results, by the names of the reductions; without a constructor, for shared memory."""
     return [
         f"struct {name} {{",
         *(f"  {spelling.kept_as} {reduction};" for reduction, spelling in spellings.items()),
@@ -40,7 +40,7 @@ def column_structs(spellings: Mapping[str, ReducerSpelling]) -> list[str]:
         "  }",
     ]
     return [
-        "// What a few points of each column reduce to, and all of them.",
+        "// Partial results of each column: of a few points, and of all.",
         "struct Parts {",
         *parts,
         *start,

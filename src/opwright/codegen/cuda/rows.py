@@ -29,13 +29,13 @@ from opwright.ir.phases import Phase, needed_lets, schedule
 from opwright.ir.program import Kernel, Let, Reduce, Store
 from opwright.ir.rows import outer_axes, row_axes, varying_locals
 
-# Packs that a thread keeps in registers → threads that a block then has at most; 0 if it reads them again.
+# Packs that a thread keeps in registers → most threads of a block; 0 packs if it reads them again.
 _THREADS = {0: 1024, 4: 256, 8: 512}
 _THREADS_OF_PIECES = 256
 
 
 def rows_arguments(kernel: Kernel, name: str, iotas: Set[str], sizes: Set[str]) -> Arguments:
-    """What such a kernel is launched with."""
+    """The arguments of such a kernel."""
     accesses = accesses_of(kernel, iotas, in_parts=False)
     return Arguments(name, Geometry(padded(outer_axes(kernel)), row_axes(kernel)), accesses, sizes)
 
@@ -55,7 +55,7 @@ def _versions_of_width(suffix: str, width: int) -> tuple[Version, ...]:
 
 
 def rows_suffixes(kernel: Kernel, arguments: Arguments) -> list[str]:
-    """What the names of its kernels end in, in the order of the launcher's table."""
+    """The suffixes of its kernels' names, in the order of the launcher's table."""
     suffixes = [version.suffix for version in rows_versions(arguments)]
     if schedule(kernel).is_single:
         suffixes += [f"{kind}{version.suffix}" for kind in ("_pieces", "_finish") for version in _piecewise(arguments)]
@@ -85,7 +85,7 @@ class RowsEmitter:
         self.held = [access for name, access in self.moving.items() if name in first]
 
     def functions(self, formulas: Sequence[str]) -> str:
-        """All of it: a struct of what one row takes, and the kernels."""
+        """All device code: a struct with the functions for a row, and the kernels."""
         name, single = self.arguments.name, self.schedule.is_single
         body = self._one_pass() if single else self._passes()
         lines = [
@@ -111,7 +111,7 @@ class RowsEmitter:
     def _piece(self) -> list[str]:
         kept = [f"Pack<{CPP_TYPES[let.value.dtype]}, Width> {let.name}_pack;" for let in self.kept]
         return [
-            "// What a thread has of one pack of its row.",
+            "// One pack of a row, in a thread.",
             "struct Piece {",
             *indented([*map(member, self.held), *kept]),
             *([""] if self.held or kept else []),
@@ -158,7 +158,7 @@ class RowsEmitter:
         return [*lines, *indented(self._written_once()), "}"]
 
     def _pass(self, phase: Phase, reductions: str, known: Set[str], *, own: bool = True) -> list[str]:
-        """One pass over the row; `known` are values that an earlier one keeps."""
+        """One pass over the row; `known` are values that an earlier pass keeps."""
         spellings = spellings_of(phase, CUDA)
         lets = needed_lets(self.kernel, phase.values, self.varying)
         written = stores(self.arguments, [self.names[id(store)] for store in phase.stores])
@@ -203,7 +203,7 @@ class RowsEmitter:
                 yield f"this_piece.{let.name}_pack[j] = {let.name};"
 
     def _after(self, phase: Phase, reductions: str, *, reduce: bool = True) -> Iterable[str]:
-        """What a row has reduced to, and what is computed from it once."""
+        """The reductions of a row, and what is computed from them once."""
         if phase.reductions and reduce:
             yield f"reduce_threads({reductions});"
         spellings = spellings_of(phase, CUDA)
@@ -225,7 +225,7 @@ class RowsEmitter:
             yield f"store_one<{kind}>(given.{self.names[id(store)]}, this_row.at, {value});"
 
     def _bound_for(self, values: Sequence[Expression], without: Set[str] = frozenset()) -> list[str]:
-        """What is one value for the row and these are computed from; not what follows from its reductions."""
+        """The uniform values that these depend on, without those that depend on reductions."""
         fixed = {let.name for let in self.kernel.lets if isinstance(let, Let)} - self.varying
         lets = [let for let in needed_lets(self.kernel, values, fixed) if let.name not in without]
         return [*self._fixed_reads({let.name for let in lets}), *map(bind, _computed(lets))]

@@ -13,9 +13,9 @@ class Version:
     """One of them.
 
     Attributes:
-        suffix: What its name ends in.
-        threads: How many a block has at most: the fewer, the more registers each may have.
-        index: The type that places are counted in.
+        suffix: The suffix of its name.
+        threads: The most threads of a block: the fewer, the more registers for each.
+        index: The type of indices.
         width: How many neighbours a thread takes together.
         held: How many packs of a row a thread keeps in registers; None where there are no rows, 0 if it reads again.
     """
@@ -28,7 +28,7 @@ class Version:
 
     @property
     def parameters(self) -> str:
-        """What templates are given."""
+        """The template arguments."""
         return ", ".join([self.index, str(self.width), *([] if self.held is None else [str(self.held)])])
 
 
@@ -44,12 +44,12 @@ def entry_points(arguments: Arguments, versions: Sequence[Version], call: str) -
 
 
 def kernel_table(name: str, kernels: Sequence[str], found: str = "kernel_images") -> str:
-    """Where the launcher finds them, in the order of include/opwright/cuda/launches.h.
+    """The table in which the launcher finds them, in the order of include/opwright/cuda/launches.h.
 
     Args:
-        name: Of all of them.
+        name: The name of the table.
         kernels: The name of each.
-        found: What a launcher has of one; it may have a place for its name.
+        found: How a launcher refers to one; it may have a place for its name.
     """
     rows = [f'    {{{found.format(kernel)}, "{kernel}"}},' for kernel in kernels]
     return "\n".join([f"static cuda::Kernel {name}_kernels[] = {{", *rows, "};"])

@@ -30,7 +30,7 @@ from opwright.passes.scalars.share import count_uses
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """Assignments, those of sizes apart, and the names that the outputs have after them."""
+    """Assignments, those of sizes apart, and the names of the outputs."""
 
     sizes: tuple[Statement, ...]
     statements: tuple[Statement, ...]
@@ -73,7 +73,7 @@ class _Writer:
         self.buffers = dict(inputs)
         self.pieces: dict[str, list[Piece]] = {}
         self.statements: list[Statement] = []
-        self.known: dict[str, str] = {}  # the name of a value by its text; names are given once, so it stays true
+        self.known: dict[str, str] = {}  # text of a value → its name; names are never reassigned
         self.returned: set[str] = set()
 
     def write(self) -> tuple[str, ...]:
@@ -116,7 +116,7 @@ class _Writer:
                     let, self._whole(speller.spell(shelter(let.value)), kernel.axes), kernel
                 )
                 continue
-            assert isinstance(let, ir.Let)  # the library looks elements up here
+            assert isinstance(let, ir.Let)  # the library gathers here
             speller.locals[let.name] = self._let(let, speller.spell(shelter(let.value)), uses.get(let.name, 0))
         for store in kernel.stores:
             value = speller.spell(shelter(store.value))
@@ -132,7 +132,7 @@ class _Writer:
             self._settle_pieces(buffer)
 
     def _let(self, let: ir.Let, value: Value, uses: int) -> Value:
-        """A load has a name if it is used again, or if the reference names it; everything else always has."""
+        """A load gets a name if it is used again, or if the reference names it; all other lets get one."""
         if value.is_number or (isinstance(let.value, Load) and uses == 1 and not let.spoken):
             return value
         return replace(value, spelled=Spelled(self._named(let.name, value.spelled.text)))
@@ -145,7 +145,7 @@ class _Writer:
         return Value(name, reduction.value.dtype, frozenset(range(rank)) - frozenset(reduced), rank, is_fresh=True)
 
     def _store_reduced(self, store: ir.Store, value: Value, kernel: ir.Kernel) -> None:
-        """Store what is one value for many points: those of a row, or those that a store reduces over."""
+        """Store one value for many points: those of a row, or those of a reducing store."""
         kept = {name for index in store.indices for name in symbols_of(index)}
         reduced = [position for position, axis in enumerate(kernel.axes) if axis.name not in kept]
         if store.reduction is not None:
@@ -181,7 +181,7 @@ class _Writer:
         self.pieces.setdefault(store.buffer, []).append(piece)
 
     def _settle_pieces(self, buffer: str) -> None:
-        """Put the pieces of a buffer together; while some are missing, name those that there are."""
+        """Join the pieces of a buffer; while some are missing, name the others."""
         pieces = self.pieces.get(buffer, [])
         if not pieces:
             return
@@ -194,7 +194,7 @@ class _Writer:
         self.buffers[buffer] = self._settled(buffer, whole)
 
     def _settled(self, buffer: str, whole: Value) -> str:
-        """Name what a buffer holds; an output gets memory of its own, if it must."""
+        """Name the value of a buffer; an output gets memory of its own if it must."""
         if buffer not in self.owned:
             return self._named(buffer, whole.spelled.text)
         name = self._named(buffer, whole.spelled.text) if whole.is_fresh else None
@@ -232,7 +232,7 @@ class _Writer:
         return self.buffers[name]
 
     def _named(self, wished: str, text: str) -> str:
-        """Name a value; what is a name, or has one, keeps it."""
+        """Name a value, unless it is a name or has one."""
         if text.isidentifier():
             return text
         if text not in self.known:

@@ -39,7 +39,7 @@ def _parameters(layout: FunctionLayout) -> list[str]:
 
 
 def _constant_check(parameter: ConstantParameter, layout: FunctionLayout) -> list[str]:
-    """Refuse another value than the one that the Programs were made for."""
+    """Refuse other values than the one that the Programs are specialised to."""
     value = spell_constant(parameter.value)
     differs = "is not" if parameter.value is None or isinstance(parameter.value, bool) else "!="
     fact = json.dumps(f"{layout.operator} is written here for {parameter.name}={value}, not ", ensure_ascii=False)[:-1]
@@ -51,7 +51,7 @@ def _constant_check(parameter: ConstantParameter, layout: FunctionLayout) -> lis
 
 
 def _size_check(forward: Program, layout: FunctionLayout) -> list[str]:
-    """Refuse sizes that do not fit together: what is written here would read them wrongly."""
+    """Refuse sizes that break a guard: the code would give wrong results."""
     equalities = _equalities(forward)
     if not equalities:
         return []

@@ -28,11 +28,11 @@ def emit_function(name: str, forward: Program, backward: Program | None, layout:
     """Write a module with an `autograd.Function`, and a function of that name which applies it.
 
     Args:
-        name: What the function is called.
+        name: The name of the function.
         forward: Takes the operator's tensors and gives its outputs.
         backward: Takes the operator's tensors and the cotangents that the layout names, and gives gradients;
             None if there are none.
-        layout: What the operator looks like from outside.
+        layout: The interface of the operator.
 
     Returns:
         The text of the module; the same for the same arguments.
@@ -85,6 +85,7 @@ def _header(layout: FunctionLayout) -> list[str]:
     return [
         f"# {layout.operator} as a torch.autograd.Function, in torch operations.",
         f"# Written by opwright {layout.version} from {layout.operator} at {layout.place}.",
+        *([f"# See it again with: {layout.command}"] if layout.command else []),
         "# Only inputs are saved, and backward can be differentiated again, to any order.",
     ]
 
@@ -146,7 +147,7 @@ def _backward(derivative: _Derivative) -> Iterator[str]:
 
 
 def _gradients(statements: Sequence[Statement], gradients: Sequence[str | None]) -> Iterator[str]:
-    """What several gradients need, then what each needs alone, if it is asked for."""
+    """Statements that several gradients need, then those of each, if it is asked for."""
     closures = {position: needed_for(statements, [name]) for position, name in enumerate(gradients) if name}
     users = Counter(statement for closure in closures.values() for statement in closure)
     if len(closures) == 1:

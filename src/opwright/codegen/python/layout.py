@@ -1,4 +1,4 @@
-"""What an operator looks like from outside, for the modules that stand for it."""
+"""The interface of an operator, for modules that implement it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ class ConstantParameter:
 
 @dataclass(frozen=True, slots=True)
 class FunctionLayout:
-    """What an operator looks like from outside.
+    """The interface of an operator.
 
     Attributes:
         parameters: All parameters, in order; a tensor has the name of the Programs' input.
         bare: Whether it returns one tensor instead of a tuple.
-        operator: What it is called in the header.
+        operator: Its name in the header.
         place: Where it is defined, as "file:line".
         version: The version of opwright that writes it.
+        command: The command that shows it; None if the command line cannot find the operator.
         cotangents: For each output, which input of the backward Program is its cotangent; None if it has none.
     """
 
@@ -40,6 +41,7 @@ class FunctionLayout:
     place: str
     version: str
     cotangents: tuple[str | None, ...] = ()
+    command: str | None = None
 
     @property
     def tensors(self) -> tuple[TensorParameter, ...]:

@@ -1,4 +1,4 @@
-"""Names in emitted Python: each is given once in a function, and hides nothing."""
+"""Names in emitted Python: unique in a function, and shadowing nothing."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ PYTHON = Language(reserved=lambda: _KEYWORDS, ignored=_IGNORED, spelling=lambda 
 
 
 class PythonNames:
-    """Names values inside one function, as its names are placeholders or final; what hides a builtin ends in `_`."""
+    """Names values inside one function; a name that would hide a builtin ends in `_`."""
 
     def __init__(self, parameters: Iterable[str] = ()) -> None:
         self._taken = set(parameters)
 
     def fresh(self, wished: str) -> str:
-        """A name nobody has yet, as close to the wish as can be."""
+        """The wanted name, with a number if it is taken."""
         name = fresh(f"{wished}_" if plain(wished) in RESERVED else wished, self._taken)
         self._taken.add(name)
         return name

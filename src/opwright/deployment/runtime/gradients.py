@@ -23,7 +23,7 @@ def gradients_by_reference(
     Args:
         reference: The function as written, of arguments in order.
         arguments: The arguments of the forward pass.
-        tangents: Positions of the outputs that have an cotangent.
+        tangents: Positions of the outputs that have a cotangent.
         cotangents: These gradients.
         wanted: Positions of the arguments whose gradients are asked for.
     """

@@ -83,7 +83,7 @@ def _text(handle: ctypes.CDLL, name: str) -> str | None:
 
 
 def _taken(records: Sequence[Mapping[str, Any]], library: Path) -> str | None:
-    """Say so if somebody else has put operators of these names at the dispatcher."""
+    """Warn if another package has registered operators of these names."""
     if str(library) in torch.ops.loaded_libraries:
         return None
     taken = [record["name"] for record in records if is_declared(record["name"])]

@@ -1,4 +1,4 @@
-"""Whether the libraries of a package were built for the machine and the torch at hand; asked before they are loaded."""
+"""Whether the libraries of a package fit this machine and this torch; tested before they are loaded."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Variant:
         integers: Those that are Python ints.
         number_guards: For which values of these it is valid, by position.
         outputs: How many tensors the operator returns.
-        tangents: Positions of the outputs that have an cotangent.
+        tangents: Positions of the outputs that have a cotangent.
         gradients: For each result of `backward`, the position of its argument.
         arguments: Positions of the arguments that `backward` reads.
         contributing: Positions of the tensors that the gradients depend on.

@@ -1,1 +1,1 @@
-"""One file for each thing that is looked at; `table.py` lists them."""
+"""One file for each subject; `table.py` lists them."""

@@ -1,4 +1,4 @@
-"""The instance of a kernel for the dtypes of a call: which overload it is, and what a template is made for."""
+"""The instance of a kernel for the dtypes of a call: its overload, and its template arguments."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Instance:
 
     Attributes:
         declaration: The definition.
-        types: What its type parameters stand for, as C++ spells it.
+        types: Its template arguments, as C++ spells them.
     """
 
     declaration: Declaration
@@ -87,11 +87,15 @@ def choose_instance(contract: Contract, dtypes: Mapping[str, torch.dtype]) -> In
             return Instance(declaration, types)
     given = ", ".join(f"{name} in {str(dtype).removeprefix('torch.')}" for name, dtype in dtypes.items())
     place = contract.declarations[0].place
-    raise NoKernel(f"{contract.function} is not written for {given}", place=place)
+    raise NoKernel(
+        f"{contract.function} is not written for {given}",
+        place=place,
+        hint="add an overload for these dtypes, or make it a template",
+    )
 
 
 def _match(declaration: Declaration, dtypes: Mapping[str, torch.dtype]) -> Mapping[str, str] | None:
-    """What the type parameters stand for; None if the definition is for other dtypes."""
+    """The template arguments; None if the definition is for other dtypes."""
     types: dict[str, str] = {}
     for parameter in declaration.parameters:
         dtype = dtypes.get(parameter.name)

@@ -33,7 +33,7 @@ class Manner:
 
     Attributes:
         device: The type of the device that they run on.
-        layouts: How tensors lie, by name, where it is not row by row.
+        layouts: Layouts of tensors by name, where they are not contiguous.
         saved: Makes a tensor like what is saved, from the arguments, for every name.
         guarded: Whether results are put between guard zones.
         geometry: How CUDA kernels are launched.
@@ -46,7 +46,7 @@ class Manner:
     geometry: Geometry
 
     def layout(self, contract: Contract, name: str) -> Layout:
-        """How a tensor has to lie."""
+        """The layout of a tensor."""
         return self.layouts.get(name, "any" if name in contract.strided else "contiguous")
 
 
@@ -140,7 +140,7 @@ class KernelPasses:
         return "\n".join([self._sources.shown(), *entries])
 
     def _is_for(self, recorded: Recorded) -> bool:
-        """Whether the backward kernel gives what is wanted, and takes all that flows in."""
+        """Whether the backward kernel computes a wanted gradient, and reads all cotangents."""
         if self._given_by_backward.isdisjoint(recorded.wanted):
             return False
         for is_read, gradient in zip(self._cotangents.values(), recorded.cotangents, strict=True):
@@ -149,7 +149,7 @@ class KernelPasses:
         return True
 
     def _given(self, args: Sequence[Any]) -> tuple[dict[str, torch.Tensor | None], dict[str, Any]]:
-        """Tensors and constants by name; an optional tensor that is not given is among both."""
+        """Tensors and constants by name; an omitted optional tensor is in both."""
         tensors: dict[str, torch.Tensor | None] = {}
         constants: dict[str, Any] = {}
         is_there = _IS_THERE[self._manner.device]
@@ -158,7 +158,10 @@ class KernelPasses:
                 if not is_there(value) or value.layout is not torch.strided:
                     what = f"a {value.layout} tensor on {value.device.type}"
                     function = self._forward.contract.function
-                    raise NoKernel(f"'{name}' is {what}, and {function} is for {self._manner.device}")
+                    raise NoKernel(
+                        f"'{name}' is {what}, and {function} is for {self._manner.device}",
+                        hint=f"pass a dense tensor on {self._manner.device}",
+                    )
                 tensors[name] = value
             else:
                 constants[name] = value
@@ -176,7 +179,7 @@ class KernelPasses:
         device: torch.device,
         count: int,
     ) -> dict[str, torch.Tensor]:
-        """Lay tensors out, make memory for results, and run a kernel."""
+        """Copy tensors to their layouts, allocate results, and run a kernel."""
         contract, manner = kernel.contract, self._manner
         layouts = self._layouts[contract.function]
         zones = Zones() if manner.guarded else None
@@ -193,7 +196,7 @@ class KernelPasses:
         return written
 
     def _saved(self, args: Sequence[Any]) -> dict[str, Described]:
-        """Sizes and dtypes of what is saved, remembered as the results' are."""
+        """Sizes and dtypes of saved tensors, cached like those of the results."""
         key = tuple((arg.shape, arg.dtype) if isinstance(arg, torch.Tensor) else repr(arg) for arg in args)
         if key not in self._saved_like:
             made = {name: self._expected.fake(like, args) for name, like in self._manner.saved.items()}
@@ -205,4 +208,4 @@ def _device(tensors: Mapping[str, torch.Tensor | None]) -> torch.device:
     for tensor in tensors.values():
         if tensor is not None:
             return tensor.device
-    raise NoKernel("there is no tensor among its arguments")
+    raise NoKernel("there is no tensor among its arguments", hint="pass at least one tensor")

@@ -1,4 +1,4 @@
-"""How tensors lie in memory where a kernel is given pointers: copies are made where one does not lie as asked."""
+"""Layouts of tensors whose pointers a kernel gets: a tensor with another layout is copied."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
 def laid_out(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:
-    """The same values in memory that lies as asked: the tensor itself, or a copy.
+    """The tensor in the requested layout: itself, or a copy.
 
     Raises:
         NoKernel: If a tensor of its rank cannot lie so.
@@ -29,7 +29,7 @@ def laid_out(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:
 
 
 def empty(sizes: tuple[int, ...], dtype: torch.dtype, device: torch.device, layout: Layout) -> torch.Tensor:
-    """New memory that lies as asked; row by row if it may lie in any way."""
+    """A new tensor in the requested layout; contiguous if any will do."""
     if layout != "channels_last":
         return torch.empty(sizes, dtype=dtype, device=device)
     return torch.empty(sizes, dtype=dtype, device=device, memory_format=_format(layout, len(sizes)))
@@ -39,5 +39,7 @@ def _format(layout: Layout, rank: int) -> torch.memory_format:
     if layout != "channels_last":
         return torch.contiguous_format
     if rank not in _CHANNELS_LAST:
-        raise NoKernel(f"a tensor with {rank} dimensions cannot lie channels last")
+        raise NoKernel(
+            f"a tensor with {rank} dimensions cannot be channels_last", hint="channels_last is for 4 or 5 dimensions"
+        )
     return _CHANNELS_LAST[rank]

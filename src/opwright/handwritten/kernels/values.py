@@ -47,6 +47,7 @@ def kinds_of(contract: Contract, instance: Instance) -> list[Any]:
             raise NoKernel(
                 f"{contract.function} takes '{parameter.name}' as {parameter.spelling}, which is no number",
                 place=instance.declaration.place,
+                hint="declare it a pointer, or a number such as int64_t or double",
             )
         kinds.append(kind)
     return kinds
@@ -82,8 +83,9 @@ def _measured(contract: Contract, tensor: torch.Tensor | None, what: str, dimens
         return 0
     if dimension >= tensor.dim():
         raise NoKernel(
-            f"{contract.function} asks for {what} {dimension} of '{name}', which has {tensor.dim()}",
+            f"{contract.function} asks for {what} {dimension} of '{name}', which has {tensor.dim()} dimensions",
             place=contract.place,
+            hint=f"pass a tensor of more than {dimension} dimensions",
         )
     return tensor.size(dimension) if what == "size" else tensor.stride(dimension)
 
@@ -97,7 +99,11 @@ def _fitting(contract: Contract, value: Any, kind: Any, name: str) -> Any:
     if kind is ctypes.c_int64 and type(value) is int:
         return value
     if not isinstance(value, int) and not (kind in _FLOATS and isinstance(value, float)):
-        raise NoKernel(f"{contract.function} takes '{name}' as another number than {value!r}", place=contract.place)
+        raise NoKernel(
+            f"{contract.function} declares '{name}' with a type that does not hold {value!r}",
+            place=contract.place,
+            hint="declare it double",
+        )
     if kind not in _FLOATS and kind(value).value != value:
         raise NoKernel(
             f"{contract.function} takes '{name}' in {8 * ctypes.sizeof(kind)} bits, and it is {value}",

@@ -1,4 +1,4 @@
-"""Guard zones: memory before and behind the results of a kernel, looked at after the call."""
+"""Guard zones: memory before and after the results of a kernel, checked after the call."""
 
 from __future__ import annotations
 

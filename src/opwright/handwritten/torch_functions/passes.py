@@ -150,9 +150,14 @@ class TorchPasses:
     def _check_arguments(self, args: Sequence[Any]) -> None:
         for arg in args:
             if isinstance(arg, torch.Tensor) and arg.device.type != "cpu":
-                raise NoKernel(f"{self._forward_name} is for tensors on the CPU")
+                raise NoKernel(
+                    f"{self._forward_name} is for tensors on the CPU", hint="move them there with .to('cpu')"
+                )
             if isinstance(arg, torch.Tensor) and self._dtypes and arg.dtype not in self._dtypes:
-                raise NoKernel(f"{self._forward_name} is not written for {str(arg.dtype).removeprefix('torch.')}")
+                dtype = str(arg.dtype).removeprefix("torch.")
+                raise NoKernel(
+                    f"{self._forward_name} is not written for {dtype}", hint="name it in dtypes= of implement"
+                )
 
     def _checked(
         self, function: TorchFunction, found: Mapping[str, torch.Tensor | None], recorded: Recorded

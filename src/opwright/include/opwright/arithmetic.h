@@ -1,4 +1,4 @@
-// Arithmetic that is exact, and so the same on every target.
+// Exact arithmetic, the same on every backend.
 #pragma once
 
 #include "opwright/bits.h"

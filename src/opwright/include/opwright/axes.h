@@ -1,4 +1,4 @@
-// The outer axes of a kernel, which lead from row to row: where each operand is at a row, and at the one after it.
+// The outer axes of a kernel, from row to row: the address of each operand at a row, and at the next.
 #pragma once
 
 #include "opwright/rows.h"
@@ -33,7 +33,7 @@ struct OuterAxes {
     return product;
   }
 
-  // Calls visit(row, where each operand is) for the rows from `from` to `to`.
+  // Calls visit(row, address of each operand) for the rows from `from` to `to`.
   template <class Visit>
   void run(Size from, Size to, Visit&& visit) const {
     if (from >= to) return;  // there may be an axis of no extent
@@ -58,11 +58,11 @@ struct OuterAxes {
   }
 };
 
-// The part of an operand that lies along the last axes.
+// An operand restricted to the last axes.
 template <int inner, int all, bool gathers>
 inline Operand<inner, gathers> along_row(const Operand<all, gathers>& operand) {
   Operand<inner, gathers> part{
-      operand.data,  operand.item_bytes,  operand.whole_row, operand.stored,      operand.iota, {},
+      operand.data,  operand.item_bytes,  operand.whole_row,   operand.stored,        operand.iota,  {},
       operand.parts, operand.part_stride, operand.gathered_by, operand.gather_stride, operand.extent};
   for (int axis = 0; axis < inner; ++axis) part.strides[axis] = operand.strides[all - inner + axis];
   return part;

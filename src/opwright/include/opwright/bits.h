@@ -1,5 +1,4 @@
-// Bit patterns of IEEE floating-point numbers: what processors and GPUs have in common. Nothing else here knows which
-// language it is compiled as.
+// Bit patterns of IEEE floating-point numbers, for processors and GPUs.
 #pragma once
 
 #ifdef __CUDACC__
@@ -14,7 +13,7 @@
 
 namespace opwright::detail {
 
-/// Another type's value of the same bits.
+/// Bit cast.
 template <class To, class From>
 OPWRIGHT_INLINE To same_bits(From x) {
   To y;

@@ -1,5 +1,5 @@
-// Complex functions for processors. What torch takes from the C++ library, one element at a time, is taken from the C
-// library here, with its rules for infinities and NaN.
+// Complex functions for processors. Where torch calls the C++ library for each element, these call the C library, with
+// its rules for infinities and NaN.
 #pragma once
 
 #include "opwright/vmath.h"

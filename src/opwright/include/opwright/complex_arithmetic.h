@@ -1,6 +1,6 @@
 // Complex numbers, laid out as torch's: the real part, then the imaginary part. Arithmetic is branch-free and vectorises.
 //
-// Whoever includes this has declared the functions of real numbers: those of vmath.h, or CUDA's.
+// Include the functions of real numbers first: those of vmath.h, or CUDA's.
 #pragma once
 
 #include "opwright/bits.h"
@@ -79,8 +79,8 @@ OPWRIGHT_INLINE Complex<T> operator*(Complex<T> x, Complex<T> y) {
           rounded_product(x.re, y.im) + rounded_product(x.im, y.re)};
 }
 
-/// Smith's algorithm (1962), as in c10/util/complex.h: nothing overflows that the quotient does not; what is divided by
-/// zero is infinite or NaN in each part.
+/// Smith's algorithm (1962), as in c10/util/complex.h: it overflows only if the quotient does; division by zero gives
+/// infinity or NaN in each part.
 template <class T>
 OPWRIGHT_INLINE Complex<T> operator/(Complex<T> x, Complex<T> y) {
   const T re = detail::magnitude(y.re), im = detail::magnitude(y.im);

@@ -1,4 +1,4 @@
-// Where the tensors of a call are: on the processor, or, in a launcher of CUDA kernels, on the GPU of that call.
+// The device of a call: the processor, or, in a launcher of CUDA kernels, the GPU of that call.
 #pragma once
 
 #include "opwright/shim.h"
@@ -18,7 +18,7 @@ inline Device here() { return device_of_call; }
 inline Device here() { return {cpu, 0}; }
 #endif
 
-// On the processor there is one of it, whatever index torch gives.
+// There is one CPU, whatever index torch gives.
 inline Device device_of(AtenTensorHandle tensor) {
   Device device = {};
   aoti_torch_get_device_type(tensor, &device.type);

@@ -1,4 +1,4 @@
-// Processes that are forked: what is asked to happen around a fork, and which thread of a child is the one that forked.
+// Forks: handlers around a fork, and whether this thread of the child is the one that forked.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ inline int64_t count_threads() {
 
 struct Forks {
   inline static int64_t threads_before = 1;
-  // Whether this thread has forked, in the child, while there were others: those that OpenMP keeps for it are gone.
+  // Whether this thread of a child called fork in a parent with other threads: OpenMP's worker threads are gone.
   inline static thread_local bool is_bereft = false;
 
   Forks() {

@@ -1,18 +1,18 @@
-// Elements of a table that indices gather: where a kernel finds them, and whether all indices are in range.
+// Gathers: the addresses of gathered elements, and checks that all indices are in range.
 #pragma once
 
 #include "opwright/tensor.h"
 
 namespace opwright {
 
-// Indices one after another, and how far apart in the table what they gather lies, in bytes.
+// Indices, and the stride in the table, in bytes.
 struct Gathers {
   const char* first;
   Size stride, item_bytes;
-  Size extent;  // negative indices count from there; zero where none are negative
+  Size extent;  // added to negative indices; zero if none are negative
   Size step;
 
-  // Where the first of them leads.
+  // The address that the first index points to.
   Size offset() const {
     const Size index =
         item_bytes == 8 ? *reinterpret_cast<const int64_t*>(first) : *reinterpret_cast<const int32_t*>(first);
@@ -22,10 +22,10 @@ struct Gathers {
 
 namespace detail {
 
-// Distances are in elements here.
+// Strides are in elements here.
 template <class T, class Index>
-inline void gather_rows(const T* from, Size stride, const Index* index, Size apart, Size extent, Size step,
-                          Size count, T* into) {
+inline void gather_rows(const T* from, Size stride, const Index* index, Size apart, Size extent, Size step, Size count,
+                        T* into) {
   if (stride == 0 && step == 1 && apart == 1 && extent == 0) {
     for (Size j = 0; j < count; ++j) into[j] = from[index[j]];
     return;
@@ -53,8 +53,9 @@ struct SixteenBytes {
   uint64_t low, high;
 };
 
-// Elements `stride` apart, each from where an index of its own says, into a buffer.
-inline void gather_rows(Size item_bytes, const char* from, Size stride, const Gathers& gathers, Size count, char* into) {
+// Gather elements, each by an index of its own, into a buffer; the indices are `stride` apart.
+inline void gather_rows(Size item_bytes, const char* from, Size stride, const Gathers& gathers, Size count,
+                        char* into) {
   if (item_bytes == 4) return gather_rows<uint32_t>(from, stride, gathers, count, into);
   if (item_bytes == 8) return gather_rows<uint64_t>(from, stride, gathers, count, into);
   if (item_bytes == 2) return gather_rows<uint16_t>(from, stride, gathers, count, into);
@@ -75,8 +76,8 @@ inline bool is_row_within(const Index* first, Size stride, Size count, Size low,
 
 }  // namespace detail
 
-// Whether all indices are at least `low` and below `high`: then a kernel that gathers by them reads inside of its table. A
-// dimension that repeats its elements is looked at once.
+// Whether all indices are at least `low` and below `high`, so that a gather stays inside its table. A dimension with
+// stride zero is checked once.
 template <class Index, int rank>
 inline bool is_within(const Index* first, const Size (&sizes)[rank], const Size (&strides)[rank], Size low, Size high) {
   Size extents[rank], at[rank] = {};

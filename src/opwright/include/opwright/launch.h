@@ -5,7 +5,7 @@
 
 namespace opwright {
 
-// Integer division and remainder that round towards minus infinity, as sizes are computed in Python.
+// Integer division and remainder that round towards minus infinity, as in Python.
 inline Size floor_divide(Size a, Size b) {
   if (b == 0) return 0;
   const Size quotient = a / b;
@@ -14,13 +14,13 @@ inline Size floor_divide(Size a, Size b) {
 inline Size floor_remainder(Size a, Size b) { return a - floor_divide(a, b) * b; }
 inline Size greatest(Size a, Size b) { return a > b ? a : b; }
 
-// What a library operation can be asked for, under its names in torch.
+// Constants for operands of library operations, under their names in torch.
 inline const int32_t contiguous_format = aoti_torch_memory_format_contiguous_format();
 inline const int32_t preserve_format = aoti_torch_memory_format_preserve_format();
 inline const int32_t channels_last = aoti_torch_memory_format_channels_last();
 inline const int32_t channels_last_3d = aoti_torch_memory_format_channels_last_3d();
 
-// Values as a library operation takes them; each is owned by the call.
+// Operands of a library operation; the call owns them.
 inline StableIValue pass(const Tensor& tensor) { return reinterpret_cast<StableIValue>(tensor.share()); }
 inline StableIValue pass(Size value) { return static_cast<StableIValue>(value); }
 inline StableIValue pass(bool value) { return value; }
@@ -64,15 +64,15 @@ inline bool call(const char* name, const char* overload, StableIValue* stack) {
   return torch_call_dispatcher(name, overload, stack, torch_target) == 0;
 }
 
-// The same elements one after another in memory: a second handle, or a copy.
+// The contiguous tensor: a second handle, or a copy.
 inline StableIValue pass_row_major(const Tensor& tensor) {
   if (tensor.is_row_major()) return pass(tensor);
   StableIValue stack[] = {pass(tensor), pass_choice(contiguous_format)};
-  call("aten::contiguous", "", stack);  // where it fails, the operation that is given its operand back fails too
+  call("aten::contiguous", "", stack);  // if it fails, so does the operation, which gets the operand unchanged
   return stack[0];
 }
 
-// A tensor whose elements lie one after another: itself, or a copy.
+// The tensor itself if it is contiguous, else a copy.
 inline Tensor row_major(Tensor&& tensor) {
   if (tensor.is_row_major()) return static_cast<Tensor&&>(tensor);
   StableIValue stack[] = {pass(tensor), pass_choice(contiguous_format)};
@@ -81,7 +81,7 @@ inline Tensor row_major(Tensor&& tensor) {
 }
 inline Tensor take(StableIValue value) { return Tensor(reinterpret_cast<AtenTensorHandle>(value)); }
 
-// A result of a library operation; one that it leaves undefined is none, and asking for its sizes would raise inside torch.
+// A result of a library operation; an undefined one has no sizes to ask for: torch would raise.
 inline Tensor take_result(StableIValue value) {
   const AtenTensorHandle handle = reinterpret_cast<AtenTensorHandle>(value);
   bool defined = true;
@@ -91,7 +91,7 @@ inline Tensor take_result(StableIValue value) {
   return Tensor();
 }
 
-// Hand back the results, or, when the operator declines, undefined tensors: the caller then runs the reference.
+// Return the results, or undefined tensors if a guard failed: the caller then runs the reference.
 template <int made_count>
 inline void finish(StableIValue* stack, bool done, Tensor (&made)[made_count]) {
   for (int k = 0; k < made_count; ++k) {
@@ -101,13 +101,13 @@ inline void finish(StableIValue* stack, bool done, Tensor (&made)[made_count]) {
   }
 }
 
-// Where kernels are registered; those of a package have a namespace of its own.
+// The namespace of kernels; a package has its own.
 #ifndef OPWRIGHT_NAMESPACE
 #define OPWRIGHT_NAMESPACE "opwright_kernels"
 #endif
 
-// Registers an operator when the library is loaded. It is found for tensors of every kind and declines those it does
-// not know, so that nothing but the reference ever answers for them.
+// Registers an operator when the library is loaded, for tensors of every kind. It falls through for those that it does
+// not support, so that only the reference serves them.
 struct Registration {
   Registration(const char* schema, const char* name, void (*function)(StableIValue*, uint64_t, uint64_t)) {
     TorchLibraryHandle declared = nullptr, implemented = nullptr;

@@ -1,5 +1,4 @@
-// What the library of a package does besides computing: it chooses the kernels for this processor and loads them, and
-// answers for the operators in a program of C++.
+// The library of a package: it chooses and loads the kernels for this processor, and serves operators in C++ programs.
 #pragma once
 
 #include <dlfcn.h>
@@ -21,7 +20,7 @@ uint64_t aoti_torch_abi_version();
 
 namespace opwright {
 
-// The folder that this library lies in, with a slash behind it.
+// The folder of this library, with a slash at the end.
 inline std::string folder() {
   Dl_info found{};
   dladdr(reinterpret_cast<const void*>(&folder), &found);
@@ -29,15 +28,15 @@ inline std::string folder() {
   return path.substr(0, path.rfind('/') + 1);
 }
 
-// A level of processors: the library of its kernels, the least value of ATEN_CPU_CAPABILITY that allows it, and
-// whether this processor is of it.
+// A level of processors: the library of its kernels, the least ATEN_CPU_CAPABILITY that allows it, and whether this
+// processor supports it.
 struct Level {
   const char* name;
   const char* capability;
   bool fits;
 };
 
-// The kernels of the best level that fits, loaded from the folder that this library lies in.
+// The kernels of the best supported level, loaded from the folder of this library.
 class Kernels {
  public:
   Kernels(std::initializer_list<Level> levels) {
@@ -61,22 +60,22 @@ class Kernels {
   const char* failure() const { return failure_.empty() ? nullptr : failure_.c_str(); }
 
  private:
-  // torch reads the same variable to do without instructions that the processor has.
+  // torch reads the same variable to disable instructions that the processor has.
   static bool is_allowed(const char* capability) {
     const char* const asked = std::getenv("ATEN_CPU_CAPABILITY");
     return !asked || rank(capability) <= rank(asked);
   }
   static int rank(const char* capability) {
     return !std::strcmp(capability, "") || !std::strcmp(capability, "default") ? 0
-           : !std::strcmp(capability, "avx2")                                   ? 1
-                                                                                : 2;
+           : !std::strcmp(capability, "avx2")                                  ? 1
+                                                                               : 2;
   }
 
   const char* level_ = nullptr;
   std::string failure_;
 };
 
-// Kernels for GPUs: libraries in the same folder, of which none is loaded where torch is built without CUDA.
+// Kernels for GPUs: libraries in the same folder, loaded only if torch is built with CUDA.
 class CudaKernels {
  public:
   CudaKernels(std::initializer_list<const char*> libraries) {
@@ -123,8 +122,8 @@ template <std::size_t count>
   refuse(name, reason + ", and its reference is in Python");
 }
 
-// Whether autograd records what is done with a tensor, or it carries a tangent. The stable interface does not tell, so
-// this asks what became of an alias: it is no leaf if it is recorded.
+// Whether autograd records a tensor's operations, or it has a tangent. The stable interface does not tell, so this
+// makes an alias and tests whether it is a leaf.
 inline bool is_differentiated(const Tensor& tensor) {
   StableIValue dual[] = {pass(tensor), pass(Size(0))};
   if (!call("aten::_unpack_dual", "", dual)) return true;
@@ -158,13 +157,13 @@ inline bool are_row_major(const Tensor (&tensors)[count]) {
   return true;
 }
 
-// Whether a constant is the one that a kernel was written for, to the last bit: 0.0 is not -0.0.
+// Whether a constant is the one that a kernel is specialised to, bit for bit: 0.0 is not -0.0.
 template <class T>
 inline bool is_same(T argument, T written) {
   return __builtin_memcmp(&argument, &written, sizeof argument) == 0;
 }
 
-// A number as a dispatcher's stack holds it, and as a kernel takes it.
+// A number on the dispatcher's stack, and as a kernel takes it.
 inline double number(StableIValue value) {
   double result;
   __builtin_memcpy(&result, &value, sizeof result);
@@ -178,7 +177,7 @@ inline StableIValue number_tensor(T value) {
   return reinterpret_cast<StableIValue>(result.release());
 }
 
-// Run a kernel and put what it gives first on the operator's stack. False if it declines.
+// Run a kernel and put its first results on the operator's stack. False if a guard fails.
 inline bool run(const char* kernel, std::initializer_list<StableIValue> operands, int made, StableIValue* stack,
                 int outputs) {
   StableIValue slots[64];
@@ -194,7 +193,7 @@ inline bool run(const char* kernel, std::initializer_list<StableIValue> operands
   return taken;
 }
 
-// Puts an operator at the dispatcher, for tensors of every kind, with and without autograd.
+// Registers an operator at the dispatcher, for tensors of every kind, with and without autograd.
 struct Operator {
   Operator(const char* name_space, const char* schema, const char* name,
            void (*function)(StableIValue*, uint64_t, uint64_t)) {

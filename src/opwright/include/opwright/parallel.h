@@ -8,7 +8,8 @@ namespace opwright {
 
 // Calls function(from, to, context) for parts of [0, total), on torch's threads if there is more than one grain of work.
 //
-// In a forked child, the thread that forked does all of it: GNU's OpenMP would wait for threads of the parent for ever.
+// In a forked child, the thread that forked does all the work: GNU's OpenMP would wait forever for threads of the
+// parent.
 inline void run_in_parallel(int64_t total, int64_t grain, ParallelFunc function, void* context) {
   if (total <= grain || has_lost_threads()) return function(0, total, context);
   torch_parallel_for(0, total, grain, function, context);

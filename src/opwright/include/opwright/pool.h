@@ -1,11 +1,10 @@
 // Memory for large new tensors, kept for the next one when a tensor is freed; one pool for all libraries of a process.
 //
-// The C library hands large blocks straight back to the system, smaller ones when they happen to lie at the end of its
-// heap, and the first touch of fresh memory (a page fault and a page of zeros, every 4 KiB) costs more than a fused
-// kernel does. A large block that is kept is marked as free for the system to take whenever it runs short (MADV_FREE), so
-// keeping it costs nobody anything; of smaller ones, for which that would take longer than their kernels, few are kept.
-//
-// Under the address sanitizer there is none: it sees what runs over the end of a block of the C library only.
+// The C library returns large blocks to the system at once, and smaller ones if they are at the end of its heap; the
+// first touch of fresh memory (a page fault and a page of zeros, every 4 KiB) costs more than a fused kernel. A large
+// block in the pool is marked as free for the system to take when memory runs short (MADV_FREE), so keeping it costs
+// nothing; for smaller blocks that would take longer than their kernels, so only a few are kept.  Under the address
+// sanitizer there is no pool: it detects overruns only in blocks of the C library.
 #pragma once
 #if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
 #define OPWRIGHT_POOL
@@ -47,7 +46,7 @@ class Pool {
     return map(bytes);
   }
 
-  // Keep a block, and give back to the system those that were kept longest if that is too much.
+  // Keep a block, and return the oldest to the system if there are too many.
   void give(Block block) {
     const bool marked = is_marked(block);
     if (marked) madvise(block.data, block.bytes, advise_free);
@@ -67,7 +66,7 @@ class Pool {
     for (int k = 0; k < gone_count; ++k) munmap(gone[k].data, gone[k].bytes);
   }
 
-  // Others keep out until `unlock`; a process is forked in between, so that its child finds the pool whole and free.
+  // Lock the pool around a fork, so that the child finds it consistent and unlocked.
   void lock() {
     while (__atomic_test_and_set(&locked_, __ATOMIC_ACQUIRE)) {
     }
@@ -101,7 +100,7 @@ class Pool {
     return {data, bytes};
   }
 
-  Block blocks_[most_blocks + 1];  // the one kept longest first
+  Block blocks_[most_blocks + 1];  // the oldest first
   int count_ = 0;
   std::size_t totals_[2] = {};  // of blocks that are not marked as free, and of those that are
   bool locked_ = false;

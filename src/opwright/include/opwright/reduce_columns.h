@@ -1,9 +1,8 @@
-// Reduces over axes that are not the innermost: sums of columns, gradients of a bias or a weight.
+// Reductions over axes other than the innermost: sums of columns, gradients of a bias or a weight.
 //
-// What is reduced so far stands in accumulators, one for each element of the result, beside which rows are read as they lie
-// in memory. Planes (points of the axes before the first that is reduced) have accumulators of their own. Columns are cut
-// into tiles and the reduced axis into pieces, as many as the sizes alone ask for, so that the result does not depend on
-// the number of threads.
+// There is one accumulator for each element of the result; rows are read in memory order. Planes (points of the axes
+// before the first reduced one) have accumulators of their own. Columns are cut into tiles and the reduced axis into
+// pieces, as many as the sizes alone ask for, so that the result does not depend on the number of threads.
 #pragma once
 
 #include "opwright/whole_rows.h"
@@ -15,14 +14,14 @@ constexpr Size tile_columns = 1024, least_untiled = 1536, most_tasks = 32, least
 
 }  // namespace detail
 
-// What is done with accumulators. Rows are handed as in row functions: `start` gets the accumulators, `combine` those of
-// two pieces, `finish` accumulators and results.
+// Functions on accumulators, with rows as arguments, as in row functions: `start` gets the accumulators, `combine`
+// those of two pieces, `finish` accumulators and results.
 struct ColumnFunctions {
   RowFunction start, combine, finish;
 };
 
-// Axes from `lead` on are `sub`; the first of them is reduced. `rows` is how many of the last axes the row function gets
-// whole, or zero. `results` have stride zero along the axes that are reduced over.
+// Axes from `lead` on are `sub`; the first of them is reduced. `rows` is how many of the last axes the row function
+// gets whole, or zero. `results` have stride zero along reduced axes.
 template <int lead, int rows, int axes, int count, int reductions, bool gathers>
 struct ReduceColumns {
   static constexpr int sub = axes - lead, all = count + 2 * reductions;  // operands, then accumulators, then results
@@ -86,7 +85,8 @@ struct ReduceColumns {
       const Size index = plane % extents[axis];
       plane /= extents[axis];
       for (int k = 0; k < count; ++k) first[k] += index * operands[k].strides[axis];
-      for (int f = 0; f < reductions; ++f) first[count + reductions + f] += index * operands[count + reductions + f].strides[axis];
+      for (int f = 0; f < reductions; ++f)
+        first[count + reductions + f] += index * operands[count + reductions + f].strides[axis];
     }
   }
 
@@ -188,8 +188,8 @@ struct ReduceColumns {
 
 template <int lead, int rows, int count, int axes, int reductions, bool gathers>
 inline void reduce_columns_of(const Size (&extents)[axes], const Operand<axes, gathers>* operands,
-                            const Size (&accumulator_bytes)[reductions], const Operand<axes> (&results)[reductions], Size grain,
-                            RowFunction function, const ColumnFunctions& of) {
+                              const Size (&accumulator_bytes)[reductions], const Operand<axes> (&results)[reductions],
+                              Size grain, RowFunction function, const ColumnFunctions& of) {
   ReduceColumns<lead, rows, axes, count, reductions, gathers> work;
   Size total = 1;
   for (int axis = 0; axis < axes; ++axis) {
@@ -213,17 +213,18 @@ inline void reduce_columns_of(const Size (&extents)[axes], const Operand<axes, g
 
 template <int lead, int rows, int axes, int count, int reductions, bool gathers>
 inline void reduce_columns(const Size (&extents)[axes], const Operand<axes, gathers> (&operands)[count],
-                         const Size (&accumulator_bytes)[reductions], const Operand<axes> (&results)[reductions], Size grain,
-                         RowFunction function, const ColumnFunctions& of) {
+                           const Size (&accumulator_bytes)[reductions], const Operand<axes> (&results)[reductions],
+                           Size grain, RowFunction function, const ColumnFunctions& of) {
   reduce_columns_of<lead, rows, count>(extents, operands, accumulator_bytes, results, grain, function, of);
 }
 
 // A reduction of a constant.
 template <int lead, int rows, int axes, int reductions>
 inline void reduce_columns(const Size (&extents)[axes], const Size (&accumulator_bytes)[reductions],
-                         const Operand<axes> (&results)[reductions], Size grain, RowFunction function,
-                         const ColumnFunctions& of) {
-  reduce_columns_of<lead, rows, 0, axes, reductions, false>(extents, nullptr, accumulator_bytes, results, grain, function, of);
+                           const Operand<axes> (&results)[reductions], Size grain, RowFunction function,
+                           const ColumnFunctions& of) {
+  reduce_columns_of<lead, rows, 0, axes, reductions, false>(extents, nullptr, accumulator_bytes, results, grain,
+                                                            function, of);
 }
 
 }  // namespace opwright

@@ -1,5 +1,5 @@
-// Floating-point numbers as integers in the same order, NaN above all: the largest one is found without comparing
-// floating-point numbers, whose order a compiler may not change.
+// Floating-point numbers as integers in the same order, NaN above all: integer maxima can be reordered, and so
+// vectorised, which floating-point ones cannot.
 #pragma once
 
 #include "opwright/bits.h"

@@ -1,7 +1,7 @@
-// Reduces every row to a few numbers: sums, largest elements.
+// Reductions of every row to a few numbers: sums, maxima.
 //
-// Long rows are cut into pieces, whose results are put together in order. How many pieces depends on the sizes alone, so
-// the result does not depend on the number of threads.
+// Long rows are cut into pieces, whose results are combined in order. The number of pieces depends on the sizes alone,
+// so the result does not depend on the number of threads.
 #pragma once
 
 #include "opwright/axes.h"
@@ -13,11 +13,12 @@ constexpr Size least_piece = 32768, most_pieces = 64, longest_run = 8192;
 
 }  // namespace detail
 
-// `reduce` adds elements of a row to Reductions; `finish` gets them when the row is done. Reductions starts with nothing reduced, and
-// `add` puts in what another piece of the row has given.
+// `reduce` adds elements of a row to Reductions; `finish` gets them at the end of the row. A new Reductions is empty;
+// `add` combines it with that of another piece of the row.
 template <class Reductions, int inner, int all, int count, bool gathers>
 inline void reduce_rows(const Size (&extents)[all], const Operand<all, gathers> (&operands)[count], Size grain,
-                      void (*reduce)(Size, void* const*, Reductions&), void (*finish)(void* const*, const Reductions&)) {
+                        void (*reduce)(Size, void* const*, Reductions&),
+                        void (*finish)(void* const*, const Reductions&)) {
   using namespace detail;
   constexpr int outer = all - inner;
   OuterAxes<outer, count> rows;

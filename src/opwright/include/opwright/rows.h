@@ -1,8 +1,8 @@
-// Walks all points of a kernel's axes row by row: the innermost axis is a row, handed whole to a row function.
+// Calls a row function for every row: a row is the innermost axis of a kernel.
 //
 // Axes that are contiguous in every operand are merged first, so that rows are long. A row function reads and writes
-// with unit stride; a row whose elements lie further apart (transposed, every other one, one value repeated) is first
-// gathered into a small buffer. Results larger than any cache go through that buffer too, and from there past the caches.
+// with unit stride; a row with another stride (transposed, sliced with a step, expanded) is first packed into a small
+// buffer. Results larger than any cache go through that buffer too, and are then stored past the caches.
 #pragma once
 
 #include "opwright/parallel.h"
@@ -11,21 +11,20 @@
 
 namespace opwright {
 
-// One tensor a kernel loads from or stores to: where its first element lies and how far a step along each axis goes.
-// `gathers`: indices may say where an operand of its kernel begins.
+// One tensor that a kernel loads or stores: its first element and its strides. `gathers`: the kernel may gather.
 template <int axes, bool gathers = false>
 struct Operand {
   char* data;
   Size item_bytes;
-  bool whole_row;  // false: one value serves the whole row, and the row function reads only that
+  bool whole_row;  // false: one value for the whole row, and the row function reads only that
   bool stored;
   bool iota;
   Size strides[axes];  // in bytes
   Size parts = 1;      // an item may be some numbers
   Size part_stride = 0;
-  int gathered_by = -1;    // the operand that holds the indices of its elements
-  Size gather_stride = 0;  // how far one step of those goes, in bytes
-  Size extent = 0;       // of an operand that holds indices: where negative ones count from
+  int gathered_by = -1;    // the operand with the indices of its elements
+  Size gather_stride = 0;  // the stride of those indices, in bytes
+  Size extent = 0;         // of an operand with indices: added to negative ones
 
   template <bool beside_gathers>
   operator Operand<axes, beside_gathers>() const {
@@ -38,8 +37,7 @@ struct Operand {
   bool is_apart() const { return parts > 1 && part_stride != part_bytes(); }  // its parts are not neighbours
 };
 
-// An iota has no memory: its "elements" are integers, which differ from point to point as addresses would.
-// Addresses stand for them that lie this far up, so that none is null.
+// An iota has no memory: its "addresses" are its integers, plus this number so that none is null.
 constexpr Size count_base = Size(1) << 40;
 
 template <class T>
@@ -82,7 +80,7 @@ inline Operand<axes> iota(Size first, const Size (&strides)[axes], bool whole_ro
   return operand;
 }
 
-// Indices, which are read where they lie; and an operand at whose elements they point.
+// Indices, read in place; and an operand that they index.
 template <int axes, class T>
 inline Operand<axes, true> indices(T* data, const Size (&strides)[axes], Size extent) {
   Operand<axes, true> operand = load<axes, T>(data, strides, false);
@@ -105,7 +103,7 @@ inline Gathers gathers_at(const Operand<axes, true>* operands, int k, const char
   return {place, stride, by.item_bytes, by.extent, operands[k].gather_stride};
 }
 
-// The integer that an iota is at a place; a row function is handed it where one value serves the row.
+// The integer of an iota at a place; a row function gets it if it is one value for the row.
 inline Size count_at(const void* place) { return Size(reinterpret_cast<uintptr_t>(place)) - count_base; }
 
 using RowFunction = void (*)(Size count, void* const* row);
@@ -114,7 +112,7 @@ namespace detail {
 
 constexpr Size packed_count = 256;
 constexpr Size packed_bytes = packed_count * 8;  // half as many elements where items are larger
-#ifdef OPWRIGHT_LEAST_STREAMED_BYTES  // by tests
+#ifdef OPWRIGHT_LEAST_STREAMED_BYTES             // by tests
 constexpr Size least_streamed_bytes = OPWRIGHT_LEAST_STREAMED_BYTES;
 #else
 constexpr Size least_streamed_bytes = Size(32) << 20;
@@ -153,7 +151,7 @@ inline void scatter(Size item_bytes, const char* from, Size stride, Size count, 
   scatter<uint8_t>(from, stride, count, into);
 }
 
-// Where an item is, and its parts, and the items after it.
+// The address of an item, its parts, and the items after it.
 struct Spacing {
   Size stride, part_stride;
 };
@@ -199,7 +197,7 @@ template <int axes, int count, bool gathers>
 struct Walk {
   Size extents[axes];
   Operand<axes, gathers> operands[count];
-  Size steps[axes][count];  // strides side by side: to collect them from the operands takes longer than a short row
+  Size steps[axes][count];  // all strides together: collecting them from the operands takes longer than a short row
   int depth;                // axes left after merging; the last one is the row
   bool packed[count];
   bool streamed[count];
@@ -235,7 +233,7 @@ struct Walk {
     }
   }
 
-  // Whether elements of a row are gathered by indices of their own.
+  // Whether each element of a row has an index of its own.
   bool gathers_vary(int k) const {
     const int by = gathers ? operands[k].gathered_by : -1;
     return by >= 0 && row() > 1 && operands[by].strides[depth - 1] != 0;
@@ -299,14 +297,14 @@ struct Walk {
     visit_packed(first, offset, some, visit);
   }
 
-  // A row of an operand that is gathered by one index begins where that leads.
+  // A row of an operand that is gathered by one index begins where the index points.
   void follow_gathers(char* const* first, void** row) const {
     for (int k = 0; k < count; ++k)
       if (const int by = operands[k].gathered_by; by >= 0)
         row[k] = static_cast<char*>(row[k]) + gathers_at(operands, k, first[by], 0).offset();
   }
 
-  // The same for a piece of a row; elements with indices of their own are collected, which it says.
+  // The same for a piece of a row; returns whether elements with indices of their own were gathered into the buffer.
   bool follow_gathers(char* const* first, int k, Size offset, Size piece, char*& element, char* buffer) const {
     const int by = operands[k].gathered_by;
     if (by < 0) return false;
@@ -364,7 +362,7 @@ struct Array {
 
 }  // namespace detail
 
-// Run a row function over all rows. Fewer than `grain` elements are not worth a second thread.
+// Run a row function over all rows. Below `grain` elements, a second thread does not pay.
 template <int axes, int count, bool gathers>
 inline void for_each_row(const Size (&extents)[axes], const Operand<axes, gathers> (&operands)[count], Size grain,
                          RowFunction function) {

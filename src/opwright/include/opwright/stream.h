@@ -1,4 +1,4 @@
-// Stores that go past the caches, for results that would only push everything else out of them.
+// Stores that bypass the caches, for results that would only evict everything else.
 //
 // An ordinary store first reads the line it is about to overwrite; these do not, which saves a third of the traffic.
 #pragma once

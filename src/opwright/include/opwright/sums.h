@@ -1,17 +1,17 @@
-// Sums of numbers that lie in a row, in double precision.
+// Sums of consecutive numbers, in double precision.
 #pragma once
 
 #include "opwright/axes.h"
 
 namespace opwright {
 
-// A row function that goes over its row several times writes what it sums to a buffer of so many elements, again and
-// again, and has `sum_of` add them up. A loop that sums in float itself ends, in GCC's code, with the lanes of its vector
-// added one after another, whose error is larger than eager's; one that sums in double takes up to 1.4 times as long.
+// A row function with several passes writes its summands to a buffer of this many elements, and `sum_of` adds them up.
+// A loop that sums in float would end, in GCC's code, by adding the lanes of its vector one after another, with a
+// larger error than eager's; one that sums in double takes up to 1.4 times as long.
 constexpr Size sum_run = 512;
 
-// Four numbers are added to one in their own precision, by twos, and the rest is done in double precision: an error far
-// below that of the last rounding. Sums do not depend on how wide the vectors of a machine are.
+// Groups of four numbers are added pairwise in their own precision, and the rest in double precision: the error is far
+// below that of the last rounding. Sums do not depend on the vector width of the machine.
 template <class T>
 __attribute__((noinline)) inline double sum_of(const T* values, Size count) {
   constexpr Size lanes = 16;

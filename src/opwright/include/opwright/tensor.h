@@ -1,4 +1,4 @@
-// A tensor as an operator sees it: owned handle, sizes, strides, data.
+// A tensor: owned handle, sizes, strides, data.
 #pragma once
 
 #include "opwright/device.h"
@@ -55,7 +55,7 @@ class Tensor {
 
   Device device() const { return device_of(handle_); }
 
-  // Whether this is a dense tensor of the dtype and rank that a kernel was written for, where the call is.
+  // Whether this is a dense tensor of a kernel's dtype and rank, on the device of the call.
   bool is(int32_t dtype, Size rank) const {
     int32_t found = 0, layout = 0;
     aoti_torch_get_dtype(handle_, &found);
@@ -63,7 +63,7 @@ class Tensor {
     return rank_ == rank && found == dtype && layout == strided && is_here(handle_);
   }
 
-  // Whether the elements lie one after another, row by row.
+  // Whether the tensor is contiguous.
   bool is_row_major() const {
     Size expected = 1;
     for (int dimension = int(rank_) - 1; dimension >= 0; --dimension) {
@@ -112,7 +112,7 @@ class Tensor {
 };
 
 #ifdef OPWRIGHT_POOL
-// Visible, so that the first library of a process lends its own to all others.
+// Visible, so that all libraries of a process share the first one's.
 __attribute__((visibility("default"))) inline Pool& pool() {
   static Pool* const kept = [] {
     static Pool* const made = new Pool;  // never destroyed: tensors may outlive everything else
@@ -139,7 +139,7 @@ inline AtenTensorHandle allocate_pooled(int32_t dtype, std::size_t bytes, const 
 }
 #endif
 
-// A new row-major tensor; empty when there is no memory for it.
+// A new contiguous tensor; empty if there is no memory for it.
 inline Tensor allocate(int32_t dtype, [[maybe_unused]] std::size_t item_bytes, const Size* sizes, int rank) {
   Size strides[64];
   Size count = 1;

@@ -1,4 +1,4 @@
-// abs, fma, rounding to integers, and what is left of a division.
+// abs, fma, rounding to integers, and remainders.
 #pragma once
 
 #include "opwright/arithmetic.h"
@@ -35,7 +35,8 @@ OPWRIGHT_INLINE T copysign(T x, T y) {
 /// √(x² + y²); in float by way of double, where no square overflows. Infinite where one of them is, even beside a NaN.
 OPWRIGHT_INLINE float hypot(float x, float y) {
   const double a = x, b = y;
-  const bool infinite = (detail::magnitude(x) == detail::kInfinity<float>) | (detail::magnitude(y) == detail::kInfinity<float>);
+  const bool infinite =
+      (detail::magnitude(x) == detail::kInfinity<float>) | (detail::magnitude(y) == detail::kInfinity<float>);
   const float root = static_cast<float>(__builtin_sqrt(a * a + b * b));
   return infinite ? detail::kInfinity<float> : root;
 }

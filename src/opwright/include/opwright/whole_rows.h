@@ -1,14 +1,14 @@
-// Hands rows whole to a row function that goes over them several times: softmax, normalisation.
+// Calls a row function with several passes for whole rows: softmax, normalisation.
 //
-// A row function reads and writes with unit stride; a row that does not lie so is first gathered into a buffer of its
-// thread. A scratch operand is such a buffer too, for values that a later pass over the row needs again.
+// A row function reads and writes with unit stride; a row with another stride is first packed into a buffer of its
+// thread. A scratch operand is such a buffer too, for values that a later pass needs again.
 #pragma once
 
 #include "opwright/sums.h"
 
 namespace opwright {
 
-// A row that lives from one pass over it to the next.
+// A scratch row, which passes over a row share.
 template <int axes, class T>
 inline Operand<axes> scratch() {
   return Operand<axes>{nullptr, sizeof(T), true, false, false, {}};
@@ -16,7 +16,7 @@ inline Operand<axes> scratch() {
 
 namespace detail {
 
-// Rows of operands, one after another, in buffers where need be.
+// Rows of operands, in buffers if they are not contiguous.
 template <int inner, int count, bool gathers>
 struct WholeRows {
   Size extents[inner];
@@ -43,7 +43,7 @@ struct WholeRows {
     }
   }
 
-  // Whether elements of a row are gathered by indices of their own.
+  // Whether each element of a row has an index of its own.
   bool gathers_vary(int k) const {
     const int by = gathers ? operands[k].gathered_by : -1;
     for (int axis = 0; by >= 0 && axis < inner; ++axis)
@@ -78,8 +78,8 @@ struct WholeRows {
       if (packed[k] && operands[k].stored) copy(k, first[k], buffer + offsets[k], false);
   }
 
-  // A row that is gathered by one index begins where that leads; elements with indices of their own are collected, which
-  // it says.
+  // A row that is gathered by one index begins where the index points; returns whether elements with indices of their
+  // own were gathered into the buffer.
   bool follow_gathers(char* const* first, int k, char*& element, char* buffer) const {
     const int by = operands[k].gathered_by;
     if (by < 0) return false;
@@ -97,7 +97,7 @@ struct WholeRows {
     Size index[inner] = {};
     for (Size done = 0; done < length; done += run) {
       gather_rows(operand.item_bytes, element, operand.strides[inner - 1],
-                    gathers_at(operands, k, index_place, by.strides[inner - 1]), run, buffer + done * operand.item_bytes);
+                  gathers_at(operands, k, index_place, by.strides[inner - 1]), run, buffer + done * operand.item_bytes);
       for (int axis = inner - 2; axis >= 0; --axis) {
         element += operand.strides[axis], index_place += by.strides[axis];
         if (++index[axis] < extents[axis]) break;

@@ -25,7 +25,7 @@ def convert_number(value: Scalar, dtype: DType) -> Scalar:
     """Convert a number: rounded to nearest even, integers wrapped around, the real part of a complex one.
 
     Raises:
-        OverflowError, ValueError: If an infinity or NaN is to be an integer, which has no meaning.
+        OverflowError, ValueError: If infinity or NaN is to become an integer.
     """
     if dtype is DType.BOOL:
         return bool(value)
@@ -49,7 +49,7 @@ def shortest(value: float, dtype: DType) -> str:
 
 
 def numpy_dtype(dtype: DType) -> np.dtype[Any]:
-    """What NumPy holds a dtype in."""
+    """The NumPy dtype that holds a dtype."""
     return np.dtype("float32" if dtype is DType.BFLOAT16 else dtype.value)
 
 

@@ -8,7 +8,7 @@ from enum import Enum
 class DType(Enum):
     """An element type; the value is its name in torch.
 
-    The two half types are for memory alone: what is loaded is converted to float32 before anything is computed with it.
+    The two half types are storage types: values are converted to float32 when they are loaded.
     """
 
     BFLOAT16 = "bfloat16"
@@ -41,17 +41,17 @@ class DType(Enum):
 
     @property
     def real(self) -> DType:
-        """What the real part of one has; real types are their own."""
+        """The dtype of the real part; a real dtype is its own."""
         return {DType.COMPLEX64: DType.FLOAT32, DType.COMPLEX128: DType.FLOAT64}.get(self, self)
 
     @property
     def complex(self) -> DType:
-        """What a complex number made of two of them has."""
+        """The complex dtype whose parts have this dtype."""
         return DType.COMPLEX128 if self.real is DType.FLOAT64 else DType.COMPLEX64
 
     @property
     def computed(self) -> DType:
-        """What arithmetic is done in: float32 for half types."""
+        """The dtype of arithmetic: float32 for half types."""
         return DType.FLOAT32 if self.is_half else self
 
     @property

@@ -1,4 +1,4 @@
-"""What tells one Python value from another where `==` does not: 1 from True and 1.0, 0.0 from −0.0, NaN from −NaN."""
+"""Tell Python values apart where `==` does not: 1 from True and 1.0, 0.0 from −0.0, NaN from −NaN."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from opwright.ir.expressions.integer import Integer
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Literal:
-    """A number known when the kernel is written; equal to another one of the same type and bits: 0.0 is not −0.0."""
+    """A constant of the kernel; two are equal if type and bits are: 0.0 is not −0.0."""
 
     value: Scalar
     dtype: DType
@@ -95,7 +95,7 @@ def cast(operand: Expression, dtype: DType) -> Expression:
 
 
 def _cast_literal(literal: Literal, dtype: DType) -> Expression:
-    """A real number keeps digits that its dtype does not hold, for a source to show; converted again, it loses them."""
+    """A real number keeps more digits than the dtype holds, for sources to show; another conversion rounds them."""
     held = convert_number(literal.value, literal.dtype)
     if dtype.is_floating and literal.dtype.real.is_floating:
         return Literal(held.real, dtype)

@@ -1,7 +1,7 @@
 """The scalar functions a kernel can apply: one row each, with the meaning that the interpreter gives them.
 
-Targets spell these names in tables of their own. `result` says the dtype of the result: "same" as the last operand,
-"bool", or what a "real" part of it or a "complex" number made of it has. NaN and signed zeros behave as in torch. On
+Backends spell these names in tables of their own. `result` gives the dtype of the result: "same" as the last operand,
+"bool", the dtype of its "real" part, or the "complex" dtype made of it. NaN and signed zeros behave as in torch. On
 integers, `divide` rounds towards zero and the roundings do nothing.
 """
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import assert_never
 
 
@@ -136,7 +137,7 @@ def product(factors: Iterable[Integer]) -> Integer:
 
 
 def is_never_negative(expression: Integer) -> bool:
-    """Whether an expression is at least zero whatever the sizes are; false also where that is not plain to see."""
+    """Whether an expression is at least zero for all sizes; false also if that cannot be shown."""
     return all(
         coefficient >= 0 and all(_is_atom_never_negative(atom) for atom in monomial)
         for monomial, coefficient in expression.terms
@@ -314,6 +315,7 @@ def _collect(terms: Iterable[tuple[Monomial, int]]) -> Integer:
 _LAST = "\U0010ffff"  # sorts behind every name
 
 
+@lru_cache(maxsize=4096)
 def _atom_key(atom: Atom) -> str:
     return atom.name if isinstance(atom, Symbol) else _LAST + spell(_atom(atom))
 

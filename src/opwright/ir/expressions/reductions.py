@@ -1,7 +1,7 @@
 """The reductions: one row each, with the meaning that the interpreter gives them.
 
-Values of one dtype reduce to a value of that dtype. NaN wins in `maximum` and `minimum`, as in torch. Sums and products
-of real numbers are rounded once, at the end: targets add in double precision or better.
+A reduction keeps the dtype of its values. `maximum` and `minimum` propagate NaN, as in torch. Sums and products of real
+numbers are rounded once, at the end: backends accumulate in double precision or better.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class Reducer:
     """A row of the table.
 
     Attributes:
-        meaning: `(values, axis) -> what they reduce to along these axes`, which stay with one element.
-        combine: The scalar function (ir/expressions/functions.py) of two values that it repeats.
+        meaning: `(values, axis) -> the values reduced along these axes`, which stay with one element.
+        combine: The scalar function of two values (ir/expressions/functions.py) that the reduction repeats.
     """
 
     meaning: Callable[[Array, tuple[int, ...]], Array]

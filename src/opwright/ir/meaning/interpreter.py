@@ -1,9 +1,9 @@
 """What a Program means: NumPy runs it step by step, each kernel for all points of its axes at once.
 
-Every load is carried out, also one in the branch of a `where` that is not chosen, and every index lies in range. The
-points of a kernel are not ordered: it evaluates all values before it writes, and no element is written by two points,
-unless a store says how to reduce them. An element that no kernel has written is NaN, or the least integer. A bfloat16
-is held as a float32 of the same value.
+Every load is executed, also in the branch of a `where` that is not taken, and every index must be in range. The points
+of a kernel are unordered: all values are evaluated before any is written, and two points may write one element only in
+a reducing store. An element that no kernel has written is NaN, or the smallest integer. A bfloat16 is held as a float32
+of the same value.
 """
 
 from __future__ import annotations

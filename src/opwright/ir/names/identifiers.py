@@ -1,6 +1,6 @@
-"""Names of parameters and variables as Programs have them: ASCII, and each different from the others.
+"""Names of parameters and variables in Programs: ASCII, and unique.
 
-What a name must not be in a source is for the source to say (codegen/allocator.py).
+Reserved words of a language are avoided later (codegen/allocator.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from opwright.ir.names.fresh import fresh
 
 
 def identifiers(names: Sequence[str]) -> list[str]:
-    """Spell names, each its own way: `β` becomes `beta`, and `_x`, which compilers reserve, `x_given`."""
+    """Spell names uniquely: `β` becomes `beta`, and `_x`, which compilers reserve, `x_given`."""
     spelled = {name: name for name in names if name.isascii() and not name.startswith("_")}
     for name in names:
         plain = ascii_spelling(name).strip("_") or "unnamed"
@@ -23,7 +23,7 @@ def identifiers(names: Sequence[str]) -> list[str]:
 
 
 def ascii_spelling(name: str) -> str:
-    """An identifier in ASCII: `β` becomes `beta`, `é` becomes `e`, what has no such name its number in Unicode."""
+    """An identifier in ASCII: `β` becomes `beta`, `é` becomes `e`, any other character its code point."""
     return name if name.isascii() else "".join(map(_in_ascii, name))
 
 

@@ -29,7 +29,7 @@ _NAMES: dict[type, str] = {
 
 
 def rename(program: Program, called: Called) -> Program:
-    """Give everything in a Program but the Program itself, its axes and its gathers the name that `called` says."""
+    """Rename everything by `called`, except the Program itself, its axes and its gathers."""
     sizes = {name: symbol(_size_called(name, called)) for name in bound_sizes(program)}
 
     def renamed(node: Any) -> Any:

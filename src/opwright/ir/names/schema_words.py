@@ -1,4 +1,4 @@
-"""Words that no parameter can be called by in a schema of torch."""
+"""Words that cannot name a parameter in a schema of torch."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ SCHEMA_WORDS_FILE = Path(__file__).with_suffix(".txt")
 
 @cache
 def schema_words() -> frozenset[str]:
-    """Those that torch's lexer takes for something else; tests/codegen/cpp/test_names.py finds them."""
+    """The reserved words of torch's schema lexer; tests/codegen/cpp/test_names.py finds them."""
     return frozenset(SCHEMA_WORDS_FILE.read_text(encoding="ascii").split())

@@ -2,14 +2,15 @@
 
     a >= 2, b >= a + 1        give a*b >= 6
 
-Every size is written as its lower bound plus a number that is not negative: `a = 2 + a'`, `b = a + 1 + b'`. What has no
-negative coefficient then is at least its constant term: `a*b = (2 + a')*(3 + a' + b')`.
+Every size is written as its lower bound plus a number that is not negative: `a = 2 + a'`, `b = a + 1 + b'`. An
+expression without negative coefficients is then at least its constant term: `a*b = (2 + a')*(3 + a' + b')`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from opwright.ir.expressions.integer import (
     RELATIONS,
@@ -30,9 +31,9 @@ from opwright.ir.expressions.integer import (
 REVERSED = {"<": ">", "<=": ">="}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Bounds:
-    """What is known of sizes.
+    """What is known of sizes; what follows from it is found once.
 
     Attributes:
         at_least: Expressions without a constant term, and what each is at least.
@@ -40,8 +41,27 @@ class Bounds:
 
     at_least: Mapping[Integer, int] = field(default_factory=dict)
 
+    @cached_property
+    def comparisons(self) -> Mapping[Atom, tuple[Integer, int]]:
+        """The first bound of a sum that a size, quotient or maximum stands alone in, by that atom."""
+        found: dict[Atom, tuple[Integer, int]] = {}
+        for form, bound in self.at_least.items():
+            for monomial, coefficient in form.terms if len(form.terms) > 1 else ():
+                if len(monomial) == coefficient == 1:
+                    found.setdefault(monomial[0], (form, bound))
+        return found
+
+    @cached_property
+    def simplified(self) -> dict[Integer, Integer]:
+        """What `simplified` has found."""
+        return {}
+
+    @cached_property
+    def _least(self) -> dict[tuple[Integer, bool], int | None]:
+        return {}
+
     def always(self, condition: Condition) -> bool:
-        """Whether a condition follows from the bounds; false also where that is not plain to see."""
+        """Whether a condition follows from the bounds; false also if that cannot be shown."""
         if condition.relation in REVERSED:
             condition = Condition(REVERSED[condition.relation], condition.right, condition.left)
         difference = condition.left - condition.right
@@ -59,18 +79,24 @@ class Bounds:
 
     def is_at_least(self, expression: Integer, bound: int) -> bool:
         """Whether an expression is at least `bound` for all sizes."""
-        found = self.least_of(expression)
-        return found is not None and found >= bound
+        found = (self._least_of(expression, related) for related in (False, True))
+        return any(least is not None and least >= bound for least in found)
 
     def least_of(self, expression: Integer) -> int | None:
-        """What an expression is at least; None if it may become smaller and smaller."""
-        found = [_constant_term(_Shifted(self, related).of(expression)) for related in (True, False)]
+        """The lower bound of an expression; None if none is known."""
+        found = [self._least_of(expression, related) for related in (False, True)]
         return max((bound for bound in found if bound is not None), default=None)
+
+    def _least_of(self, expression: Integer, related: bool) -> int | None:
+        key = (expression, related)
+        if key not in self._least:
+            self._least[key] = _constant_term(_Shifted(self, related).of(expression))
+        return self._least[key]
 
 
 @dataclass(slots=True)
 class _Shifted:
-    """Writes expressions as bounds plus symbols that are not negative, beside those of which nothing is known.
+    """Writes expressions as bounds plus nonnegative symbols; symbols without a bound stay.
 
     With `related`, a size is measured from the sizes that it is compared with, else from its own bound alone.
     """
@@ -87,14 +113,12 @@ class _Shifted:
 
     def _atom(self, atom: Atom) -> Integer:
         itself = Integer((((atom,), 1),))
-        if self.related and atom not in self.under_way:
+        if self.related and atom not in self.under_way and (compared := self.bounds.comparisons.get(atom)):
+            form, bound = compared
             self.under_way.add(atom)
-            for form, bound in self.bounds.at_least.items():
-                if len(form.terms) > 1 and ((atom,), 1) in form.terms:
-                    rest = self.of(itself - form)
-                    self.under_way.remove(atom)
-                    return rest + bound + symbol(f"{_NOT_NEGATIVE}{form}")
+            rest = self.of(itself - form)
             self.under_way.remove(atom)
+            return rest + bound + symbol(f"{_NOT_NEGATIVE}{form}")
         known = self.bounds.at_least.get(itself)
         least = max((bound for bound in (known, self._own_bound(atom)) if bound is not None), default=None)
         return symbol(str(itself)) if least is None else integer(least) + symbol(f"{_NOT_NEGATIVE}{itself}")

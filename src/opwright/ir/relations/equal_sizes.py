@@ -11,7 +11,7 @@ from opwright.ir.relations.spans import bounds_in, span_of
 
 
 class EqualSizes:
-    """Spells a size by the shortest expression that the guards equate with it, without what they decide."""
+    """Spells a size by the shortest expression that the guards make equal to it."""
 
     def __init__(self, guards: Sequence[Condition]) -> None:
         self._shortest = _shortest_spellings(guards)

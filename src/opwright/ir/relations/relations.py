@@ -4,8 +4,8 @@
     old_cell_size_1 == (gates_size_1 + 2) // 3, gates_size_1 != old_cell_size_1
     becomes  gates_size_1 == 3*old_cell_size_1, old_cell_size_1 >= 2
 
-Together they mean what the guards mean: each step replaces a condition by another, or drops it, only where the
-conditions that are kept make no difference between the two.
+The result is equivalent to the guards: a step replaces or drops a condition only if the remaining conditions imply that
+this changes nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from opwright.ir.expressions.integer import (
     ZERO,
@@ -41,7 +42,7 @@ Way = Callable[[Condition], "tuple[str, Integer] | None"]
 
 @dataclass(frozen=True, slots=True)
 class Relations:
-    """What guards come to.
+    """Guards in solved form.
 
     Attributes:
         equal: Sizes that others determine.
@@ -53,7 +54,7 @@ class Relations:
 
     @property
     def beyond_least(self) -> tuple[Condition, ...]:
-        """Conditions beside the one that every size meets that has a symbol."""
+        """The conditions, without the lower bound that every symbolic size has."""
         least = integer(LEAST_SIZE)
         return tuple(
             each for each in self.conditions if (each.relation, each.right) != (">=", least) or not is_size(each.left)
@@ -67,9 +68,14 @@ class Relations:
         return (*bounds, *equal, *(each for each in self.conditions if each not in bounds))
 
 
-def relations(guards: Sequence[Condition]) -> Relations:
-    """Solve equalities, gather what is said of the same sum of sizes, and drop what the rest implies."""
-    guards = _by_name(guards)
+def relations(guards: Iterable[Condition]) -> Relations:
+    """Solve equalities, merge conditions on the same sum of sizes, and drop what the rest implies."""
+    return _relations(tuple(guards))
+
+
+@lru_cache(maxsize=16)  # the Programs of one derivation have the same guards
+def _relations(given: tuple[Condition, ...]) -> Relations:
+    guards = _by_name(given)
     bounds = bounds_in(((f, s) for f, s in filter(None, map(span_of, guards)) if is_size(f)))
     solved = _Solved(bounds)
     solved.solve([guard for guard in guards if guard.relation == "=="])
@@ -82,7 +88,7 @@ def relations(guards: Sequence[Condition]) -> Relations:
 
 
 def _by_name(guards: Sequence[Condition]) -> list[Condition]:
-    """Write a quotient that is equal to a size as that size, but in the equality that says so."""
+    """Replace a quotient by the size it equals, except in the equality that says so."""
     names: dict[Integer, Integer] = {}
     defining: set[Condition] = set()
     for guard in guards:
@@ -153,7 +159,7 @@ class _Solved:
         return ((name, value) for name, value in self.equal.items() if name not in quotients | free)
 
     def multiples(self) -> Iterable[Condition]:
-        """Of which sizes must be multiples, and nothing else determines them."""
+        """The numbers that otherwise free sizes must be multiples of."""
         return (Condition("==", symbol(name) % by, ZERO) for name, by in self._open_parts())
 
     def _open_parts(self) -> Iterable[tuple[str, int]]:
@@ -240,7 +246,7 @@ def _solutions(condition: Condition) -> Iterable[tuple[str, Integer]]:
 
 
 def _pruned(conditions: Sequence[Condition]) -> list[Condition]:
-    """Gather spans, and drop what others imply, until nothing changes."""
+    """Merge spans, and drop those that others imply, until nothing changes."""
     for _ in range(_MOST_ROUNDS):
         before = conditions
         conditions = _round(conditions)
@@ -265,7 +271,7 @@ def _round(conditions: Sequence[Condition]) -> list[Condition]:
         bounds = bounds_in(spans.items())
         simpler = simplified(form, bounds)
         rest = implied(form, span, bounds)
-        if simpler != form:  # another form, which is gathered in the next round
+        if simpler != form:  # another form, which the next round merges
             kept += [_simplified(each, bounds) for each in conditions_of(form, rest)]
         elif rest != Span():
             spans[form] = rest

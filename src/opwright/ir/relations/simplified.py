@@ -20,14 +20,19 @@ from opwright.ir.relations.bounds import Bounds
 
 
 def simplified(expression: Integer, bounds: Bounds) -> Integer:
-    """Carry out the divisions and maxima that come to the same for all sizes within bounds.
+    """Replace divisions and maxima whose result is the same expression for all sizes within bounds.
 
     `(3*a + 2) // 3` becomes `a`; `max(1, a)` becomes `a` where `a` is at least one.
     """
-    total = ZERO
-    for monomial, coefficient in expression.terms:
-        total = total + coefficient * product(_atom(atom, bounds) for atom in monomial)
-    return total
+    if all(isinstance(atom, Symbol) for monomial, _ in expression.terms for atom in monomial):
+        return expression
+    known = bounds.simplified
+    if expression not in known:
+        total = ZERO
+        for monomial, coefficient in expression.terms:
+            total = total + coefficient * product(_atom(atom, bounds) for atom in monomial)
+        known[expression] = total
+    return known[expression]
 
 
 def _atom(atom: Atom, bounds: Bounds) -> Integer:

@@ -1,4 +1,4 @@
-"""Spans: all conditions on one sum of sizes, as the least and the greatest value and what is left out between.
+"""Spans: all conditions on one sum of sizes, as an interval and the gaps in it.
 
 a - b + 1 > 0, a - b + 1 != 1, (a - b) // 2 >= 0      come to      a - b >= 1
 """
@@ -17,12 +17,12 @@ _LOWER, _UPPER = {">=": 0, ">": 1}, {"<=": 0, "<": 1}
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What an expression without a constant term may be.
+    """The values that an expression without a constant term may have.
 
     Attributes:
-        low: What it is at least, if anything.
-        high: What it is at most, if anything.
-        without: Intervals in between, ends included, where it is not.
+        low: Its lower bound, if any.
+        high: Its upper bound, if any.
+        without: Closed intervals in between that it avoids.
     """
 
     low: int | None = None
@@ -30,11 +30,11 @@ class Span:
     without: tuple[tuple[int, int], ...] = ()
 
     def both(self, other: Span) -> Span:
-        """What meets both."""
+        """The intersection with another span."""
         return Span(_of(max, self.low, other.low), _of(min, self.high, other.high), (*self.without, *other.without))
 
     def narrowed(self, low: int | None) -> Span:
-        """The same span, where the expression is known to be at least `low`: what is left out moves its ends."""
+        """The span with `low` as a further lower bound: gaps at its ends move the ends."""
         least, greatest = _of(max, self.low, low), self.high
         without = sorted(set(self.without))
         for first, last in without:
@@ -80,7 +80,7 @@ def conditions_of(form: Integer, span: Span) -> Iterator[Condition]:
 
 
 def implied(form: Integer, span: Span, bounds: Bounds) -> Span:
-    """What is left of a span beside bounds that hold anyway."""
+    """The part of a span that known bounds do not imply."""
     least, greatest = bounds.least_of(form), bounds.least_of(-form)
     narrow = span.narrowed(least)
     low = None if narrow.low is not None and least is not None and least >= narrow.low else narrow.low

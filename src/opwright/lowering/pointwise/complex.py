@@ -18,7 +18,7 @@ from opwright.tracing.graph import value_of
 aten = torch.ops.aten
 _ONE, _TWO = ("self",), ("self", "other")
 
-# Operations whose rule needs no more than the scalar functions that complex numbers have too.
+# Operations whose rule uses only scalar functions that complex numbers have too.
 _AS_FOR_REALS = (
     *(aten.mul, aten.div, aten.neg, aten.square, aten.pow),
     *(aten.sqrt, aten.exp, aten.log, aten.sigmoid, aten.sin, aten.cos, aten.tanh),
@@ -33,12 +33,12 @@ def _function(name: str) -> Callable[..., Expression]:
 
 
 def _real_part(name: str) -> Pointwise:
-    """A function with a real result: what it computes in follows from its operand."""
+    """A function with a real result; its operand decides the dtype of the computation."""
     return Pointwise(_ONE, _function(name), compares=True)
 
 
 def _add(x: Expression, y: Expression, alpha: Any = 1) -> Expression:
-    """The sum x + alpha·y, multiplied also where alpha is 1: of an infinite y, that makes a NaN, as in torch."""
+    """The sum x + alpha·y, multiplied also if alpha is 1: an infinite y then gives NaN, as in torch."""
     return apply("add", x, apply("multiply", y, cast(Literal(alpha, DType.COMPLEX128), y.dtype)))
 
 
@@ -84,7 +84,7 @@ class Part:
     """The real or imaginary part of a complex number.
 
     Attributes:
-        pair: Where it is an element of the last dimension: a `view_as_real`.
+        pair: The `view_as_real` whose last dimension it is an element of.
         whole: The complex number.
         row: Computes the part from the whole.
     """

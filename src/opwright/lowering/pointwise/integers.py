@@ -1,6 +1,7 @@
-"""Rows for integers: bits, shifts, powers, and what is left of a division.
+"""Rows for integers: bits, shifts, powers and remainders.
 
-Division by zero raises in eager, which a kernel cannot: here a divisor is a plain number; the rest is torch's.
+Integer division by zero raises in eager, which a kernel cannot do: a divisor must be a plain number; all else is a
+library call.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ def floored_quotient(x: Expression, y: Expression) -> Expression | None:
     """The integer quotient, rounded towards minus infinity."""
     if not _is_safe_divisor(y):
         return None
-    quotient = apply("divide", x, y)  # one less where something is left and the signs differ; nothing here overflows
+    quotient = apply("divide", x, y)  # one less if there is a remainder and the signs differ; nothing here overflows
     left = apply("not_equal", apply("multiply", quotient, y), x)
     opposite = apply("not_equal", apply("less", x, like(x, 0)), apply("less", y, like(y, 0)))
     return apply("where", apply("logical_and", left, opposite), apply("subtract", quotient, like(x, 1)), quotient)
 
 
 def remainder(x: Expression, y: Expression) -> Expression | None:
-    """What is left of a floored division, with the sign of the divisor."""
+    """The remainder of a floored division, with the sign of the divisor."""
     return apply("remainder", x, y) if x.dtype.real.is_floating or _is_safe_divisor(y) else None
 
 

@@ -20,7 +20,11 @@ def program_dtype(dtype: torch.dtype) -> DType:
         NoKernel: If kernels do not hold that dtype.
     """
     if dtype not in _DTYPES:
-        raise NoKernel(f"kernels do not hold {str(dtype).removeprefix('torch.')}")
+        held = ", ".join(each.value for each in DType)
+        raise NoKernel(
+            f"kernels do not hold {str(dtype).removeprefix('torch.')}",
+            hint=f"convert it with .to(...) outside of the operator; kernels hold {held}",
+        )
     return _DTYPES[dtype]
 
 

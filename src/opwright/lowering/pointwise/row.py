@@ -1,4 +1,4 @@
-"""What a row of the table of element-wise operations is, and the usual kinds of rows."""
+"""Rows of the table of element-wise operations, and the usual kinds of rows."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ class Pointwise:
 
     Attributes:
         operands: Names of the schema arguments that are tensors or numbers taking part in the computation.
-        rule: Makes the expression; gets the other arguments by name. None leaves the operation to torch.
-        compares: Whether operands are promoted among themselves, since a bool result does not say what to compute in.
+        rule: Makes the expression; gets the other arguments by name. If it returns None, the operation is a library
+            call.
+        compares: Whether operands are promoted among themselves, because the result is bool.
         selects: Whether the first operand is a condition, kept as bool.
-        integral: Whether the rule is right for integers too; what is not becomes a library call.
+        integral: Whether the rule is right for integers too; otherwise the operation is a library call.
         truth: Whether the rule is right for bool too.
     """
 
@@ -55,9 +56,9 @@ def like(operand: Expression, value: Any) -> Expression:
 
 
 def holds(dtype: DType, value: Any) -> bool:
-    """Whether numbers of a dtype can have a value; where not, torch raises, or its version decides what becomes of it.
+    """Whether a dtype holds a number; if not, torch raises, or the result depends on its version.
 
-    The trace has seen to floating dtypes, and to numbers that change from call to call. What is no number is held.
+    The trace checks floating dtypes and numbers that change from call to call. Anything but a number is held.
     """
     value = value.constant if isinstance(value, Integer) else value
     if dtype.is_floating or dtype.is_complex or dtype is DType.BOOL or not isinstance(value, int | float):
@@ -103,7 +104,7 @@ PARAMETERS = {
     "alpha", "scale", "input_scale", "negative_slope", "approximate", "min", "max", "min_val", "max_val",
     "rounding_mode", "decimals",
 }  # fmt: skip
-# Arguments that say nothing about values, or only about the shape and dtype that the trace has seen.
+# Arguments that do not affect values, or only the shape and dtype, which the trace has.
 WITHOUT_VALUE = {
     "self", "size", "dtype", "layout", "device", "pin_memory", "memory_format", "non_blocking", "copy",
     "physical_layout",

@@ -1,7 +1,7 @@
 """Element-wise operations: one row for each core ATen operation, saying which scalar expression it is.
 
 A rule takes the operands as scalar expressions, already converted to the dtype the operation computes in, and the
-operation's other arguments by name. What it computes in follows torch's promotion rules (promotion.py).
+operation's other arguments by name. The dtype of the computation follows torch's promotion rules (promotion.py).
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _floor_divide(x: Expression, y: Expression) -> Expression | None:
 
 
 def _pow(x: Expression, y: Expression) -> Expression | None:
-    """The exponents torch treats apart (aten/src/ATen/native/cpu/PowKernel.cpp), then the general power."""
+    """The exponents that torch special-cases (aten/src/ATen/native/cpu/PowKernel.cpp), then the general power."""
     if not x.dtype.real.is_floating:
         return integer_power(x, y)
     one = like(x, 1)
@@ -142,7 +142,7 @@ def _identity(x: Expression) -> Expression:
 
 
 def _nothing() -> Expression:
-    """New memory, which is written before anyone reads it."""
+    """Uninitialised memory, which is written before it is read."""
     return Literal(0, DType.INT64)
 
 

@@ -1,5 +1,5 @@
-// Stands in for a library that torch's headers of function transforms include and torch does not ship. They name it in
-// functions that write the state of a transform to a file, which nothing here calls.
+// A stub for a library that torch's functorch headers include and torch does not ship. They use it only in functions
+// that write the state of a transform to a file, which are not called here.
 #pragma once
 
 #include <string>

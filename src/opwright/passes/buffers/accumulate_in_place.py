@@ -1,4 +1,4 @@
-"""Add to elements that indices name in memory that was made for it."""
+"""Accumulate at indices in place, where the memory was made for that alone."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _OPERATIONS = frozenset(f"aten::{name}" for name in ("index_put", "put", "scatte
 
 
 def accumulate_in_place(program: Program) -> Program:
-    """Change what a kernel has written for a library operation alone, instead of a copy of it.
+    """Update in place what a kernel wrote for this operation alone, instead of a copy.
 
     Before: kernel zeros[i0, i1] = 0;  call grad = aten::index_put(zeros, [ids], rows, True)
     After:  kernel zeros[i0, i1] = 0;  call grad = aten::index_put_(zeros, [ids], rows, True)
 
-    It is the gradient of a table, which is far larger than what was read of it.
+    This is the gradient of an embedding table, which is far larger than the rows that were read.
     """
     reads = count_reads(program)
     written = {target.name for step in program.steps if isinstance(step, Kernel) for target in step.targets}

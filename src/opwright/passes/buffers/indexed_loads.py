@@ -1,4 +1,4 @@
-"""Load the elements that an index tensor names inside the kernels that use them."""
+"""Gather inside the kernels that use the result."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from opwright.passes.buffers.memory import ElementAt, Producers, axis_values, th
 
 
 def indexed_loads(program: ir.Program) -> ir.Program:
-    """Make kernels of the library operations that copy elements of a table, where kernels read what they give.
+    """Turn library operations that gather from a table into kernels, if kernels read their results.
 
     Before: call e = aten::embedding(w, ids);  kernel y[i0, i1] = e[i0, i1] * 2
     After:  check 0 <= ids < w_size_0
             kernel e[i0, i1] over i0, i1:  index p = ids[i0];  e[i0, i1] = w[p, i1]
             kernel y[i0, i1] = e[i0, i1] * 2
 
-    The check sees all of the indices, as eager does, also those that nothing is computed for. Where it fails, the
-    launcher declines, and the reference raises what it raises.
+    As in eager, all indices are checked, even those whose results are unused. If the check fails, the launcher falls
+    through, and the reference raises its own error.
 
-    Nothing is done many times that the library does once: a table that kernels compute stays one unless no more is
-    asked of it than it has, and what is gathered element by element is copied first if it is used along a new axis too.
-    So are rows that are gone over across: each of their elements would be in another place of the table.
+    Work that the library does once is not repeated: a computed table stays in memory unless no more elements are
+    gathered than it has, and elements that are also broadcast along a new axis are copied first. So are rows that are
+    read across, since each element would come from another place of the table.
     """
     looking = _Lookups(program)
     steps = [new for step in program.steps for new in looking.lowered(step)]
@@ -41,14 +41,14 @@ def indexed_loads(program: ir.Program) -> ir.Program:
 
 @dataclass(frozen=True, slots=True)
 class _Lookup:
-    """What a library operation copies.
+    """A gather by a library operation.
 
     Attributes:
-        table: From there.
-        indices: The place in it, in axes of the result; along `dimension`, it is what `gathered` holds at `at`.
+        table: What is gathered from.
+        indices: The element of the table, in axes of the result; along `dimension`, the index is `gathered` at `at`.
         from_end: Whether negative indices count from the end.
-        guards: What is assumed of the sizes.
-        is_part: Whether no more is copied than the table has, whatever the sizes are.
+        guards: Conditions on the sizes.
+        is_part: Whether at most as many elements are copied as the table has, for all sizes.
     """
 
     table: ir.Buffer
@@ -103,7 +103,7 @@ class _Lookups:
         yield ir.Kernel(target.name, (target,), axes, (gather,), (store,))
 
     def _seen(self, buffer: ir.Buffer) -> Load:
-        """What lies in memory of a buffer, in axes of a view."""
+        """The element in memory behind a view, in axes of the view."""
         load = Load(buffer.name, tuple(map(symbol, ir.view_axes(len(buffer.shape)))), buffer.dtype)
         while load.buffer in self.producers.views:
             load = through(self.producers.views[load.buffer], load.indices, load)
@@ -123,7 +123,7 @@ class _Lookups:
         return all(self._suits(kernel, target, varies) for kernel in self._readers(target.name))
 
     def _suits(self, kernel: ir.Kernel, target: ir.Buffer, varies: bool) -> bool:
-        """Whether a kernel reads what is gathered no more often, and in no worse order, than a copy of it."""
+        """Whether a kernel reads gathered elements no more often, and in no worse order, than a copy."""
         if varies:
             return len(_wide(kernel)) <= sum(size != ONE for size in target.shape)
         along = _wide(kernel)[-1:]
@@ -146,17 +146,17 @@ class _Lookups:
 
     @cached_property
     def _behind(self) -> Mapping[int, Set[ElementAt]]:
-        """All that the kernels that remain are computed from, by their identity."""
+        """Everything that the remaining kernels depend on, by identity."""
         kernels = (step for step in self.program.steps if isinstance(step, ir.Kernel))
         return {id(kernel): self.producers.behind(kernel) for kernel in kernels if self.producers.is_placed(kernel)}
 
     def indices(self, operand: ir.Operand) -> ir.Buffer | None:
-        """The buffer of an operand that holds indices; truth values choose, they do not count."""
+        """The buffer of an operand that holds indices; None for a mask of truth values."""
         buffer = self.buffers[operand.buffer] if isinstance(operand, ir.TensorOperand) else None
         return buffer if buffer is not None and buffer.dtype in (DType.INT32, DType.INT64) else None
 
-    def counted(self, buffer: ir.Buffer, at: tuple[Integer, ...]) -> tuple[Integer, Integer] | None:
-        """What a range, or a view of one, holds at a place, and what it is below; None for any other buffer."""
+    def iota_at(self, buffer: ir.Buffer, at: tuple[Integer, ...]) -> tuple[Integer, Integer] | None:
+        """The value of an iota, or of a view of one, at a place, and its upper bound; None for any other buffer."""
         load = Load(buffer.name, at, buffer.dtype)
         while load.buffer not in self.iotas:
             kernel = self.producers.kernels.get(load.buffer)
@@ -245,12 +245,12 @@ def _index(program: _Lookups, target: ir.Buffer, operands: Sequence[ir.Operand])
         chosen = named[dimension]
         aligned = together[len(together) - len(chosen.shape) :]
         at = tuple(ZERO if extent == ONE else axis for extent, axis in zip(chosen.shape, aligned, strict=True))
-        counted = program.counted(chosen, at)
-        if counted is None:
+        iota = program.iota_at(chosen, at)
+        if iota is None:
             gathered.append((dimension, chosen, at))
-        elif counted[1] != size:
-            guards.append(Condition("<=", counted[1], size))
-        indices.append(ZERO if counted is None else counted[0])
+        elif iota[1] != size:
+            guards.append(Condition("<=", iota[1], size))
+        indices.append(ZERO if iota is None else iota[0])
     if len(gathered) != 1:
         return None
     ((dimension, chosen, at),) = gathered

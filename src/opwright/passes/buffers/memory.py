@@ -32,7 +32,7 @@ def axis_values(kernel: ir.Kernel, indices: Indices) -> dict[str, Integer]:
 
 
 def find_in_memory(program: ir.Program) -> set[str]:
-    """Buffers that must exist: seen from outside, by a library call or a check, or stored by several kernels."""
+    """Buffers that must be in memory: outputs, operands of calls and checks, and those that several kernels store."""
     found = {buffer.name for buffer in program.inputs} | set(program.outputs)
     for step in program.steps:
         match step:
@@ -54,7 +54,7 @@ def find_in_memory(program: ir.Program) -> set[str]:
 
 
 def through(view: ir.View, indices: Indices, load: Load) -> Load:
-    """What a load of a view loads."""
+    """The load of its source that a load of a view stands for."""
     at = dict(zip(ir.view_axes(len(indices)), indices, strict=True))
     return Load(view.source, tuple(substitute(index, at) for index in view.indices), load.dtype)
 
@@ -66,7 +66,7 @@ class Producers:
     Attributes:
         views: By the name of their target.
         kernels: The plain ones, by the name of their buffer.
-        in_memory: Buffers that must exist.
+        in_memory: Buffers that must be in memory.
     """
 
     views: Mapping[str, ir.View]
@@ -83,18 +83,18 @@ class Producers:
         )
 
     def is_placed(self, kernel: ir.Kernel) -> bool:
-        """Whether a kernel remains one, instead of becoming a part of those that read its buffer."""
+        """Whether a kernel stays separate, instead of being inlined in those that read its buffer."""
         return not is_plain(kernel) or kernel.targets[0].name in self.in_memory
 
     def behind(self, kernel: ir.Kernel) -> set[ElementAt]:
-        """All that a kernel computes its values from: what it loads, and what is computed on the way."""
+        """Everything that a kernel's values depend on: its loads, and what those are computed from."""
         found: set[ElementAt] = set()
         for statement in (*kernel.lets, *kernel.stores):
             self._collect(statement.value, {}, found)
         return found
 
     def is_loaded(self, place: ElementAt) -> bool:
-        """Whether it is read from memory, and not seen through a view or computed."""
+        """Whether it is read from memory, neither through a view nor computed."""
         return place[0] in self.in_memory and place[0] not in self.views
 
     def _collect(self, value: Expression, at: dict[str, Integer], found: set[ElementAt]) -> None:

@@ -1,4 +1,4 @@
-"""Compute only the part of a matrix product that is looked at."""
+"""Compute only the slice of a matrix product that is used."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _PRODUCT = "aten::mm"
 
 
 def narrow_products(program: Program) -> Program:
-    """Slice the operand instead of the product, where the product is seen through one slice and nothing else.
+    """Slice the operand instead of the product, if the product is used through one slice only.
 
     Before: call y = mm(a, b);  view part = y[d0, d1 + n]
     After:  view columns = b[d0, d1 + n];  call part = mm(a, columns)
 
-    It is the gradient of one of several tensors that were put together by `cat` and multiplied by one matrix.
+    This is the gradient of one of several tensors that `cat` joined before a matrix product.
     """
     reads = count_reads(program)
     slices = {step.source: step for step in program.steps if isinstance(step, View) and reads[step.source] == 1}

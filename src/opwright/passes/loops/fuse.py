@@ -33,10 +33,10 @@ def fuse(program: ir.Program) -> ir.Program:
     After:   kernel y over i0, row i1:  reduce f = maximum of x[i0, i1];  y[i0, i1] = x[i0, i1] - f
 
     Outputs, operands of library calls and buffers stored piece by piece stay in memory. Kernels over the same axes
-    become one, unless a library call lies between what one needs and the other gives; what is asked of the values of
-    arguments is asked first. Values that are the same for a whole row join the kernel that reduces the row. Where one
-    row is all there is, many threads work on it, and what depends on its reduction waits for all of them, in a kernel
-    of its own; so does what depends on a reducing store.
+    become one, unless a library call must run between them; checks of argument values run first. Values that are
+    uniform over a row join the kernel that reduces the row. If there is only one row, many threads share it, and what
+    depends on its reduction is a kernel of its own, which waits for all threads; so is what depends on a reducing
+    store.
     """
     return _Fusion(program).run()
 
@@ -140,7 +140,7 @@ class _Fusion:
         return Local(name, value.dtype)
 
     def _gather(self, kernel: ir.Kernel, group: _Group, at: dict[str, Integer]) -> dict[str, Integer]:
-        """Gather in `group` the indices that a kernel gathers; what they are called there."""
+        """Add a kernel's gathered indices to `group`; return their names there."""
         called: dict[str, Integer] = {}
         for gather in kernel.lets:
             if isinstance(gather, ir.Gather):
@@ -182,7 +182,7 @@ class _Fusion:
         seen: set[tuple[str, Indices]],
         found: set[str],
     ) -> None:
-        """The same for all values of an unfused kernel; what it gathers must have been checked."""
+        """The same for all values of an unfused kernel; its gathered indices must have been checked."""
         needed.update(_passed(let.value.buffer) for let in kernel.lets if isinstance(let, ir.Gather))
         for statement in (*kernel.lets, *kernel.stores):
             self._needs(statement.value, group, at, needed, seen, found)
@@ -218,7 +218,7 @@ class _Fusion:
             self._needs_of(producer, group, axis_values(producer, indices), needed, seen, found)
 
     def _build(self, value: Expression, group: _Group, at: dict[str, Integer], name: str = "") -> Expression:
-        """Write a value into `group`, with everything it is computed from; `name` is the view it is seen through."""
+        """Write a value into `group`, with everything it depends on; `name` is the view that it is read through."""
         if not isinstance(value, Load):
             return rewrite_children(value, lambda child: self._build(child, group, at))
         name = name or value.buffer
@@ -238,7 +238,7 @@ class _Fusion:
         return group.values[key]
 
     def _bind(self, buffer: str, value: Expression, group: _Group) -> Expression:
-        """Name a value after the buffer it would have filled; a plain name or number needs none."""
+        """Bind a value to the name of the buffer it would have filled; a local or a number stays as it is."""
         if isinstance(value, (Local, Literal)) or (isinstance(value, Cast) and isinstance(value.operand, Literal)):
             return value
         name = fresh(buffer, group.names)
@@ -250,19 +250,19 @@ class _Fusion:
 
 
 def _passed(buffer: str) -> str:
-    """What stands for a check of a buffer among positions."""
+    """The key that stands for the check of a buffer among positions."""
     return f"check of {buffer}"
 
 
 def _named(value: Expression, locals_: dict[str, Expression]) -> Expression:
-    """Put in what the locals of an unfused kernel have become."""
+    """Replace the locals of an unfused kernel by their new values."""
     if isinstance(value, Local):
         return locals_[value.name]
     return rewrite_children(value, lambda child: _named(child, locals_))
 
 
 def _fits(kernel: ir.Kernel, group: _Group) -> bool:
-    """Whether a kernel runs over the points of a group, or once for each of its rows."""
+    """Whether a kernel has the points of a group, or one point for each of its rows."""
     if kernel.axes != group.axes:
         return _once_for_each_row(kernel, group)
     if kernel.row_axes and group.row_axes not in (0, kernel.row_axes):
@@ -290,7 +290,7 @@ def _beside_rows(kernel: ir.Kernel, group: _Group) -> dict[str, Integer]:
 
 
 def _in_order(group: _Group) -> bool:
-    """Whether a row lies in memory as it is read: rows across the outer axes are reduced once and not kept in cache."""
+    """Whether rows are read contiguously: rows across the outer axes are reduced once and do not stay in cache."""
     position = {axis.name: number for number, axis in enumerate(group.axes)}
     for let in group.lets:
         for leaf in leaves(let.value):

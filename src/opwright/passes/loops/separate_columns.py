@@ -1,4 +1,4 @@
-"""Give reductions of columns kernels of their own, apart from reductions of rows."""
+"""Split reductions of columns from reductions of rows."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from opwright.ir.rows import outer_axes, varying_locals
 
 
 def separate_columns(program: Program) -> Program:
-    """Reduce rows in one kernel and columns in the next, which is handed what the rows have reduced to.
+    """Reduce rows in one kernel, and columns in the next, which reads the results of the first.
 
     Before: kernel y over i0, row i1:  reduce s = sum of x;  y[i0, i1] = x - s;  z[i1] = sum of x·s
     After:  kernel y over i0, row i1:  reduce s = sum of x;  y[i0, i1] = x - s;  s_of_rows[i0] = s
             kernel z over i0, i1:      let s = s_of_rows[i0];  z[i1] = sum of x·s
 
-    For targets whose threads have a row each: no thread sees a column.
+    For backends where each thread has a row, so that no thread sees a column.
     """
     taken = {step.name for step in program.steps if isinstance(step, Kernel)} | set(buffers_of(program))
     steps: list[Step] = []
@@ -32,7 +32,7 @@ def separate_columns(program: Program) -> Program:
 
 @dataclass
 class _Separation:
-    """One kernel that is taken apart; `taken` are names that mean something already."""
+    """Splits one kernel; `taken` are names in use."""
 
     kernel: Kernel
     taken: set[str]

@@ -10,7 +10,7 @@ from opwright.ir.program import Axis, Buffer, Gather, Kernel, Program, buffers_o
 from opwright.passes.buffers.memory import ElementAt, Producers
 
 _MOST_COPIES = 9
-_MOST_VALUES = 400  # in all copies: a second or two of the compiler's time
+_MOST_VALUES = 400  # in all copies: one or two seconds of compile time
 
 Axes = frozenset[Axis]
 Steps = Mapping[str, Integer]
@@ -19,10 +19,10 @@ Steps = Mapping[str, Integer]
 def short_axes(program: Program) -> dict[int, Axes]:
     """For each step to unroll, by its position, the axes to write out.
 
-    An axis is no loop of its own where it and the one around it are one long axis in memory, for all that a kernel
-    reads and writes. It is written out all the same if another kernel over the same axes needs it, so that the two can
-    be fused; and to be fused with what is left, kernels lose axes of one element. Kernels that compute much stay as
-    they are, for the compiler's sake.
+    An axis needs no loop of its own if it and the axis around it are one long axis in memory, for everything that the
+    kernel reads and writes. It is unrolled all the same if another kernel over the same axes needs that, so that the
+    two can be fused; axes of one element are dropped for the same reason. Large kernels stay as they are, to keep
+    compile time short.
     """
     producers, buffers = Producers.of(program), buffers_of(program)
     placed = {
@@ -93,7 +93,7 @@ def _to_write_out(kernel: Kernel, loaded: Iterable[ElementAt], buffers: Mapping[
 
 
 def _innermost_run(axes: Sequence[Axis], steps: Sequence[Steps]) -> Sequence[Axis]:
-    """As many of the last axes as are one axis in memory."""
+    """The longest run of last axes that are one axis in memory."""
     begin = len(axes) - 1
     while begin > 0 and _are_one(axes[begin - 1], axes[begin], steps):
         begin -= 1

@@ -1,4 +1,4 @@
-"""A case of its own for the short sizes that a trace met."""
+"""Add a case for the short sizes of the trace."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def specialize(program: Program, met: Mapping[str, int]) -> Program:
 
     Args:
         program: An unfused Program.
-        met: The sizes that it was traced for, by their symbols. They say what is worth a case, and nothing else.
+        met: The sizes of the trace, by their symbols. They only decide what gets a case.
     """
     chosen: dict[str, int] = {}
     for name, size in _candidates(program, met):

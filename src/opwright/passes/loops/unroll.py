@@ -38,7 +38,7 @@ def unroll(program: Program) -> Program:
 
 @dataclass(frozen=True, slots=True)
 class _Element:
-    """What an unfused kernel does at a point: reduce a value along some axes, or not, and store it."""
+    """What an unfused kernel does at a point: store a value, perhaps reduced along some axes."""
 
     value: Expression
     buffer: str
@@ -100,7 +100,7 @@ def _points(kernel: Kernel, short: Set[Axis], choose: Callable[[str], bool]) -> 
 
 
 def _reduced(elements: Sequence[_Element]) -> _Element:
-    """One element in place of those that reduce to it."""
+    """The reduction, written out as one element."""
     first, values = elements[0], [element.value for element in elements]
     if first.function == "sum" and len(values) > 1 and first.value.dtype.is_floating:
         values = [Literal(0.0, first.value.dtype), *values]  # a sum of −0 is 0

@@ -19,7 +19,7 @@ def inline(program: Program) -> Program:
     Before: let mul = elu_g * sigmoid_i; cell[i0] = old_cell[i0] + mul
     After:  cell[i0] = old_cell[i0] + elu_g * sigmoid_i
 
-    A load keeps its name: kernels load everything first. So does a reduction, and what is computed once for each row.
+    A load keeps its name, because kernels load everything first; so do reductions and values computed once per row.
     """
     return map_kernels(program, _inline)
 

@@ -1,4 +1,4 @@
-"""Divide by what is the same for a whole row with a multiplication, to the same bit."""
+"""Replace division by a value that is uniform over a row with multiplication, bit for bit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opwright.passes.scalars.rewrite import map_kernels, rewrite_let
 
 
 def reciprocals(program: Program) -> Program:
-    """Multiply by a reciprocal in double precision, once for each row, instead of dividing at each point.
+    """Compute a reciprocal in double precision once per row, and multiply at each point instead of dividing.
 
     Before: reduce total = sum of x;  y[i0, i1] = x / total
     After:  reduce total = sum of x;  let total_reciprocal = 1 / float64(total);  y[i0, i1] = float32(float64(x) * …)

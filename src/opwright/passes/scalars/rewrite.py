@@ -21,7 +21,7 @@ def map_kernels(program: Program, rewrite: Callable[[Kernel], Kernel]) -> Progra
 
 
 def rewrite_let(let: Binding, rewrite: Callable[[Expression], Expression]) -> Binding:
-    """Rewrite what a name is bound to; an index that is gathered stays an element of a buffer."""
+    """Rewrite the value of a let; a gathered index stays an element of a buffer."""
     return let if isinstance(let, Gather) else replace(let, value=rewrite(let.value))
 
 

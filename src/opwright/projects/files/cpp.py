@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from opwright.codegen.cpp.launcher import emit_launcher, launcher_signature
-from opwright.codegen.formula import formulas_of
+from opwright.codegen.formula import formula_comment
 from opwright.explain.format_cpp import format_cpp
 from opwright.ir.program import Program
 from opwright.projects.headers import headers_for, vendored
@@ -61,7 +61,7 @@ def _named(program: Program, way: str, kind: Kind) -> Program:
 
 def _source(name: str, origin: str, kind: Kind) -> str:
     programs = programs_of_kind(kind)
-    body = "\n\n".join(emit_launcher(program, formulas_of) for program in programs)
+    body = "\n\n".join(emit_launcher(program, formula_comment) for program in programs)
     includes = "\n".join(f'#include "opwright/{header}"' for header in headers_for(body) if header != "launch.h")
     return (
         f"{opening(name, origin, kind)}\n"

@@ -22,7 +22,7 @@ _REASON = "  # else this pass is differentiated too, and a kernel has no derivat
 
 
 def class_name(name: str, form: Form) -> str:
-    """What the `autograd.Function` of a form is called."""
+    """The name of a form's `autograd.Function`."""
     return f"{class_stem(name)}Function{form.suffix.removeprefix('_')}"
 
 
@@ -33,7 +33,7 @@ def calls_otherwise(form: Form, parameters: Parameters) -> bool:
 
 
 def keeps_more(form: Form) -> bool:
-    """Whether a kernel gives more than what gradients come in for."""
+    """Whether a kernel returns more than the outputs that have cotangents."""
     plan = form.derivation.plan
     return bool(plan.gradients) and len(plan.tangents) < plan.outputs + plan.saved.intermediates
 
@@ -74,7 +74,7 @@ class _FunctionClass:
 
     @property
     def made(self) -> list[str]:
-        """What the forward kernel gives: outputs, then what is kept for the backward pass."""
+        """The results of the forward kernel: outputs, then saved values."""
         return [placeholder(name) for name in self.form.derivation.forward.outputs]
 
     @property
@@ -84,7 +84,7 @@ class _FunctionClass:
 
     @property
     def intermediates(self) -> list[str]:
-        """What is kept for the backward pass besides."""
+        """The other values saved for the backward pass."""
         return self.made[self.form.derivation.plan.outputs :]
 
     @property

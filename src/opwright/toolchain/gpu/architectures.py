@@ -1,4 +1,4 @@
-"""Which GPUs CUDA sources are compiled for: a list that was read and checked, the GPUs here, or a default.
+"""The GPUs that CUDA sources are compiled for: a user's list, the GPUs of this machine, or a default.
 
 "sm_90" is machine code for compute capability 9.0, "compute_90" PTX for it and for what comes later.
 """
@@ -77,7 +77,7 @@ def architectures(settings: Settings) -> tuple[str, ...]:
     """Return what to compile for: what the user lists, or else the GPUs of this machine, or else a default.
 
     Raises:
-        ArchitectureUnknown: A word of the list is no architecture.
+        ArchitectureUnknown: A word of the list is not an architecture.
     """
     listed = _listed(settings)
     wanted = _present() or with_ptx(read_architectures(DEFAULT)) if listed is None else read_architectures(listed)
@@ -110,7 +110,7 @@ def for_others(listed: str, settings: Settings) -> Settings:
         settings: What else is set.
 
     Raises:
-        ArchitectureUnknown: A word of the list is no architecture.
+        ArchitectureUnknown: A word of the list is not an architecture.
     """
     wanted = with_ptx(read_architectures(listed))
     return replace(settings, cuda_architectures=" ".join(architecture.text for architecture in wanted))

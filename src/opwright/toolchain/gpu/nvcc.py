@@ -1,4 +1,4 @@
-"""nvcc, for those who prefer it to NVRTC: `CUDACXX=/path/to/nvcc`."""
+"""nvcc instead of NVRTC: `CUDACXX=/path/to/nvcc`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding a CUDA toolkit: where nvcc itself says that it lives, not where its name on the PATH suggests."""
+"""Finding a CUDA toolkit: in the folder that nvcc itself reports, not the one of its name on the PATH."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _examine(nvcc: Path, settings: Settings) -> CudaToolkit:
 
 
 def _ask(nvcc: Path, settings: Settings) -> dict[str, str]:
-    """Say what nvcc tells of itself: from the record of an earlier look, or by running it."""
+    """Return what nvcc reports about itself: from a record, or by running it."""
     try:
         status = os.stat(nvcc)
     except OSError as error:

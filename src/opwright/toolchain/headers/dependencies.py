@@ -1,4 +1,4 @@
-"""Headers: which ones a compiler read, whether they are as they were, and whether another now stands before one."""
+"""Headers: which ones a compiler read, whether they have changed, and whether another would now be found first."""
 
 from __future__ import annotations
 

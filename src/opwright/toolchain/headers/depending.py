@@ -1,4 +1,4 @@
-"""Libraries of sources that include headers of an author: which ones, only the compiler knows.
+"""Libraries of sources that include a user's headers, which only the compiler can list.
 
 `extensions/objects.py` does the same for objects, by the same records.
 """
@@ -88,7 +88,7 @@ class Depending:
         return self.make({"headers of the author": "not known"})
 
     def _lock(self) -> Recipe:
-        """What stands for the whole of it; the trial has a lock of its own."""
+        """The lock of the whole build; the trial has one of its own."""
         return self.make({"headers of the author": "being read"})
 
     def _made(self, headers: Sequence[str]) -> Recipe | None:

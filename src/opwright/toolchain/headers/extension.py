@@ -58,7 +58,7 @@ class Extension:
         return self._cache.has_failed(self._recipe)
 
     def is_being_built(self) -> bool:
-        """Whether somebody builds it at this moment."""
+        """Whether a process is building it now."""
         with try_lock(self._cache.lock(self._recipe)) as nobody_builds:
             return not nobody_builds
 

@@ -1,4 +1,4 @@
-"""What sources include, which is known only to who has compiled them.
+"""The headers that sources include, which are known only after a compilation.
 
 The first compilation of a source files a record of the headers that the compiler has read. From then on what is made of
 it is looked up by the contents of these, and made again when one of them changes, is gone, or when another of its name
@@ -44,7 +44,7 @@ class Including(Generic[Made]):
     _doubtful: list[str] = field(default_factory=list)
 
     def known(self) -> Made | None:
-        """Return what is made, built or not; None if nobody knows what the source includes, or a header is gone."""
+        """Return what is made, built or not; None if the includes are unknown, or a header is gone."""
         match self.records.read(self.kind, self.key):
             case {"headers": [*headers]}:
                 return self.made([str(header) for header in headers])
@@ -69,6 +69,6 @@ class Including(Generic[Made]):
 
 
 def never_settled(source: str) -> BuildFailed:
-    """What is said where headers have changed at every attempt."""
+    """The refusal if headers have changed at every attempt."""
     hint = "let whatever writes them finish, and try again"
     return BuildFailed(f"headers of {source} change while it is compiled", hint=hint)

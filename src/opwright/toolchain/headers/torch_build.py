@@ -1,4 +1,4 @@
-"""What compilers are told of the PyTorch and the Python that a library is for."""
+"""Compiler flags for the PyTorch and the Python of a library."""
 
 from __future__ import annotations
 

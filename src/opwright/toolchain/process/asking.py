@@ -1,4 +1,4 @@
-"""Asking executables what they are: compilers that may be missing, broken or slow to answer."""
+"""Identify executables: compilers that may be missing, broken or slow."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Found = TypeVar("Found")
 
 
 class Unusable(Exception):
-    """Why an executable does not serve."""
+    """Why an executable cannot be used."""
 
 
 def first_usable(
     candidates: Iterable[Candidate], examine: Callable[[Candidate], Found]
 ) -> tuple[Found | None, list[str]]:
-    """Return what the first candidate is that serves, and why those before it do not."""
+    """Return the first usable candidate, and why those before it are not."""
     reasons: list[str] = []
     for candidate in candidates:
         try:

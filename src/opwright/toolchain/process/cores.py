@@ -6,7 +6,7 @@ import os
 
 
 def available_cores() -> int:
-    """Those that it is bound to, where the system tells; else those of the machine."""
+    """Those of its affinity mask, if the system has one; else all of the machine."""
     try:
         return len(os.sched_getaffinity(0))
     except (AttributeError, OSError):  # not on macOS, and not where a sandbox forbids it

@@ -1,8 +1,8 @@
-"""Forks: a child has one thread of its parent's, and what the others were about stays half done in it for ever.
+"""Forks: a child has only the forking thread; work of other threads would stay half done in it.
 
-What cannot be left half done (a trace, which exchanges parts of torch for its time, a registration, a library that is
-being loaded) holds forks off until it is over. What takes long, such as a build, does not: the locks around it are made
-anew in the child, which then does the work itself or waits for the parent as for any other process.
+Work that must not be interrupted (a trace, which patches parts of torch, a registration, loading a library) delays
+forks until it is over. Long work, such as a build, does not: its locks are recreated in the child, which then does the
+work itself or waits for the parent as for any other process.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from opwright.errors import NoKernel
 
 PATIENCE_S = 60.0
-"""How long a fork waits; what goes on for longer would be half done in the child, which then derives nothing."""
+"""How long a fork waits; after that, the work is half done in the child, which then derives nothing."""
 
 
 class Lock:
@@ -42,7 +42,7 @@ class Lock:
         self._lock.release()
 
     def make_anew(self) -> None:
-        """Forget who holds it, in a child where he is no more."""
+        """Release it in a child, where its holder does not exist."""
         if self._owner != threading.get_ident():
             self._lock, self._owner, self._depth = threading.RLock(), None, 0
 
@@ -51,7 +51,7 @@ _locks: weakref.WeakSet[Lock] = weakref.WeakSet()
 
 
 class _Gate:
-    """Lets work that cannot be left half done begin while nobody forks, and forks while there is none.
+    """A gate between forks and work that must not be interrupted by one.
 
     Attributes:
         is_torn: Whether this process was forked in the middle of such work.
@@ -85,7 +85,7 @@ class _Gate:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Wait for the work of others, then let nobody begin: a fork follows."""
+        """Before a fork: wait for work of other threads, then block new work."""
         self._changed.acquire()
         me = threading.get_ident()
         self._forking = me
@@ -98,7 +98,7 @@ class _Gate:
         self._changed.release()
 
     def begin_in_child(self) -> None:
-        """Go on without the threads that are no more."""
+        """Reopen in a child, without the other threads."""
         others = self._others(threading.get_ident())
         self.is_torn = self.is_torn or bool(others)
         for thread in others:
@@ -121,7 +121,7 @@ _gate = _Gate()
 
 @contextmanager
 def hold_off_forks(employer: int | None = None) -> Iterator[None]:
-    """Let other threads fork only when what is done here is over.
+    """Delay forks by other threads until the end of the block.
 
     Args:
         employer: The thread that waits for it, which may be at such work too.
@@ -134,7 +134,7 @@ def hold_off_forks(employer: int | None = None) -> Iterator[None]:
 
 
 def refuse_torn() -> None:
-    """Refuse to derive in a process that was forked in the middle of such work all the same.
+    """Refuse to derive in a process that was forked in the middle of such work.
 
     Raises:
         NoKernel: If it was.

@@ -11,7 +11,7 @@ _ASKED = ("_interpreters", "_xxsubinterpreters")
 
 
 def refuse_subinterpreters() -> None:
-    """Refuse to be imported where PyTorch's state would be shared by interpreters that know nothing of each other.
+    """Refuse the import in a subinterpreter, which would share PyTorch's state with others.
 
     Raises:
         InterpreterUnsupported: This is not the main interpreter.

@@ -1,4 +1,4 @@
-"""Running compilers side by side."""
+"""Run compilers in parallel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A line for somebody who waits."""
+"""A log line for a user who waits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _log = logging.getLogger("opwright")
 class Notice:
     """A line in the log, written once, and only when something takes longer than half a second.
 
-    It is a warning at a terminal, where somebody waits and sees it without setting up logging; elsewhere information.
+    At a terminal it is a warning, which is visible without setting up logging; elsewhere information.
 
     Args:
         wanted: Whether the settings ask for such lines.
@@ -24,7 +24,7 @@ class Notice:
         self._open = wanted
 
     def tick(self, text: str) -> None:
-        """Say by now what is going on; written if it is late and nothing was written yet."""
+        """Report progress; written once, if it takes long."""
         if self._open and time.monotonic() >= self._due:
             self._open = False
             at_terminal = sys.stderr is not None and sys.stderr.isatty()

@@ -1,4 +1,4 @@
-"""Starting Python once more, with the modules that this process has; where this process is no plain Python, never."""
+"""Start another Python with the modules of this process, unless this process is not a plain Python."""
 
 from __future__ import annotations
 

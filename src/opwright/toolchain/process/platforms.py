@@ -1,4 +1,4 @@
-"""Where opwright works: refused in one sentence at import, where it cannot.
+"""The supported platforms; others are refused at import, in one sentence.
 
 This is read by whatever Python there is, so it uses nothing that Python 3.9 does not know.
 """
@@ -17,11 +17,11 @@ _OLDEST_TORCH = (2, 11)
 
 
 class PlatformUnsupported(ImportError):
-    """This Python, this PyTorch or this machine is none that opwright works on."""
+    """opwright does not support this Python, this PyTorch or this machine."""
 
 
 class Platform(NamedTuple):
-    """What is asked of a process.
+    """The facts of a process.
 
     Attributes:
         system: The name of the operating system, as `platform.system()` has it.

@@ -6,7 +6,8 @@
     locks/<key>.lock             held while the entry is being made
 
 An entry comes into being by renaming a finished directory, is believed only if its stamp and the digest of its library
-agree, and is never changed, but for the time of its stamp, which tells when it was used. `limit.py` removes entries.
+agree, and is never changed, except for the time of its stamp, which is that of its last use. `limit.py` removes
+entries.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ class LibraryCache:
         return self.failed(entry).exists()
 
     def sweep(self) -> None:
-        """Remove what builds that were killed have left: the directories whose lock nobody holds."""
+        """Remove what killed builds have left: directories whose lock is free."""
         for leftover in subdirectory(self.root, "building").iterdir():
             with try_lock(self._lock(leftover.name.partition(".")[0])) as nobody_builds:
                 if nobody_builds:

@@ -1,4 +1,4 @@
-"""The cache directory: made private, refused when others could plant a library in it or put another in its place."""
+"""The cache directory: private, and refused if others could write to it or replace it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def private_directory(path: Path) -> Path:
     """Create the cache directory, and the folders that it lies in, with mode 0700 where they are missing.
 
     Returns:
-        Its path without symbolic links: a link that is changed later leads nobody elsewhere.
+        Its path without symbolic links: a link that changes later has no effect.
 
     Raises:
         UnsafeCache: It, or a folder that it lies in, belongs to another user or can be written by one.

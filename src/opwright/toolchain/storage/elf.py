@@ -1,4 +1,4 @@
-"""Whether a shared library was written to its end: a compiler may say that all went well on a disk that is full."""
+"""Whether a shared library is complete: a compiler may report success on a full disk."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the cache takes on the disk, and how it is made to take less: what was used least recently goes first.
+"""The size of the cache, and its limit: least recently used entries are removed first.
 
-Three things stay whatever their age: entries that somebody builds, libraries that a process on this machine has loaded,
-and what was used in the last hour, since its user may be about to load it.
+Three kinds of entries stay at any age: those being built, those that a process on this machine has loaded, and those
+used in the last hour, which may be about to be loaded.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def items(root: Path) -> Iterator[Item]:
 
 
 def shrink(root: Path, limit_bytes: int, *, spared_s: float = _SPARED_S) -> list[Item]:
-    """Remove what was used least recently until the rest fits, and return what went.
+    """Remove least recently used entries until the rest fits, and return them.
 
     Args:
         root: The cache directory.
@@ -84,7 +84,7 @@ def shrink(root: Path, limit_bytes: int, *, spared_s: float = _SPARED_S) -> list
 
 
 def shrink_now_and_then(root: Path, limit_bytes: int | None) -> None:
-    """Keep a cache directory within its limit, at the price of a look at all that is in it once an hour."""
+    """Keep a cache directory within its limit, with one scan of it per hour."""
     if limit_bytes is None:
         return
     turn = subdirectory(root, "locks") / "limit.lock"
@@ -95,7 +95,7 @@ def shrink_now_and_then(root: Path, limit_bytes: int | None) -> None:
 
 
 def _remove(root: Path, item: Item) -> bool:
-    """Remove something as a whole, unless somebody holds its lock."""
+    """Remove something as a whole, unless its lock is held."""
     if item.kind == "records":
         item.path.unlink(missing_ok=True)
         return True

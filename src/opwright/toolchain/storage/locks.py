@@ -39,7 +39,7 @@ def hold(paths: Sequence[Path], on_wait: Callable[[str], None], patience_s: floa
 
 @contextmanager
 def try_lock(path: Path) -> Iterator[bool]:
-    """Hold a lock file if nobody else does; yields whether it is held."""
+    """Try to hold a lock file; yields whether it is held."""
     with _opened(path) as descriptor:
         yield _taken(descriptor)
 

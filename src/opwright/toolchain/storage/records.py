@@ -29,7 +29,7 @@ def digest(content: str | bytes) -> str:
 class RecordStore:
     """Records in the cache directory, one file `records/<kind>/<key>.json` each.
 
-    A file holds the record and its digest, so one that was cut short or altered reads as absent.
+    A file holds the record and its digest, so a truncated or altered one reads as absent.
 
     Args:
         settings: Says where the cache directory is.
@@ -39,7 +39,7 @@ class RecordStore:
         self._directory = settings.cache_directory
 
     def read(self, kind: str, key: str) -> dict[str, Any] | None:
-        """Return a record, or None where there is no intact one.
+        """Return a record, or None if there is no intact one.
 
         Raises:
             UnsafeCache: Others can write to the cache directory.
@@ -67,7 +67,7 @@ class RecordStore:
 
 
 def read_json(path: Path) -> Any:
-    """Return what a JSON file says; None where there is no file, or one that cannot be read as JSON."""
+    """Return the contents of a JSON file; None if it is missing or invalid."""
     try:
         return json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The dimensions that an operation is given, as torch counts them."""
+"""The dimensions of an operation's arguments, by torch's rules."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import torch
 
 
 def dimensions_of(x: torch.Tensor, dim: int | Sequence[int] | None) -> list[int]:
-    """The dimensions meant, in order; none, and none in the list, means all. A number has 0 and -1, which are none.
+    """The dimensions, in order; None or an empty list means all. For a 0-d tensor, 0 and -1 are allowed and mean none.
 
     Raises:
-        IndexError: If there is no such dimension, or it is there twice: torch refuses it in words of its own.
+        IndexError: If a dimension does not exist or occurs twice; torch raises its own error then.
     """
     given, rank = [dim] if isinstance(dim, int) else list(dim or range(x.dim())), max(x.dim(), 1)
     found = {dimension % rank for dimension in given if -rank <= dimension < rank}

@@ -1,4 +1,4 @@
-"""Losses that choose one class of each row, without a gather: a row reduces to the one element that is chosen.
+"""Losses that choose one class of each row, as a row reduction with a mask instead of a gather.
 
 So they fuse with the softmax before them. A target out of range raises, as in torch: the kernels check all of them.
 """
@@ -13,11 +13,11 @@ from torch._ops import OpOverload
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
-_NONE, _MEAN = 0, 1  # torch's numbers for what becomes of the losses; 2 is their sum
+_NONE, _MEAN = 0, 1  # torch's numbers for the reduction of losses; 2 is the sum
 
 
 def _chosen(x: Tensor, target: Tensor, ignored: int) -> Tensor:
-    """For each element of a matrix whether it is the class of its row; of no element in a row that is ignored."""
+    """A mask of the chosen class in each row of a matrix; no element of an ignored row."""
     classes = torch.arange(x.shape[1])
     return (classes == target.unsqueeze(1)) & (target != ignored).unsqueeze(1)
 

@@ -20,7 +20,7 @@ Tensor = torch.Tensor
 
 
 def _softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
-    """Return e^(x - max) / Σ e^(x - max), with one division for a row: a rounding more than eager's, of ½ ulp."""
+    """Return e^(x - max) / Σ e^(x - max), with one division per row: one more rounding (½ ulp) than eager."""
     values = wide(x)
     power = torch.exp(values - torch.amax(values, [dim], True))
     result = power * torch.reciprocal(torch.sum(power, [dim], True))
@@ -51,7 +51,7 @@ def _mean(x: Tensor, dim: Sequence[int] | None = None, keepdim: bool = False, *,
 
 
 def _var_mean(x: Tensor, dim: Sequence[int] | None = None, *, correction: Any = None, keepdim: bool = False) -> Any:
-    """Two passes: the mean first, then the mean square of what is left (the stable form)."""
+    """Two passes: the mean first, then the mean square of the deviations (the stable form)."""
     correction = 1 if correction is None else correction
     if not x.dtype.is_floating_point:
         return NotImplemented

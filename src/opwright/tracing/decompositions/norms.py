@@ -1,6 +1,7 @@
 """Layer, group and batch norm as reductions and element-wise operations, which kernels fuse again.
 
-Half types are computed in float32, as torch's own kernels do. `derivation/composed.py` takes derivatives of the same.
+Half types are computed in float32, as torch's own kernels do. `derivation/composed.py` differentiates the same
+functions.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def _tensor_split(x: torch.Tensor, sections: int, dim: int = 0) -> list[torch.Te
 
 
 def _isin(x: torch.Tensor, values: torch.Tensor, *, assume_unique: bool = False, invert: bool = False) -> Any:
-    """Look every element up in the sorted values; a NaN is nowhere."""
+    """Binary search of every element in the sorted values; NaN is never found."""
     if x.dtype is not values.dtype or x.dtype is torch.bool:
         return NotImplemented
     ordered = torch.sort(values.reshape(-1)).values

@@ -1,4 +1,4 @@
-"""Outer products, which are element-wise work: they are fused into what surrounds them, and computed again for free."""
+"""Outer products as element-wise work, which is fused with its neighbours and cheap to recompute."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ aten = torch.ops.aten
 
 
 def _outer(left: torch.Tensor, right: torch.Tensor) -> Any:
-    """left[…, M, 1] @ right[…, 1, N], row by row; a size that is a symbol is asked nothing, and stays one."""
+    """left[…, M, 1] @ right[…, 1, N], row by row; symbolic sizes get no guards."""
     inner = left.shape[-1]
     if not isinstance(inner, int) or inner != 1:
         return NotImplemented

@@ -1,4 +1,4 @@
-"""Reductions that say where: a reduction gives the value, a second one the smallest position that holds it."""
+"""argmax and the like: one reduction gives the value, a second one the smallest position with that value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _has_order(x: Tensor) -> bool:
 
 
 def _position(x: Tensor, value: Tensor, dim: int) -> Tensor:
-    """The smallest position along `dim` of what equals `value`, which is a NaN where there is one; `dim` stays."""
+    """The smallest position along `dim` that equals `value`, or is NaN if `value` is; `dim` is kept."""
     size = x.shape[dim]
     positions = torch.arange(size).reshape([size if d == dim else 1 for d in range(x.dim())])
     found = x == value

@@ -1,4 +1,4 @@
-"""Ranges of numbers as arithmetic on 0, 1, 2, …, which kernels count for themselves."""
+"""Ranges of numbers as arithmetic on an iota."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Number = Any  # int | float | SymInt | SymFloat
 
 def _count(size: Any) -> torch.Tensor:
     """0, 1, …, size - 1 in int64."""
-    counted: torch.Tensor = torch.ops.prims.iota(
+    iota: torch.Tensor = torch.ops.prims.iota(
         size, start=0, step=1, dtype=torch.int64, device="cpu", requires_grad=False
     )
-    return counted
+    return iota
 
 
 def _arange(start: Number, end: Number, step: Number = 1, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
@@ -35,13 +35,13 @@ def _arange(start: Number, end: Number, step: Number = 1, *, dtype: torch.dtype 
     return _affine(_count(math.ceil((end - start) / step)).to(torch.float64), start, step).to(dtype)
 
 
-def _affine(counted: torch.Tensor, start: Number, step: Number) -> torch.Tensor:
-    scaled = counted if isinstance(step, int) and step == 1 else counted * step
+def _affine(iota: torch.Tensor, start: Number, step: Number) -> torch.Tensor:
+    scaled = iota if isinstance(step, int) and step == 1 else iota * step
     return scaled if isinstance(start, int) and start == 0 else scaled + start
 
 
 def _roll(x: torch.Tensor, shifts: list[Any], dims: list[int] | None = None) -> Any:
-    """Two slices that change places, for each dimension; all elements in a row if no dimensions are given."""
+    """Swap two slices along each dimension; without dimensions, of the flattened tensor."""
     if not dims:
         return (
             _roll(x.flatten(), shifts, [0]).view(x.shape)

@@ -1,4 +1,4 @@
-"""Decompositions of our own, before torch's: what only kernels and plain library calls should be left of."""
+"""Our own decompositions, into kernels and plain library calls; they come before torch's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ aten = torch.ops.aten
 
 
 def _add_product(product: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """beta·added + alpha·product(left, right), fused into whatever follows; a beta of zero hides what is in `added`."""
+    """beta·added + alpha·product(left, right): the sum can be fused with what follows."""
 
     def rule(
         added: torch.Tensor, left: torch.Tensor, right: torch.Tensor, *, beta: float = 1, alpha: float = 1
@@ -37,7 +37,7 @@ def _add_product(product: Callable[..., torch.Tensor]) -> Callable[..., torch.Te
 
 
 def _slice_backward(gradient: torch.Tensor, input_sizes: list[int], dim: int, start: int, end: int, step: int) -> Any:
-    """The gradient of a slice with zeros around it, as a `cat`: its pieces are fused into whatever follows."""
+    """The gradient of a slice with zeros around it, as a `cat`, whose pieces can be fused with what follows."""
     if step != 1:
         return NotImplemented
     size = input_sizes[dim]
@@ -66,7 +66,7 @@ def _scaled(operation: Callable[..., torch.Tensor]) -> Callable[..., Any]:
         if not isinstance(alpha, (torch.SymFloat, torch.SymInt)):
             return NotImplemented
         if isinstance(other, torch.Tensor) and other.dtype is torch.bool:
-            return NotImplemented  # times a number it would be an integer
+            return NotImplemented  # times a number, it would be an integer
         return operation(self, other * alpha)
 
     return rule
@@ -79,12 +79,12 @@ def _soft_margin_loss_backward(gradient: torch.Tensor, x: torch.Tensor, target: 
 
 
 def _whole(*_: Any, **__: Any) -> Any:
-    """An operation that the library does best in one."""
+    """An operation that is best left to the library as a whole."""
     return NotImplemented
 
 
 def _gather(x: torch.Tensor, dim: int, index: torch.Tensor, *, sparse_grad: bool = False) -> Any:
-    """A library operation; whether it is for all rows is asked here, so that kernels over rows take it in."""
+    """A library operation; the guard whether it takes all rows lets kernels over rows fuse it."""
     for d, (size, whole) in enumerate(zip(index.shape, x.shape, strict=False)):
         if d != dim % x.dim():
             bool(size == whole)
@@ -92,9 +92,9 @@ def _gather(x: torch.Tensor, dim: int, index: torch.Tensor, *, sparse_grad: bool
 
 
 def _log_sum_exp(x: torch.Tensor, dim: list[int], keepdim: bool = False) -> Any:
-    """Over a list of no dimensions torch raises, or reduces all, as its version has it."""
+    """With an empty list of dimensions, torch raises or reduces all, depending on its version."""
     if not dim:
-        raise NoKernel("logsumexp is given no dimension")
+        raise NoKernel("logsumexp is given no dimension", hint="name the dimensions in dim=")
     return core_decompositions()[aten.logsumexp.default](x, dim, keepdim)
 
 

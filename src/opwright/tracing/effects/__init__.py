@@ -1,1 +1,1 @@
-"""What a reference changes outside of itself, seen while it is traced and undone: a kernel would do none of it."""
+"""Side effects of a reference, detected during its trace and undone: a kernel would not have them."""

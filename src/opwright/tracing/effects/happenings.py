@@ -1,4 +1,4 @@
-"""What a function does beside computing, told by the names it loads: it prints, asks for the time, draws numbers."""
+"""Side effects of a function, found by the names it loads: printing, reading the clock, drawing numbers."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _CLASS = "asks of which class a tensor is"
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """What loading a name leads to.
+    """What loading a name may do.
 
     Attributes:
-        fact: What the function does; empty if that is seen by what it has changed.
-        owner: The object that it does it with, which is no matter if the function has made it; None if there is none.
-        is_common: Whether libraries do so too with nobody the wiser, such as to wait for a lock.
+        fact: What the function does; empty if a comparison of objects will show it.
+        owner: The object involved, harmless if the function made it; None if there is none.
+        is_common: Whether libraries do the same harmlessly, such as waiting for a lock.
     """
 
     fact: str = ""
@@ -62,7 +62,7 @@ _MODULES: Mapping[str, str] = {
     "_posixsubprocess": _SYSTEM,
 }
 _COMMON = frozenset({"time", "posix", "nt"})
-_CLOCKS = frozenset({"now", "utcnow", "today"})  # methods of what `datetime` has
+_CLOCKS = frozenset({"now", "utcnow", "today"})  # methods of the classes of `datetime`
 _HARMLESS = frozenset({"builtins", "math", "cmath", "torch"})
 _OWNERS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (io.IOBase, _WRITES),
@@ -78,7 +78,7 @@ _NOTHING = object()
 
 
 def happening_in(frame: types.FrameType, name: Name) -> Happening | None:
-    """What a function does that loads a name; None for what is no matter."""
+    """The side effect of loading a name; None if there is none."""
     root, *attributes = name.way
     value = frame.f_locals.get(root, _NOTHING)
     if value is _NOTHING:
@@ -101,7 +101,7 @@ def happening_in(frame: types.FrameType, name: Name) -> Happening | None:
 
 
 def _of_tensor(value: Any, attribute: str | None) -> Happening | None:
-    """A tensor that is asked for what is no member of all tensors: that of a trace has none of a user's attributes."""
+    """An attribute that not every tensor has: the tensors of a trace lack those that users set."""
     if not isinstance(value, torch.Tensor) or (attribute is not None and hasattr(torch.Tensor, attribute)):
         return None
     if attribute is not None and attribute in getattr(value, "__dict__", {}):
@@ -110,7 +110,7 @@ def _of_tensor(value: Any, attribute: str | None) -> Happening | None:
 
 
 def logs(code: types.CodeType) -> bool:
-    """Whether a function is the one in which `logging` writes, after it has asked for the level."""
+    """Whether a function is the one in which `logging` writes, after testing the level."""
     return code in _LOGGING
 
 
@@ -129,7 +129,7 @@ def _of_value(value: Any) -> Happening | None:
 
 
 def _has_defaults(value: Any, depth: int) -> bool:
-    """Whether a dictionary with a default is, or is in, a container: asked for a missing key, it changes."""
+    """Whether a container is, or contains, a defaultdict, which a lookup of a missing key changes."""
     if isinstance(value, collections.defaultdict):
         return True
     if not depth or type(value) not in (list, tuple, dict) or len(value) > _MOST_MEMBERS:
@@ -154,7 +154,7 @@ def _of_owner(owner: Any) -> Happening | None:
 
 
 def _member(owner: Any, name: str) -> Any:
-    """A member of a module or an object, without running code of the user's; None for what that cannot tell."""
+    """A member of a module or an object, without running user code; None if that cannot be found out."""
     if isinstance(owner, types.ModuleType):
         return vars(owner).get(name)
     if isinstance(owner, type):

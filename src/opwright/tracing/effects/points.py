@@ -1,4 +1,4 @@
-"""Where in its bytecode a function may change something, and where it names something."""
+"""The places in a function's bytecode that may change something, or load a name."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ _CHANGING_METHODS = frozenset(name for kind in _CONTAINERS for name in dir(kind)
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """What to look at in one code object.
+    """The places of one code object.
 
     Attributes:
         changing: The lines on which it may change an object.
-        names: By the offset of an instruction, and by that of what widens its argument, the dotted name that it loads.
+        names: The dotted name that an instruction loads, by its offset and by that of its EXTENDED_ARG.
     """
 
     changing: frozenset[int]
@@ -74,7 +74,7 @@ def points_of(code: types.CodeType) -> Points:
     changing, names = set(), {}
     name: Name | None = None
     steps = list(_steps(code))
-    offsets: list[int] = []  # of an instruction and of those before it that widen its argument, which Python tells of
+    offsets: list[int] = []  # of an instruction and of the EXTENDED_ARGs before it, at which Python stops
     for position, (step, line) in enumerate(steps):
         offsets.append(step.offset)
         if step.opname == _WIDER:
@@ -90,7 +90,7 @@ def points_of(code: types.CodeType) -> Points:
 
 
 def may_change(step: dis.Instruction, code: types.CodeType) -> bool:
-    """Whether an instruction changes an object, or loads the method of a container that would."""
+    """Whether an instruction changes an object, or loads a mutating method of a container."""
     if step.opname in _STORES:
         return True
     if step.opname in _OF_CELLS:
@@ -112,7 +112,7 @@ def _named(step: dis.Instruction, before: Name | None, code: types.CodeType) -> 
 
 
 def _asked(following: Sequence[dis.Instruction]) -> tuple[str, str | None] | None:
-    """What the first two arguments of a call are, if the first is a variable."""
+    """The first two arguments of a call, if the first is a variable."""
     first, second, *_ = (*(step for step in following[:4] if step.opname not in ("CACHE", "PUSH_NULL")), None, None)
     if first is None or not first.opname.startswith(_ROOTS):
         return None

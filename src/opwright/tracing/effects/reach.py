@@ -25,13 +25,13 @@ _CONTAINERS = (list, tuple, set, frozenset, collections.deque)
 
 @dataclass(slots=True)
 class Reach:
-    """Objects by their identity, with a name that a reader knows each by.
+    """Objects by identity, each with a name for messages.
 
     Attributes:
         objects: What has been found.
         names: The names that code which has been found uses.
-        most: How many objects to find at most.
-        is_whole: Whether there were no more.
+        most: The most objects to find.
+        is_whole: Whether all objects were found.
     """
 
     most: int
@@ -42,7 +42,7 @@ class Reach:
 
     def add(self, roots: Iterable[tuple[Any, str]]) -> None:
         """Find all that can be reached from some objects."""
-        waiting = collections.deque(roots)  # what is near comes first
+        waiting = collections.deque(roots)  # near objects come first
         while waiting:
             value, name = waiting.popleft()
             if not isinstance(value, _ATOMS) and id(value) not in self.objects:
@@ -91,7 +91,7 @@ class Reach:
         used = names_in(code)
         self.names |= used
         if id(namespace) not in self.objects:
-            self.objects[id(namespace)] = namespace, GLOBALS  # itself, and only what is named of its members
+            self.objects[id(namespace)] = namespace, GLOBALS  # itself, and of its members only the named ones
         yield from ((namespace[name], name) for name in used if name in namespace)
 
     def _of_modules(self) -> Iterator[tuple[Any, str]]:
@@ -157,7 +157,7 @@ def slots_of(value: Any) -> list[str]:
 
 
 def _is_plain(value: Any) -> bool:
-    """An object of Python's own that holds what a user puts there, such as a `SimpleNamespace`."""
+    """A builtin object that holds user attributes, such as a `SimpleNamespace`."""
     return type(value).__module__ in {"types", "argparse"} and type(getattr(value, "__dict__", None)) is dict
 
 

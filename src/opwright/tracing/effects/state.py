@@ -1,4 +1,4 @@
-"""What objects hold, kept for a while: to see what has changed since, and to put it back."""
+"""Snapshots of what objects hold, to detect changes and undo them."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How the state of one kind of objects is kept.
+    """How to save and restore the state of one kind of object.
 
     Attributes:
-        take: Gives what an object holds.
-        put: Has it hold that again.
-        same: Whether two things it held are the same.
+        take: Returns what an object holds.
+        put: Restores that.
+        same: Whether two such states are the same.
     """
 
     take: Callable[[Any], Any]
@@ -55,7 +55,7 @@ class Kept:
         return not self.kind.same(self.held, self.kind.take(self.value))
 
     def what(self) -> str:
-        """What a reader knows it by; of globals, the one that has changed."""
+        """Its name in messages; of globals, the one that has changed."""
         if self.name != GLOBALS:
             return self.name
         now = self.kind.take(self.value)
@@ -63,7 +63,7 @@ class Kept:
         return f"the global {names[0]}" if names else self.name
 
     def put_back(self) -> None:
-        """Have it hold that again."""
+        """Restore its state."""
         self.kind.put(self.value, self.held)
 
 
@@ -71,7 +71,7 @@ class Snapshot:
     """What some objects hold now.
 
     Args:
-        objects: Each with the name that a reader knows it by.
+        objects: Each with its name in messages.
     """
 
     def __init__(self, objects: Iterable[tuple[Any, str]]) -> None:
@@ -97,7 +97,7 @@ def _kind_of(value: Any) -> Kind | None:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two members are one object, or plain values that nobody can tell apart."""
+    """Whether two members are one object, or indistinguishable plain values."""
     return one is other or (type(one) is type(other) and isinstance(one, _PLAIN) and repr(one) == repr(other))
 
 
@@ -120,7 +120,7 @@ def _put_items(value: dict[Any, Any], held: dict[Any, Any]) -> None:
     for key, member in held.items():
         if not _same(dict.get(value, key, ABSENT), member):
             dict.__setitem__(value, key, member)
-    if not _same_members(held, _items(value)):  # the order, which a key that was missing has lost
+    if not _same_members(held, _items(value)):  # the order, which a removed key has lost
         for key in held:
             dict.__setitem__(value, key, dict.pop(value, key))
 
@@ -197,11 +197,11 @@ def _attributes_of(argument: FakeTensor) -> tuple[frozenset[str], bool]:
 
 
 def _leave(*_: Any) -> None:
-    """What stands for an argument in a trace is gone with it."""
+    """Drop the fake arguments of a trace."""
 
 
 def _symbols_in(wrapper: Any) -> list[Any]:
-    """Fake tensors and symbols among what a cache of calls remembers."""
+    """Fake tensors and symbols in a cache of calls."""
     return [member for member in _remembered(wrapper, 3) if isinstance(member, _SYMBOLIC)]
 
 

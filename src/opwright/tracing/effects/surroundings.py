@@ -1,4 +1,4 @@
-"""What surrounds a function on its thread: context variables, and the modes of torch. It leaves them as they were."""
+"""The thread state around a function, which it must not change: context variables and torch's modes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import torch
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """Something that torch is told once, for all that comes after.
+    """A global setting of torch.
 
     Attributes:
-        name: What a reader knows it by.
-        ask: Gives what it is.
-        tell: Has it be that.
+        name: Its name in messages.
+        ask: Returns its value.
+        tell: Sets its value.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Surroundings:
         return f"the context variable {names[0]}" if names else None
 
     def put_back(self) -> None:
-        """Have torch's modes be as they were; the context of a trace ends with it."""
+        """Restore torch's modes; the context of a trace ends with it."""
         for mode, before in zip(MODES, self.modes, strict=True):
             if mode.ask() != before:
                 mode.tell(before)

@@ -1,11 +1,11 @@
-"""Watching a function run, line by line of its own code, for what it does outside of itself.
+"""Watching a function for side effects, line by line of its own code.
 
-A kernel computes what a function returns; what the function does beside that would happen in its trace, and never
-again. So every line that may change an object is looked at before and after: if an object made outside has changed,
-it gets back what it held, and the trace ends there. Lines that print, log, warn and the like end it before they do.
+A kernel computes only what a function returns; a side effect would happen once, in the trace, and never again. So
+objects are compared before and after every line that may change one: if an object made outside has changed, it is
+restored, and the trace ends. Lines that print, log, warn and the like end it before they run.
 
-Python tells of lines by `sys.settrace`, which belongs to a thread. It would tell of those of torch too, and take as
-long as the trace itself: it is switched off inside of every torch function, see `paused`.
+Python reports lines through `sys.settrace`, for one thread. Lines of torch would take as long as the trace itself, so
+watching is off inside of every torch function, see `paused`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from opwright.tracing.effects.surroundings import Surroundings
 from opwright.tracing.outside.purity import LIBRARIES
 
 _MOST_OBJECTS = 20_000
-_MOST_SECONDS = 0.02  # for looking at each line; from then on only the first state and the last are compared
+_MOST_SECONDS = 0.02  # for comparing at each line; after that, only the first and the last state are compared
 _HINT = "return it, or keep this line outside of the operator"
 _UNWATCHED = tuple(f"{folder}{os.sep}" for folder in (Path(torch.__file__).parent, PACKAGE))
 _LIBRARIES = ("<frozen ", *LIBRARIES)
@@ -41,15 +41,15 @@ _IMPORTS = "<frozen importlib._bootstrap>"
 
 @contextmanager
 def unchanged_outside(name: str, function: Callable[..., Any], arguments: Sequence[Any] = ()) -> Iterator[None]:
-    """Refuse that anything outside of a function changes until the end of the block, on this thread.
+    """Refuse changes outside of a function until the end of the block, on this thread.
 
     Args:
-        name: What the function is called.
-        function: What it can reach is made outside.
-        arguments: What it is given, too.
+        name: The name of the function.
+        function: Everything it can reach was made outside.
+        arguments: So were its arguments.
 
     Raises:
-        SideEffect: If something did, or if something was about to be written out; what has changed is as it was.
+        SideEffect: If something changed, or was about to be written out; changes are undone.
     """
     watch, before = Watch(name, function, arguments), sys.gettrace()
     sys.settrace(watch)
@@ -64,7 +64,7 @@ def unchanged_outside(name: str, function: Callable[..., Any], arguments: Sequen
 
 
 class paused:  # noqa: N801 - read as what it does; a generator would be watched itself
-    """Do not watch what torch does until the end of the block.
+    """Stop watching until the end of the block, while torch runs.
 
     Raises:
         SideEffect: If the function has changed something before.
@@ -90,7 +90,7 @@ class Watch:
     """The trace function of a thread.
 
     Attributes:
-        refusal: What the function has done, once it has.
+        refusal: The refusal of the first side effect, if any.
     """
 
     def __init__(self, name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
@@ -107,7 +107,7 @@ class Watch:
         self._importing = False
 
     def __call__(self, frame: types.FrameType, event: str, argument: Any) -> Any:
-        """Watch a function that begins to run, unless it is torch's.
+        """Watch a function that starts, unless it is torch's.
 
         Raises:
             SideEffect: If it is the one that writes a log or imports a module, and not torch's own.
@@ -117,7 +117,7 @@ class Watch:
             return None
         if not _is_of_user(frame):
             return self._until_imported(frame) if code.co_filename == _IMPORTS else None
-        if code.co_filename == _IMPORTS:  # before the module runs, whose tensors would be without data for ever
+        if code.co_filename == _IMPORTS:  # before the module runs, whose tensors would be fake for ever
             self._end(f"{self._name} imports a module that is not loaded yet", frame)
         if logs(code):
             self._end(f"{self._name} logs, which its kernel would not do", frame)
@@ -129,7 +129,7 @@ class Watch:
         return _Lines(self, points)
 
     def _until_imported(self, frame: types.FrameType) -> Callable[..., Any]:
-        """Leave alone what torch imports, whoever wrote it: an import that is ended halfway leaves half a module."""
+        """Do not interrupt imports by torch: that would leave half a module."""
 
         def see(_: types.FrameType, event: str, __: Any) -> Any:
             if event == "return":
@@ -155,9 +155,9 @@ class Watch:
             self.compare()
 
     def compare(self) -> None:
-        """See whether anything has changed, and remember to refuse it.
+        """Compare objects, and remember a refusal if any has changed.
 
-        Nothing is raised here: a line may end inside of a `with` that has yet to let go of a lock.
+        Nothing is raised here: a line may end inside of a `with` that holds a lock.
         """
         if self._snapshot is None or self.refusal is not None:
             return
@@ -168,17 +168,17 @@ class Watch:
             self._refuse(f"{self._name} reaches too many objects to see whether it changes one", self._place)
 
     def leave(self) -> None:
-        """See whether anything has changed in the end."""
+        """Compare for the last time."""
         self.compare()
         changed = self._surroundings.changed(lambda variable: self._reached().has(variable))
         if changed is not None:
             self._refuse(f"{self._name} changes {changed}", None)
 
     def happens(self, frame: types.FrameType, points: Points) -> bool:
-        """Look at a name that is about to be loaded: whether what it leads to may change something.
+        """Whether loading a name may change something.
 
         Raises:
-            SideEffect: If it leads to something that is seen outside; also for what has happened before.
+            SideEffect: If it has a side effect; also for an earlier one.
         """
         if self.refusal is not None:
             raise self.refusal
@@ -193,7 +193,7 @@ class Watch:
         return False
 
     def undo(self) -> None:
-        """Give back to everything that has changed what it held."""
+        """Restore everything that has changed."""
         self._surroundings.put_back()
         if self._snapshot is not None:
             with torch._C.DisableTorchFunction():
@@ -237,7 +237,7 @@ class _Lines:
         self._is_open = False
 
     def __call__(self, frame: types.FrameType, event: str, argument: Any) -> Any:
-        """Look at what a line has done when the next one begins, or the frame ends."""
+        """Compare after a line, when the next one begins or the frame ends."""
         if event == "opcode":
             if frame.f_lasti in self._points.names:
                 self._open_if(self._watch.happens(frame, self._points), frame)
@@ -267,7 +267,7 @@ def _is_of_user(frame: types.FrameType) -> bool:
 
 
 def _place(frame: types.FrameType | None) -> Place | None:
-    """The line of the user's own that is running."""
+    """The running line of the user's code."""
     while frame is not None and frame.f_code.co_filename.startswith((*_UNWATCHED, *_LIBRARIES)):
         frame = frame.f_back
     return Place(frame.f_code.co_filename, frame.f_lineno) if frame is not None else None

@@ -1,4 +1,4 @@
-"""Whether results would share memory: kernels write results of their own, so the reference has to give those."""
+"""Results must not share memory: kernels write new tensors, so the reference must return new tensors too."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 from torch.fx import Node
 
 from opwright.errors import NoKernel
+from opwright.tracing.hints import RETURN_CLONE
 from opwright.tracing.interface.memory import memory_of
 
 MAY_COPY = "opwright_may_copy"  # set on a function whose results may be copies where eager gives aliases: gradients
@@ -28,9 +29,9 @@ def refuse_views(
     for output in outputs:
         memory, origin = memory_of(output), _split_behind(node_of(output))
         if memory in behind:
-            raise NoKernel("the function returns a view of one of its arguments")
+            raise NoKernel("the function returns a view of one of its arguments", hint=RETURN_CLONE)
         if memory in seen and seen[memory] is not origin:
-            raise NoKernel("the function returns two views of the same memory")
+            raise NoKernel("the function returns two views of the same memory", hint=RETURN_CLONE)
         seen[memory] = origin
 
 

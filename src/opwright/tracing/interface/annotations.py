@@ -1,6 +1,6 @@
-"""What an annotation tells of a parameter, and what a torch schema calls it.
+"""Parameter annotations, and their types in a torch schema.
 
-What is annotated otherwise, or not at all, is taken for what a call shows.
+For other annotations, or none, each call shows what a parameter is.
 
 annotation = Tensor | float | int | bool | str | dtype | None
            | Literal[constants of one type]
@@ -35,11 +35,11 @@ _LISTED = ("Tensor", "Tensor?", "int", "float", "bool")
 def read_annotations(reference: Callable[..., Any]) -> Mapping[str, Any]:
     """The annotations of a function that can be read, evaluated, by parameter; "return" is that of the result.
 
-    A name that only a type checker has imported cannot.
+    A name that is imported only for type checkers cannot be read.
     """
     try:
         return {name: _bare(hint) for name, hint in typing.get_type_hints(reference).items()}
-    except Exception:  # of whatever kind: an annotation is an expression of the user's
+    except Exception:  # any exception: an annotation is user code
         return dict(_read_one_by_one(reference))
 
 
@@ -54,7 +54,7 @@ def _read_one_by_one(reference: Callable[..., Any]) -> collections.abc.Iterator[
 
 
 def _bare(annotation: Any) -> Any:
-    """An annotation without what it says besides the type, such as the shape of a tensor or a name of the user's."""
+    """An annotation reduced to its type, without additions such as the shape of a tensor."""
     while isinstance(annotation, typing.NewType):
         annotation = annotation.__supertype__
     if isinstance(annotation, type) and issubclass(annotation, torch.Tensor):
@@ -66,7 +66,7 @@ def _bare(annotation: Any) -> Any:
 
 
 def is_supported(annotation: Any) -> bool:
-    """Whether an annotation tells what a parameter holds."""
+    """Whether an annotation says what a parameter holds."""
     if _is_scalar(annotation) or annotation in (None, type(None)):
         return True
     origin, members = typing.get_origin(annotation), typing.get_args(annotation)

@@ -1,8 +1,8 @@
-"""What an operator is made of: a function, or something else that Python calls like one.
+"""Callables that an operator can be made from.
 
 given = function | lambda | static method            as it is
-      | partial | bound method | callable object     what it holds is compared at every call (outside/)
-      | built-in function | operation of torch       its arguments are what a call shows
+      | partial | bound method | callable object     its state is guarded at every call (outside/)
+      | built-in function | operation of torch       each call shows its arguments
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _ANY = inspect.Signature([
 
 
 def as_function(given: Any) -> Callable[..., Any]:
-    """A function that does what the given callable does: itself, if it is one.
+    """A function that does the same as the given callable: itself, if it is one.
 
     Raises:
-        CallableUnsupported: If it cannot be called, or gives something else than results.
+        CallableUnsupported: If it cannot be called, or does not return results.
     """
     if isinstance(given, staticmethod):
         given = given.__func__
@@ -46,7 +46,7 @@ def as_function(given: Any) -> Callable[..., Any]:
 
 
 def operator_name(reference: Callable[..., Any]) -> str:
-    """The name of a function as torch's dispatcher and generated code can have it; a lambda's is `lambda_function`."""
+    """An identifier for a function, for torch's dispatcher and generated code; a lambda's is `lambda_function`."""
     spelled = ascii_spelling(reference.__name__)
     name = spelled if spelled.isidentifier() else re.sub(r"\W+", "_", spelled, flags=re.ASCII).strip("_")
     return f"{name or 'unnamed'}_function" if keyword.iskeyword(name) or not name.isidentifier() else name
@@ -105,7 +105,7 @@ def _wrapped(given: Any, behind: types.FunctionType | None) -> Callable[..., Any
 
 
 def _signature_of(given: Any) -> inspect.Signature:
-    """Its parameters; any that a call may have, where nothing tells."""
+    """Its signature; `*args, **kwargs` if it has none."""
     try:
         return inspect.signature(given)
     except (ValueError, TypeError):

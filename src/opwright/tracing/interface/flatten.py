@@ -1,4 +1,4 @@
-"""Arguments inside of lists, tuples, dicts and named tuples, laid out flat: traces take tensors and constants."""
+"""Flatten arguments in lists, tuples, dicts and named tuples: traces take tensors and constants."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Leaves(tuple[Any, ...]):
     """Flat arguments.
 
     Attributes:
-        given: The arguments as they were given.
+        given: The original arguments.
         numbers: Positions of the tensors that stand for Python numbers.
     """
 
@@ -25,7 +25,7 @@ class Leaves(tuple[Any, ...]):
 
 
 def flatten(arguments: tuple[Any, ...]) -> tuple[Leaves, TreeSpec]:
-    """Lay arguments out flat; the layout tells structures apart."""
+    """Flatten arguments; the layout identifies the structure."""
     members, layout = tree_flatten(arguments)
     leaves = Leaves(members)
     leaves.given = arguments
@@ -33,7 +33,7 @@ def flatten(arguments: tuple[Any, ...]) -> tuple[Leaves, TreeSpec]:
 
 
 def flat_signature(signature: Signature, leaves: Leaves) -> Signature:
-    """One parameter for every leaf, named by the way to it, such as `weights_0` or `state_cell`."""
+    """One parameter for every leaf, named after its path, such as `weights_0` or `state_cell`."""
     found, _ = tree_flatten_with_path(leaves.given)
     parameters = []
     for (top, *way), leaf in found:
@@ -54,7 +54,7 @@ def _step(key: Any) -> str:
 
 
 class FlatReference:
-    """A reference that takes its arguments laid out flat."""
+    """A reference that takes flat arguments."""
 
     def __init__(self, reference: Callable[..., Any], layout: TreeSpec) -> None:
         self.__wrapped__ = reference
@@ -62,20 +62,20 @@ class FlatReference:
         self._layout = layout
 
     def fallback(self, *arguments: Any) -> Any:
-        """Call the reference with the arguments as they were given."""
+        """Call the reference with the original arguments."""
         return self.__wrapped__(*arguments)
 
     def __call__(self, *leaves: Any) -> Any:
         """Call the reference.
 
         Raises:
-            NoKernel: If it changes one of the containers: the caller's would stay as it is.
+            NoKernel: If it changes a container, because the caller's would not change.
         """
         arguments = tree_unflatten(leaves, self._layout)
         returned = self.__wrapped__(*arguments)
         after, layout = tree_flatten(arguments)
         if layout != self._layout or not _same(after, leaves):
-            raise NoKernel("the function changes a list or dict that it is given")
+            raise NoKernel("the function changes a list or dict that it is given", hint="change a copy, and return it")
         return returned
 
 

@@ -1,4 +1,4 @@
-"""In whose memory a tensor lies, and whether all of it is the tensor's."""
+"""The memory of tensors: which share it, and which fill it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import torch
 
 
 def memory_of(tensor: torch.Tensor) -> int:
-    """A number that all tensors in the same memory share, and no others that are alive."""
+    """A key of a tensor's storage, unique among living tensors."""
     return int(tensor.untyped_storage()._cdata)
 
 
 def lie_row_by_row(arguments: Iterable[Any], *, whole_memory: bool) -> bool:
-    """Whether every tensor is contiguous and, if asked for, begins and ends with its memory."""
+    """Whether every tensor is contiguous and, if asked for, fills its storage."""
     tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
     if not all(tensor.is_contiguous() for tensor in tensors):
         return False

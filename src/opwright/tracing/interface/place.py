@@ -11,7 +11,7 @@ from opwright.errors import Place
 
 
 def place_of(given: Any) -> Place:
-    """The line where a function is defined, or what else can be called; of what is built in, its name."""
+    """The line where a callable is defined; the name of a builtin."""
     function = function_behind(given)
     if function is None:
         module, name = getattr(given, "__module__", None), getattr(given, "__qualname__", type(given).__qualname__)

@@ -1,4 +1,4 @@
-"""The structure of what a reference returns: which tensor, argument or constant stands where.
+"""The structure of what a reference returns: the position of each tensor, argument and constant.
 
 result = Result(layout, members)    layout: a pytree, as `torch.utils._pytree` describes one
 member = Made(position)             a tensor that is computed; one that is returned twice has one position
@@ -49,7 +49,7 @@ class Result:
 
     Attributes:
         layout: Tuples, lists, dicts and named tuples around the members.
-        members: What stands in it, in order.
+        members: Its leaves, in order.
     """
 
     layout: TreeSpec
@@ -62,13 +62,13 @@ class Result:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is what kernels give: one tensor or a tuple of different tensors."""
+        """Whether it is what kernels return: one tensor or a tuple of different tensors."""
         flat = self.layout.type is tuple and all(child.is_leaf() for child in self.layout.children())
         return self.is_bare or (flat and all(member == Made(p) for p, member in enumerate(self.members)))
 
     @property
     def places(self) -> tuple[int, ...]:
-        """For every computed tensor, where it stands first among the members."""
+        """For every computed tensor, its first position among the members."""
         first: dict[int, int] = {}
         for place, member in enumerate(self.members):
             if isinstance(member, Made):
@@ -76,15 +76,15 @@ class Result:
         return tuple(first.values())
 
     def rebuild(self, made: Sequence[torch.Tensor], arguments: Sequence[Any]) -> Any:
-        """The result of a call from what its kernel computed and its arguments."""
+        """Build the result of a call from its kernel's results and its arguments."""
         return tree_unflatten([_value(member, made, arguments) for member in self.members], self.layout)
 
     def takes(self, arguments: Sequence[Any]) -> bool:
-        """Whether arguments that are returned lie in memory as in the trace: `x.contiguous()` is `x` only then."""
+        """Whether returned arguments are contiguous as in the trace: `x.contiguous()` is `x` only then."""
         return all(arguments[m.position].is_contiguous() for m in self.members if isinstance(m, Given))
 
     def to_record(self) -> dict[str, Any] | None:
-        """Plain data; None if there is a class of the user's in it."""
+        """Plain data; None if it contains a user's class."""
         try:
             layout = treespec_dumps(self.layout)
         except NotImplementedError:
@@ -106,7 +106,7 @@ _MEMBERS: dict[str, Any] = {member.__name__: member for member in (Made, Given, 
 
 
 def read_result(name: str, returned: Any, arguments: Sequence[Any]) -> tuple[Result, tuple[torch.Tensor, ...]]:
-    """Take apart what a reference returned; give its structure and the tensors it computed, each once.
+    """Split what a reference returned into its structure and the tensors it computed, each once.
 
     Raises:
         NoKernel: If something else than tensors and constants is in it, or no computed tensor.
@@ -127,7 +127,7 @@ def read_result(name: str, returned: Any, arguments: Sequence[Any]) -> tuple[Res
             what = f"{type(leaf).__name__}" + (f" at position {place}" if len(leaves) > 1 else "")
             raise NoKernel(f"{name} returns a {what}", hint="return tensors, constants, or containers of them")
     if not made:
-        raise NoKernel(f"{name} returns no tensor that it computes")
+        raise NoKernel(f"{name} returns no tensor that it computes", hint="return a tensor that it computes")
     return Result(layout, tuple(members)), tuple(made.values())
 
 

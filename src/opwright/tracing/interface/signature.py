@@ -3,7 +3,7 @@
 parameter = Parameter(name, kind, optional, default, keyword_only, type, variadic)
 kind      = tensor | constant | structure           a structure has tensors or constants in it, or is one of them
 
-A parameter whose annotation does not tell is a structure: each call shows what it holds.
+A parameter without a usable annotation is a structure: each call shows what it holds.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Parameter:
 
     @property
     def inspected(self) -> inspect.Parameter:
-        """The parameter as Python has it."""
+        """The parameter as an `inspect.Parameter`."""
         kinds = {
             (False, False): inspect.Parameter.POSITIONAL_OR_KEYWORD,
             (True, False): inspect.Parameter.KEYWORD_ONLY,
@@ -91,7 +91,7 @@ class Signature:
 
     Attributes:
         parameters: Every parameter, positional or keyword.
-        outputs: How many tensors it returns when the annotation says so; None when that is seen at the first call.
+        outputs: How many tensors it returns when the annotation says so; None if only the first call shows it.
         structured: Whether the annotation says that it returns another structure than a tuple.
     """
 
@@ -164,10 +164,10 @@ class Signature:
 
 
 def mutated_positions(reference: Callable[..., Any], signature: Signature, names: Sequence[str]) -> tuple[int, ...]:
-    """Where the parameters stand that a reference changes.
+    """Positions of the parameters that a reference changes.
 
     Raises:
-        UnsupportedParameter: If one is no tensor parameter, or others are structures.
+        UnsupportedParameter: If one is not a tensor parameter, or others are structures.
     """
     tensors = [p.name if p.kind is Kind.TENSOR and not p.optional else "" for p in signature.parameters]
     for name in names:
@@ -181,10 +181,10 @@ def mutated_positions(reference: Callable[..., Any], signature: Signature, names
 
 
 def tensor_positions(reference: Callable[..., Any], signature: Signature, names: Sequence[str]) -> tuple[int, ...]:
-    """Where the named tensor parameters stand; of all of them that are not optional if none is named.
+    """Positions of the named tensor parameters; if none is named, of all that are not optional.
 
     Raises:
-        UnsupportedParameter: If a name is no tensor parameter.
+        UnsupportedParameter: If a name is not a tensor parameter.
     """
     tensors = {p.name: position for position, p in enumerate(signature.parameters) if p.kind is Kind.TENSOR}
     for name in names:
@@ -202,7 +202,7 @@ def declared_outputs(reference: Callable[..., Any], signature: Signature) -> int
     """How many tensors the return annotation promises.
 
     Raises:
-        UnsupportedReturn: If it does not tell.
+        UnsupportedReturn: If it does not say.
     """
     if signature.outputs is None:
         raise UnsupportedReturn(

@@ -1,4 +1,4 @@
-"""What tracing needs to know of the arguments of a call."""
+"""Specs: what tracing needs to know about the arguments of a call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """A tensor argument, as tracing needs to know it."""
+    """A tensor argument."""
 
     name: str
     dtype: torch.dtype
@@ -19,7 +19,7 @@ class TensorSpec:
     requires_grad: bool = False
     device: str = "cpu"
     digest: str = ""
-    """Of what the reference would compute, and is given here; empty for an argument that the reference reads."""
+    """The digest of a value that the reference would compute and that is given here; empty for an ordinary argument."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class NumberSpec:
 
     @property
     def dtype(self) -> torch.dtype:
-        """What holds all that Python floats, or Python ints of 64 bits, can be."""
+        """The dtype that holds all Python floats, or all Python ints of 64 bits."""
         return torch.int64 if isinstance(self.value, int) else torch.float64
 
 
@@ -52,9 +52,9 @@ def describe(
     """Describe real arguments.
 
     Args:
-        names: What they are called.
+        names: Their names.
         arguments: The arguments of a call.
-        gradients: Whether to keep which of them require gradients.
+        gradients: Whether to record which of them require gradients.
         numbers: Positions of tensors that stand for Python numbers.
     """
     return tuple(
@@ -70,7 +70,7 @@ def _describe(name: str, value: Any, gradients: bool) -> ArgumentSpec:
 
 
 def requiring_gradients(arguments: Sequence[Any]) -> list[Any]:
-    """The same arguments, with every floating tensor asking for a gradient."""
+    """The same arguments, where every floating tensor requires a gradient."""
     return [
         a.detach().requires_grad_() if isinstance(a, torch.Tensor) and a.is_floating_point() else a for a in arguments
     ]

@@ -1,4 +1,4 @@
-"""What is read of modules and classes: those of their members that some code names."""
+"""Guards of modules and classes: of the members that some code names."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NEVER_ASKED = frozenset({
 def module(walk: Walk, value: Any, way: Way) -> Guard:
     """A module."""
     walk.known.add(id(value))
-    if "__getattr__" in vars(value) and is_installed(value.__name__):  # NumPy loads `numpy.random` when it is asked for
+    if "__getattr__" in vars(value) and is_installed(value.__name__):  # NumPy loads `numpy.random` on first access
         for name in walk.names.intersection(getattr(value, "__all__", ())):
             getattr(value, name, None)
     members = vars(value)
@@ -41,7 +41,7 @@ def module(walk: Walk, value: Any, way: Way) -> Guard:
         inner += _settings(walk, value, way) if type(value) is not types.ModuleType else ()
     else:
         inner.append(class_of(walk, type(value), way.to(Fetch.VIA, type, f"class of {way.label}")))
-    if "__getattr__" in members and not is_library:  # it is asked for what is not there
+    if "__getattr__" in members and not is_library:  # called for missing attributes
         inner += _of_user(walk, value, "__getattr__", way)
         absent = (walk.names | walk.asked) - members.keys()
     else:
@@ -58,14 +58,14 @@ def _of_user(walk: Walk, value: Any, name: str, way: Way) -> Iterator[Guard]:
 
 
 def _of_library(walk: Walk, value: Any, name: str, way: Way) -> Iterator[Guard]:
-    """A member of Python's, torch's or NumPy's: its settings, and what answers otherwise at the next call."""
+    """A member of Python, torch or NumPy: guard settings, and functions whose answers vary."""
     found, inside = vars(value)[name], way.member(Fetch.ATTRIBUTE, name)
     if isinstance(found, types.ModuleType):
         if id(found) not in walk.known and is_installed(found.__name__):
             guard = module(walk, found, inside)
             yield from (guard,) if guard.guards else ()
     elif reads_environment(found):
-        return  # variables are looked at one by one
+        return  # variables are guarded one by one
     elif callable(found):
         is_replaced = isinstance(found, types.FunctionType) and not is_installed(found.__globals__.get("__name__"))
         if answers_otherwise(found) or asks_torch(found) or is_replaced:
@@ -81,7 +81,7 @@ def _of_library(walk: Walk, value: Any, name: str, way: Way) -> Iterator[Guard]:
 
 
 def _is_state(module: types.ModuleType, found: Any) -> bool:
-    """Whether it is what programs write to in a module of Python's, such as `sys.argv`."""
+    """Whether it is a variable of a Python module that programs write to, such as `sys.argv`."""
     return module.__name__ in sys.stdlib_module_names and isinstance(found, (list, dict, MutableMapping))
 
 
@@ -117,7 +117,7 @@ def class_of(walk: Walk, value: Any, way: Way, also: frozenset[str] = frozenset(
 
 
 def _counting(walk: Walk, value: Any, also: frozenset[str]) -> Iterator[tuple[Any, str, bool]]:
-    """Members that count, with the classes that define them, and whether another hides them but from `super()`."""
+    """The relevant members, with their defining classes, and whether only `super()` reaches them."""
     serves_torch = any(cls.__module__.partition(".")[0] == "torch" for cls in value.__mro__)
     met = set[str]()
     for cls in value.__mro__:
@@ -135,7 +135,7 @@ def _has_none(names: frozenset[str], cls: type) -> bool:
 
 
 def _member(walk: Walk, value: Any, name: str, way: Way, is_hidden: bool) -> Guard:
-    """A member of a class; one that another class hides is looked for where it is defined."""
+    """A member of a class; a hidden one is fetched from the class that defines it."""
     member, label = _static(name, value), f"'{name}' of {value.__name__}"
     if is_hidden:
         return walk.describe(member, way.to(Fetch.VIA, functools.partial(_static_of, value, name), label))
@@ -157,7 +157,7 @@ def _static_of(base: type, name: str, _: type) -> Any:
 
 
 def cached_property(walk: Walk, value: Any, way: Way) -> Guard:
-    """A property that is asked once; what it gave is an attribute of the object."""
+    """A cached property, whose value is an attribute of the object."""
     inner = walk.describe(value.func, way.to(Fetch.VIA, operator.attrgetter("func"), way.label))
     return walk.guard(way, Check.IDENTITY, value, "cached property", (inner,))
 

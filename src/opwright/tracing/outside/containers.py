@@ -1,4 +1,4 @@
-"""What is read of Python's own containers: all that is in them, if that is not much."""
+"""Guards of Python's own containers: of all members, if there are few."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _key_at(position: int, value: Any) -> Any:
 
 
 def sequence(walk: Walk, value: Any, way: Way) -> Guard:
-    """A list, or a tuple of what may change."""
+    """A list, or a tuple with mutable members."""
     if len(value) > MOST_MEMBERS:
         return walk.unknown(value, way, f"a {type(value).__name__} of {len(value)} members")
     expected = (type(value), len(value))
@@ -57,7 +57,7 @@ def members(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
 
 
 def unordered(walk: Walk, value: Any, way: Way) -> Guard:
-    """A set, or a queue: compared by a copy, in the order in which it is gone through."""
+    """A set or a queue, compared with a copy, in iteration order."""
     if len(value) > MOST_MEMBERS or not all(map(is_plain, value)):
         return walk.unknown(value, way)
     inner = walk.describe(tuple(value), way.to(Fetch.VIA, tuple, way.label))
@@ -65,7 +65,7 @@ def unordered(walk: Walk, value: Any, way: Way) -> Guard:
 
 
 def only_asked(walk: Walk, value: Any, way: Way) -> Guard:
-    """A set that code only asks for members: on disk its order does not count, which is another in each process."""
+    """A set that code only tests for members: on disk its order, which varies by process, is ignored."""
     if len(value) > MOST_MEMBERS or not all(map(is_plain, value)):
         return walk.unknown(value, way)
     inside = way.to(Fetch.VIA, tuple, way.label)

@@ -1,4 +1,4 @@
-"""What an object holds besides attributes, as its class is made from one of Python's: a number, members, a state."""
+"""What an object of a class derived from a builtin holds besides attributes: a number, members, a state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _bytes_of(value: bytes) -> bytes:
     return bytes.__getitem__(value, slice(None))
 
 
-# How the value that a base keeps is had as a plain one, whatever the methods of the class are.
+# How to read the value of a builtin base as a plain one, bypassing the methods of the class.
 _BARE: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (int, int.__pos__),
     (float, float.__pos__),
@@ -39,7 +39,7 @@ _GUARDED = frozenset({object, dict, list, tuple, collections.OrderedDict, *HOLDE
 
 
 def contents(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
-    """The guards of what the bases of an object's class keep."""
+    """The guards of what an object's builtin bases hold."""
     for base, bare in _BARE:
         if isinstance(value, base):
             yield walk.describe(bare(value), way.to(Fetch.VIA, bare, way.label))
@@ -52,13 +52,13 @@ def contents(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
 
 
 def is_known(value: Any) -> bool:
-    """Whether all that an object holds can be looked at: attributes, and what `contents` tells."""
+    """Whether guards can cover everything that an object holds: attributes and `contents`."""
     bare = (bare(value) for base, bare in _BARE if isinstance(value, base))
     return all(map(is_plain, bare)) and all(map(_is_written_in_python, _bases(type(value))))
 
 
 def _bases(cls: type) -> Iterator[type]:
-    """Bases from Python and other libraries, without those that keep nothing or that `contents` tells."""
+    """Bases from Python and other libraries, except those without state and those that `contents` covers."""
     return (
         base
         for base in cls.__mro__

@@ -1,7 +1,7 @@
-"""Libraries that were installed beside a user's own code: constant but for what they ask of the world.
+"""Third-party libraries: constant, except for what they read from the environment.
 
-A function of theirs changes with the version of its library, not from call to call. What it asks of the environment, of
-a clock or of a random generator is found by the names in its code, and in that of the functions it calls.
+A library's function changes with its version, not from call to call. Reads of environment variables, clocks or random
+generators are found by the names in its code and in the functions it calls.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class DeepInside:
     """What a function of a library reads.
 
     Attributes:
-        hazards: Lines that ask the world.
+        hazards: Lines that read such things.
         functions: The function, and those that it calls.
         fact: A digest of its code and of that of the functions it calls; None if it uses other things.
     """
@@ -35,7 +35,7 @@ class DeepInside:
 
 
 def read_deep_inside(function: types.FunctionType) -> DeepInside:
-    """Look through the code of a library's function and of those that it calls by name."""
+    """Search the code of a library's function and of those that it calls by name."""
     digest, hazards, is_known = hashlib.sha256(), list[Hazard](), True
     pending, seen, functions = [function], {id(function)}, list[types.FunctionType]()
     while pending:
@@ -66,7 +66,7 @@ def read_deep_inside(function: types.FunctionType) -> DeepInside:
 
 
 def _asked(value: object, attributes: frozenset[str]) -> Iterator[str]:
-    """What of Python's own may answer otherwise at the next call: the value, or members of it."""
+    """Python values whose answers may vary from call to call: the value, or members of it."""
     if isinstance(value, types.ModuleType) and is_installed(value.__name__):
         for name in attributes & vars(value).keys():
             member = vars(value)[name]

@@ -1,4 +1,4 @@
-"""What functions read: their code, defaults and closures, globals, modules that they import, environment variables."""
+"""Guards of functions: code, defaults, closures, globals, imported modules, environment variables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _get_wrapped = operator.attrgetter("__wrapped__")
 
 
 def function(walk: Walk, value: Any, way: Way) -> Guard:
-    """A function that is written in Python."""
+    """A Python function."""
     home = value.__globals__.get("__name__")
     if is_installed(home):
         return _installed(walk, value, way, home)
@@ -49,7 +49,7 @@ def _parts(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
     code, name = value.__code__, value.__name__
     named = walk.note(code)
     inside = Way(Fetch.CODE, None, f"code of {name}", code, way.lines)
-    # Sets of strings, or of objects, have another order in another process.
+    # The order of sets of strings or objects varies by process.
     yield walk.guard(inside, Check.PLAIN, code, None if named.makes_sets else _spelled(code))
     yield walk.describe(value.__defaults__, way.to(Fetch.DEFAULTS, None, f"defaults of {name}"))
     yield walk.describe(value.__kwdefaults__, way.to(Fetch.KEYWORD_DEFAULTS, None, f"defaults of {name}"))
@@ -100,7 +100,7 @@ def _globals(walk: Walk, value: Any, named: Named) -> Iterator[Guard]:
 
 
 def _built_in(walk: Walk, found: Any, way: Way) -> Guard:
-    """The guard of what Python has for a name that the module has not, where somebody may put something else."""
+    """The guard of a builtin that a name refers to because the module does not define it."""
     if found is ABSENT:
         return walk.nothing(way)
     is_python_s = isinstance(found, (types.BuiltinFunctionType, type)) and found.__module__ == builtins.__name__
@@ -114,7 +114,7 @@ def _imports(walk: Walk, value: Any, named: Named) -> Iterator[Guard]:
         if full is None:
             walk.hazards.append(Hazard(code, lines, f"module '{name}'", imports=True))
             continue
-        walk.known.discard(id(sys.modules[full]))  # it may be exchanged for another
+        walk.known.discard(id(sys.modules[full]))  # it may be replaced
         inner.append(walk.describe(sys.modules[full], Way(Fetch.ITEM, full, f"module '{full}'", code, lines)))
     if inner:
         way = Way(Fetch.KNOWN, sys.modules, "modules", code, frozenset())
@@ -122,7 +122,7 @@ def _imports(walk: Walk, value: Any, named: Named) -> Iterator[Guard]:
 
 
 def _module_named(name: str, package: str, *, at_once: bool) -> str | None:
-    """The full name of a module that is loaded; one that any call imports is imported now. None if there is none."""
+    """The full name of a loaded module; one that every call imports is imported now. None if there is none."""
     for full in (name, f"{package}.{name}" if package and name else package):
         if full in sys.modules:
             return full
@@ -130,7 +130,7 @@ def _module_named(name: str, package: str, *, at_once: bool) -> str | None:
         return None
     try:
         return importlib.import_module(name).__name__
-    except Exception:  # the call will say it
+    except Exception:  # the call will raise it
         return None
 
 
@@ -147,7 +147,7 @@ def _variable(name: str, _: object) -> str | None:
 
 
 def _installed(walk: Walk, value: Any, way: Way, home: str) -> Guard:
-    """A function of torch, NumPy or Python; one that was made from a user's function counts by that."""
+    """A function of torch, NumPy or Python; one made from a user's function is guarded as that."""
     if answers_otherwise(value):
         return walk.unknown(value, way, f"the answer of {home}.{value.__name__}")
     if asks_torch(value):
@@ -162,7 +162,7 @@ def _installed(walk: Walk, value: Any, way: Way, home: str) -> Guard:
 
 
 def _made_from(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
-    """What a library made a function from, as `torch.vmap` does, and decorators."""
+    """The function behind a wrapper of a library, such as `torch.vmap` or a decorator."""
     for position, cell in enumerate(value.__closure__ or ()):
         found = content(cell)
         if _is_given(found):
@@ -185,7 +185,7 @@ def _is_given(found: Any) -> bool:
 
 
 def _settings(walk: Walk, functions: Iterable[types.FunctionType]) -> Iterator[Guard]:
-    """Plain values that functions of a library read in its modules, where others write them."""
+    """Plain values in a library's modules that its functions read and others may write."""
     for each in functions:
         code, space = each.__code__, each.__globals__
         read = {name: space[name] for name in named_by(code).globals if name in space and is_plain(space[name])}
@@ -196,13 +196,13 @@ def _settings(walk: Walk, functions: Iterable[types.FunctionType]) -> Iterator[G
 
 
 def _answer(walk: Walk, value: Any, way: Way) -> Guard:
-    """What torch says of its modes: asked again at every call."""
+    """The value of one of torch's modes, tested at every call."""
     answer = walk.describe(value(), way.to(Fetch.CALL, None, f"{way.short or value.__name__}()"))
     return walk.same(value, way, (answer,))
 
 
 def builtin(walk: Walk, value: Any, way: Way) -> Guard:
-    """A function that is written in C, perhaps a method of some object, such as `scales.get`."""
+    """A builtin function, perhaps a method of some object, such as `scales.get`."""
     owner = getattr(value, "__self__", None)
     if answers_otherwise(value):
         return walk.unknown(value, way, f"the answer of {value.__name__}")
@@ -224,13 +224,13 @@ def method(walk: Walk, value: Any, way: Way) -> Guard:
 
 
 def wrapper(walk: Walk, value: Any, way: Way) -> Guard:
-    """A static method, a class method: all is in the function."""
+    """A static method or class method, guarded as its function."""
     inner = walk.describe(value.__wrapped__, way.to(Fetch.VIA, _get_wrapped, way.label))
     return walk.guard(way, Check.TYPE, type(value), type(value).__name__, (inner,))
 
 
 def cached(walk: Walk, value: Any, way: Way) -> Guard:
-    """A function with a cache: also what it remembers, unless that is what it would give again."""
+    """A cached function: guard its cache too, unless the results would be the same again."""
     function = walk.describe(value.__wrapped__, way.to(Fetch.VIA, _get_wrapped, way.label))
     held = _remembered(value)
     if all(map(is_plain, held)) and not any(map(_is_state, _within(function))):
@@ -240,7 +240,7 @@ def cached(walk: Walk, value: Any, way: Way) -> Guard:
 
 
 def _remembered(value: Any) -> tuple[Any, ...]:
-    """The results that a cached function holds, into which only Python's garbage collector can look."""
+    """The results in a function's cache, found through the garbage collector."""
     held = [each for each in gc.get_referents(value) if not isinstance(each, type)]  # key, result, key, ..., the dict
     results = next((each for each in held if type(each) is dict and each is not vars(value)), {})
     if value.cache_parameters()["maxsize"] is None:
@@ -256,12 +256,12 @@ def _within(guard: Guard) -> Iterator[Guard]:
 
 
 def _is_state(guard: Guard) -> bool:
-    """Whether a guard looks at a value that may change, and not at code."""
+    """Whether a guard is of a mutable value, not of code."""
     return guard.check is not Check.IDENTITY and guard.fetch in (Fetch.ITEM, Fetch.INDEX, Fetch.ATTRIBUTE, Fetch.CELL)
 
 
 def getter(walk: Walk, value: Any, way: Way) -> Guard:
-    """What `operator.itemgetter` and its kind make; which attributes they ask for is in no code."""
+    """An `operator.itemgetter` or the like, whose attribute names are in no code."""
     walk.met_dynamic = walk.met_dynamic or not isinstance(value, operator.itemgetter)
     return walk.guard(way, Check.IDENTITY, value, repr(value))
 
@@ -276,7 +276,7 @@ def partial(walk: Walk, value: Any, way: Way) -> Guard:
 
 
 def _spelled(code: types.CodeType) -> str:
-    """A code object as text that is the same wherever it stands."""
+    """A code object as text, independent of its place."""
     parts = [code.co_code.hex(), repr((code.co_names, code.co_varnames, code.co_freevars, code.co_flags))]
     parts += [repr((code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount))]
     used = used_constants(code)

@@ -1,8 +1,8 @@
-"""Guards: values from outside, the ways to fetch them again, and what they were.
+"""Guards: values from outside, how to fetch them again, and what they were.
 
 guard = Guard(fetch, key, check, expected, guards of what is in the value)
 
-The function is the first value. `native/guards.h` does the same in C++, from the same numbers.
+The root is the function. `native/guards.h` does the same in C++, with the same numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from opwright.tracing.outside.plain import are_same
 
 
 class _Absent:
-    """Stands for what is not there."""
+    """A marker for a missing value."""
 
     def __repr__(self) -> str:
         return "nothing"
@@ -28,7 +28,7 @@ ABSENT = _Absent()
 
 
 def content(cell: types.CellType) -> Any:
-    """What a variable of a closure holds; ABSENT if it is not assigned yet."""
+    """The value of a closure cell; ABSENT if it is not assigned yet."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -42,7 +42,7 @@ def slots_of_class(cls: type) -> list[str]:
 
 
 class Fetch(IntEnum):
-    """How a value is found in the one that it is in."""
+    """How to fetch a value from its parent."""
 
     SELF = 0
     ITEM = 1  # of a dict
@@ -57,12 +57,12 @@ class Fetch(IntEnum):
     METHOD = 10  # an attribute; of a bound method its function
     CALL = 11
     CONTEXT = 12
-    VIA = 13  # what the key, a function, gives
-    KNOWN = 14  # the key itself, which is never exchanged for another
+    VIA = 13  # the result of the key, a function
+    KNOWN = 14  # the key itself, which is never replaced
 
 
 class Check(IntEnum):
-    """What is asked of a value."""
+    """What to test of a value."""
 
     NOTHING = 0
     PLAIN = 1  # it is the same plain value
@@ -76,14 +76,14 @@ class Guard:
     """One value from outside.
 
     Attributes:
-        fetch: How it is found in the value of the guard that this one stands in.
-        key: A name, a position, or what else `fetch` needs.
-        check: What is asked of it.
-        expected: What the answer was.
-        guards: Those of what is in the value.
-        label: What it is called, as in "global 'scale'".
+        fetch: How to fetch it from the value of the parent guard.
+        key: A name, a position, or whatever `fetch` needs.
+        check: What to test.
+        expected: The expected outcome.
+        guards: The guards of its members.
+        label: Its name, as in "global 'scale'".
         place: A line that reads it.
-        fact: What it is, for records on disk: the same text for the same value in any process; None if no text tells.
+        fact: The value for records on disk, as the same text in any process; None if it has none.
     """
 
     fetch: Fetch
@@ -106,8 +106,8 @@ def first_failing(guard: Guard, parent: Any) -> Guard | None:
     """The first guard that does not hold; None if all do.
 
     Args:
-        guard: A guard, with those that stand in it.
-        parent: The value that its own is found in.
+        guard: A guard, with those inside it.
+        parent: The parent of its value.
     """
     try:
         value = _FETCHES[guard.fetch](parent, guard.key)
@@ -124,7 +124,7 @@ def first_failing(guard: Guard, parent: Any) -> Guard | None:
 
 
 def facts_of(guard: Guard) -> Iterator[str | None]:
-    """The facts of a guard and of all that stand in it."""
+    """The facts of a guard and of all inside it."""
     yield guard.fact
     for inner in guard.guards:
         yield from facts_of(inner)

@@ -1,4 +1,4 @@
-"""Lines that read what no guard can compare, and whether a trace runs them."""
+"""Lines that read something no guard can compare, and whether a trace runs them."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from opwright.tracing.outside.instructions import codes_in
 
 
 class OutsideUnknown(NoKernel):
-    """A function reads something outside of its arguments whose changes could not be seen."""
+    """A function reads something outside of its arguments whose changes cannot be detected."""
 
 
 class ImportedMeanwhile(NoKernel):
-    """A trace has imported a module whose values could not be looked at before."""
+    """A trace imported a module, whose values had no guards yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hazard:
-    """Lines that read what cannot be compared.
+    """Lines that read something that cannot be compared.
 
     Attributes:
         code: The code they are in.
         lines: All of them.
         fact: What they read, as in "global 'log', a Logger".
-        imports: Whether what they read is known once a module was imported.
+        imports: Whether importing a module settles what they read.
     """
 
     code: types.CodeType
@@ -45,11 +45,11 @@ class Hazard:
 
 
 def refusing(function: Callable[..., Any], hazards: Sequence[Hazard]) -> Callable[..., Any]:
-    """The function; calls of it that run the line of a hazard end in an error.
+    """Wrap a function so that a call which runs the line of a hazard raises.
 
     Raises:
         OutsideUnknown: At such a call.
-        ImportedMeanwhile: At a call that imports a module, if nothing else is in the way.
+        ImportedMeanwhile: At a call that imports a module, if there is no other hazard.
     """
     if not hazards:
         return function
@@ -67,7 +67,7 @@ def refusing(function: Callable[..., Any], hazards: Sequence[Hazard]) -> Callabl
                     hint="make it a parameter, or name it in freeze= of the decorator",
                 )
         if met:
-            raise ImportedMeanwhile("it imports a module")
+            raise ImportedMeanwhile("it imports a module", hint="import it at the top of the file")
         return result
 
     return watched
@@ -81,7 +81,7 @@ def _lines_run(codes: Sequence[types.CodeType]) -> Iterator[set[tuple[str, int]]
     before: Any = sys.gettrace()
 
     def enter(frame: types.FrameType, event: str, argument: Any) -> Any:
-        others = before(frame, event, argument) if before else None  # who watched already goes on
+        others = before(frame, event, argument) if before else None  # an earlier trace function goes on
         if id(frame.f_code) not in wanted:
             return others
 

@@ -1,4 +1,4 @@
-"""What code names, with its lines: globals, variables of enclosing functions, attributes, imports, the environment."""
+"""The names in code, with their lines: globals, closure variables, attributes, imports, environment variables."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _ENVIRONMENT = frozenset({"environ", "getenv"})
 _ENVIRONMENT_IN_BYTES = frozenset({"environb", "getenvb"})
 _LONGEST_LOOKUP = 4  # instructions behind the name: `get`, the key, a default, the call
 _VALUES = ("LOAD_CONST", "LOAD_FAST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME", "LOAD_SMALL_INT")
-# Whoever names one of these may read an attribute whose name is in no instruction.
+# Code with one of these names may read an attribute whose name is in no instruction.
 _DYNAMIC = frozenset({
     "getattr", "hasattr", "vars", "__dict__", "attrgetter", "__getattribute__", "fields", "asdict", "astuple",
     "getmembers", "getattr_static", "__getstate__",
 })  # fmt: skip
-# Whoever names one of these, or has such an instruction, may call methods that it does not name.
+# Code with one of these names or instructions may call methods that it does not name.
 _IMPLIES: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("str", "repr", "format", "print", "ascii", "FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC",
                      "CONVERT_VALUE", "%"), frozenset({"__str__", "__repr__", "__format__"})),
@@ -42,21 +42,21 @@ _CATCHING = frozenset({"AttributeError", "Exception", "BaseException", "suppress
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What code names, with the lines that do.
+    """The names in code, with their lines.
 
     Attributes:
         globals: Global names.
         cells: Variables of enclosing functions.
-        attributes: Attributes, of whatever object.
+        attributes: Attributes, of any object.
         strings: Constants that are strings, which `getattr` may be given.
         imports: Modules that are imported inside.
-        imported_at_once: Of these, those that any call imports.
+        imported_at_once: Of these, those that every call imports.
         environment: Environment variables, by name.
         environment_unknown: Lines that read environment variables whose names are computed.
-        used: Globals and variables of enclosing functions that do more than stand behind `in`.
-        makes_sets: Whether sets are made whose order may be seen.
-        is_dynamic: Whether attributes may be read that are not named.
-        may_miss: Whether attributes may be asked for that are not there.
+        used: Globals and closure variables that are used for more than `in`.
+        makes_sets: Whether sets are made whose order may matter.
+        is_dynamic: Whether attributes may be read by computed names.
+        may_miss: Whether missing attributes may be read.
     """
 
     globals: Mapping[str, Lines]
@@ -75,7 +75,7 @@ class Named:
 
 @functools.lru_cache(maxsize=4096)
 def named_by(code: types.CodeType) -> Named:
-    """What a code object names, functions inside of it included."""
+    """The names in a code object, including nested functions."""
     found = _Found(code.co_freevars)
     steps = [step for step in dis.get_instructions(code) if step.opname not in _NOTHING]
     line, has_jumped = code.co_firstlineno, False
@@ -187,12 +187,12 @@ def _makes_set(kind: str, name: object, following: Sequence[dis.Instruction]) ->
 
 
 def _is_only_asked(following: Sequence[dis.Instruction]) -> bool:
-    """Whether a value is asked at once whether it contains another, as in `mode in MODES`."""
+    """Whether a value is only used for a membership test, as in `mode in MODES`."""
     return bool(following) and following[0].opname == "CONTAINS_OP"
 
 
 def used_constants(code: types.CodeType) -> frozenset[object]:
-    """The sets among the constants of code that do more than stand behind `in`."""
+    """The constant sets of code that are used for more than `in`."""
     steps = [step for step in dis.get_instructions(code) if step.opname not in _NOTHING]
     return frozenset(
         step.argval
@@ -206,13 +206,13 @@ def _add(lines: dict[str, Lines], name: str, line: int) -> None:
 
 
 def names_in(code: types.CodeType) -> set[str]:
-    """The global names and attributes that code uses, functions inside of it included."""
+    """The global names and attributes that code uses, including nested functions."""
     named = named_by(code)
     return {*named.globals, *named.attributes}
 
 
 def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
-    """A code object and those of the functions inside of it."""
+    """A code object and those of nested functions."""
     yield code
     for inner in _inner(code):
         yield from codes_in(inner)
@@ -225,7 +225,7 @@ def _inner(code: types.CodeType) -> Iterator[types.CodeType]:
 def _environment_key(asked: str, following: Sequence[dis.Instruction]) -> str | None:
     """The name that `os.environ["NAME"]`, `os.environ.get("NAME")` or `os.getenv("NAME")` is followed by.
 
-    None if it is computed, as in `os.environ["NAME" + suffix]`: what comes behind the text is no end of the lookup.
+    None if it is computed, as in `os.environ["NAME" + suffix]`: the lookup does not end after the text.
     """
     is_called = asked == "getenv"
     if following and following[0].argval == "get" and following[0].opname in _ATTRIBUTES:

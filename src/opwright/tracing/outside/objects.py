@@ -1,4 +1,4 @@
-"""What is read of objects: attributes, and of some kinds what they hold: context variables, layers, tensors, arrays."""
+"""Guards of objects: attributes, and the contents of context variables, layers, tensors and arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from opwright.tracing.outside.purity import is_installed, is_third_party
 from opwright.tracing.outside.walk import Walk, Way
 
 MOST_ELEMENTS = 64
-# Classes of Python's whose methods read no attributes that code would not name.
+# Python classes whose methods read only attributes that code names.
 _BARE = frozenset({"builtins", "abc", "typing", "enum", "typing_extensions", *(each.__module__ for each in HOLDERS)})
 _ASKING_THE_DISK = frozenset(vars(pathlib.Path)) - frozenset(vars(pathlib.PurePath)) - frozenset(dir(object))
 _HOOKS = frozenset(name for name in vars(torch.nn.Module()) if name.endswith("_hooks"))
@@ -75,7 +75,7 @@ def _attributes(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
 
 
 def _has_library_methods(walk: Walk, cls: type) -> bool:
-    """Whether methods that are not walked through may read attributes of objects."""
+    """Whether methods that are not searched may read attributes of objects."""
     if is_third_party(cls.__module__, walk.own):
         return True
     bases = [base.__module__ for base in cls.__mro__ if base.__module__ not in _BARE]
@@ -83,7 +83,7 @@ def _has_library_methods(walk: Walk, cls: type) -> bool:
 
 
 def _held(walk: Walk, held: Mapping[str, Any], counting: list[str], of_class: set[str], way: Way) -> Iterator[Guard]:
-    """Attributes, and that there are none of some names: one would take the place of what is read instead."""
+    """Attributes, and the absence of some names, which would shadow what is read."""
     if walk.every_name or (held and len(counting) == len(held)):
         yield walk.describe(tuple(held), way.to(Fetch.KEYS, None, f"attributes of {way.label}"))
     for name in counting:
@@ -100,7 +100,7 @@ def _stored(value: Any, name: str) -> Any:
 
 
 def layer(walk: Walk, value: Any, way: Way) -> Guard:
-    """A module of torch: plain attributes, hooks and children; what uses its tensors has no kernels anyway."""
+    """A torch module: plain attributes, hooks and children; a function that uses its tensors has no kernels anyway."""
     cls, held = type(value), vars(value)
     if is_installed(cls.__module__):
         wanted = {name for name in held if not name.startswith("_")}
@@ -124,12 +124,12 @@ def layer(walk: Walk, value: Any, way: Way) -> Guard:
 
 
 def _presence(walk: Walk, value: Any, way: Way) -> Guard:
-    """Whether there is a tensor; what uses it has no kernels."""
+    """Whether there is a tensor; a function that uses it has no kernels."""
     return walk.describe(value, way) if value is None else walk.guard(way, Check.NOTHING, None, "a tensor")
 
 
 def logger(walk: Walk, value: logging.Logger, way: Way) -> Guard:
-    """A logger: what it lets through. A line that it writes ends a trace."""
+    """A logger: its level. A line that it writes ends a trace."""
     level = walk.describe(_threshold(value), way.to(Fetch.VIA, _threshold, f"level of {way.label}"))
     return walk.guard(way, Check.IDENTITY, value, f"logger {value.name}", (level,))
 
@@ -139,14 +139,14 @@ def _threshold(value: logging.Logger) -> tuple[Any, ...]:
 
 
 def path(walk: Walk, value: pathlib.Path, way: Way) -> Guard:
-    """A path, as long as no code names a method that looks at what lies there."""
+    """A path, as long as no code names a method that accesses the file system."""
     if not walk.names.isdisjoint(_ASKING_THE_DISK):
         return walk.unknown(value, way)
     return walk.guard(way, Check.PLAIN, value, repr(value))
 
 
 def weak_reference(walk: Walk, value: Any, way: Way) -> Guard:
-    """A weak reference is the object that it leads to."""
+    """A weak reference, guarded as its object."""
     held = walk.describe(value(), way.to(Fetch.CALL, None, f"what {way.label} leads to"))
     return walk.guard(way, Check.IDENTITY, value, "weak reference", (held,))
 
@@ -174,7 +174,7 @@ def lock(walk: Walk, value: Any, way: Way) -> Guard:
 
 
 def tensor(walk: Walk, value: torch.Tensor, way: Way) -> Guard:
-    """What uses the values of a tensor from outside has no kernels; its shape may be read."""
+    """A function that uses the values of an outside tensor has no kernels; it may read its shape."""
     inside = way.to(Fetch.VIA, _about_tensor, f"shape of {way.label}")
     shape = walk.guard(inside, Check.PLAIN, _about_tensor(value), None)
     return walk.guard(way, Check.IDENTITY, value, None, (shape, *_attributes(walk, value, way)))
@@ -185,7 +185,7 @@ def _about_tensor(value: torch.Tensor) -> tuple[Any, ...]:
 
 
 def array(walk: Walk, value: Any, way: Way) -> Guard:
-    """An array of NumPy; a small one is compared by a copy."""
+    """A NumPy array; a small one is compared with a copy."""
     if value.size > MOST_ELEMENTS or value.dtype.hasobject:
         return walk.unknown(value, way, f"an array of {value.size} elements")
     inner = walk.describe(_about_array(value), way.to(Fetch.VIA, _about_array, way.label))

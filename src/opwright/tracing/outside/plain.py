@@ -1,4 +1,4 @@
-"""Plain values: those that never change themselves, and how two of them are told apart."""
+"""Plain values: immutable ones, and when two of them are the same."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _HOMES = frozenset({kind.__module__.partition(".")[0] for kind in _PLAIN}) - {"b
 
 
 def is_plain(value: object) -> bool:
-    """Whether a value never changes, and neither does what is in it.
+    """Whether a value is deeply immutable.
 
-    One of a class that a user made from such a type may: it has attributes, and methods that read what they like.
+    A value of a user's subclass is not plain: it has attributes, and methods that may read anything.
     """
     if isinstance(value, (tuple, frozenset)) and type(value) in (tuple, frozenset):
         return all(map(is_plain, value))
@@ -45,10 +45,10 @@ def is_plain(value: object) -> bool:
 
 
 def _may_change(value: object) -> bool:
-    """Whether a value of a plain type is one of those that change after all, or holds an object that may."""
+    """Whether a value of a plain type is mutable after all, or holds a mutable object."""
     match value:
         case pathlib.Path():
-            return True  # it can be asked what is in the file
+            return True  # it can read the file
         case numpy.void():
             return True  # its fields can be set
         case numpy.dtype():
@@ -59,7 +59,7 @@ def _may_change(value: object) -> bool:
 
 
 def _is_as_its_base(kind: type) -> bool:
-    """Whether a class that is made from a plain type is of the library that the type is of, without attributes."""
+    """Whether a subclass of a plain type belongs to the same library and has no attributes."""
     return kind.__module__.partition(".")[0] in _HOMES and not kind.__dictoffset__
 
 
@@ -78,14 +78,14 @@ def are_same(left: Any, right: Any) -> bool:
     if isinstance(left, slice):
         return are_same(_parts(left), _parts(right))
     if isinstance(left, frozenset):
-        return are_same(tuple(left), tuple(right))  # equal sets may be gone through in another order
+        return are_same(tuple(left), tuple(right))  # equal sets may iterate in different orders
     if isinstance(left, numpy.generic):
         return bool(left.dtype == right.dtype and left.tobytes() == right.tobytes())
     return bool(left == right)
 
 
 def spelled(value: Any) -> str:
-    """A plain value as text: another text for every other value."""
+    """A plain value as text, different for different values."""
     if isinstance(value, tuple):
         return f"{type(value).__name__}({', '.join(map(spelled, value))})"
     if isinstance(value, frozenset):
@@ -98,7 +98,7 @@ def spelled(value: Any) -> str:
 
 
 def spelled_in_any_order(values: Iterable[Any]) -> str:
-    """What is in a set as text: the same in every process, whose hashes give sets another order."""
+    """The members of a set as text: the same in every process, although iteration order varies."""
     return f"any of {', '.join(sorted(map(spelled, values)))}"
 
 

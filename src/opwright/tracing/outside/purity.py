@@ -1,4 +1,4 @@
-"""Which functions of Python, torch and NumPy answer the same at every call, and which tell how the world is now."""
+"""Which functions of Python, torch and NumPy are pure, and which read state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from opwright.tracing.outside.plain import is_plain
 
-# Modules of Python whose functions give the same for the same arguments, or whose state no result depends on.
+# Python modules with pure functions, or whose state does not affect results.
 _PURE = frozenset({
     "abc", "array", "bisect", "builtins", "cmath", "collections", "contextlib", "copy", "copyreg", "dataclasses",
     "decimal", "enum", "fractions", "functools", "heapq", "inspect", "itertools", "keyword", "math", "numbers",
@@ -20,10 +20,10 @@ _PURE = frozenset({
     "typing_extensions", "warnings", "weakref", "__future__", "traceback", "annotationlib",
 })  # fmt: skip
 _IMPURE_BUILTINS = frozenset({"open", "input", "eval", "exec", "globals", "locals", "__import__", "breakpoint", "dir"})
-# Libraries that change only with their version. What they have in them is taken for constant, but for their settings.
+# Libraries that change only with their version. Their members are constant, except for settings.
 _LIBRARIES = frozenset({"torch", "numpy", "sympy", "mpmath", "networkx", "opwright"})
 _STANDARD = tuple({os.path.dirname(os.__file__), sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
-# Functions of NumPy, and of modules that are pure else.
+# Exceptions: functions of NumPy and of otherwise pure modules.
 _IMPURE = frozenset({
     "abspath", "currentframe", "expanduser", "expandvars", "fromfile", "get_printoptions", "getcontext", "geterr",
     "geterrcall", "islink", "ismount", "lexists", "load", "loadtxt", "memmap", "realpath", "relpath", "stack",
@@ -46,7 +46,7 @@ def is_installed(module: str | None) -> bool:
 def _hides_one_of_python(name: str) -> bool:
     """Whether a module with the name of one of Python's is the user's, such as a `profile.py` beside a script."""
     file = getattr(sys.modules.get(name), "__file__", None) or ""
-    is_frozen = getattr(sys, "frozen", False)  # an application, whose modules are where it likes
+    is_frozen = getattr(sys, "frozen", False)  # an application with modules anywhere
     return bool(file) and not is_frozen and not file.startswith(_STANDARD) and not _is_in_packages(file)
 
 
@@ -55,7 +55,7 @@ def _is_in_packages(file: str) -> bool:
 
 
 def is_third_party(module: str | None, own: str | None) -> bool:
-    """Whether a module was installed beside the user's own, which `own` names one of."""
+    """Whether a module is third-party; `own` names a module of the user's."""
     root = (module or "").partition(".")[0]
     if is_installed(root) or root == (own or "").partition(".")[0]:
         return False
@@ -64,7 +64,7 @@ def is_third_party(module: str | None, own: str | None) -> bool:
 
 
 def is_library(module: str | None) -> bool:
-    """Whether a module was installed, with Python or on top of it: what it defines is no state of the user's."""
+    """Whether a module belongs to Python or is installed, so that it holds no user state."""
     file = getattr(sys.modules.get(module or ""), "__file__", None) or ""
     return is_installed(module) or file.startswith(LIBRARIES)
 
@@ -75,12 +75,12 @@ def is_own(module: str | None) -> bool:
 
 
 def holds_constants(module: str) -> bool:
-    """Whether the plain values in a module are numbers and names that nobody changes, such as `math.pi`."""
+    """Whether the plain values in a module are constants such as `math.pi`."""
     return module in _CONSTANTS
 
 
 def answers_otherwise(value: Any) -> bool:
-    """Whether a function of Python, torch or NumPy may answer otherwise at the next call."""
+    """Whether a function of Python, torch or NumPy may return something else at the next call."""
     module, name = _home(value), getattr(value, "__name__", "")
     root = module.partition(".")[0]
     if root == builtins.__name__:
@@ -95,14 +95,14 @@ def answers_otherwise(value: Any) -> bool:
 
 
 def asks_torch(value: Any) -> bool:
-    """Whether a function of torch tells one of its modes or defaults, such as `torch.is_grad_enabled`."""
+    """Whether a torch function returns one of its modes or defaults, such as `torch.is_grad_enabled`."""
     if not callable(value) or isinstance(value, type) or not _home(value).startswith("torch"):
         return False
     if not _GETTER.fullmatch(getattr(value, "__name__", "")):
         return False
     try:
         return is_plain(value())
-    except Exception:  # it wants arguments, or a device that is not here
+    except Exception:  # it needs arguments, or a missing device
         return False
 
 

@@ -1,4 +1,4 @@
-"""What a function reads from outside its arguments: a walk that starts at it, and a rule for each kind of value."""
+"""Find what a function reads from outside its arguments: a walk with a rule for each kind of value."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Reads:
     """What a function reads from outside.
 
     Attributes:
-        guard: The function, with everything that is in it.
-        hazards: Lines that read what cannot be compared.
+        guard: The guard of the function, with all guards inside it.
+        hazards: Lines that read something that cannot be compared.
     """
 
     guard: Guard
@@ -44,7 +44,7 @@ def reads_of(function: Any, frozen: frozenset[str] = frozenset()) -> Reads:
 
     Args:
         function: The function as written; or several in a tuple.
-        frozen: Names, such as "SCALE" or "config.eps", whose values are taken for constants.
+        frozen: Names, such as "SCALE" or "config.eps", whose values are treated as constants.
     """
     own, way = getattr(function, "__module__", None), Way(Fetch.SELF, None, "", _code_of(function), frozenset())
     names, asked, is_dynamic = frozenset[str](), frozenset[str](), False
@@ -71,7 +71,7 @@ _NAMED = (
     *(types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType, types.GenericAlias),
     *(types.UnionType, numpy.ufunc, OpOverload, OpOverloadPacket, _OpNamespace),
 )
-# A subclass of a container is an object that has members.
+# A subclass of a container is an object with members.
 _EXACTLY: Mapping[type, Follow] = {
     dict: containers.mapping,
     collections.OrderedDict: containers.mapping,

@@ -1,9 +1,9 @@
-"""The walk through all that a function can reach by the names in its code: what is common to every kind of value.
+"""The walk through everything that a function can reach by the names in its code.
 
-    describe(value, way) -> Guard      by rules that stand in functions, classes, objects and containers
+    describe(value, way) -> Guard      by the rules in functions, classes, objects and containers
 
-Of an object those attributes count whose names stand in some code that was reached, whoever the object belongs to: a
-walk cannot know which object a name will be asked of. So it is repeated until it meets no new names.
+An object's attribute is guarded if its name occurs in any code that was reached: a walk cannot know which object a name
+will be looked up on. So the walk is repeated until it finds no new names.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class Way:
     """How a value was found.
 
     Attributes:
-        fetch: How it is found in the value before.
-        key: A name, a position, or what else `fetch` needs.
-        label: What it is called, as in "global 'scale'".
-        code: The code that reads it, or what it stands in.
+        fetch: How to fetch it from the value before.
+        key: A name, a position, or whatever `fetch` needs.
+        label: Its name, as in "global 'scale'".
+        code: The code that reads it or its container.
         lines: The lines that do.
     """
 
@@ -41,7 +41,7 @@ class Way:
     lines: Lines
 
     def to(self, fetch: Fetch, key: Any, label: str) -> Way:
-        """The way to something in the value, which the same lines read."""
+        """The way to a member of the value, read by the same lines."""
         return replace(self, fetch=fetch, key=key, label=label)
 
     def member(self, fetch: Fetch, key: Any) -> Way:
@@ -50,7 +50,7 @@ class Way:
 
     @property
     def short(self) -> str:
-        """The label as code would spell it."""
+        """The label, spelled as in code."""
         return self.label.removeprefix("global ").removeprefix("module ").replace("'", "")
 
     @property
@@ -67,15 +67,15 @@ class Walk:
     """One walk.
 
     Attributes:
-        names: The attributes that count, if not every name does.
+        names: The attribute names found, unless every name counts.
         every_name: Whether attributes may be read by computed names.
-        asked: Attributes that may be asked for where there are none.
-        frozen: Labels of values that are taken for constants.
+        asked: Attributes that may be read although missing.
+        frozen: Labels of values that are treated as constants.
         own: The module of the function.
         follow: The rule for a value.
         hazards: What cannot be compared.
-        known: What is there once for all (modules, classes, plain functions) and has been described, by identity; of
-            classes with the methods that were taken for called.
+        known: Guards of shared objects (modules, classes, plain functions) by identity; classes with the methods
+            assumed to be called.
     """
 
     names: frozenset[str]
@@ -93,7 +93,7 @@ class Walk:
     _values: int = 0
 
     def describe(self, value: Any, way: Way) -> Guard:
-        """The guard of a value, with those of what is in it."""
+        """The guard of a value, with those of its members."""
         self._values += 1
         if way.short in self.frozen:
             return self.guard(way, Check.NOTHING, None, spelled(value) if is_plain(value) else None)
@@ -115,16 +115,16 @@ class Walk:
         return Guard(way.fetch, way.key, check, expected, tuple(inner), way.label, way.place, told)
 
     def same(self, value: Any, way: Way, inner: Iterable[Guard] = ()) -> Guard:
-        """The guard of what its name says, and no other object."""
+        """A guard of identity."""
         called = getattr(value, "__qualname__", None) or getattr(value, "__name__", None) or type(value).__qualname__
         return self.guard(way, Check.IDENTITY, value, f"{getattr(value, '__module__', '')}.{called}", inner)
 
     def nothing(self, way: Way) -> Guard:
-        """The guard of what is not there."""
+        """A guard of absence."""
         return self.guard(way, Check.IDENTITY, ABSENT, "nothing")
 
     def unknown(self, value: Any, way: Way, what: str = "") -> Guard:
-        """What cannot be compared: a trace must not read it, and then it need not be told apart on disk."""
+        """A value that cannot be compared: a trace must not read it, so records on disk ignore it."""
         self.hazards.append(Hazard(way.code, way.lines, f"{way.label}, {what or f'a {type(value).__name__}'}"))
         return self.guard(way, Check.IDENTITY, value, "not read")
 
@@ -138,5 +138,5 @@ class Walk:
         return named
 
     def counting(self, held: Set[str] | Mapping[str, Any]) -> list[str]:
-        """Those of some attributes that count, in order."""
+        """The attributes that are guarded, in order."""
         return sorted(held if self.every_name else self.names.intersection(held))

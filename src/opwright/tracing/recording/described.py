@@ -1,4 +1,4 @@
-"""Names for what our decompositions compute: those of their variables."""
+"""Names for the values of our decompositions, from their variables."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _FOLDER = table.__name__.rpartition(".")[0]
 
 
 class Described:
-    """The nodes that decompositions have names for."""
+    """The nodes that decompositions name."""
 
     def __init__(self) -> None:
         self.names: dict[Node, str] = {}
         self._under_way: list[tuple[CodeType, dict[int, FrameType]]] = []
 
     def look_from(self, frame: FrameType | None) -> None:
-        """Keep the frames of the decomposition that runs, and of what it has called, up from one that they called."""
+        """Keep the frames of the running decomposition and its callees, up from a frame."""
         if not self._under_way:
             return
         code, kept = self._under_way[-1]
@@ -37,12 +37,12 @@ class Described:
 
     @contextmanager
     def of(self, operation: OpOverload, rule: Callable[..., Any], nodes: Mapping[int, Node]) -> Iterator[None]:
-        """Name what a decomposition computes until the end of the block; parameters are named by who calls.
+        """Name what a decomposition computes until the end of the block; callers name its parameters.
 
         Args:
-            operation: What is decomposed.
+            operation: The operation.
             rule: The decomposition; torch's own give no names.
-            nodes: What computes each tensor, by its identity.
+            nodes: The node of each tensor, by identity.
         """
         if operation not in OWN_DECOMPOSITIONS or not inspect.isfunction(rule):
             yield
@@ -55,7 +55,7 @@ class Described:
             self._under_way.pop()
             for frame in kept.values():
                 self._name(frame, nodes)
-            kept.clear()  # a frame holds those that called it
+            kept.clear()  # a frame keeps its callers alive
 
     def _name(self, frame: FrameType, nodes: Mapping[int, Node]) -> None:
         code = frame.f_code

@@ -1,4 +1,4 @@
-"""What nobody foresaw, as a refusal: a mistake of ours, a full disk, a lack of memory."""
+"""Unexpected errors as refusals: our bugs, a full disk, a lack of memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opwright.package import PACKAGE
 
 _PACKAGE = PACKAGE
 _LONGEST = 300
-_OF_THE_MACHINE = (OSError, MemoryError, RecursionError)  # which are no mistake in the line that they come from
+_OF_THE_MACHINE = (OSError, MemoryError, RecursionError)  # which are not bugs in the line that raises them
 
 
 def fault_of(error: Exception) -> OpwrightError:
@@ -28,7 +28,7 @@ def fault_of(error: Exception) -> OpwrightError:
 
 @contextmanager
 def refusing_faults() -> Iterator[None]:
-    """Turn every error that is no refusal into a Fault."""
+    """Turn every error that is not a refusal into a Fault."""
     try:
         yield
     except OpwrightError:
@@ -40,13 +40,13 @@ def refusing_faults() -> Iterator[None]:
 
 
 def comes_from_a_signal(error: BaseException) -> bool:
-    """Whether the handler of a signal raised an error, such as a timeout: it is meant for whoever waits."""
+    """Whether a signal handler raised an error, such as a timeout, which is meant for the caller."""
     handlers = {getattr(signal.getsignal(number), "__code__", None) for number in signal.valid_signals()} - {None}
     return any(frame.f_code in handlers for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def summary(error: Exception) -> str:
-    """The class of an error and the first line of what it says."""
+    """The class of an error and the first line of its message."""
     return f"{type(error).__name__}: {str(error).partition(chr(10))[0][:_LONGEST]}".removesuffix(": ")
 
 

@@ -1,4 +1,4 @@
-"""Modification in place as pure operations: what a view shows is written back into what it is a view of."""
+"""In-place changes as pure operations: a change of a view is written back to its base."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _OPWRIGHT = str(PACKAGE)
 
 
 def is_called_by_torch() -> bool:
-    """Whether the operation under way is part of one of torch's functions.
+    """Whether a torch function called the current operation.
 
-    Those give the same values at every layout, whatever they change in place on the way.
+    Those give the same values for every layout, whatever they change in place.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_OPWRIGHT):
@@ -35,7 +35,7 @@ class SeenThrough:
     """How one tensor was made as a view of another.
 
     Attributes:
-        source: What it is a view of.
+        source: Its base.
         func: The view operation.
         arguments: Its arguments after the source.
         keywords: Its keyword arguments.
@@ -57,11 +57,11 @@ class SeenThrough:
         return found
 
     def with_source(self, old: torch.Tensor, new: torch.Tensor) -> SeenThrough:
-        """The same view where one tensor has taken the place of another."""
+        """The same view, with one tensor replaced by another."""
         return replace(self, source=new) if self.source is old else self
 
     def written_back(self, value: torch.Tensor) -> torch.Tensor | None:
-        """The source with the elements that the view shows replaced; None if that cannot be written down."""
+        """The source with the elements of the view replaced; None if that cannot be expressed."""
         rule = _WRITTEN_BACK.get(self.func.overloadpacket)
         return rule(self, value) if rule else None
 
@@ -79,7 +79,7 @@ def views_of(func: OpOverload, args: Sequence[Any], kwargs: dict[str, Any], resu
 
 
 def functional_of(func: OpOverload) -> OpOverload | None:
-    """The operation that gives what `func` would write into its first argument."""
+    """The operation that returns what `func` writes into its first argument."""
     name = func._schema.name.removeprefix("aten::")
     if not name.endswith("_") or name.endswith("__"):
         return None

@@ -1,4 +1,4 @@
-"""The local variables of a reference that is traced: their names make generated code readable."""
+"""The local variables of a traced reference, whose names make generated code readable."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 
 class LocalVariables:
-    """The variables of a function, found while it runs and read when it has returned.
+    """The variables of a function, read from its frame after it has returned.
 
-    A frame that somebody holds keeps them. To catch the return itself needs a profiler, and under one everything that a
-    trace does takes 1.6 times as long.
+    A frame that is kept alive keeps its variables. Catching the return itself needs a profiler, which makes a trace
+    take 1.6 times as long.
 
     Args:
         function: The function as written.
@@ -23,7 +23,7 @@ class LocalVariables:
         self._frame: FrameType | None = None
 
     def look_for(self, frame: FrameType | None) -> None:
-        """Find the function among those that are running: the one of this frame, and those that called it."""
+        """Find the function in the call stack of a frame."""
         if self._frame is not None or self._code is None:
             return
         while frame is not None and frame.f_code is not self._code:
@@ -31,9 +31,9 @@ class LocalVariables:
         self._frame = frame
 
     def taken(self) -> Mapping[str, Any]:
-        """What they are bound to; nothing if the function was not found.
+        """The values of the variables; nothing if the function was not found.
 
-        They are told once. The frame knows who called it, and so holds whoever holds it: it must be let go.
+        This works once: the frame keeps its callers alive, and is released.
         """
         frame, self._frame, self._code = self._frame, None, None
         return dict(frame.f_locals) if frame is not None else {}

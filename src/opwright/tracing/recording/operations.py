@@ -1,4 +1,4 @@
-"""Operations that are not recorded as they come."""
+"""Operations that are not recorded as they are."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch
 aten = torch.ops.aten
 
 SILENT = {"prim::device", "prim::layout", "prim::dtype", "aten::is_same_size", "aten::_has_same_storage_numel"}
-"""Questions that leave no trace."""
+"""Queries that are not recorded."""
 
 FORWARDING = {aten.detach.default, aten.alias.default, aten.lift_fresh.default}
 """They only rename a value."""
@@ -16,7 +16,7 @@ LIFTS = {aten.lift_fresh.default, aten.lift_fresh_copy.default, aten.lift.defaul
 """They bring a constant into the trace."""
 
 BY_STRIDES = {aten.as_strided, aten.as_strided_copy, aten.as_strided_scatter}
-"""They look at memory, whatever lies there."""
+"""They read memory regardless of the tensor's layout."""
 
 LOOKS_FOR_NAN = {aten._is_any_true.default, aten._local_scalar_dense.default}
-"""What anomaly mode asks of gradients."""
+"""The operations of anomaly mode on gradients."""

@@ -1,8 +1,7 @@
-"""Questions a reference may not ask while it is traced, because the answer would be that of the trace, not of a call.
+"""Queries that a reference must not make in a trace, because the answer would be that of the fake tensors.
 
-A fake tensor has no values, and its strides, history and address are its own; what is assigned to `.data` passes a
-trace by. What torch itself asks inside of its functions is its own business: only code outside of torch and of this
-package is listened to.
+A fake tensor has no values, and has strides, history and address of its own; a trace does not see assignments to
+`.data`. Only code outside of torch and this package is checked.
 """
 
 from __future__ import annotations
@@ -43,11 +42,11 @@ _FACTS = {question: fact for fact, questions in _QUESTIONS.items() for question 
 
 
 class Listener(TorchFunctionMode):
-    """Refuses the questions of a reference that a trace cannot answer.
+    """Refuses the queries of a reference that a trace cannot answer.
 
     Args:
-        name: What the reference is called.
-        variables: Those of the reference, which is looked for among what calls torch's functions.
+        name: The name of the reference.
+        variables: The variables of the reference, found through the callers of torch's functions.
     """
 
     def __init__(self, name: str, variables: LocalVariables) -> None:
@@ -58,7 +57,7 @@ class Listener(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Run the function unless it is such a question.
+        """Run the function unless it is such a query.
 
         Raises:
             UntraceableReference: If it is.
@@ -67,6 +66,6 @@ class Listener(TorchFunctionMode):
         self._variables.look_for(caller)
         fact = _FACTS.get(func)
         if fact is not None and is_outside(caller):
-            raise UntraceableReference(f"{self._name} {fact}")
+            raise UntraceableReference(f"{self._name} {fact}", hint="keep this part outside of the operator")
         with paused():
             return func(*args, **(kwargs or {}))

@@ -1,7 +1,7 @@
-"""Whether a function draws random numbers, before anybody records it.
+"""Whether a function draws random numbers, found out before it is recorded.
 
-What compilers must know of one that draws, that no two calls of it are the same and that its backward pass needs the
-numbers of its forward pass, they know of torch's random operations, so they are shown these instead of one operation.
+Compilers must know that calls of a random function differ and that its backward pass needs the numbers of its forward
+pass. They know this of torch's random operations, so they see those instead of one operator.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _SIZE_THAT_NOBODY_KNOWS = 8
 
 
 def draws(function: Callable[..., Any], arguments: Sequence[Any]) -> bool:
-    """Whether a function draws random numbers when it is given these arguments; they are asked for their kind alone.
+    """Whether a function draws random numbers for arguments of this kind.
 
-    Yes, if it cannot be told: who sees what a function does is never wrong about it.
+    True if that is unknown: showing a compiler the function's operations is always right.
     """
-    from opwright.tracing.torch_hooks.fake_mode import (  # imports sympy (0.3 s), as whoever records has done
+    from opwright.tracing.torch_hooks.fake_mode import (  # imports sympy (0.3 s), which recording needs anyway
         LeanFakeTensorMode,
         LeanShapeEnv,
     )
@@ -41,7 +41,7 @@ def draws(function: Callable[..., Any], arguments: Sequence[Any]) -> bool:
             try:
                 with watch, unchanged_outside(getattr(function, "__name__", "it"), function):
                     function(*like)
-            except Exception:  # of whatever kind: what is wrong is told where it is recorded
+            except Exception:  # any exception: recording will report it
                 return True
         return watch.has_seen_a_draw
 
@@ -60,7 +60,7 @@ class _Watch(Unseen, TorchDispatchMode):
 
 
 def _described(argument: Any) -> Callable[[], Any]:
-    """What makes an argument of the same kind."""
+    """The spec of an argument."""
     if isinstance(argument, torch.Tensor):
         shape, strides = map(_known, argument.shape), map(_known, argument.stride())
         options: dict[str, Any] = {

@@ -1,7 +1,6 @@
-"""Recording: runs a function on fake tensors and writes down the core ATen operations it performs.
+"""Recording: runs a function on fake tensors and writes down its core ATen operations below autograd.
 
-It sees what autograd sees, below it: the operations of the function and, when gradients are asked for, those of
-PyTorch's own derivative formulas.
+If gradients are asked for, these include the operations of PyTorch's derivative formulas.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from opwright.ir.call_traits import CHECKS, RANDOM
 from opwright.tracing.callers import is_outside
 from opwright.tracing.decompositions.table import OWN_DECOMPOSITIONS
 from opwright.tracing.effects.watch import paused
+from opwright.tracing.hints import AS_ARGUMENT, DRAW_OUTSIDE, KEEP_OUTSIDE, NEW_TENSOR
 from opwright.tracing.interface.memory import memory_of
 from opwright.tracing.recording.described import Described
 from opwright.tracing.recording.in_place import (
@@ -80,7 +80,7 @@ class Recorder(Unseen, TorchDispatchMode):
         self._watching = False
 
     def _reads_detached(self, value: Any) -> bool:
-        """Whether an operation reads what was detached; what autograd detaches to save it, only the backward reads."""
+        """Whether an operation reads a detached value; only the backward reads those that autograd saves."""
         if isinstance(value, dict):
             value = list(value.values())
         if isinstance(value, (tuple, list)):
@@ -89,7 +89,7 @@ class Recorder(Unseen, TorchDispatchMode):
 
     @contextmanager
     def _unwatched(self) -> Iterator[None]:
-        """Decompositions detach what they like: autograd has seen the operation that they stand for."""
+        """Decompositions may detach anything: autograd has seen the whole operation."""
         watching, self._watching = self._watching, False
         try:
             yield
@@ -104,7 +104,7 @@ class Recorder(Unseen, TorchDispatchMode):
         return node
 
     def give(self, name: str, node: Node) -> Node:
-        """Declare an input that has the value of a node: it is read from now on, and has been so far."""
+        """Declare an input with the value of a node, and read it everywhere instead of the node."""
         with self.fx.inserting_before(next(iter(self.fx.nodes))):
             given = self.fx.placeholder(name)
         given.meta |= {"val": node.meta["val"], STANDS_FOR: node}
@@ -116,12 +116,11 @@ class Recorder(Unseen, TorchDispatchMode):
         """The node that computes a tensor.
 
         Raises:
-            NoKernel: If the tensor was made outside, such as a tensor in the function's closure.
+            NoKernel: If the tensor was made outside, such as one in the function's closure.
         """
-        node = self._nodes.get(id(tensor))
-        if node is None:
-            raise NoKernel("the function uses a tensor that is not one of its parameters")
-        return node
+        if id(tensor) not in self._nodes:
+            raise NoKernel("the function uses a tensor that is not one of its parameters", hint=AS_ARGUMENT)
+        return self._nodes[id(tensor)]
 
     def has(self, tensor: object) -> bool:
         """Whether an object is a tensor that was recorded."""
@@ -137,7 +136,7 @@ class Recorder(Unseen, TorchDispatchMode):
             return self._dispatched(func, args, kwargs or {})
 
     def _finds_no_nan(self, func: OpOverload, args: tuple[Any, ...]) -> Any:
-        """Anomaly mode looks for NaN in every gradient: what has no values has none."""
+        """Answer anomaly mode, which looks for NaN in gradients: fake tensors have none."""
         if func is aten._local_scalar_dense.default:
             if id(args[0]) not in self._looked_at:
                 raise DataDependentOutputException(func)
@@ -157,7 +156,7 @@ class Recorder(Unseen, TorchDispatchMode):
             self.hides_from_autograd = True
         is_random = torch.Tag.nondeterministic_seeded in func.tags
         rule = OWN_DECOMPOSITIONS.get(func) or core_decompositions().get(func)
-        if rule is not None and not is_random:  # what is drawn otherwise is drawn differently
+        if rule is not None and not is_random:  # a decomposition would draw different numbers
             with self, self._unwatched(), self.described.of(func, rule, self._nodes):
                 result = rule(*args, **kwargs)
             if func is aten.detach.default and self._watching:
@@ -168,7 +167,7 @@ class Recorder(Unseen, TorchDispatchMode):
         if func in LIFTS and isinstance(args[0], torch.Tensor) and not isinstance(args[0], FakeTensor):
             return self._constant(args[0])
         if any(isinstance(a, torch.Tensor) and not isinstance(a, FakeTensor) for a in arg_tree_leaves(*args, **kwargs)):
-            raise NoKernel("the function uses a tensor that is not one of its parameters")
+            raise NoKernel("the function uses a tensor that is not one of its parameters", hint=AS_ARGUMENT)
         if func._schema.is_mutable:
             return self._record_in_place(func, args, kwargs)
         if is_random:
@@ -177,7 +176,7 @@ class Recorder(Unseen, TorchDispatchMode):
             self.needs_row_major = self.needs_whole_memory = True
         result = func(*args, **kwargs)
         if any(result is argument for argument in args):
-            return result  # a conversion to what it is already
+            return result  # a conversion that changes nothing
         if func in FORWARDING and self.has(args[0]):
             self._see(func, args, kwargs, result)
             self._bind(result, self._nodes[id(args[0])])
@@ -194,27 +193,27 @@ class Recorder(Unseen, TorchDispatchMode):
         """Demand that an operation can draw the numbers that eager draws.
 
         Raises:
-            NoKernel: If it is none that the Program knows, draws in the order of another layout than row by row, or
-                goes on from a seed that the function has set.
+            NoKernel: If the Program does not know it, its order is not row by row, or the function has set a seed.
         """
         with _disable_current_modes():
-            if not torch.equal(torch.get_rng_state(), self._generator):  # what is fake draws nothing
-                raise NoKernel("the function seeds the generator of random numbers")
+            if not torch.equal(torch.get_rng_state(), self._generator):  # fake tensors draw nothing
+                raise NoKernel("the function seeds the generator of random numbers", hint="seed it before the call")
         if func._schema.name not in RANDOM:
-            raise NoKernel(f"the function draws random numbers ({func.name()})")
+            raise NoKernel(f"the function draws random numbers ({func.name()})", hint=DRAW_OUTSIDE)
         tensors = [leaf for leaf in arg_tree_leaves(*args, **kwargs) if isinstance(leaf, torch.Tensor)]
         if not all(tensor.is_contiguous() for tensor in tensors):
-            raise NoKernel(f"the function draws random numbers in another order than row by row ({func.name()})")
+            fact = f"the function draws random numbers in another order than row by row ({func.name()})"
+            raise NoKernel(fact, hint="draw into a contiguous tensor")
         self.is_random = self.needs_row_major = True
 
     def _constant(self, tensor: torch.Tensor) -> torch.Tensor:
         """A tensor that the function makes of plain numbers, such as `torch.tensor([1.0, 2.0])`.
 
         Raises:
-            NoKernel: If it has so many elements that they should not be part of a source.
+            NoKernel: If it has too many elements for a source.
         """
         if tensor.numel() > _MOST_CONSTANTS or tensor.numel() == 0:
-            raise NoKernel(f"the function makes a tensor of {tensor.numel()} numbers")
+            raise NoKernel(f"the function makes a tensor of {tensor.numel()} numbers", hint=AS_ARGUMENT)
         with _disable_current_modes():
             numbers = tensor.flatten().tolist()
         with self, self._unwatched():
@@ -225,7 +224,7 @@ class Recorder(Unseen, TorchDispatchMode):
 
     def _record(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         if torch.Tag.dynamic_output_shape in func.tags and free_unbacked_symbols(result):
-            raise UntraceableReference(f"the sizes of what {func.name()} gives depend on the values of a tensor")
+            raise UntraceableReference(f"{func.name()}'s sizes depend on the values of a tensor", hint=KEEP_OUTSIDE)
         self._see(func, args, kwargs, result)
         self.numbers.refuse_in(func, args, kwargs)
         self.numbers.bound_in(func, args, kwargs, result)
@@ -239,7 +238,7 @@ class Recorder(Unseen, TorchDispatchMode):
             node.meta["val"] = ()
             return
         if not isinstance(result, (tuple, list)):
-            raise NoKernel(f"{func.name()} gives a Python value that depends on data")
+            raise NoKernel(f"{func.name()} gives a Python value that depends on data", hint=KEEP_OUTSIDE)
         for position, member in enumerate(result):
             if isinstance(member, torch.Tensor):
                 item = self.fx.call_function(operator.getitem, (node, position))
@@ -249,7 +248,7 @@ class Recorder(Unseen, TorchDispatchMode):
         """Record a modification of a temporary as the operation that gives the modified value.
 
         Raises:
-            NoKernel: If the tensor is an input, whose change others would have to see, or cannot be written back.
+            NoKernel: If the tensor is an input, whose change must be visible, or if it cannot be written back.
         """
         target: Any = args[0] if args else None
         written = written_by(func, args, kwargs)
@@ -259,7 +258,7 @@ class Recorder(Unseen, TorchDispatchMode):
             return self._record_out(func, args, kwargs, written)
         functional, aliases = functional_of(func), self._aliases(target)
         if functional is None or not aliases:
-            raise NoKernel(f"the function modifies a tensor in place ({func.name()})")
+            raise NoKernel(f"the function modifies a tensor in place ({func.name()})", hint=NEW_TENSOR)
         if self._watching and not is_called_by_torch():
             self.needs_row_major = True  # whether a tensor is in the memory of another may depend on its layout
         if torch.Tag.inplace_view in func.tags:
@@ -286,13 +285,13 @@ class Recorder(Unseen, TorchDispatchMode):
         """
         functional, names = without_out(func), {argument.name for argument in func._schema.arguments if argument.is_out}
         if functional is None or len(names) != len(written):
-            raise NoKernel(f"the function modifies a tensor in place ({func.name()})")
+            raise NoKernel(f"the function modifies a tensor in place ({func.name()})", hint=NEW_TENSOR)
         with self:
             results = functional(*args, **{name: value for name, value in kwargs.items() if name not in names})
             results = [results] if isinstance(results, torch.Tensor) else results
             for out, result in zip(written, results, strict=True):
                 if out.shape != result.shape:
-                    raise NoKernel(f"the function resizes a tensor ({func.name()})")
+                    raise NoKernel(f"the function resizes a tensor ({func.name()})", hint="leave out= out")
                 aten.copy_.default(out, result)
         return written[0] if len(written) == 1 else tuple(written)
 
@@ -325,7 +324,7 @@ class Recorder(Unseen, TorchDispatchMode):
         return target
 
     def _show_instead(self, target: torch.Tensor, before: torch.Tensor) -> None:
-        """Have all nodes that show a tensor, also those from before a change of its elements, show another."""
+        """Replace a tensor as the value of all its nodes, also of those before a change of its elements."""
         for node in self.fx.nodes:
             value = node.meta.get("val")
             if value is target:
@@ -340,7 +339,7 @@ class Recorder(Unseen, TorchDispatchMode):
     def _renewed(
         self, target: torch.Tensor, value: torch.Tensor, aliases: list[torch.Tensor]
     ) -> dict[int, torch.Tensor]:
-        """What every tensor in the memory of `target` shows after `value` was written there.
+        """The new value of every tensor in the memory of `target` after `value` was written there.
 
         Raises:
             NoKernel: If one of them is a view in a way that cannot be followed.
@@ -349,7 +348,7 @@ class Recorder(Unseen, TorchDispatchMode):
         while (view := self._views.get(id(base))) is not None:
             back = view.written_back(written)
             if back is None:
-                raise NoKernel(f"the function modifies a tensor in place, seen through {view.func.name()}")
+                raise NoKernel(f"the function modifies a tensor in place through {view.func.name()}", hint=NEW_TENSOR)
             base, written = view.source, back
         renewed = {id(base): written}
         for alias in aliases:  # in the order they were made: a source comes before its views
@@ -357,7 +356,7 @@ class Recorder(Unseen, TorchDispatchMode):
                 continue
             seen = self._views.get(id(alias))
             if seen is None or id(seen.source) not in renewed:
-                raise NoKernel("the function modifies a tensor in place that is seen in several ways")
+                raise NoKernel("the function modifies a tensor in place that is seen in several ways", hint=NEW_TENSOR)
             renewed[id(alias)] = seen.of(renewed[id(seen.source)])
         return renewed
 
@@ -370,7 +369,7 @@ class Recorder(Unseen, TorchDispatchMode):
         return [] if any(self._nodes[id(alias)].op == "placeholder" for alias in aliases) else aliases
 
     def _replace(self, value: Any, held: Bounds | None = None) -> Any:
-        """What the graph has in place of an argument; `held` are the integers that may stand beside its tensors."""
+        """The node or number of an argument; `held` are the integers that its tensors can hold."""
         if isinstance(value, torch.Tensor):
             return self.node_of(value)
         if isinstance(value, (torch.SymInt, torch.SymFloat)):
@@ -380,13 +379,13 @@ class Recorder(Unseen, TorchDispatchMode):
                 number = self.numbers.value(value, held if isinstance(value, torch.SymInt) else None)
             return self._number(number) if isinstance(number, torch.Tensor) else number
         if isinstance(value, torch.SymBool):
-            raise NoKernel(f"the function computes with {value}, which depends on sizes")
+            raise NoKernel(f"the function computes with {value}, which depends on sizes", hint="decide with `if`")
         if isinstance(value, (tuple, list)):
             return [self._replace(member, held) for member in value]
         if isinstance(value, dict):
             return {key: self._replace(member, held) for key, member in value.items()}
         if type(value) is int and not FIRST_INTEGER <= value <= LAST_INTEGER:
-            raise NoKernel(f"the function computes with {value}, which needs more than 64 bits")
+            raise NoKernel(f"the function computes with {value}, which needs more than 64 bits", hint="use a float")
         return value
 
     def _number(self, tensor: torch.Tensor) -> Node:

@@ -1,4 +1,4 @@
-"""What a node computes, in a few letters: two nodes with the same digest, in any two graphs, have the same value."""
+"""Digests of what nodes compute: nodes with the same digest, in any graphs, have the same value."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from torch.fx import Node
 
 from opwright.ir.expressions.exact import exact
 
-STANDS_FOR = "opwright_stands_for"  # on an input that is given the value of a node: that node
+STANDS_FOR = "opwright_stands_for"  # on an input with the value of a node: that node
 
 
 class Digests:
-    """Digests of the nodes of one graph, from the names of its inputs on; each is made once."""
+    """Digests of the nodes of one graph, starting from the names of its inputs; each is made once."""
 
     def __init__(self) -> None:
         self._known: dict[Node, str] = {}
 
     def of(self, node: Node) -> str:
-        """The digest of a node; empty if the same operation may give another value elsewhere."""
+        """The digest of a node; empty if the operation is not repeatable."""
         pending = [node]
         while pending:
             current = pending[-1]
@@ -53,7 +53,7 @@ class Digests:
 
 
 def _is_repeatable(target: Any) -> bool:
-    """Whether an operation of torch gives the same for the same; a step of the user's may do anything."""
+    """Whether an operation is deterministic; a user's own step may do anything."""
     if not isinstance(target, OpOverload):
         return True  # a member of a tuple
     return target.namespace in ("aten", "prims") and torch.Tag.nondeterministic_seeded not in target.tags

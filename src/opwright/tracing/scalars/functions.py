@@ -1,7 +1,7 @@
-"""What Python computes of numbers that change from call to call: on tensors without dimensions, and between bounds.
+"""Python arithmetic on varying numbers: as operations on 0-d tensors, and as bounds.
 
-A row stands for a function of torch's symbolic numbers (sympy). Its bounds tell for which numbers the tensors come to
-what Python does, which has integers of any length and raises where a kernel would give an infinity or a NaN.
+A row is a function of torch's symbolic numbers (sympy). Its bounds show for which numbers the tensors give Python's
+result: Python has integers of any length, and raises where a kernel would give an infinity or NaN.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _ROUNDING = 1e-15  # a few units in the last place of float64
 
 
 class OutOfBounds(Exception):
-    """For some of the numbers Python computes something else, or raises."""
+    """For some numbers, Python computes something else or raises."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The least and the greatest value of a number; of an integer they are integers."""
+    """The least and the greatest value of a number; integers for an integer."""
 
     low: float
     high: float
@@ -50,7 +50,7 @@ class Bounds:
         return self.low <= 0 <= self.high
 
     def checked(self) -> Bounds:
-        """The same as a kernel computes it, which rounds a float a little otherwise than Python may.
+        """The bounds of a kernel's result, which may be rounded a little differently from Python's.
 
         Raises:
             OutOfBounds: If an integer needs more than 64 bits, or a float may not be finite.
@@ -70,7 +70,7 @@ class NumberFunction:
 
     Attributes:
         compute: Takes tensors without dimensions, and Python numbers where they are constant.
-        bound: Takes bounds, and gives those of the result.
+        bound: Takes bounds, and returns those of the result.
     """
 
     compute: Callable[..., Any]
@@ -78,7 +78,7 @@ class NumberFunction:
 
 
 def _corners(function: Callable[[float, float], float]) -> Callable[[Bounds, Bounds], Bounds]:
-    """Bounds of a function that rises or falls all along each of its operands."""
+    """Bounds of a function that is monotonic in each operand."""
     return lambda x, y: Bounds.around(*(function(a, b) for a in (x.low, x.high) for b in (y.low, y.high)))
 
 

@@ -13,6 +13,7 @@ from torch._ops import OpOverload
 from torch.fx.experimental.symbolic_shapes import DimDynamic
 
 from opwright.errors import NoKernel, NumberNeeded
+from opwright.tracing.hints import WIDER_DTYPE
 from opwright.tracing.scalars.functions import FIRST_INTEGER, LAST_INTEGER, NUMBER_FUNCTIONS, Bounds, OutOfBounds
 from opwright.tracing.scalars.guards import NumberGuard
 from opwright.tracing.scalars.ranges import Ranges, bounds_of, magnitudes, widest
@@ -30,13 +31,13 @@ from opwright.tracing.scalars.uses import (
 NUMBER = "number"  # in the `meta` of a node that stands for a Python number: one that promotes as it does
 EXPONENTS_APART = (2, 3, 0.5, -1, -2, -0.5, 1, 0)  # not by a general power, see lowering/pointwise/table.py
 _LARGEST_SIZE = 2**40
-_MOST = 3e38  # a float that is larger is a constant, see binding/serving/numbers.py
+_MOST = 3e38  # a larger float is a constant, see binding/serving/numbers.py
 # A kernel for one value has that value as a constant.
 _RELATIONS = {name: relation for name, relation in RELATIONS.items() if relation != "=="}
 
 
 class NumberTable:
-    """The symbols of one trace that stand for Python numbers, and the tensors that kernels take for them."""
+    """The symbols of Python numbers in one trace, and the 0-d tensors of kernels."""
 
     def __init__(self, sizes: SizeTable) -> None:
         self._sizes = sizes
@@ -44,10 +45,10 @@ class NumberTable:
         self._tensors: dict[sympy.Symbol, torch.Tensor] = {}
         self._integers: dict[sympy.Symbol, int] = {}
         self._floats: dict[sympy.Symbol, float] = {}
-        self._demands: dict[tuple[Any, Bounds | None], None] = {}  # expressions, and where they have to lie
+        self._demands: dict[tuple[Any, Bounds | None], None] = {}  # expressions, and their required bounds
 
     def symbol(self, name: str, value: float | int, tensor: torch.Tensor) -> torch.SymFloat | torch.SymInt:
-        """Make the number that a reference computes with; a branch on it is a guard."""
+        """Make the symbolic number for a reference; a branch on it becomes a guard."""
         source = NamedSource(name)
         symbol = self._environment.create_unspecified_symbol(value, source, DimDynamic.DYNAMIC)
         self._tensors[symbol] = tensor
@@ -63,11 +64,11 @@ class NumberTable:
         return number
 
     def value(self, number: torch.SymFloat | torch.SymInt, within: Bounds | None = None) -> torch.Tensor | float:
-        """What a traced number is, computed from the tensors that stand for the symbols in it.
+        """The value of a traced number, computed from the tensors of its symbols.
 
         Args:
             number: The number.
-            within: Where it has to lie, if not everywhere.
+            within: The required bounds, if any.
 
         Raises:
             NumberNeeded: If kernels do not know how.
@@ -77,15 +78,15 @@ class NumberTable:
         return self._value(expression)
 
     def is_size(self, number: torch.SymBool | torch.SymFloat | torch.SymInt) -> bool:
-        """Whether sizes alone decide what a traced number is."""
+        """Whether a traced number depends on sizes alone."""
         return self.is_size_of(number.node.expr)
 
     def is_size_of(self, expression: Any) -> bool:
-        """The same of the expression that stands for one."""
+        """The same for its expression."""
         return bool(expression.free_symbols.isdisjoint(self._tensors))
 
     def refuse_in(self, func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        """Refuse an integer where an operation wants a size, a dimension or an index, and exponents that it sets apart.
+        """Refuse a varying integer as a size, a dimension or an index, and exponents that pow special-cases.
 
         Raises:
             NumberNeeded: If there is one that changes.
@@ -97,27 +98,27 @@ class NumberTable:
                 raise self.refuse(f"{func.name()} needs the value of an integer that changes", size.node.expr)
 
     def bound_in(self, func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
-        """Keep what an operation converts to a dtype, mostly that of its result, to the numbers that this dtype holds.
+        """Restrict numbers that an operation converts to a dtype, mostly that of its result, to those it holds.
 
         Raises:
-            NoKernel: If a constant is none of them, which makes torch raise, or a number made from sizes may be none.
+            NoKernel: If a constant is not among them, which makes torch raise, or a number made from sizes may not be.
         """
         if truncates_in(func, args, kwargs, result):
-            raise NoKernel(f"{func.name()} makes an integer of a float first")
+            raise NoKernel(f"{func.name()} makes an integer of a float first", hint="convert it with int()")
         for number in converted_in(func, args, kwargs):
             held = (integers_held_by if isinstance(number, torch.SymInt) else floats_held_by)(result)
             if not_held_by(result, number) or (held and self._is_sized(number) and not self._always_lies(number, held)):
-                raise NoKernel(f"{func.name()} converts {number} to a dtype that does not hold it")
+                raise NoKernel(f"{func.name()} converts {number} to a dtype that does not hold it", hint=WIDER_DTYPE)
             if held and isinstance(number, (torch.SymFloat, torch.SymInt)) and not self.is_size(number):
                 self._demands[number.node.expr, held] = None
         if any(not_held_by(result, number, computed=True) for number in computed_in(func, args, kwargs)):
-            raise NoKernel(f"{func.name()} computes in a dtype that does not hold one of its numbers")
+            raise NoKernel(f"{func.name()} computes in a dtype that does not hold one of its numbers", hint=WIDER_DTYPE)
 
     def _is_sized(self, number: Any) -> bool:
         return isinstance(number, (torch.SymFloat, torch.SymInt)) and self.is_size(number)
 
     def _always_lies(self, number: torch.SymFloat | torch.SymInt, held: Bounds) -> bool:
-        """Whether a number made from sizes lies between bounds; of an integer it becomes a guard that it does."""
+        """Whether a number made from sizes lies within bounds; for an integer this adds a guard."""
         if isinstance(number, torch.SymInt):
             return bool(number <= int(held.high)) and bool(int(held.low) <= number)
         sizes = dict.fromkeys(number.node.expr.free_symbols, Bounds(2, _LARGEST_SIZE))
@@ -126,11 +127,11 @@ class NumberTable:
     def _refuse_apart(self, exponent: torch.SymInt | torch.SymFloat) -> None:
         names = self._names_in(exponent.node.expr)
         possible = [p for p in EXPONENTS_APART if isinstance(p, int) or isinstance(exponent, torch.SymFloat)]
-        if names and any(exponent == apart for apart in possible):  # a question makes a guard
+        if names and any(exponent == apart for apart in possible):  # a comparison adds a guard
             raise NumberNeeded("a power with this exponent has a kernel of its own", names=names, only_here=True)
 
     def refuse_text(self, number: torch.SymBool | torch.SymFloat | torch.SymInt) -> None:
-        """Refuse to write a number as text, which would be the name of a symbol.
+        """Refuse to format a varying number as text, which would be the name of a symbol.
 
         Raises:
             NumberNeeded: If it is one that changes.
@@ -139,14 +140,14 @@ class NumberTable:
             raise self.refuse("the function writes a number as text", number.node.expr)
 
     def refuse(self, fact: str, expression: Any) -> NumberNeeded:
-        """What to raise where the values of numbers are needed, and of which."""
+        """The refusal for a place that needs the values of numbers, with their names."""
         return NumberNeeded(fact, names=self._names_in(expression))
 
     def guards(self) -> tuple[NumberGuard, ...]:
         """What the trace assumed of the numbers.
 
         Raises:
-            NumberNeeded: If no other values than those of the call are known to do.
+            NumberNeeded: If only the values of this call are known to be right.
         """
         tested: list[NumberGuard] = []
         assumed = []
@@ -158,7 +159,7 @@ class NumberTable:
         return (*tested, *self._ranges(assumed))
 
     def _guard(self, expression: Any) -> NumberGuard | None:
-        """An order between a number and a constant, as it is."""
+        """An inequality between a number and a constant, as a guard."""
         relation = _RELATIONS.get(type(expression).__name__)
         if relation is None:
             return None
@@ -170,7 +171,7 @@ class NumberTable:
         return NumberGuard(self._name(symbol), sign, relation, bound)
 
     def _ranges(self, assumed: list[Any]) -> Iterator[NumberGuard]:
-        """Ranges of numbers in which kernels compute what Python does, and what else was assumed holds too."""
+        """Ranges of numbers in which kernels compute what Python does and all other assumptions hold."""
 
         def fails(ranges: Ranges) -> Any:
             outside = (expression for expression, within in self._demands if not _lies(expression, within, ranges))
@@ -228,7 +229,7 @@ def _lies(expression: Any, within: Bounds | None, ranges: Ranges) -> bool:
 
 
 def _is_true(assumption: Any, ranges: Ranges) -> bool:
-    """Whether an assumption holds for sure."""
+    """Whether an assumption certainly holds."""
     if isinstance(assumption, sympy.And):
         return all(_is_true(part, ranges) for part in assumption.args)
     relation = _RELATIONS.get(type(assumption).__name__)

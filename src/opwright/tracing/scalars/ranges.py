@@ -1,4 +1,4 @@
-"""For which integers what a trace computed from those of its call comes to what Python computes."""
+"""The ranges of numbers for which a trace computes what Python does."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _MAGNITUDES = (65504.0, *(2.0**exponent for exponent in range(63, -1, -1)))  # f
 
 
 def bounds_of(expression: Any, ranges: Ranges) -> Bounds:
-    """The bounds of an expression, and a promise that a kernel computes what Python does.
+    """The bounds of an expression, within which a kernel computes what Python does.
 
     Raises:
-        OutOfBounds: If it does not for some of the numbers.
+        OutOfBounds: If it does not for some numbers.
     """
     if expression in ranges:
         return ranges[expression]
@@ -36,12 +36,12 @@ def bounds_of(expression: Any, ranges: Ranges) -> Bounds:
 
 
 def magnitudes(values: Mapping[sympy.Symbol, float], most: float, holds: Callable[[Ranges], bool]) -> Ranges | None:
-    """Ranges around zero that have the floats of a call and in which something holds: all alike, then each wider.
+    """Ranges around zero with the floats of a call in which a condition holds: equal first, then each widened.
 
     Args:
         values: The floats of the call.
-        most: The largest magnitude that may be asked for.
-        holds: Whether it holds everywhere in given ranges; where it does, it does in narrower ones.
+        most: The largest allowed magnitude.
+        holds: Whether the condition holds everywhere in given ranges; then it holds in narrower ones.
 
     Returns:
         None if it does not hold up to the floats of the call.
@@ -59,11 +59,11 @@ def magnitudes(values: Mapping[sympy.Symbol, float], most: float, holds: Callabl
 
 
 def widest(given: Ranges, holds: Callable[[Ranges], bool]) -> Ranges:
-    """Ranges around the integers of a call in which something holds: all as far as each other, then each further.
+    """Ranges around the integers of a call in which a condition holds: equally wide first, then each widened.
 
     Args:
         given: The integers of the call, in which it holds.
-        holds: Whether it holds everywhere in given ranges; where it does, it does in narrower ones.
+        holds: Whether the condition holds everywhere in given ranges; then it holds in narrower ones.
     """
     ranges = dict(given)
     for symbols in (list(given), *([symbol] for symbol in given)) if given else ():

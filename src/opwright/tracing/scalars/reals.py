@@ -12,6 +12,7 @@ from typing import Any
 
 from opwright.errors import NoKernel
 from opwright.ir.expressions.integer import Integer
+from opwright.tracing.hints import AS_ARGUMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ def translate_real(expression: Any, integer: Callable[[Any], Integer]) -> RealOp
     if expression.is_integer and name not in _FUNCTIONS:
         return integer(expression)
     if name not in _FUNCTIONS:
-        raise NoKernel(f"the function computes with {expression}, a number made from sizes")
+        raise NoKernel(f"the function computes with {expression}, a number made from sizes", hint=AS_ARGUMENT)
     operands = [translate_real(argument, integer) for argument in expression.args]
     result = operands[0]
     if len(operands) == 1:

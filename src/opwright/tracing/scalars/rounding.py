@@ -1,7 +1,7 @@
 """Symbolic floats that are rounded at every step, as Python rounds them.
 
-Sympy computes with real numbers: of `(a + 1.0) - 1.0` it makes `a`, of `0.1 * (a + b)` a sum of products, of `a * -0.0`
-an integer 0. What a sum or a product gives is a whole for it here, which it does not look into.
+Sympy uses real arithmetic: it turns `(a + 1.0) - 1.0` into `a`, `0.1 * (a + b)` into a sum of products, `a * -0.0` into
+an integer 0. Here every sum and product is wrapped, so that sympy does not simplify across it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PLAIN: dict[str, Callable[[Any, Any], Any]] = {name: getattr(SymNode, name) for
 
 @contextmanager
 def rounding_each_step(numbers: NumberTable) -> Iterator[None]:
-    """On this thread, round what is computed of numbers and sizes wherever Python does.
+    """On this thread, round arithmetic on numbers and sizes wherever Python does.
 
     Raises:
         NumberNeeded: From within, if the sign of a zero depends on a number that changes.
@@ -52,7 +52,7 @@ def _rounding(name: str) -> Callable[[Any, Any], Any]:
 
 
 def _settle_sign(name: str, zero: Any, number: Any, numbers: NumberTable) -> None:
-    """Refuse a product with zero, which has the sign of the number; a sum is the number, if that is not zero too."""
+    """Refuse a product with zero, whose sign depends on the number; a sum is the number, unless that is zero too."""
     is_size = numbers.is_size_of(number.expr)
     if is_size and (name != "mul" or math.copysign(1, zero.constant) * number.hint > 0):
         return  # of two positive numbers

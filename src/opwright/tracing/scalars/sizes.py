@@ -15,6 +15,7 @@ from opwright.errors import NoKernel
 from opwright.ir.expressions.integer import Condition, Integer, greatest, holds, integer, product
 from opwright.ir.program import size_symbol
 from opwright.ir.relations.relations import LEAST_SIZE
+from opwright.tracing.hints import AS_ARGUMENT, KEEP_OUTSIDE
 from opwright.tracing.scalars.reals import RealOperand, translate_real
 
 RELATIONS = {
@@ -25,7 +26,7 @@ RELATIONS = {
     "StrictGreaterThan": ">",
     "GreaterThan": ">=",
 }
-"""What sympy calls relations."""
+"""The relations of sympy, by name."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,13 @@ class NamedSource(Source):
 
     @property
     def guard_source(self) -> GuardSource:
-        """Of no importance here: guards are read as expressions."""
+        """Unused: guards are read as expressions."""
         return GuardSource.CONSTANT
 
 
 @dataclass(frozen=True, slots=True)
 class SizeTable:
-    """The symbols of one trace and what they stand for."""
+    """The size symbols of one trace and their meanings."""
 
     environment: ShapeEnv
     symbols: dict[sympy.Symbol, Integer] = field(default_factory=dict)
@@ -83,7 +84,7 @@ class SizeTable:
         return self.translate(size.node.expr.xreplace(self.environment.replacements))
 
     def real(self, number: torch.SymFloat) -> RealOperand:
-        """A traced float as a function of sizes; a plain number where they do not matter."""
+        """A traced float as a function of sizes; a plain number if it does not depend on sizes."""
         return translate_real(number.node.expr.xreplace(self.environment.replacements), self.translate)
 
     def guards(self) -> tuple[Condition, ...]:
@@ -121,7 +122,7 @@ class SizeTable:
         """
         if expression.is_Symbol:
             if expression not in self.symbols:
-                raise NoKernel("a size depends on the values of a tensor")
+                raise NoKernel("a size depends on the values of a tensor", hint=KEEP_OUTSIDE)
             return self.symbols[expression]
         if expression.is_Integer:
             return integer(int(expression))
@@ -148,4 +149,4 @@ class SizeTable:
                     result = result + part - greatest(result, part)
                 return result
             case other:
-                raise NoKernel(f"a size is computed with {other}, which kernels do not know")
+                raise NoKernel(f"a size is computed with {other}, which kernels do not know", hint=AS_ARGUMENT)

@@ -1,4 +1,4 @@
-"""Numbers and sizes that a reference writes as text while it is traced: the text would be the name of a symbol."""
+"""Numbers and sizes that a reference formats as text in a trace, where the text would be the name of a symbol."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _WRITTEN = {kind: kind.__repr__ for kind in _PLAIN}
 
 @contextmanager
 def telling_text(numbers: NumberTable) -> Iterator[None]:
-    """On this thread, write sizes as they are in this trace, which makes them a guard, and no numbers that change.
+    """On this thread, format sizes by their values in this trace, with a guard, and refuse varying numbers.
 
-    What torch and this package write is their own business.
+    Text that torch and this package write is left alone.
 
     Raises:
-        NumberNeeded: From within, if a number that changes is written.
+        NumberNeeded: From within, if a varying number is formatted.
     """
     with _exchanged.on_this_thread(numbers):
         yield

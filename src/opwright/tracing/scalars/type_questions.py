@@ -1,4 +1,4 @@
-"""Whether a function asks of what type its numbers are: a traced number is no `float` or `int`."""
+"""Whether a function tests the types of its numbers: a traced number is not a `float` or `int`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _QUESTIONS = frozenset(
 
 
 def asks_for_types(function: Callable[..., Any]) -> bool:
-    """Whether a function, or one of the user's that it reaches by name, asks such a question."""
+    """Whether a function, or a user function that it reaches by name, has such a test."""
     return any(_QUESTIONS & names_in(code) or _matches_types(code) for code in _reached(function, set()))
 
 
@@ -40,7 +40,7 @@ def _reached(function: Any, seen: set[int]) -> Iterator[types.CodeType]:
 
 
 def _innermost(function: Any) -> Any:
-    """What wrappers and methods of wrappers stand for."""
+    """The function behind wrappers and methods of wrappers."""
     if isinstance(function, types.MethodType):
         function = function.__self__
     while (inner := getattr(function, "__dict__", {}).get("__wrapped__")) is not None:

@@ -1,4 +1,4 @@
-"""Where a Python number that changes from call to call may stand in an operation, and how large it may be there."""
+"""Where an operation may take a varying Python number, and within which bounds."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _COMPUTED: Mapping[Any, tuple[str, ...]] = {
     aten.threshold: ("threshold",),
 }
 
-# Where torch makes integers of floats if its tensors are integers, and formulas would compute with the floats.
+# Where torch truncates floats for integer tensors, while formulas would compute with the floats.
 _TRUNCATED: Mapping[Any, tuple[str, ...]] = {
     **dict.fromkeys((*_ROUNDED_PRODUCTS, *_COMPUTED_PRODUCTS), _FACTORS),
     **dict.fromkeys(_RANGES, ("start", "end")),
@@ -72,7 +72,7 @@ _TRUNCATED: Mapping[Any, tuple[str, ...]] = {
 
 
 def sizes_in(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[torch.SymInt]:
-    """Symbolic integers where an operation wants a size, a dimension or an index, and not a value to compute with."""
+    """Symbolic integers that an operation takes as sizes, dimensions or indices, not as values."""
     for parameter, value in _given(func, args, kwargs):
         if "Tensor" not in str(parameter.type) and "number" not in str(parameter.type):
             yield from (leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.SymInt))
@@ -89,7 +89,7 @@ def computed_in(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
 
 
 def truncates_in(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> bool:
-    """Whether an operation of integers is given a float that it makes an integer of before it computes."""
+    """Whether an integer operation gets a float that it truncates before it computes."""
     names = _TRUNCATED.get(func.overloadpacket, ())
     if not any(map(_is_float, _named(names, func, args, kwargs))):
         return False
@@ -99,7 +99,7 @@ def truncates_in(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any
 
 
 def _is_float(number: Any) -> bool:
-    """Whether a number, or a tensor that stands for one, is no integer."""
+    """Whether a number, or the tensor of one, is not an integer."""
     if isinstance(number, torch.Tensor):
         return number.is_floating_point()
     return isinstance(number, (float, torch.SymFloat))
@@ -141,7 +141,7 @@ def not_held_by(result: Any, value: Any, *, computed: bool = False) -> bool:
     """Whether a floating dtype is too narrow for a finite constant; integers wrap around in places.
 
     Args:
-        result: What has the dtype.
+        result: The tensor with the dtype.
         value: The constant; anything else is held.
         computed: Whether it is the dtype that computes the result: float32 for narrower ones.
     """

@@ -1,1 +1,1 @@
-"""What tracing uses of torch that is not public; docs/torch-hooks.md says of each what it is for and what guards it."""
+"""The private parts of torch that tracing uses; docs/torch-hooks.md gives the purpose and the test of each."""

@@ -1,9 +1,8 @@
-"""Functions of torch that its compiler must leave alone, without importing the compiler to say so.
+"""Functions of torch that its compiler must skip, without importing the compiler.
 
-`torch._disable_dynamo` wraps a function in one that asks the compiler, at its first call, for a function that it leaves
-alone, and remembers that as `__dynamo_disable`. Until the compiler is imported there is nobody to leave alone: here
-such functions remember one that runs them as they are, marked as the compiler marks its own. As soon as the compiler is
-there, that one asks it, as torch would have.
+`torch._disable_dynamo` wraps a function so that its first call imports the compiler, gets a disabled version and keeps
+that as `__dynamo_disable`. Before the compiler is imported this is unnecessary: here such functions keep a version that
+runs them directly, with the compiler's own mark. Once the compiler is imported, that version asks it, as torch would.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _MARK = "_torchdynamo_disable"
 
 @functools.cache
 def spare_the_compiler() -> None:
-    """Have the functions that exist by now run without importing the compiler."""
+    """Let all functions wrapped by now run without importing the compiler."""
     if _COMPILER in sys.modules:
         return
     for function, recursive in _disabled_functions():
@@ -37,7 +36,7 @@ def _as_it_is(function: Callable[..., Any], recursive: bool) -> Callable[..., An
     def run(*args: Any, **kwargs: Any) -> Any:
         if _COMPILER not in sys.modules:
             return function(*args, **kwargs)
-        compiler: Any = importlib.import_module(_COMPILER)  # which waits for who is importing it
+        compiler: Any = importlib.import_module(_COMPILER)  # which waits for the importing thread
         real = compiler.disable(function, recursive, wrapping=False)
         if vars(function).get(_REMEMBERED) is run:
             vars(function)[_REMEMBERED] = real
@@ -49,7 +48,7 @@ def _as_it_is(function: Callable[..., Any], recursive: bool) -> Callable[..., An
 
 
 def _skip(code: types.CodeType) -> None:
-    """Have the compiler not compile code where it runs by itself, as it would any that is not torch's."""
+    """Keep the compiler from compiling code that runs by itself, as it would for any code outside of torch."""
     hooks: Any = frames
     if hasattr(hooks, "skip_code"):  # of an earlier PyTorch
         hooks.skip_code(code)
@@ -59,7 +58,7 @@ def _skip(code: types.CodeType) -> None:
 
 
 def _disabled_functions() -> Iterator[tuple[Callable[..., Any], bool]]:
-    """What `_disable_dynamo` has wrapped so far, and whether what it calls is to be left alone too."""
+    """The functions that `_disable_dynamo` has wrapped by now, and whether their callees are skipped too."""
     code = _disable_dynamo(lambda: None).__code__
     for wrapper in gc.get_referrers(code):
         if isinstance(wrapper, types.FunctionType):

@@ -1,4 +1,4 @@
-"""Members of torch's classes that do something else on threads that trace, and what they always do on all others."""
+"""Patched members of torch's classes, which behave differently on tracing threads only."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ Here = TypeVar("Here")
 
 
 class Exchanged(Generic[Here]):
-    """Members that are exchanged while any thread asks for it.
+    """Members that are patched while any thread asks for it.
 
     Args:
-        members: What stands in the place of each: functions that ask `here()` and, where it gives None, do as before.
+        members: The replacement of each: functions that call `here()` and, if that is None, do the same as the
+            original.
     """
 
     def __init__(self, members: Mapping[tuple[type, str], Any]) -> None:
@@ -26,12 +27,12 @@ class Exchanged(Generic[Here]):
         self._here: dict[int, Here] = {}  # by threads
 
     def here(self) -> Here | None:
-        """What this thread has asked for it with; None if it has not."""
+        """The value that this thread has set; None if it has not."""
         return self._here.get(threading.get_ident())
 
     @contextmanager
     def on_this_thread(self, here: Here) -> Iterator[None]:
-        """Exchange them until the end of the block."""
+        """Patch them until the end of the block."""
         thread = threading.get_ident()
         with self._lock:
             self._here[thread] = here

@@ -1,9 +1,8 @@
 """A fake-tensor mode without the cost of importing torch's compiler.
 
-`FakeTensorMode` and `ShapeEnv` read configuration values out of torch's compiler, write every symbol to a log that
-names it, and so import all of it: 0.8 s of a first call that should last about one. Here they run on private copies of
-the few functions that do, which are given the values that the compiler's configuration begins with. Nothing is put
-where another thread could find it.
+`FakeTensorMode` and `ShapeEnv` read the configuration of torch's compiler and log every symbol, and so import all of
+it: 0.8 s of a first call that should take about one. Here they use private copies of those few functions, with the
+default values of the compiler's configuration. Other threads are not affected.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _CONFIGURATION = "torch._dynamo.config"
 _VALIDATOR = "torch.fx.experimental.validator"
 _IMPLEMENTATIONS = "op_implementations_checks"  # of operations on fake tensors, as pairs of a predicate and a function
 _SYMBOLIC_SHAPES = "torch.fx.experimental.symbolic_shapes"
-_PROFILES = "_custom_ops_profile"  # of custom operators, which only a user of the compiler's configuration can give
+_PROFILES = "_custom_ops_profile"  # of custom operators, which only the compiler's configuration sets
 
 aten = torch.ops.aten
 
@@ -42,7 +41,7 @@ Result = TypeVar("Result")
 
 
 class _Configuration:
-    """What the compiler's configuration begins with, as far as fake tensors ask for it."""
+    """The defaults of the compiler's configuration that fake tensors read."""
 
     fake_tensor_cache_enabled = False
     fake_tensor_cache_crosscheck_enabled = False
@@ -54,7 +53,7 @@ class _Configuration:
 
 
 class _Torch(types.ModuleType):
-    """Torch, with nothing of its compiler but the configuration."""
+    """Torch, with only the configuration of its compiler."""
 
     def __init__(self) -> None:
         super().__init__(torch.__name__)
@@ -65,17 +64,17 @@ class _Torch(types.ModuleType):
 
 
 _SILENT = logging.Logger(FakeTensorMode.__module__)
-_SILENT.disabled = True  # what fails is raised, or is not the last word
+_SILENT.disabled = True  # errors are raised, or work is tried again
 _TORCH = _Torch()
 
 
 class _Implementations:
     """Torch's implementations of operations on fake tensors, with convolutions for every size.
 
-    Torch guesses in which memory format a convolution gives its result. For that it asks which library would compute
-    it, and the answer depends on bounds such as `batch < 16`, which become guards. Nothing here depends on the format:
-    Programs take the results of library operations with the strides that they have at run time. So our copy takes
-    sizes to be unknown when it guesses, and torch says that the result is row-major.
+    Torch guesses the memory format of a convolution's result from the library that would compute it, which depends on
+    bounds such as `batch < 16` that become guards. Nothing here depends on the format: Programs read the strides of
+    library results at run time. So our copy treats sizes as unknown in that guess, and torch assumes a contiguous
+    result.
     """
 
     def __init__(self) -> None:
@@ -104,11 +103,11 @@ _MODULES: Mapping[str, Any] = {
     _VALIDATOR: types.SimpleNamespace(translation_validation_enabled=lambda: False),
 }
 _COPIED_FOR = frozenset({"trace_structured", "log", "_dynamo", _CONFIGURATION, _VALIDATOR, _IMPLEMENTATIONS})
-_RECORDER = "record_shapeenv_event"  # the wrapper that writes events down to replay them, which is never asked of ours
+_RECORDER = "record_shapeenv_event"  # the wrapper that records events for replay, which we never use
 
 
 def _private_copies(kind: type) -> dict[str, Any]:
-    """The functions of a class that would ask for the compiler; those in a cache of their own are left alone."""
+    """Copies of a class's functions that would import the compiler; cached ones are left alone."""
     return {
         name: private_copy(member, _NAMES, _MODULES)
         for name, member in vars(kind).items()
@@ -139,8 +138,8 @@ class LeanFakeTensorMode(Unseen, FakeTensorMode):
 def fake_mode() -> tuple[FakeTensorMode, ShapeEnv]:
     """Make a fake-tensor mode with symbolic sizes; every input dimension gets a symbol of its own.
 
-    It remembers no results by their arguments: with symbols that belong to one trace hardly any are found again, and
-    writing them down took half the time of a derivation.
+    Its cache of results is off: with the symbols of one trace there are hardly any hits, and filling it took half the
+    time of a derivation.
     """
     spare_the_compiler()
     sizes = LeanShapeEnv(duck_shape=False, specialize_zero_one=True)
@@ -150,15 +149,15 @@ def fake_mode() -> tuple[FakeTensorMode, ShapeEnv]:
 
 
 def with_more_formulas_if_needed(work: Callable[[], Result]) -> Result:
-    """Do work that uses a `fake_mode`; what fails is done again with torch's Python dispatcher.
+    """Do work that uses a `fake_mode`; if it fails, repeat it with torch's Python dispatcher.
 
-    That one knows formulas for symbolic sizes that the one in C++ does not, and takes twice the time.
+    The Python dispatcher has formulas for symbolic sizes that the C++ one lacks, and takes twice the time.
     """
     try:
         return work()
     except OpwrightError:
         raise
-    except Exception:  # told by what fails again; this one would keep everything alive
+    except Exception:  # reported if it fails again; this one would keep everything alive
         pass
     with enable_python_dispatcher():
         return work()

@@ -1,8 +1,7 @@
-"""The levels of torch's function transforms: which is the innermost, what is in a tensor of it, and how to step below.
+"""The levels of torch's function transforms: finding the innermost, unwrapping its tensors, running below it.
 
-`torch.func` keeps a stack of levels, one for each transform that is under way. A tensor that takes part in one is
-wrapped at its level. This file is the place for the private hooks behind that;
-tests/tracing/torch_hooks/test_functorch.py guards each.
+`torch.func` keeps a stack of levels, one for each active transform. A tensor that takes part in one is wrapped at its
+level. This file has the private hooks behind that; tests/tracing/torch_hooks/test_functorch.py guards each.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ is_in_old_batch = hooks.is_legacy_batchedtensor  # of the `vmap` before `torch.f
 
 
 def is_forward_mode() -> bool:
-    """Whether there is a level of dual tensors, and nobody has switched their tangents off."""
+    """Whether there is a level of dual tensors, with tangents switched on."""
     return forward_ad._current_level >= 0 and torch._C._is_fwd_grad_enabled()
 
 
@@ -48,12 +47,12 @@ def make_dual(tensor: torch.Tensor, tangent: torch.Tensor) -> torch.Tensor:
 
 
 def is_differentiating() -> bool:
-    """Whether one of the transforms under way differentiates."""
+    """Whether an active transform differentiates."""
     return any(interpreter.key().name in ("Grad", "Jvp") for interpreter in retrieve_all_functorch_interpreters())
 
 
 class Transform(Enum):
-    """What a level does."""
+    """The kind of a level."""
 
     GRAD = "grad"
     JVP = "jvp"
@@ -75,11 +74,11 @@ _RANDOMNESS: dict[int, Literal["error", "different", "same"]] = {
 
 
 class Level:
-    """A transform under way.
+    """An active transform.
 
     Attributes:
-        transform: What it does.
-        number: How many levels there are up to this one.
+        transform: Its kind.
+        number: Its position in the stack, from one.
     """
 
     __slots__ = ("_interpreter", "_owner", "number", "transform")
@@ -87,16 +86,16 @@ class Level:
     def __init__(self, interpreter: Any) -> None:
         self.transform, read = _READ[interpreter.key().value]
         self.number: int = interpreter.level()
-        self._owner = interpreter  # what `_interpreter` points into
+        self._owner = interpreter  # keeps what `_interpreter` points into
         self._interpreter = read(interpreter)
 
     def below(self) -> Below:
-        """Be below the level until the end of the block; it must be the innermost one."""
+        """Run below the level, which must be the innermost, until the end of the block."""
         return Below(self)
 
     @property
     def randomness(self) -> Literal["error", "different", "same"]:
-        """What `torch.vmap` was told of random numbers."""
+        """The `randomness` of `torch.vmap`."""
         return _RANDOMNESS[self._interpreter.randomness().value]
 
     @property
@@ -124,7 +123,7 @@ class Level:
         return hooks._wrap_for_grad(tensor, self.number)
 
     def unwrap(self, tensor: torch.Tensor) -> torch.Tensor:
-        """The tensor below; one that is not of this level is there already."""
+        """The tensor below; a tensor that is not of this level stays as it is."""
         return hooks._unwrap_for_grad(tensor, self.number)
 
     def lift(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -133,7 +132,7 @@ class Level:
         return lifted
 
     def add_batch(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Hide the first dimension of a tensor from below: it is the batch."""
+        """Wrap a tensor from below, with its first dimension as the batch."""
         return hooks._add_batch_dim(tensor, 0, self.number)
 
     def unbatched(self, tensor: torch.Tensor) -> tuple[torch.Tensor, int | None]:
@@ -145,7 +144,7 @@ class Level:
 class Below:
     """Below the innermost level.
 
-    As in torch's own step from level to level, derivatives are off there if they were off where the level began.
+    As in torch's own step from level to level, gradients are off there if they were off when the level began.
     """
 
     __slots__ = ("_layer", "_level", "_restore")
@@ -173,7 +172,7 @@ class Below:
 
 
 def innermost() -> Level:
-    """The level that sees an operation first; there must be one."""
+    """The innermost level, which sees an operation first; there must be one."""
     return Level(hooks.peek_interpreter_stack())
 
 

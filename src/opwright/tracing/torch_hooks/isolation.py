@@ -1,4 +1,4 @@
-"""Tracing apart from what the caller's thread has switched on, and with what a function may ask of it."""
+"""Tracing isolated from the caller's thread, except for modes that a function can query."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Result = TypeVar("Result")
 _set_autograd_compiler: Callable[..., Any] = torch._C._dynamo.compiled_autograd.set_autograd_compiler
 _COMPILED_AUTOGRAD = "torch._dynamo.compiled_autograd"
 _exchange = threading.Lock()
-_away: list[Any] = []  # the autograd compiler that was there, once for each trace that differentiates without it
+_away: list[Any] = []  # the active autograd compiler, once for each trace that suspends it
 
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """What a function can ask of torch on the thread that calls it.
+    """The modes of torch that a function can query on its thread.
 
     Attributes:
         grad: Whether gradients are recorded.
-        inference: Whether that is ruled out for good.
+        inference: Whether inference mode is on.
     """
 
     grad: bool = True
@@ -41,7 +41,7 @@ class Modes:
 
     @contextmanager
     def on(self) -> Iterator[None]:
-        """Have a function find them until the end of the block."""
+        """Set them until the end of the block."""
         with torch.inference_mode(self.inference), torch.set_grad_enabled(self.grad):
             yield
 
@@ -52,12 +52,12 @@ RECORDING = Modes()
 def in_fresh_thread(work: Callable[[], Result], modes: Modes = RECORDING) -> Result:
     """Do work on a new thread, in a copy of the caller's context, and return its result, or raise what it raises.
 
-    Saved-tensor hooks, profilers and modes that look at operations belong to a thread; a trace that ran under the
-    caller's would show them fake tensors. Other threads fork when it is over.
+    Saved-tensor hooks, profilers and dispatch modes belong to a thread; under the caller's, a trace would show them
+    fake tensors. Other threads can fork only after it.
 
     Args:
         work: What to do.
-        modes: What is found there when torch is asked.
+        modes: The modes to set there.
     """
     results: list[Result] = []
     errors: list[BaseException] = []
@@ -82,10 +82,10 @@ def in_fresh_thread(work: Callable[[], Result], modes: Modes = RECORDING) -> Res
 
 @contextmanager
 def _without_compiled_autograd() -> Iterator[None]:
-    """Differentiate without the compiler of autograd, which would compile the derivatives of fake tensors.
+    """Differentiate without compiled autograd, which would compile the derivatives of fake tensors.
 
-    It belongs to the process. It is looked for only where it has been imported, and taken away only where it is on;
-    whoever switches it on or off meanwhile has the last word.
+    It belongs to the process. It is suspended only if it has been imported and is on; if another thread switches it
+    meanwhile, that wins.
     """
     if not _is_on():
         yield

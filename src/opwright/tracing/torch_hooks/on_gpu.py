@@ -1,9 +1,8 @@
-"""Tracing a call whose tensors are on a GPU, with fake tensors that are on the processor.
+"""Tracing a call with GPU tensors, using fake tensors on the CPU.
 
-What is traced is the same on every device, and fake tensors of a GPU need a PyTorch that is built for one. So a
-reference is told that its tensors are on a GPU, what it makes there is made where they are, and the launcher puts it on
-the GPU of the call. What would move a tensor between devices, or tell one GPU from another, is refused. What torch asks
-inside of its functions it is told as it is.
+The trace is the same on every device, and fake GPU tensors need a PyTorch with CUDA. So tensors claim to be on a GPU,
+new tensors "on the GPU" are made where they are, and the launcher allocates on the GPU of the call. Moving a tensor
+between devices, or asking for the index of its GPU, is refused. Torch's own functions see the real device.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ class _OnGpu(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Run the function with the devices that it names exchanged for the one where fake tensors are.
+        """Run the function with the device of the fake tensors instead of those that it names.
 
         Raises:
             NoKernel: If it puts a tensor anywhere else than on the GPU of the call.
@@ -84,7 +83,10 @@ class _OnGpu(TorchFunctionMode):
         if func in _ANSWERS:
             return _ANSWERS[func]
         if func is torch.Tensor.get_device:
-            raise UntraceableReference(f"{self._name} asks which GPU a tensor is on, which differs from call to call")
+            raise UntraceableReference(
+                f"{self._name} asks which GPU a tensor is on, which differs from call to call",
+                hint="use new_zeros, zeros_like and the like, which stay on a tensor's device",
+            )
         if func is torch.Tensor.cpu:
             raise self._moved("cpu")
         if func is torch.Tensor.cuda:
@@ -94,11 +96,14 @@ class _OnGpu(TorchFunctionMode):
         options = {name: self._exchanged(value, name == "device") for name, value in kwargs.items()}
         made = func(*exchanged, **options)
         if func in _MAKERS and kwargs.get("device") is None and made.dim() > 0:
-            raise NoKernel(f"{self._name} makes a tensor on the processor where its arguments are on a GPU")
+            raise NoKernel(
+                f"{self._name} makes a tensor on the processor where its arguments are on a GPU",
+                hint="give it device= of an argument",
+            )
         return made
 
     def _exchanged(self, value: Any, may_be_name: bool) -> Any:
-        """What stands for a device; anything else as it is."""
+        """The replacement of a device; anything else unchanged."""
         if not isinstance(value, torch.device) and not (may_be_name and isinstance(value, str)):
             return value
         device = torch.device(value)
@@ -107,4 +112,7 @@ class _OnGpu(TorchFunctionMode):
         return _HERE
 
     def _moved(self, device: str) -> NoKernel:
-        return NoKernel(f"{self._name} puts a tensor on '{device}', and kernels keep to the GPU of the call")
+        return NoKernel(
+            f"{self._name} puts a tensor on '{device}', and kernels keep to the GPU of the call",
+            hint="move the tensor outside of the operator",
+        )

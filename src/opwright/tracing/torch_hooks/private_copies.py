@@ -1,4 +1,4 @@
-"""Functions of torch with other globals, for our own use: the originals, which other threads run, stay as they are."""
+"""Copies of torch's functions with other globals, for our own use; the originals stay unchanged."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 def private_copy(
     function: Callable[..., Any], names: Mapping[str, Any], modules: Mapping[str, Any]
 ) -> Callable[..., Any]:
-    """Copy a function that finds other things under some names, and other modules when it imports.
+    """Copy a function with other values for some names, and other modules for some imports.
 
     Args:
-        function: A function written in Python; what is wrapped around it is left out.
-        names: What its globals are besides its module's, as far as those are known by now.
-        modules: What its `import` statements give, by dotted name; others import as ever.
+        function: A Python function; wrappers around it are left out.
+        names: Globals that override those of its module.
+        modules: Modules for its `import` statements, by dotted name; others are imported as usual.
     """
     original = inspect.unwrap(function)
     assert isinstance(original, types.FunctionType)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Unseen:
-    """To be inherited before a mode: torch would wrap its dispatch for the compiler, and import the compiler for it."""
+    """A base class to put before a mode, whose dispatch torch otherwise wraps for the compiler, importing it."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:

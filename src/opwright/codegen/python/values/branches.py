@@ -16,7 +16,7 @@ _KEPT = {
 
 
 def shelter(expression: Expression) -> Expression:
-    """Bound what exponentials are taken of by what their branch already says.
+    """Clamp the operands of exponentials by the condition of their branch.
 
     Before: where(x > 0, x, expm1(x))
     After:  where(x > 0, x, expm1(at_most(x, 0)))

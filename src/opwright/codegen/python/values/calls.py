@@ -79,7 +79,7 @@ def spell_call(step: Call, buffer: Callable[[str], str], size: Callable[[Integer
 
 
 def _positional(step: Call, given: Sequence[str]) -> list[str]:
-    """Operands in order, without the Nones that end them; a dtype goes by name, which every operation allows."""
+    """Operands in order, without Nones at the end; a dtype is a keyword argument, which every operation allows."""
     texts = list(given)
     while texts and texts[-1] == "None":
         texts.pop()

@@ -53,7 +53,7 @@ class KernelSpeller:
         axes: The kernel's axes.
         load: Spells a load against the axes.
         scalar: Spells a number as a tensor without dimensions.
-        locals: What the kernel has bound so far.
+        locals: The values that are bound so far.
     """
 
     axes: Sequence[Axis]

@@ -12,7 +12,7 @@ from opwright.ir.expressions.integer import ZERO, Integer
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a buffer: its text, where it begins and how far it extends, by dimension."""
+    """A part of a buffer: its text, its offset and its extent, by dimension."""
 
     text: str
     offsets: tuple[Integer, ...]
@@ -20,7 +20,7 @@ class Piece:
 
 
 def tile(buffer: str, pieces: Sequence[Piece], sizes: Sizes) -> tuple[int, list[Piece]]:
-    """Find the dimension that pieces follow each other along, and their order.
+    """Find the dimension along which pieces are joined, and their order.
 
     Raises:
         InternalError: If they overlap, leave gaps, or do not lie in one line.

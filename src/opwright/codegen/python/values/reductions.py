@@ -1,4 +1,4 @@
-"""Reduces as torch operations that keep the dimensions they reduce."""
+"""Reductions as torch operations that keep the reduced dimensions."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class Sizes:
 
     Attributes:
         names: The Python name of every size symbol.
-        equal: What a symbol stands for, where a guard equates it with something else.
+        equal: The expression that a guard makes equal to a symbol.
     """
 
     names: Mapping[str, str]

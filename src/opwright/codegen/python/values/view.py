@@ -32,7 +32,7 @@ class _Dimension:
 
     subscript: str
     axes: tuple[int, ...] = ()
-    free: bool = False  # of size one: it can stand for an axis that the tensor does not extend along
+    free: bool = False  # of size one: it broadcasts along an axis that the tensor does not have
 
 
 def aligned_view(
@@ -113,7 +113,7 @@ def _dimension(size: Integer, index: Integer, axes: Sequence[Axis], sizes: Sizes
 
 
 def _split(steps: dict[int, Integer], axes: Sequence[Axis], sizes: Sizes) -> tuple[int, ...] | None:
-    """The axes that together walk along one dimension without gaps, outermost first."""
+    """The axes that together cover one dimension without gaps, outermost first."""
     order: list[int] = []
     step = ONE
     for _ in steps:

@@ -1,29 +1,29 @@
-// What a kernel is launched with: plain values, laid out alike on the host and on the device.
+// Kernel arguments: plain values with the same layout on host and device.
 //
-// A kernel's axes are two groups. Along the inner ones a thread takes `width` neighbours together, a pack; the outer ones,
-// if there are any, lead from row to row, or over what a column reduces.
+// A kernel has inner and outer axes. Along the inner ones, a thread takes a pack of `width` neighbours; the outer ones,
+// if any, go from row to row, or along a reduced column.
 #pragma once
 
 #include "opwright/bits.h"
 
 namespace opwright {
 
-// A tensor: its first element, and how far one step along each axis goes, in elements.
+// A tensor: its first element, and its strides in elements.
 template <class T, int axes>
 struct Elements {
   T* data;
   int64_t strides[axes];
 };
 
-// The integers first, first + stride, …, which are counted and take no memory.
+// An iota: the integers first, first + stride, …, computed and not stored.
 template <int axes>
 struct Counter {
   int64_t first;
   int64_t strides[axes];
 };
 
-// Division of n < 2^31 by a number that is known at the launch, as a multiplication and a shift (Granlund and
-// Montgomery 1994): with s = ⌈log2 d⌉ and m = ⌊2^32 (2^s - d)/d⌋ + 1, n/d is (⌊m n/2^32⌋ + n)/2^s.
+// Division of n < 2^31 by a number known at launch, by multiplication and shift (Granlund and Montgomery 1994): with s
+// = ⌈log2 d⌉ and m = ⌊2^32 (2^s - d)/d⌋ + 1, n/d is (⌊m n/2^32⌋ + n)/2^s.
 struct Divider {
   uint32_t factor, shift;
 };

@@ -1,4 +1,4 @@
-// A call of an operator whose kernels run on a GPU: which GPU, for as long as the call lasts.
+// The current GPU, for the duration of an operator's call.
 #pragma once
 
 #include "opwright/tensor.h"
@@ -13,7 +13,7 @@ inline const int32_t kind = aoti_torch_device_type_cuda();
 
 class Call {
  public:
-  // On the device of the first tensor; tensors that are elsewhere are then none that the launcher knows.
+  // The device of the first tensor; for tensors elsewhere, the launcher falls through.
   template <int count>
   explicit Call(const Tensor (&given)[count]) : outer_(device_of_call) {
     device_of_call = given[0].device();

@@ -1,7 +1,6 @@
-// Kernels that reduce over their outer axes: sums of columns, gradients of a weight or a bias. No atomics: what is reduced is
-// cut into pieces whose number depends on sizes alone, and these are put together in order.
-//
-// A block has 32 packs of columns beside each other, and some lanes that reduce every so many-th point of them.
+// Kernels that reduce over their outer axes: sums of columns, gradients of a weight or a bias. No atomics: reduced axes
+// are cut into pieces, as many as the sizes alone ask for, and partial results are combined in order.  A block has 32
+// neighbouring packs of columns, and several lanes, each of which reduces every n-th point.
 #pragma once
 
 #include "opwright/cuda/packs.h"
@@ -12,7 +11,7 @@ namespace detail {
 template <class Index, int outer, int inner>
 OPWRIGHT_INLINE Points<Index, outer, inner> points_of(const Walk<outer>&, const Walk<inner>&);
 
-// Puts together what the lanes of a block have reduced; the first lane gets it.
+// Combines the partial results of a block's lanes in the first lane.
 template <int lanes, class Reductions>
 OPWRIGHT_INLINE void reduce_lanes(Reductions& reductions) {
   __shared__ Reductions of_lane[lanes][32];
@@ -23,21 +22,21 @@ OPWRIGHT_INLINE void reduce_lanes(Reductions& reductions) {
   for (int lane = 1; lane < lanes; ++lane) reductions.add(of_lane[lane][threadIdx.x]);
 }
 
-// The pack of columns that a thread has. One that is not there is the last.
+// The pack of columns of a thread; beyond the end, the last pack.
 template <class Index, int Width, class Arguments>
 OPWRIGHT_INLINE auto find_columns(const Arguments& given, int64_t number)
     -> decltype(points_of<Index>(given.outer_axes, given.inner_axes)) {
   decltype(points_of<Index>(given.outer_axes, given.inner_axes)) at;
   const int64_t last = given.inner_axes.total - 1;
   find_pack<Width>(given.inner_axes, static_cast<Index>(number < last ? number : last), at.inner_index);
-  at.count = Width;  // there are as many columns as so many whole packs
+  at.count = Width;  // the columns fill whole packs
   for (Index& index : at.outer_index) index = 0;
   return at;
 }
 
 }  // namespace detail
 
-// A tile of columns, and a piece of what they reduce, for each block.
+// Each block reduces one piece of a tile of columns.
 template <template <class, int> class Kernel, class Index, int Width, int batch, int lanes, class Arguments>
 OPWRIGHT_INLINE void reduce_columns(const Arguments& given) {
   using Reductions = typename Kernel<Index, Width>::Reductions;
@@ -71,7 +70,7 @@ OPWRIGHT_INLINE void reduce_columns(const Arguments& given) {
   static_cast<Reductions*>(given.partials)[piece * columns + number] = reductions;
 }
 
-// A tile of columns for each block: the pieces of what they reduce, always in the same order.
+// Each block combines the pieces of a tile of columns, always in the same order.
 template <template <class, int> class Kernel, class Index, int Width, int batch, int lanes, class Arguments>
 OPWRIGHT_INLINE void finish_columns(const Arguments& given) {
   using Reductions = typename Kernel<Index, Width>::Reductions;

@@ -13,7 +13,7 @@
 namespace opwright {
 namespace detail {
 
-/// x·y where x = 0 counts for more than an infinite y.
+/// x·y, and 0 if x = 0, even for an infinite y.
 OPWRIGHT_INLINE double scaled(double x, double y) { return x == 0 ? x : x * y; }
 
 }  // namespace detail

@@ -4,11 +4,10 @@
 //
 // Blocks, threads, barriers, shuffles, votes, shared memory, vector types and CUDA's own functions do what they do on a
 // GPU, in an order that is always the same, so that kernels can be compared with a reference and run under sanitizers:
-// `-fsanitize=thread` finds a missing barrier, `-fsanitize=address -fsanitize-sections=opwright_shared` what runs over an
-// array. A barrier that some threads do not come to is an error. docs/decisions/0021 says why this is a header of ours.
-//
-// Not here: half types (see opwright/half.h), textures, cooperative groups, inline PTX, `extern __shared__` (see
-// opwright/cuda/dynamic_shared.h), and shared variables in inline functions that are no templates.
+// `-fsanitize=thread` finds a missing barrier, `-fsanitize=address -fsanitize-sections=opwright_shared` an access out
+// of bounds. A barrier that some threads do not reach is an error. docs/decisions/0021 says why we have a header of our
+// own.  Not supported: half types (see opwright/half.h), textures, cooperative groups, inline PTX, `extern __shared__`
+// (see opwright/cuda/dynamic_shared.h), and shared variables in inline functions that are no templates.
 #pragma once
 
 #include "opwright/cuda/host/block.h"

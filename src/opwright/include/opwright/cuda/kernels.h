@@ -1,4 +1,4 @@
-// Kernels as a launcher knows them.
+// Kernels as a launcher refers to them.
 #pragma once
 
 #include <cstddef>
@@ -25,11 +25,11 @@ constexpr int most_devices = 64;
 struct Kernel {
   const Image* images;
   const char* name;
-  void* functions[most_devices];  // by device, once it was launched there
+  void* functions[most_devices];  // by device, after the first launch there
 };
 #endif
 
-// How many blocks there are, or how many threads a block has.
+// The size of a grid or of a block.
 struct Shape {
   std::int64_t x, y, z;
   constexpr Shape(std::int64_t x, std::int64_t y = 1, std::int64_t z = 1) : x(x), y(y), z(z) {}

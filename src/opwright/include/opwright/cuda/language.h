@@ -1,4 +1,4 @@
-// What CUDA C++ calls the things that headers for both languages use. NVRTC has no standard headers.
+// The names that headers for C++ and CUDA share, in CUDA. NVRTC has no standard headers.
 #pragma once
 
 #ifdef __CUDACC_RTC__
@@ -31,7 +31,7 @@ using uint64_t = unsigned long long;
 
 namespace opwright::detail {
 
-/// Another type's value of the same bits.
+/// Bit cast.
 template <class To, class From>
 OPWRIGHT_INLINE To same_bits(From x) {
   return __builtin_bit_cast(To, x);

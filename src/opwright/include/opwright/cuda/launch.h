@@ -2,7 +2,7 @@
 //
 // `launch(kernel, blocks, threads, arguments)` runs a kernel on torch's current stream of the call's GPU, or, built with
 // OPWRIGHT_CUDA_ON_HOST, on the processor before it returns. With OPWRIGHT_CUDA_RUNTIME kernels are functions that nvcc has
-// compiled, as in ejected projects. What goes wrong is raised in words.
+// compiled, as in ejected projects. Failures are raised with a message.
 #pragma once
 
 #define OPWRIGHT_CUDA

@@ -1,4 +1,4 @@
-// Which version of a kernel is launched, and with how many blocks. Depends on sizes, strides and addresses alone.
+// Choose the version of a kernel and the number of blocks, by sizes, strides and addresses alone.
 #pragma once
 
 #include "opwright/cuda/launch.h"
@@ -13,7 +13,8 @@ constexpr Size threads_of_block = 256, most_blocks = 65536;
 inline Size least(Size a, Size b) { return a < b ? a : b; }
 inline Size blocks_for(Size work, Size of_block) { return least((work + of_block - 1) / of_block, most_blocks); }
 
-// Kernels whose points do not depend on each other. `kernels` are the plain one and the wide one, then the same for packs.
+// Kernels with independent points. `kernels` are the plain version and the one with 64-bit indices, then both for
+// packs.
 template <int width, int batch, class Arguments, int versions, int count>
 inline bool launch_points(Kernel (&kernels)[versions], Arguments& given, const LaunchOperand (&places)[count]) {
   auto& walk = given.inner_axes;
@@ -25,14 +26,14 @@ inline bool launch_points(Kernel (&kernels)[versions], Arguments& given, const L
   return launch(kernels[2 * packed + wide], blocks, threads_of_block, given);
 }
 
-// How many threads reduce a row together, and how many of its packs each keeps; 0 if it must read them again.
+// How many threads share a row, and how many packs each keeps; 0 if it reads them again.
 struct Team {
   Size threads;
   int held;
 };
 
-// A warp takes what it can hold; longer rows take as many threads as hold them, but more than 256 of them only with 8 packs
-// each. The versions are compiled for so many threads, so that each may have registers for what it keeps.
+// A warp takes the rows that it can hold; longer rows take as many threads as hold them, but more than 256 only with 8
+// packs each. Each version is compiled for its number of threads, so that there are enough registers.
 inline Team team_for(Size packs) {
   constexpr Size most_threads = 1024, most_threads_with_4 = 256, most_threads_with_8 = 512;
   Size threads = 1;
@@ -44,12 +45,12 @@ inline Team team_for(Size packs) {
   return {most_threads, 0};
 }
 
-// How a kernel with outer axes is launched: whether packs are taken, and whether places are counted in 64 bits.
+// How a kernel with outer axes is launched: with packs or not, with 32-bit or 64-bit indices.
 struct Layout {
   bool packed, wide;
 };
 
-// Its axes as they are walked: merged, and counted in packs of `width` where that can be.
+// Its axes: merged, and in packs of `width` where possible.
 template <int width, class Arguments, int count>
 inline Layout lay_out(Arguments& given, const LaunchOperand (&places)[count], bool may_be_packed) {
   constexpr int outer = sizeof(given.outer_axes.extents) / sizeof(Size);
@@ -62,8 +63,8 @@ inline Layout lay_out(Arguments& given, const LaunchOperand (&places)[count], bo
   return {packed, wide};
 }
 
-// Kernels in several passes over their rows. `kernels` are: any row, the wide one, rows kept in registers as 4 and as 8
-// packs; then any row, and rows kept, of packs.
+// Kernels with several passes over their rows. `kernels` are: any row, any row with 64-bit indices, rows kept in
+// registers as 4 and as 8 packs; then any row, and rows kept, with packs.
 template <class Arguments, int versions>
 inline bool launch_teams(Kernel (&kernels)[versions], Arguments& given, Layout layout) {
   constexpr Size threads_of_small_teams = 128;
@@ -81,12 +82,13 @@ inline bool launch_rows(Kernel (&kernels)[versions], Arguments& given, const Lau
   return launch_teams(kernels, given, lay_out<width>(given, places, versions > 4));
 }
 
-// Kernels in one pass: as those of several; but where rows are few and long, blocks reduce pieces of them, and a second
-// launch puts these together. Their kernels come last: pieces of any row, of a wide one, of packs; the same of the ends.
+// Kernels with one pass: as above; but if rows are few and long, blocks reduce pieces of them, and a second launch
+// combines these. Those kernels come last: pieces of any row, with 64-bit indices, with packs; then the combining ones,
+// in the same order.
 template <int width, int reduced_bytes, class Arguments, int versions, int count>
 inline bool launch_reductions(Kernel (&kernels)[versions], Arguments& given, const LaunchOperand (&places)[count]) {
   constexpr Size most_rows = 256, blocks_wanted = 1024, least_piece = 2048;  // packs
-  constexpr int widths = versions > 8 ? 3 : 2;  // how many versions there are of pieces
+  constexpr int widths = versions > 8 ? 3 : 2;                               // the number of versions for pieces
   const Layout layout = lay_out<width>(given, places, widths == 3);
   const Size rows = given.outer_axes.total, packs = given.inner_axes.total;
   given.pieces = rows > 0 && rows <= most_rows ? least(blocks_wanted / rows, packs / least_piece) : 1;
@@ -100,8 +102,9 @@ inline bool launch_reductions(Kernel (&kernels)[versions], Arguments& given, con
          launch(pieces[widths], rows, threads_of_block, given);
 }
 
-// Kernels that reduce columns. `kernels` are, for any column, wide ones and packs: what reduces, then what puts pieces of the
-// reduced axes together. `lanes` threads of a block reduce one pack of columns, each `batch` points at a time.
+// Kernels that reduce columns. `kernels` are, for any column, 64-bit indices and packs: those that reduce, then those
+// that combine pieces of the reduced axes. `lanes` threads of a block reduce one pack of columns, each `batch` points
+// at a time.
 template <int width, int batch, int lanes, int reduced_bytes, class Arguments, int versions, int count>
 inline bool launch_columns(Kernel (&kernels)[versions], Arguments& given, const LaunchOperand (&places)[count]) {
   constexpr Size columns_of_block = 32, blocks_wanted = 1024, least_points = 4 * batch * lanes;

@@ -1,5 +1,5 @@
-// Functions of real numbers that CUDA has under another name or not at all. Those it has are called by its own names, in
-// the versions that are accurate: no fast-math, no approximate division.
+// Functions of real numbers that CUDA lacks or names differently. All others are CUDA's accurate versions: no
+// fast-math, no approximate division.
 #pragma once
 
 #include "opwright/arithmetic.h"
@@ -42,7 +42,7 @@ OPWRIGHT_INLINE bool is_nan(T x) {
   return x != x;
 }
 
-/// The difference of two infinities is no number.
+/// The difference of two infinities is NaN.
 template <class T>
 OPWRIGHT_INLINE bool is_infinite(T x) {
   return x == x && x - x != x - x;

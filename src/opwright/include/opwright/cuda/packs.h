@@ -1,7 +1,7 @@
-// Neighbours that one thread loads, computes and stores together, with accesses of 16 bytes where they lie side by side.
+// Neighbours that one thread loads, computes and stores together, with accesses of 16 bytes where they are contiguous.
 //
-// The launcher takes a width above 1 only where every operand's neighbours are side by side and aligned to a pack, or one
-// value. Of a pack with fewer elements than its width, the others are copies of the first: they can be computed with.
+// The launcher takes a width above 1 only if the neighbours of every operand are contiguous and aligned to a pack, or
+// one value. A pack with fewer elements than its width is filled with copies of the first.
 #pragma once
 
 #include "opwright/cuda/places.h"
@@ -56,7 +56,7 @@ struct Pack {
 
 namespace detail {
 
-// What kernels read, they never write: such loads may go past the coherent cache.
+// Kernels never write what they read, so loads may use the read-only cache.
 template <class T, int width>
 OPWRIGHT_INLINE Pack<T, width> load_words(const T* from) {
   using Word = typename Pack<T, width>::Word;
@@ -97,7 +97,7 @@ OPWRIGHT_INLINE Pack<typename detail::Plain<T>::type, width> load(const Elements
   return pack;
 }
 
-// One value for all the points.
+// One value for all points.
 template <class T, int axes, class At>
 OPWRIGHT_INLINE typename detail::Plain<T>::type load_one(const Elements<T, axes>& from, const At& at) {
   return detail::load_words<typename detail::Plain<T>::type, 1>(from.data + offset_at(from.strides, at))[0];
@@ -117,7 +117,7 @@ OPWRIGHT_INLINE void store_one(const Elements<T, axes>& into, const At& at, T va
   into.data[offset_at(into.strides, at)] = value;
 }
 
-// Counted in 64 bits, whatever places are: what is counted may be far larger than a place.
+// In 64 bits, whatever the index type: values of an iota may be far larger than an index.
 template <int axes, class At>
 OPWRIGHT_INLINE int64_t count_one(const Counter<axes>& counter, const At& at) {
   int64_t value = counter.first;

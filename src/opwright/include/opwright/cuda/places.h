@@ -1,4 +1,4 @@
-// Where a thread is among the points of a kernel, and where an operand's elements are there.
+// The position of a thread among the points of a kernel, and the offsets of operands there.
 #pragma once
 
 #include "opwright/cuda/arguments.h"
@@ -12,7 +12,7 @@ OPWRIGHT_INLINE int32_t divide(int32_t n, int64_t, Divider by) {
 }
 OPWRIGHT_INLINE int64_t divide(int64_t n, int64_t divisor, Divider) { return n / divisor; }
 
-// The points that a thread takes together: neighbours along the last inner axis. `count` of them there are.
+// The `count` points that a thread takes together: neighbours along the last inner axis.
 template <class Index, int outer_axes, int inner_axes>
 struct Points {
   static constexpr int outer = outer_axes, inner = inner_axes;
@@ -21,7 +21,7 @@ struct Points {
   int count;
 };
 
-// Finds the pack of a number, counted in row-major order.
+// The position of the n-th pack, in row-major order.
 template <int width, class Index, int axes>
 OPWRIGHT_INLINE int find_pack(const Walk<axes>& walk, Index number, Index* index) {
   Index rest = number;
@@ -38,7 +38,7 @@ OPWRIGHT_INLINE int find_pack(const Walk<axes>& walk, Index number, Index* index
   return left < width ? static_cast<int>(left) : width;
 }
 
-// How far an operand's element is from its first one. Steps along outer axes are counted in 64 bits: they are few.
+// The offset of an operand's element from its first one. Outer axes use 64 bits: their steps are few.
 template <class Index, int outer, int inner>
 OPWRIGHT_INLINE int64_t offset_at(const int64_t* strides, const Points<Index, outer, inner>& at) {
   int64_t offset = 0;

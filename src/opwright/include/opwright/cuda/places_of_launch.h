@@ -1,4 +1,4 @@
-// How a launch lays out the axes of a kernel: merged where memory allows, counted in packs, divided by multiplication.
+// How a launch lays out the axes of a kernel: merged where contiguous, in packs, with division by multiplication.
 #pragma once
 
 #include "opwright/cuda/arguments.h"
@@ -6,11 +6,11 @@
 
 namespace opwright::cuda {
 
-// An operand of a launch, as far as the layout of the kernel's axes depends on it.
+// The part of an operand that decides the layout of the kernel's axes.
 struct LaunchOperand {
   Size* strides;
   const void* data;
-  Size item_bytes;  // 0 where numbers are counted
+  Size item_bytes;  // 0 for an iota
   bool stored;
 };
 
@@ -27,12 +27,12 @@ inline LaunchOperand place(Counter<axes>& counter) {
   return {counter.strides, nullptr, 0, false};
 }
 
-// Merge neighbouring axes that are contiguous in every operand. What is left stands at the end; before it are axes of one
-// element. `first` is where the strides of these axes begin. An axis comes last only if what does not move along the axis
-// that was last does not move along it either: a kernel may take one value of it for a whole pack.
+// Merge neighbouring axes that are contiguous in every operand. The merged axes come last, after axes of one element.
+// `first` is the index of their first stride. An axis becomes the last only if operands that were uniform along the
+// last axis are uniform along it too: a kernel may take one value of them for a whole pack.
 template <int axes, int count>
 inline void merge(Walk<axes>& walk, int first, const LaunchOperand (&places)[count]) {
-  int last = axes - 1;  // where what is merged so far stands
+  int last = axes - 1;  // end of the merged axes
   for (int axis = axes - 2; axis >= 0; --axis) {
     const Size extent = walk.extents[axis];
     if (extent == 1) continue;
@@ -71,8 +71,8 @@ inline void count_packs(Walk<axes>& walk, int width) {
   }
 }
 
-// Whether every pack of `width` neighbours lies side by side and is aligned, or is one value. Where all
-// is one run, the last pack may have fewer neighbours.
+// Whether every pack of `width` neighbours is contiguous and aligned, or one value. If all axes merge into one, the
+// last pack may have fewer neighbours.
 template <int outer, int inner, int count>
 inline bool has_packs(const Walk<inner>& walk, const LaunchOperand (&places)[count], int width) {
   constexpr int axes = outer + inner;
@@ -90,7 +90,7 @@ inline bool has_packs(const Walk<inner>& walk, const LaunchOperand (&places)[cou
   return true;
 }
 
-// Whether places along the inner axes can be counted in 32 bits.
+// Whether offsets along the inner axes fit in 32 bits.
 template <int outer, int inner, int count>
 inline bool fits_32_bits(const Walk<inner>& walk, const LaunchOperand (&places)[count]) {
   constexpr Size most = Size(1) << 30;

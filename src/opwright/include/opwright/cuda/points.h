@@ -1,4 +1,4 @@
-// Kernels whose points do not depend on each other.
+// Kernels with independent points.
 #pragma once
 
 #include "opwright/cuda/packs.h"
@@ -11,7 +11,7 @@ OPWRIGHT_INLINE Points<Index, 0, axes> points_of(const Walk<axes>&);
 
 }  // namespace detail
 
-// Every thread takes `batch` packs at a time: it reads them all before it computes, so that many loads are under way.
+// Every thread takes `batch` packs at a time and reads them all before it computes, so that many loads are in flight.
 template <template <class, int> class Kernel, class Index, int Width, int batch, class Arguments>
 OPWRIGHT_INLINE void for_each_point(const Arguments& given) {
   using At = decltype(detail::points_of<Index>(given.inner_axes));

@@ -1,8 +1,7 @@
-// Kernels that reduce their rows. A row is a team's: softmax, normalisation. Long rows, of which there are few, are cut into
-// pieces that blocks reduce, and a second launch puts these together: a sum of everything.
-//
-// A thread keeps `Held` packs of its row in registers, so that a row is read once however often it is gone over. Where
-// Held is 0 it reads them again in each pass; most are then in the cache.
+// Kernels that reduce their rows. A team of threads has a row: softmax, normalisation. If rows are few and long, as in
+// a sum of everything, blocks reduce pieces of them, and a second launch combines these.  A thread keeps `Held` packs
+// of its row in registers, so that several passes read a row once. If Held is 0, it reads them again in each pass,
+// mostly from the cache.
 #pragma once
 
 #include "opwright/cuda/packs.h"
@@ -10,12 +9,12 @@
 
 namespace opwright {
 
-// A row, or a piece of one, as a thread sees it.
+// A row, or a piece of one, for a thread.
 template <class Index, int outer_axes, int inner_axes>
 struct Row {
   Points<Index, outer_axes, inner_axes> at;  // its first element
   Index begin, end;                          // its packs
-  bool is_first_thread;                      // whether this thread writes what is written once
+  bool is_first_thread;                      // whether this thread writes the results of the row
 };
 
 namespace detail {
@@ -23,7 +22,7 @@ namespace detail {
 template <class Index, int outer, int inner>
 OPWRIGHT_INLINE Row<Index, outer, inner> row_of(const Walk<outer>&, const Walk<inner>&);
 
-// A row that is not there has no packs. The threads of its team go along with the others, and read what the last row has.
+// A row beyond the end has no packs. The threads of its team take part in barriers, and read the last row.
 template <class Index, class Arguments>
 OPWRIGHT_INLINE auto find_row(const Arguments& given, int64_t number)
     -> decltype(row_of<Index>(given.outer_axes, given.inner_axes)) {
@@ -43,13 +42,13 @@ template <int Width, class Arguments, class Row, class Index>
 OPWRIGHT_INLINE auto find_piece(const Arguments& given, const Row& row, Index number) {
   auto at = row.at;
   find_pack<Width>(given.inner_axes, number, at.inner_index);
-  at.count = Width;  // rows are as long as so many whole packs
+  at.count = Width;  // rows fill whole packs
   return at;
 }
 
 }  // namespace detail
 
-// Read what a thread keeps of its row.
+// Read the packs that a thread keeps.
 template <int Width, int Held, class Arguments, class Row, class Piece>
 OPWRIGHT_INLINE void read_pieces(const Arguments& given, const Row& row, Piece* pieces) {
   using Index = decltype(row.begin);
@@ -60,7 +59,7 @@ OPWRIGHT_INLINE void read_pieces(const Arguments& given, const Row& row, Piece* 
   }
 }
 
-// Visit the packs of a row that are this thread's.
+// Visit this thread's packs of a row.
 template <int Width, int Held, class Arguments, class Row, class Piece, class Visit>
 OPWRIGHT_INLINE void for_each_piece(const Arguments& given, const Row& row, Piece* pieces, const Visit& visit) {
   using Index = decltype(row.begin);
@@ -104,7 +103,7 @@ OPWRIGHT_INLINE void reduce_rows(const Arguments& given) {
   }
 }
 
-// One piece of one row for each block: what it reduces to goes to `partials`.
+// Each block reduces one piece of a row into `partials`.
 template <template <class, int, int> class Kernel, class Index, int Width, int Held, class Arguments>
 OPWRIGHT_INLINE void reduce_pieces(const Arguments& given) {
   using Reductions = typename Kernel<Index, Width, Held>::Reductions;
@@ -119,7 +118,7 @@ OPWRIGHT_INLINE void reduce_pieces(const Arguments& given) {
   if (threadIdx.x == 0) static_cast<Reductions*>(given.partials)[blockIdx.x] = reductions;
 }
 
-// One row for each block: its pieces, always in the same order.
+// Each block combines the pieces of a row, always in the same order.
 template <template <class, int, int> class Kernel, class Index, int Width, int Held, class Arguments>
 OPWRIGHT_INLINE void finish_rows(const Arguments& given) {
   using Reductions = typename Kernel<Index, Width, Held>::Reductions;

@@ -8,7 +8,7 @@ namespace detail {
 
 constexpr unsigned all_lanes = 0xffffffffu;
 
-// What another lane of the warp has reduced, word by word.
+// The partial result of another lane of the warp, word by word.
 template <class Reductions>
 OPWRIGHT_INLINE Reductions reductions_of_lane(const Reductions& reductions, int distance) {
   constexpr int words = (sizeof(Reductions) + 3) / 4;
@@ -23,19 +23,19 @@ OPWRIGHT_INLINE Reductions reductions_of_lane(const Reductions& reductions, int 
 
 }  // namespace detail
 
-// Reductions what the threads of a team have into one, which they all get. A team is blockDim.x threads; where it is smaller
-// than a warp, a warp has several. All threads of the block must come here.
-//
-// Partners put together the same two values, so that all of them get the same bits.
+// Combines the partial results of a team; every thread gets the result. A team is blockDim.x threads; a warp has
+// several smaller teams. All threads of the block must call this.  Partners combine the same two values, so that all
+// threads get the same bits.
 template <class Reductions>
 OPWRIGHT_INLINE void reduce_threads(Reductions& reductions) {
   const int size = static_cast<int>(blockDim.x), in_warp = size < 32 ? size : 32;
-  for (int distance = in_warp / 2; distance > 0; distance /= 2) reductions.add(detail::reductions_of_lane(reductions, distance));
+  for (int distance = in_warp / 2; distance > 0; distance /= 2)
+    reductions.add(detail::reductions_of_lane(reductions, distance));
   if (size <= 32) return;
   __shared__ Reductions of_warp[32];
   const int warps = size / 32, first = static_cast<int>(threadIdx.y) * warps;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  __syncthreads();  // of the reduction before this one, all have read what it left here
+  __syncthreads();  // all threads have read the result of the reduction before this one
   if (lane == 0) of_warp[first + warp] = reductions;
   __syncthreads();
   reductions.start();

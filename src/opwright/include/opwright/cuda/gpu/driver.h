@@ -1,4 +1,4 @@
-// The CUDA driver, which is looked for at the first launch and not linked to.
+// The CUDA driver, loaded at the first launch instead of linked.
 #pragma once
 
 #include <dlfcn.h>
@@ -16,7 +16,7 @@ using Module = struct CUmod_st*;
 using Function = struct CUfunc_st*;
 using Stream = struct CUstream_st*;
 
-// Raise with a sentence.
+// Raise an error with a message.
 template <class... Values>
 [[noreturn]] inline void refuse(const char* format, Values... values) {
   char text[1024];
@@ -61,7 +61,7 @@ struct Driver {
     find(cuModuleGetFunction, driver, "cuModuleGetFunction");
     find(cuFuncSetAttribute, driver, "cuFuncSetAttribute");
     find(cuLaunchKernel, driver, "cuLaunchKernel");
-    // Torch has loaded its own library, if it has one; dlsym does not find it by itself.
+    // The library that torch has loaded, if there is one; dlsym alone does not find it.
     void* const torch = open("libtorch_cuda.so", RTLD_NOW | RTLD_NOLOAD, "this PyTorch is built without CUDA");
     find(current_stream, torch, "aoti_torch_get_current_cuda_stream");
     demand(cuInit(0), "cannot start the CUDA driver");
@@ -97,7 +97,7 @@ inline const Driver& driver() {
   return found;
 }
 
-// Torch's context of a device, current on this thread for as long as this lives.
+// Makes torch's context of a device current on this thread while it lives.
 class Current {
  public:
   explicit Current(int index) {

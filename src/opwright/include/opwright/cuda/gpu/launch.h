@@ -1,7 +1,7 @@
 // Launching kernels on a GPU, on torch's current stream.
 //
-// A launch takes no memory and waits for nothing, so it may stand on any stream and in the capture of a CUDA graph; the
-// first one of a kernel loads it, which a capture would refuse unless told that this is none of its business.
+// A launch neither allocates nor synchronises, so it works on any stream and in CUDA graph capture. The first launch
+// loads the kernel, which relaxed capture mode allows.
 #pragma once
 
 #include "opwright/cuda/gpu/loading.h"

@@ -1,4 +1,4 @@
-// Loading kernels: once for each GPU, from the image that fits it.
+// Loading kernels: once per GPU, from the image for it.
 #pragma once
 
 #include <pthread.h>
@@ -20,7 +20,7 @@ inline int capability(int index) {
   return 10 * major + minor;
 }
 
-// The image for a GPU: machine code of its own major version, or else PTX of none that is newer; the newest there is.
+// The image for a GPU: machine code of its major version, else PTX that is not newer than the GPU; the newest of these.
 inline const Image& choose(const Image* images, int capability) {
   const Image* chosen = nullptr;
   int best = -1;
@@ -43,7 +43,7 @@ inline const Image& choose(const Image* images, int capability) {
 // A kernel on the device whose context is current.
 inline Function load(const Kernel& kernel, int index) {
   static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-  static Module modules[most_devices] = {};  // of the library that this code is in: it has one set of images
+  static Module modules[most_devices] = {};  // of this library, which has one set of images
   struct Turn {
     Turn() { pthread_mutex_lock(&mutex); }
     ~Turn() { pthread_mutex_unlock(&mutex); }

@@ -1,8 +1,8 @@
-// A block of threads, run on one processor: each thread goes on until it waits for others or ends.
+// A block of threads on one processor: each thread runs until it waits for others or ends.
 //
-// The order is always the same: blocks one after another, the threads of blocks with an even number upwards and those of
-// the others downwards, so that a missing barrier does not go unnoticed because threads happen to come in order. Shared
-// memory is filled with NaN before each block. What can never go on is an error.
+// The order is fixed: blocks one after another; threads in ascending order in blocks with an even number, descending in
+// the others, so that a missing barrier shows. Shared memory is filled with NaN before each block. A deadlock is an
+// error.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ constexpr int warpSize = 32;
 inline uint3 threadIdx, blockIdx;
 inline dim3 blockDim, gridDim;
 
-// The variables that kernels declare as shared stand between these two; there may be none.
+// Shared variables of kernels lie between these two; there may be none.
 extern "C" __attribute__((weak, visibility("hidden"))) unsigned char __start_opwright_shared[],
     __stop_opwright_shared[];
 
@@ -26,7 +26,7 @@ namespace opwright::cuda::host {
 constexpr unsigned most_threads = 1024, most_warps = most_threads / warpSize;
 constexpr std::uint64_t poison = ~std::uint64_t{0};  // NaN as a float, a double or a half
 
-// What one thread brings to the others of its warp.
+// What one thread passes to the others of its warp.
 struct Value {
   std::uint64_t words[2];
 };
@@ -34,8 +34,8 @@ struct Value {
 // Where a thread waits, and for whom.
 struct Meeting {
   enum Kind { none, barrier, warp } kind;
-  unsigned mask;  // the lanes that a meeting of a warp is for
-  int source;     // the lane whose value is wanted; negative to learn whose value is not zero
+  unsigned mask;  // the lanes that take part in a warp's exchange
+  int source;     // the lane whose value is wanted; negative for a vote
   const char* file;
   int line;
 };
@@ -52,7 +52,7 @@ class Block {
  public:
   // Run a kernel for all blocks of a grid.
   //   name          what error messages call it
-  //   shared_bytes  how much shared memory it has besides what it declares
+  //   shared_bytes  its dynamic shared memory
   //   body          calls it once, with its arguments
   void run(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes, void (*body)(const void*),
            const void* context) {
@@ -76,7 +76,7 @@ class Block {
 
   unsigned char* dynamic_shared() const { return dynamic_; }
 
-  // Wait for the others at a barrier; how many of all threads brought something else than zero.
+  // Wait at a barrier; return how many threads passed a nonzero value.
   OPWRIGHT_UNSEEN unsigned meet_block(bool brought, const char* file, int line) {
     Thread& self = *current_;
     self.brought = {{brought, 0}};
@@ -84,7 +84,7 @@ class Block {
     return unsigned(self.found.words[0]);
   }
 
-  // Wait for other lanes of the warp, and get the value of one of them or which of them brought something.
+  // Wait for other lanes of the warp, and return the value of one of them, or the votes.
   OPWRIGHT_UNSEEN Value meet_warp(unsigned mask, int source, Value brought, const char* file, int line) {
     Thread& self = *current_;
     self.brought = brought;
@@ -92,7 +92,7 @@ class Block {
     return self.found;
   }
 
-  // Which lane of its warp the thread is.
+  // The thread's lane in its warp.
   OPWRIGHT_UNSEEN int lane() const { return int((current_ - threads_) % warpSize); }
 
  private:
@@ -132,7 +132,7 @@ class Block {
     self.fiber.leave();
   }
 
-  // End the meetings that all have come to; false if there is none.
+  // Complete the exchanges that all lanes have reached; false if there is none.
   OPWRIGHT_UNSEEN bool settle() {
     bool some = settle_barrier();
     for (unsigned first = 0; first < count_; first += warpSize) some |= settle_warp(first);
@@ -166,7 +166,7 @@ class Block {
     return some;
   }
 
-  // Whether all lanes that a meeting is for, but those that have ended, are there.
+  // Whether all lanes of an exchange, except those that have ended, have reached it.
   OPWRIGHT_UNSEEN bool have_come(const Thread& thread, unsigned lane, unsigned first) const {
     if (!(thread.meeting.mask >> lane & 1)) return false;
     for (unsigned other = 0; other < unsigned(warpSize) && first + other < count_; ++other) {
@@ -208,7 +208,7 @@ class Block {
            one.meeting.mask == other.meeting.mask && one.meeting.line == other.meeting.line;
   }
 
-  // Why nobody can go on.
+  // The reason for a deadlock.
   std::string failure() const {
     const Thread* waiting = nullptr;
     for (unsigned k = 0; k < count_ && !waiting; ++k)
@@ -244,7 +244,7 @@ class Block {
   unsigned count_ = 0, ended_ = 0;
   Thread* current_ = nullptr;
   Thread threads_[most_threads];
-  char begin_ = 0, end_ = 0, barrier_ = 0, warps_[most_warps] = {};  // where the thread sanitizer is told of an order
+  char begin_ = 0, end_ = 0, barrier_ = 0, warps_[most_warps] = {};  // where the thread sanitizer learns of an order
 };
 
 // Visible, so that the libraries of a process share one, and with it the stacks of its threads.

@@ -1,4 +1,4 @@
-// What the threads of a block do together: barriers, exchanges within a warp, votes.
+// Collective operations of a block: barriers, shuffles within a warp, votes.
 #pragma once
 
 #include <cstring>
@@ -41,7 +41,7 @@ inline T exchange(unsigned mask, int source, T value, const char* file, int line
 
 }  // namespace opwright::cuda::host
 
-// Lanes are counted within groups of `width`; a lane that would look past its group gets its own value.
+// Lanes count within groups of `width`; a lane that would read past its group gets its own value.
 template <class T>
 inline T __shfl_sync(unsigned mask, T value, int source, int width = warpSize, OPWRIGHT_PLACE) {
   const int lane = opwright::cuda::host::block.lane();

@@ -1,7 +1,7 @@
-// A function on a stack of its own, which can be left in the middle and gone on with.
+// A function on a stack of its own, which can be suspended and resumed.
 //
-// To the thread sanitizer each fiber is a thread of its own, and going from one to another orders nothing; the address
-// sanitizer is told which stack is in use.
+// To the thread sanitizer, each fiber is a thread, and a switch orders nothing; the address sanitizer is told which
+// stack is in use.
 #pragma once
 
 #include <sys/mman.h>
@@ -37,12 +37,12 @@ void __tsan_release(void* place);
 #endif
 }
 
-// What the machinery itself does is no access of a kernel's.
+// Accesses of the machinery itself are not those of a kernel.
 #define OPWRIGHT_UNSEEN __attribute__((no_sanitize("thread", "address")))
 
 namespace opwright::cuda::host {
 
-// What comes before `happens_before(p)` in one thread comes before what follows `happens_after(p)` in another.
+// Everything before `happens_before(p)` in one thread precedes everything after `happens_after(p)` in another.
 OPWRIGHT_UNSEEN inline void happens_before([[maybe_unused]] void* place) {
 #ifdef __SANITIZE_THREAD__
   __tsan_release(place);
@@ -55,7 +55,7 @@ OPWRIGHT_UNSEEN inline void happens_after([[maybe_unused]] void* place) {
 }
 
 #if defined(__x86_64__) && !defined(OPWRIGHT_UCONTEXT)
-// A place in a run of code: 20 ns to go to, where swapcontext asks the system every time.
+// A suspended context: a switch takes 20 ns, as swapcontext's system call is avoided.
 struct Context {
   void* stack;
   void* code;
@@ -68,7 +68,7 @@ struct Context {
   }
 };
 
-// Leave here for there; returns when somebody comes back. Saved are the registers that a call must keep.
+// Switch contexts; returns when switched back. Saves the callee-saved registers.
 __attribute__((noinline)) OPWRIGHT_UNSEEN inline void go(Context* here, const Context* there) {
   asm volatile(
       "leaq 1f(%%rip), %%rax\n\t"
@@ -103,16 +103,16 @@ class Fiber {
   Fiber() = default;
   Fiber(const Fiber&) = delete;
 
-  // Begin anew, with a function that ends by `leave` and is then not gone on with.
+  // Restart with a function that ends in `leave` and is then not resumed.
   void start(void (*function)()) {
     if (!stack_) create();
 #ifdef __SANITIZE_ADDRESS__
-    __asan_unpoison_memory_region(stack_, stack_bytes);  // of a run that was left in the middle
+    __asan_unpoison_memory_region(stack_, stack_bytes);  // of a run that was suspended
 #endif
     context_.begin(stack_, stack_bytes, function);
   }
 
-  // Go on with it, until it leaves.
+  // Resume it until it leaves.
   OPWRIGHT_UNSEEN void enter() {
 #ifdef __SANITIZE_THREAD__
     outside_thread_ = __tsan_get_current_fiber();
@@ -128,18 +128,18 @@ class Fiber {
 #endif
   }
 
-  // The first thing that its function does.
+  // Called first by its function.
   OPWRIGHT_UNSEEN void arrive() {
 #ifdef __SANITIZE_ADDRESS__
     __sanitizer_finish_switch_fiber(nullptr, &outside_bottom_, &outside_bytes_);
 #endif
   }
 
-  // What it did comes before what another does that learns from the same place, as if they had met.
+  // Its accesses precede those of others that synchronise on the same place.
   OPWRIGHT_UNSEEN void tell(void* place) { as_itself(happens_before, place); }
   OPWRIGHT_UNSEEN void learn(void* place) { as_itself(happens_after, place); }
 
-  // Go back to where it was entered.
+  // Switch back to the caller.
   OPWRIGHT_UNSEEN void leave() {
 #ifdef __SANITIZE_THREAD__
     __tsan_switch_to_fiber(outside_thread_, no_order);

@@ -1,7 +1,7 @@
 // CUDA's functions that the C library does not have: bits, rounding, memory, atomics.
 #pragma once
 
-#include <math.h>  // brings the C library's functions, and the overloads of them, outside of any namespace
+#include <math.h>  // declares the C library's functions, and their overloads, in the global namespace
 
 #include <algorithm>
 #include <cstdint>
@@ -68,7 +68,7 @@ OPWRIGHT_UNARY(float, rsqrtf, float, float(1.0 / sqrt(double(x))))
 OPWRIGHT_UNARY(float, rsqrt, float, rsqrtf(x))
 OPWRIGHT_UNARY(double, rsqrt, double, 1.0 / sqrt(x))
 OPWRIGHT_UNARY(float, __saturatef, float, x > 0 ? (x < 1 ? x : 1.0f) : 0.0f)
-// The fast ones are less exact on a GPU; here they are the plain ones.
+// The fast versions are less exact on a GPU; here they are the plain ones.
 OPWRIGHT_UNARY(float, __expf, float, expf(x))
 OPWRIGHT_UNARY(float, __logf, float, logf(x))
 OPWRIGHT_UNARY(float, __log2f, float, log2f(x))
@@ -79,7 +79,7 @@ OPWRIGHT_BINARY(float, __fdividef, float, x / y)
 #undef OPWRIGHT_UNARY
 #undef OPWRIGHT_BINARY
 
-// Memory: through which cache it goes makes no difference here.
+// Loads and stores with cache hints, which have no meaning here.
 #define OPWRIGHT_LOAD(name)       \
   template <class T>              \
   inline T name(const T* place) { \
@@ -108,7 +108,7 @@ inline void __threadfence_block() { __threadfence(); }
 inline void __threadfence_system() { __threadfence(); }
 inline void __trap() { throw std::runtime_error("a kernel has trapped"); }
 
-// Atomics, relaxed as on a GPU; they return what was there before.
+// Atomics, relaxed as on a GPU; they return the old value.
 template <class T>
 inline T atomicCAS(T* place, T expected, T value) {
   __atomic_compare_exchange(place, &expected, &value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);

@@ -22,7 +22,7 @@ inline void demand(cudaError_t status, const char* kernel, int device) {
   aoti_torch_check(false, "launch", "opwright/cuda/runtime/launch.h", 0, text);
 }
 
-// A GPU that is the current one for as long as this lives.
+// Makes a GPU the current one while it lives.
 class Current {
  public:
   Current(const char* kernel, int device) {

@@ -1,0 +1,85 @@
+"""Kernels of many operators in one file: a compiler reads the headers, and compiles what all of them need, once.
+
+    build_together(lambda: operator(x).sum().backward(), …)
+
+Each call runs without kernels; what would have been built for it is collected, compiled as one library, and kept in the
+cache as the library of each source. A call after it finds its kernels there. Nothing is lost where that fails: what is
+missing is built when it is asked for, alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
+from unittest.mock import patch
+
+from opwright.errors import NoKernel
+from opwright.settings import Settings
+from opwright.toolchain.build import COMPILE_TIMEOUT_S, link_against_torch
+from opwright.toolchain.compiler import find_compiler
+from opwright.toolchain.recipe import INCLUDE_DIRECTORY, Recipe, header_digests, kernel_recipe
+from opwright.toolchain.source import Source
+from opwright.toolchain.storage.cache import LibraryCache
+from opwright.toolchain.storage.locks import hold
+
+Wanted = dict[Settings, dict[str, Source]]
+
+
+def build_together(*calls: Callable[[], Any]) -> int:
+    """Build what calls of new operators need for processors; gives how many libraries are new."""
+    wanted: Wanted = {}
+    with _collecting(wanted):
+        for call in calls:
+            with contextlib.suppress(Exception):  # the call itself will tell
+                call()
+    return sum(_build(list(sources.values()), settings) for settings, sources in wanted.items())
+
+
+@contextlib.contextmanager
+def _collecting(wanted: Wanted) -> Iterator[None]:
+    def collect(sources: Sequence[Source], settings: Settings) -> NoReturn:
+        named = wanted.setdefault(settings, {})
+        named.update((source.name, source) for source in sources if source.device is None)
+        raise NoKernel("it is built together with others")
+
+    with (
+        patch("opwright.binding.variants.variants.build", collect),
+        patch(
+            "opwright.binding.variants.variants.Variants._refuse", lambda _self, _kind, refusal: refusal
+        ),  # forget it
+        patch("opwright.binding.fallbacks.Fallbacks.is_strict", False),
+        warnings.catch_warnings(action="ignore"),
+    ):
+        yield
+
+
+def _build(sources: Sequence[Source], settings: Settings) -> int:
+    cache, compiler = LibraryCache.open(settings.cache_directory), find_compiler(settings)
+    headers = header_digests(INCLUDE_DIRECTORY)
+    recipes = [kernel_recipe(source, compiler, headers) for source in sources]
+    missing = [recipe for recipe in recipes if not cache.holds(recipe)]
+    if len(missing) < 2:
+        return 0
+    arguments = (f"-I{INCLUDE_DIRECTORY}", *link_against_torch(compiler, cache, COMPILE_TIMEOUT_S))
+    with hold([cache.lock(recipe) for recipe in missing], lambda _: None, COMPILE_TIMEOUT_S):
+        folders = [cache.begin(recipe) for recipe in missing]
+        together = folders[0] / "together.cpp"
+        together.write_text("".join(map(_apart, range(len(missing)), missing)), encoding="utf-8")
+        command = (*missing[0].command, together.name, "-o", missing[0].product, *arguments)
+        built = subprocess.run(command, cwd=together.parent, capture_output=True, check=False)
+        if built.returncode:
+            return 0
+        for recipe, folder in zip(missing[1:], folders[1:], strict=True):
+            os.link(folders[0] / missing[0].product, folder / recipe.product)
+        for recipe, folder in zip(missing, folders, strict=True):
+            cache.install(recipe, folder)
+    return len(missing)
+
+
+def _apart(number: int, recipe: Recipe) -> str:
+    """A source whose names are no other's: functions of two may be called the same."""
+    return f"#define emitted emitted_{number}\n{recipe.source.text}\n#undef emitted\n"

@@ -1,0 +1,81 @@
+"""A program in a forked process of a warm Python: what it sees of itself, what it writes, how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.suite.warm_python import run, start
+
+SELF = """
+import atexit, json, os, sys
+print(json.dumps([sys.argv[1:], os.environ.get("GIVEN"), os.getcwd(), __name__, "torch" in sys.modules]))
+atexit.register(lambda: print("at the end"))
+print("wrong", file=sys.stderr)
+sys.exit(3)
+"""
+
+
+def as_a_file(tmp_path: Path, text: str) -> tuple[str, ...]:
+    (tmp_path / "program.py").write_text(text)
+    return (str(tmp_path / "program.py"),)
+
+
+@pytest.mark.parametrize("kind", ["-c", "-m", "file"])
+def test_a_program_has_what_it_is_given(kind: str, tmp_path: Path) -> None:
+    file = as_a_file(tmp_path, SELF)
+    command = {"-c": ("-c", SELF), "-m": ("-m", "program"), "file": file}[kind]
+    ran = run(*command, "first", "second", env={**os.environ, "GIVEN": "yes"}, cwd=tmp_path)
+    line, end = ran.stdout.splitlines()
+    assert json.loads(line) == [["first", "second"], "yes", str(tmp_path), "__main__", True]
+    assert (end, ran.stderr, ran.returncode) == ("at the end", "wrong\n", 3)
+
+
+def test_programs_know_nothing_of_one_another() -> None:
+    assert run("-c", "import torch; torch.left = 1").returncode == 0
+    assert run("-c", "import torch; assert not hasattr(torch, 'left')").returncode == 0
+
+
+def test_an_exception_is_told() -> None:
+    ran = run("-c", "raise ValueError('so')")
+    assert ran.returncode == 1
+    assert ran.stderr.endswith("ValueError: so\n")
+
+
+def test_no_operators_are_there_before() -> None:
+    """So that a program is as the first of its process."""
+    text = "import sys, opwright; print(sorted({'sympy', 'torch._dynamo', 'opwright.lowering.lower'} & {*sys.modules}))"
+    assert (
+        run("-c", text).stdout
+        == subprocess.run(
+            [sys.executable, "-c", f"import opwright; opwright.operator; {text}"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+    )
+
+
+def test_two_run_side_by_side_and_one_is_killed() -> None:
+    waiting = start("-c", "print('begun', flush=True); import time; time.sleep(600)")
+    assert run("-c", "print(1)").stdout == "1\n"
+    os.kill(waiting.pid, signal.SIGKILL)
+    waiting.communicate()
+    assert waiting.returncode == -signal.SIGKILL
+
+
+def test_what_takes_too_long_is_killed() -> None:
+    waiting = start("-c", "import time; time.sleep(600)")
+    with pytest.raises(subprocess.TimeoutExpired):
+        waiting.communicate(timeout=0.2)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and Path(f"/proc/{waiting.pid}").exists():
+        time.sleep(0.01)
+    assert not Path(f"/proc/{waiting.pid}").exists()

@@ -1,0 +1,198 @@
+"""Processes of a Python that has imported PyTorch and opwright already: a fork in place of two seconds of imports.
+
+    ran = run("-c", "import torch, opwright; ...")            as subprocess.run([sys.executable, "-c", ...])
+    started = start("program.py", "argument", env=...)        as subprocess.Popen
+
+One server for each process of the tests imports both, derives nothing, and forks for each program, which gets its own
+arguments, environment, folder and output. What is asked of the imports themselves needs a Python of its own.
+"""
+
+from __future__ import annotations
+
+import array
+import atexit
+import functools
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NoReturn
+
+_LENGTH_BYTES = 8
+
+
+class Started:
+    """A program that runs."""
+
+    def __init__(self, command: tuple[str, ...], pid: int, output: int, errors: int, status: int) -> None:
+        self.command, self.pid = command, pid
+        self.returncode: int | None = None
+        self._pipes = {output: bytearray(), errors: bytearray(), status: bytearray()}
+        self._output, self._errors, self._status = output, errors, status
+
+    def communicate(self, timeout: float = 300) -> tuple[str, str]:
+        """What it wrote, once it has ended; one that takes longer is killed."""
+        deadline, still_open = time.monotonic() + timeout, set(self._pipes) if self.returncode is None else set()
+        while still_open:
+            ready, _, _ = select.select(list(still_open), [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                os.kill(self.pid, signal.SIGKILL)
+                raise subprocess.TimeoutExpired(self.command, timeout)
+            for pipe in ready:
+                if read := os.read(pipe, 1 << 16):
+                    self._pipes[pipe] += read
+                else:
+                    still_open.remove(pipe)
+                    os.close(pipe)
+        self.returncode = int(self._pipes[self._status])
+        return self._pipes[self._output].decode(), self._pipes[self._errors].decode()
+
+
+def start(*command: str, env: Mapping[str, str] | None = None, cwd: str | Path | None = None) -> Started:
+    """Begin a program: `-c TEXT`, `-m MODULE` or a file, and its arguments."""
+    return _Server.of_this_process().start(command, dict(os.environ if env is None else env), str(cwd or os.getcwd()))
+
+
+def run(
+    *command: str, env: Mapping[str, str] | None = None, cwd: str | Path | None = None, timeout: float = 300
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end."""
+    started = start(*command, env=env, cwd=cwd)
+    output, errors = started.communicate(timeout)
+    assert started.returncode is not None
+    return subprocess.CompletedProcess(command, started.returncode, output, errors)
+
+
+class _Server:
+    """The process that forks."""
+
+    def __init__(self) -> None:
+        self._ours, theirs = socket.socketpair()
+        arguments = f"import sys; sys.path[:] = {sys.path!r}; from tests.suite.warm_python import serve; "
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", f"{arguments}serve({theirs.fileno()})"], pass_fds=[theirs.fileno()]
+        )
+        theirs.close()
+        atexit.register(self._ours.close)
+
+    @staticmethod
+    @functools.cache
+    def of_this_process() -> _Server:
+        return _Server()
+
+    def start(self, command: tuple[str, ...], environment: dict[str, str], folder: str) -> Started:
+        pipes = [os.pipe() for _ in range(3)]
+        _send(self._ours, {"command": command, "environment": environment, "folder": folder}, [w for _, w in pipes])
+        for _, written in pipes:
+            os.close(written)
+        pid = int.from_bytes(self._ours.recv(_LENGTH_BYTES, socket.MSG_WAITALL), "big")
+        assert pid, "the server of programs has ended"
+        return Started(command, pid, *(read for read, _ in pipes))
+
+
+def _send(to: socket.socket, message: dict[str, Any], files: list[int]) -> None:
+    text = json.dumps(message).encode()
+    ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))]
+    to.sendmsg([len(text).to_bytes(_LENGTH_BYTES, "big")], ancillary)
+    to.sendall(text)
+
+
+def _receive(given: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    length, files, _, _ = socket.recv_fds(given, _LENGTH_BYTES, 3)
+    if len(length) < _LENGTH_BYTES:
+        return None
+    text = given.recv(int.from_bytes(length, "big"), socket.MSG_WAITALL)
+    return json.loads(text), files
+
+
+def serve(descriptor: int) -> None:
+    """Fork a process for each program that is asked for, and tell how it ended, until nobody can ask any more."""
+    import torch  # noqa: F401 - for the programs
+
+    import opwright
+
+    opwright.operator  # noqa: B018 - which imports what all operators need
+    given = socket.socket(fileno=descriptor)
+    woken, wake = os.pipe()
+    for end in (woken, wake):
+        os.set_blocking(end, False)
+    signal.set_wakeup_fd(wake)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    statuses: dict[int, int] = {}
+    while True:
+        ready, _, _ = select.select([given, woken], [], [])
+        if woken in ready:
+            os.read(woken, 1 << 10)
+            for pid in list(statuses):
+                if (ended := os.waitpid(pid, os.WNOHANG))[0]:
+                    os.write(statuses[pid], str(os.waitstatus_to_exitcode(ended[1])).encode())
+                    os.close(statuses.pop(pid))
+        if given in ready:
+            if (asked := _receive(given)) is None:
+                return
+            message, (output, errors, status) = asked
+            pid = os.fork()
+            if pid == 0:
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                for open_here in (given.fileno(), woken, wake, status, *statuses.values()):
+                    os.close(open_here)
+                _become(message["command"], message["environment"], message["folder"], output, errors)
+            os.close(output)
+            os.close(errors)
+            statuses[pid] = status
+            given.sendall(pid.to_bytes(_LENGTH_BYTES, "big"))
+
+
+def _become(command: list[str], environment: dict[str, str], folder: str, output: int, errors: int) -> NoReturn:
+    """Run a program in this process as `python COMMAND` would, and end."""
+    os.dup2(output, 1)
+    os.dup2(errors, 2)
+    os.close(output)
+    os.close(errors)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    status = 1
+    try:
+        _run_as_main(command)
+        status = 0
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if status and not isinstance(end.code, int):
+            print(end.code, file=sys.stderr)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+    finally:
+        import threading
+
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _run_as_main(command: list[str]) -> None:
+    import runpy
+
+    flag, rest = (command[0], command[1:]) if command[0] in ("-c", "-m") else ("", command)
+    if flag == "-m":
+        sys.path.insert(0, os.getcwd())
+        sys.argv = rest
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+        return
+    main = sys.modules["__main__"] = ModuleType("__main__")
+    text = rest[0] if flag else Path(rest[0]).read_text(encoding="utf-8")
+    sys.path.insert(0, "" if flag else str(Path(rest[0]).resolve().parent))
+    sys.argv = ["-c", *rest[1:]] if flag else list(rest)
+    if not flag:
+        main.__file__ = rest[0]
+    exec(compile(text, "<string>" if flag else rest[0], "exec"), vars(main))

@@ -1,0 +1,149 @@
+"""Every refusal that a user can do something about says what: each has a hint, or a reason here why there is none."""
+
+import ast
+from pathlib import Path
+
+import pytest
+import torch
+
+import opwright
+from opwright import errors
+from opwright.package import PACKAGE
+
+_FAMILY = {
+    "AutocastRefused", "CallableUnsupported", "Fault", "ImportedMeanwhile", "ModuleUnsupported", "NoKernel",
+    "NotEjectable", "NumberNeeded", "OutsideMoved", "OutsideUnknown", "ReferenceMissing", "RungMissing",
+    "SamplesMissing", "SideEffect", "TracingFailed", "UndeclaredMutation", "UnsupportedParameter",
+    "UnsupportedReturn", "UntraceableReference", "WheelUnsupported",
+}  # fmt: skip
+_NO_REMEDY = {
+    "binding/serving/server.py: a guard of its new kernel fails": "the reference then says what is wrong with them",
+    "binding/variants/backends.py: kernels are linked as Linux does it": "another system is needed",
+    "codegen/cpp/access.py: is indexed by": "the user wrote no such index: passes store it first",
+    "codegen/cpp/program.py: a view of": "the user wrote no such view: the lowering copies instead",
+    "codegen/python/": "the function rung cannot spell it; kernels serve the operator",
+    "handwritten/kernels/cuda_kernel.py: compiles for": "another machine is needed",
+    "handwritten/kernels/cuda_kernel.py: failed:": "the driver's own words are all that is known",
+    "lowering/lower.py: needs the value of a number that changes": "kernels are then built for the value",
+    "operators/base.py: an emitted autograd.Function does not": "the function rung only; kernels serve the operator",
+    "operators/stages.py: which an emitted autograd.Function": "the function rung only; kernels serve the operator",
+    "operators/stages.py: depends on how its arguments lie": "the function rung only; kernels serve the operator",
+    "toolchain/cpu_levels.py: wheels are built for": "another machine is needed",
+    "tracing/guarded.py: tracing it failed with": "the user's own error, in its own words",
+    "tracing/recording/faults.py: its kernels failed with": "the machine's own error, in its own words",
+    "tracing/scalars/numbers.py: ": "kernels are then built for the value of the number",
+    "tracing/scalars/rounding.py: ": "kernels are then built for the value of the number",
+    "tracing/scalars/sizes.py: tracing assumed": "the user may have written no such condition: torch assumes some",
+}
+
+
+def _refusals(package):
+    """Where a refusal is made without a hint, as `file: text of the call`; and how many are made in all."""
+    bare, count = [], 0
+    for path in sorted(package.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in _names_in(path):
+                count += 1
+                if not any(keyword.arg == "hint" for keyword in node.keywords):
+                    bare.append(f"{path.relative_to(package).as_posix()}: {ast.unparse(node)}")
+    return bare, count
+
+
+def _names_in(path):
+    """The family, without a class of the same name that judges use: what is wrong with an answer has no remedy."""
+    judges = path.relative_to(PACKAGE).parts[0] in ("checking", "auditing") if path.is_relative_to(PACKAGE) else False
+    return _FAMILY - {"Fault"} if judges else _FAMILY
+
+
+def _allowed(refusal):
+    file, _, text = refusal.partition(": ")
+    places = (entry.partition(": ") for entry in _NO_REMEDY)
+    return any(file.startswith(where) and part in text for where, _, part in places)
+
+
+def test_every_refusal_has_a_hint_or_a_reason():
+    bare, count = _refusals(PACKAGE)
+    assert count > 100
+    assert [refusal for refusal in bare if not _allowed(refusal)] == []
+
+
+def test_no_reason_is_left_behind():
+    bare, _ = _refusals(PACKAGE)
+    for entry in _NO_REMEDY:
+        where, _, part = entry.partition(": ")
+        assert any(refusal.startswith(where) and part in refusal for refusal in bare), entry
+
+
+def test_the_family_is_complete():
+    """Whatever ends in a FallbackWarning is a NoKernel or an UntraceableReference."""
+
+    def below(kind):
+        return {kind.__name__}.union(*(below(child) for child in kind.__subclasses__()))
+
+    ours = below(errors.NoKernel) | below(errors.UntraceableReference)
+    assert ours <= _FAMILY
+
+
+@pytest.mark.parametrize(
+    ("call", "found"), [("NoKernel('x')", 1), ("NoKernel('x', hint='y')", 0), ("ValueError('x')", 0)]
+)
+def test_a_refusal_without_a_hint_is_found(call, found, tmp_path):
+    (tmp_path / "module.py").write_text(f"raise {call}\n")
+    bare, _ = _refusals(Path(tmp_path))
+    assert len(bare) == found
+
+
+_CLOSED_OVER = torch.ones(3)
+
+
+def branches(x: torch.Tensor) -> torch.Tensor:
+    return x if x.sum() > 0 else -x
+
+
+def returns_a_view(x: torch.Tensor) -> torch.Tensor:
+    return x[1:]
+
+
+def uses_a_global(x: torch.Tensor) -> torch.Tensor:
+    return x * _CLOSED_OVER
+
+
+def compares_a_size(x: torch.Tensor) -> torch.Tensor:
+    return x * (x.shape[0] > 2)
+
+
+def looks_for_unique(x: torch.Tensor) -> torch.Tensor:
+    return torch.unique(x) + 1
+
+
+def doubles(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+_WARNINGS = {
+    branches: ("looks at the values of a tensor", "choose with torch.where"),
+    returns_a_view: ("returns a view of one of its arguments", "return a copy (.clone())"),
+    uses_a_global: ("uses a tensor that is not one of its parameters", "pass it as an argument"),
+    compares_a_size: ("which depends on sizes", "decide with `if`"),
+    looks_for_unique: ("depend on the values of a tensor", "keep this operation outside of the operator"),
+}
+
+
+@pytest.mark.falls_back
+@pytest.mark.parametrize("function", _WARNINGS, ids=lambda function: function.__name__)
+def test_a_warning_names_the_fact_the_line_and_the_hint(function, told):
+    fact, hint = _WARNINGS[function]
+    x = torch.ones(3)
+    assert torch.equal(opwright.operator(function)(x), function(x))
+    (said,) = told()
+    first = function.__code__.co_firstlineno  # where the fault is in what is returned, that is all that is known
+    assert any(f"test_hints.py:{line}: " in said for line in (first, first + 1))
+    assert fact in said
+    assert f"(hint: {hint}" in said
+
+
+@pytest.mark.falls_back
+def test_a_layout_that_kernels_do_not_take_has_a_hint(told):
+    opwright.operator(doubles)(torch.eye(2).to_sparse())
+    (said,) = told()
+    assert said.endswith("torch.sparse_coo tensors on cpu yet (hint: convert it with .to_dense())")
