@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import cycle
 from math import prod
 from typing import Any, Protocol
 
@@ -143,7 +144,7 @@ class Shapes:
         Ones and zeros are given to all letters together and to each letter alone.
         """
         letters = _letters(self.tensors)
-        primes = dict(zip(letters, _repeated(_TINY_SIZES), strict=False))
+        primes = dict(zip(letters, cycle(_TINY_SIZES), strict=False))
         extremes = [primes | dict.fromkeys(chosen, size) for size in (1, 0) for chosen in _all_and_each(letters)]
         return [self._sample(sizes, device, dtype) for sizes in (primes, *extremes)]
 
@@ -239,11 +240,6 @@ def _all_and_each(letters: Sequence[str]) -> list[Sequence[str]]:
     if len(letters) < 2:
         return [letters] if letters else []
     return [letters, *([letter] for letter in letters)]
-
-
-def _repeated(values: Sequence[int]) -> Iterable[int]:
-    while True:
-        yield from values
 
 
 def _normal(shape: tuple[int, ...], seed: int, device: str, dtype: torch.dtype) -> torch.Tensor:

@@ -62,7 +62,7 @@ class Settings:
         cuda_home = environment.get("CUDA_HOME") or environment.get("CUDA_PATH")
         job_limit = environment.get("MAX_JOBS", "")
         return cls(
-            cache_directory=_cache_directory(environment),
+            cache_directory=_folder(environment, "OPWRIGHT_CACHE", "opwright"),
             cache_limit_bytes=_cache_limit(environment.get("OPWRIGHT_CACHE_LIMIT", "")),
             compiler=environment.get("CXX") or None,
             color="NO_COLOR" not in environment,
@@ -74,20 +74,14 @@ class Settings:
             cuda_compiler=environment.get("CUDACXX") or None,
             cuda_on_host=bool(environment.get("OPWRIGHT_CUDA_ON_HOST")),
             job_limit=int(job_limit) if job_limit.isdigit() and int(job_limit) else None,
-            torch_extensions=_torch_extensions(environment),
+            torch_extensions=_folder(environment, "TORCH_EXTENSIONS_DIR", "torch_extensions"),
         )
 
 
-def _torch_extensions(environment: Mapping[str, str]) -> Path:
-    if chosen := environment.get("TORCH_EXTENSIONS_DIR"):
-        return Path(chosen)
-    return _user_cache(environment) / "torch_extensions"
-
-
-def _cache_directory(environment: Mapping[str, str]) -> Path:
-    if chosen := environment.get("OPWRIGHT_CACHE"):
-        return Path(chosen)
-    return _user_cache(environment) / "opwright"
+def _folder(environment: Mapping[str, str], chosen_by: str, name: str) -> Path:
+    """The folder that a variable names, or else one in the user's cache."""
+    chosen = environment.get(chosen_by)
+    return Path(chosen) if chosen else _user_cache(environment) / name
 
 
 def _user_cache(environment: Mapping[str, str]) -> Path:

@@ -8,13 +8,14 @@ from typing import Any
 from opwright.auditing.cases import cases_of
 from opwright.auditing.options import Options
 from opwright.auditing.scorecard import Scorecard
-from opwright.checking.subject import OperatorLike, subject_of
+from opwright.checking.subject import subject_of
 from opwright.errors import CheckUnknown
+from opwright.operators.base import BaseOperator
 from opwright.samples import Progress, SampleFactory
 
 
 def audit(
-    subject: OperatorLike | Callable[..., Any],
+    subject: BaseOperator | Callable[..., Any],
     reference: Callable[..., Any] | None = None,
     samples: SampleFactory | None = None,
     *,

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from opwright.checking.accuracy import equal_kind
+from opwright.checking.accuracy import as_real, equal_kind
 from opwright.checking.calls import widened
 from opwright.checking.finding import Fault
 from opwright.checking.tolerance import reduction_length, tolerance
@@ -82,8 +82,7 @@ def _leaves(seen: Seen) -> Iterator[tuple[str, Any]]:
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:
-    dense = tensor.detach().resolve_conj().resolve_neg().cpu()
-    return torch.view_as_real(dense) if dense.is_complex() else dense
+    return as_real(tensor).cpu()
 
 
 def _listed(names: Any) -> str:

@@ -13,12 +13,13 @@ from opwright.benchmark.machine import this_machine
 from opwright.benchmark.race import race
 from opwright.benchmark.stopwatch import Measure, Plan
 from opwright.benchmark.timings import COMPILED, REFERENCE, BenchReport, Entry
-from opwright.checking.subject import WHOLE_OPERATOR, Candidate, OperatorLike, subject_of
+from opwright.checking.subject import WHOLE_OPERATOR, Candidate, subject_of
+from opwright.operators.base import BaseOperator
 from opwright.samples import Progress, SampleFactory
 
 
 def bench(
-    subject: OperatorLike | Callable[..., Any],
+    subject: BaseOperator | Callable[..., Any],
     reference: Callable[..., Any] | None = None,
     samples: SampleFactory | None = None,
     *,

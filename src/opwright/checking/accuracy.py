@@ -72,7 +72,7 @@ def equal_kind(what: str, actual: torch.Tensor, eager: torch.Tensor) -> None:
     for trait in ("shape", "dtype", "device"):
         mine, expected = getattr(actual, trait), getattr(eager, trait)
         if mine != expected:
-            raise Fault(f"{what} has {trait} {_shown(mine)}, the reference's has {_shown(expected)}")
+            raise Fault(f"{what} has {trait} {shown(mine)}, the reference's has {shown(expected)}")
 
 
 def _judge(
@@ -81,7 +81,7 @@ def _judge(
     equal_kind(what, actual, eager)
     if not (eager.is_floating_point() or eager.is_complex()):
         return _judge_discrete(what, actual, eager)
-    triple = _real(actual), _real(eager), _real(exact)
+    triple = as_real(actual), as_real(eager), as_real(exact)
     pieces = zip(*(tensor.reshape(-1).split(_PIECE) for tensor in triple), strict=True)
     try:
         largest, error, eager_error = map(max, zip(*starmap(_measure, pieces), strict=True))
@@ -155,10 +155,12 @@ def _largest(tensor: torch.Tensor) -> float:
     return max(-least.item(), most.item())
 
 
-def _real(tensor: torch.Tensor) -> torch.Tensor:
+def as_real(tensor: torch.Tensor) -> torch.Tensor:
+    """The same numbers, those of a complex tensor as pairs."""
     plain = tensor.detach().resolve_conj().resolve_neg()
     return torch.view_as_real(plain) if plain.is_complex() else plain
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """A shape or a dtype, in short."""
     return str(tuple(value)) if isinstance(value, torch.Size) else str(value).removeprefix("torch.")

@@ -23,10 +23,6 @@ class Fault(Exception):
         self.finding = Finding(detail, error, eager_error)
         super().__init__(detail)
 
-    def within(self, where: str) -> Fault:
-        """Return the same fault with the place in front."""
-        return Fault(f"{where}: {self.finding.detail}", self.finding.error, self.finding.eager_error)
-
 
 class Untold(Exception):
     """The check cannot say anything of this sample; the message says why."""
@@ -36,6 +32,16 @@ def one_line(error: BaseException) -> str:
     """Write an exception as its type and the first line of its message."""
     message = str(error).strip().split("\n", 1)[0]
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+@contextmanager
+def fault_within(where: str) -> Iterator[None]:
+    """Put the place in front of what a Fault says."""
+    try:
+        yield
+    except Fault as fault:
+        found = fault.finding
+        raise Fault(f"{where}: {found.detail}", found.error, found.eager_error) from fault
 
 
 @contextmanager

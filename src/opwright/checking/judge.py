@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -19,10 +20,11 @@ from opwright.checking.checks.second_use import same_tensor_twice, some_gradient
 from opwright.checking.checks.special_values import special_values
 from opwright.checking.checks.values import values
 from opwright.checking.finding import Fault, Finding, Untold, one_line
-from opwright.checking.subject import COMPOSED, Candidate, OperatorLike, subject_of
+from opwright.checking.subject import COMPOSED, Candidate, subject_of
 from opwright.checking.trial import Trial, material_of
 from opwright.checking.verdict import Row, Status, Verdict
 from opwright.errors import CheckUnknown, NoKernel, RungMissing
+from opwright.operators.base import BaseOperator
 from opwright.samples import DEFAULT_DTYPES, Progress, Sample, SampleFactory
 
 
@@ -36,21 +38,12 @@ class Check:
     quick: bool = False
 
 
-def _given(trial: Trial) -> Sequence[Sample]:
-    return trial.material.given
-
-
-def _tiny(trial: Trial) -> Sequence[Sample]:
-    return trial.material.tiny
+_given, _tiny = attrgetter("material.given"), attrgetter("material.tiny")
 
 
 def _tiny_and_wide(trial: Trial) -> Sequence[Sample]:
     """Vector code begins beyond the tiny sizes."""
     return [*trial.material.tiny, trial.material.given[0]]
-
-
-def _tiny_double(trial: Trial) -> Sequence[Sample]:
-    return [trial.material.tiny_double]
 
 
 def _edges(trial: Trial) -> Sequence[Sample]:
@@ -66,8 +59,8 @@ def _tiny_of_the_whole(trial: Trial) -> Sequence[Sample]:
 CHECKS: tuple[Check, ...] = (
     Check("values", values, _given, quick=True),
     Check("gradients", gradients, _given, quick=True),
-    Check("gradcheck", gradcheck, _tiny_double),
-    Check("gradgradcheck", gradgradcheck, _tiny_double),
+    Check("gradcheck", gradcheck, lambda trial: [trial.material.tiny_double]),
+    Check("gradgradcheck", gradgradcheck, lambda trial: [trial.material.tiny_double]),
     Check("forward mode", forward_mode, _tiny),
     Check("layouts", layouts, _tiny_and_wide, quick=True),
     Check("edge sizes", edges, _edges),
@@ -83,7 +76,7 @@ _NAMES = tuple(each.name for each in CHECKS)
 
 
 def check(
-    subject: OperatorLike | Callable[..., Any],
+    subject: BaseOperator | Callable[..., Any],
     reference: Callable[..., Any] | None = None,
     samples: SampleFactory | None = None,
     *,

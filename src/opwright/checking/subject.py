@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import torch
 from torch._ops import OpOverload, OpOverloadPacket
@@ -13,68 +13,13 @@ from opwright.checking.finding import one_line
 from opwright.errors import OpwrightError, ReferenceMissing, SamplesMissing
 from opwright.samples import Sample, SampleFactory, tensors_in
 
+if TYPE_CHECKING:
+    from opwright.binding.rungs import Rung
+    from opwright.operators.base import BaseOperator
+
 COMPOSED = "composed"
 WHOLE_OPERATOR = "operator"
 PLAIN_CALLABLE = "callable"
-
-
-class RungLike(Protocol):
-    """The interface of a rung."""
-
-    @property
-    def name(self) -> str:
-        """One of "composed", "function", "cpp", "cuda"."""
-
-    @property
-    def available(self) -> bool:
-        """Whether it can serve calls here."""
-
-    @property
-    def reason(self) -> str:
-        """Why it is not available; empty if it is."""
-
-    @property
-    def devices(self) -> tuple[str, ...]:
-        """The kinds of devices whose tensors it serves; empty if it serves any."""
-
-
-class OperatorLike(Protocol):
-    """The interface of an operator."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-
-    @property
-    def reference(self) -> Callable[..., Any]:
-        """The function as it was written."""
-
-    @property
-    def samples(self) -> SampleFactory | None:
-        """Makes the test calls."""
-
-    @property
-    def last_rung(self) -> str | None:
-        """The rung that served the last call."""
-
-    @property
-    def overload(self) -> Any:
-        """The operator as `torch.ops` has it."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the fastest rung there is."""
-
-    def on(self, rung: str) -> Callable[..., Any]:
-        """Return a callable that is pinned to one rung."""
-
-    def rungs(self) -> Sequence[RungLike]:
-        """List the rungs."""
-
-    def source(self, rung: str) -> str:
-        """Return the source of a rung as text."""
-
-    def explain(self) -> str:
-        """Say what was made of the reference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +108,8 @@ class Subject:
         Raises:
             SamplesMissing: As `make_samples`.
         """
-        return [min(self.make_samples(device, dtype), key=_element_count)]
+        samples = self.make_samples(device, dtype)
+        return [min(samples, key=lambda sample: sum(tensor.numel() for tensor in sample.tensors()))]
 
     def candidates(self, device: str) -> tuple[tuple[Candidate, ...], Mapping[str, str]]:
         """The ways to compute it for tensors on a device, and why others are missing.
@@ -179,12 +125,12 @@ class Subject:
 
         kind = torch.device(device).type
         rungs = [rung for rung in operator.rungs() if rung.name != COMPOSED]
-        missing = {rung.name: reason for rung in rungs if (reason := _why_missing(rung, kind))}
+        missing: dict[str, str] = {rung.name: reason for rung in rungs if (reason := _why_missing(rung, kind))}
         pinned = [Candidate(rung.name, operator.on(rung.name), last_rung) for rung in rungs if rung.name not in missing]
         return (*pinned, Candidate(WHOLE_OPERATOR, operator, last_rung)), missing
 
 
-def is_operator(value: object) -> TypeGuard[OperatorLike]:
+def is_operator(value: object) -> TypeGuard[BaseOperator]:
     """Tell whether a value is an operator of ours, by its members."""
     kind = type(value)
     return (
@@ -193,7 +139,7 @@ def is_operator(value: object) -> TypeGuard[OperatorLike]:
 
 
 def subject_of(
-    judged: OperatorLike | Callable[..., Any],
+    judged: BaseOperator | Callable[..., Any],
     reference: Callable[..., Any] | None,
     samples: SampleFactory | None,
     otherwise: str,
@@ -236,22 +182,18 @@ def _name(judged: Any) -> str:
 def _overload(judged: Any) -> OpOverload | None:
     """The operator as `torch.ops` has it; `torch.library.custom_op` keeps it in a private attribute."""
     if is_operator(judged):
-        return judged.overload  # type: ignore[no-any-return]
+        return judged.overload
     if isinstance(judged, OpOverloadPacket):
         return getattr(judged, judged.overloads()[0])  # type: ignore[no-any-return]
     return judged if isinstance(judged, OpOverload) else getattr(judged, "_opoverload", None)
 
 
-def _why_missing(rung: RungLike, device: str) -> str:
+def _why_missing(rung: Rung, device: str) -> str:
     if not rung.available:
         return rung.reason
     if rung.devices and device not in rung.devices:
         return f"it serves tensors on {' and '.join(rung.devices)}, and the samples are on {device}"
     return ""
-
-
-def _element_count(sample: Sample) -> int:
-    return sum(tensor.numel() for tensor in sample.tensors())
 
 
 def _has_empty_tensor(*values: object) -> bool:

@@ -19,7 +19,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from opwright.checking.subject import OperatorLike, is_operator
+from opwright.api.operator import Operator
+from opwright.checking.subject import is_operator
 from opwright.errors import FileUnloadable, OperatorNotFound, OpwrightError, Place
 from opwright.samples import SampleFactory
 from opwright.toolchain.modules import module_of_file
@@ -35,7 +36,7 @@ class Loaded:
     samples: SampleFactory | None = None
 
 
-def load_operators(target: str) -> list[OperatorLike]:
+def load_operators(target: str) -> list[Operator]:
     """Import the user's file or module, and collect its operators.
 
     The folder of a file, or for a module the current one, is on the path of imports.
@@ -84,8 +85,8 @@ def _values(place: str) -> dict[str, Any]:
     return vars(_imported(place))
 
 
-def _chosen(values: dict[str, Any], place: str, name: str | None) -> list[OperatorLike]:
-    found = {key: value for key, value in values.items() if is_operator(value)}
+def _chosen(values: dict[str, Any], place: str, name: str | None) -> list[Operator]:
+    found: dict[str, Any] = {key: value for key, value in values.items() if is_operator(value)}
     if not found:
         raise OperatorNotFound(
             f"there is no operator in {place}", hint="put @opwright.operator above a function of tensors"

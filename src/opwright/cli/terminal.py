@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import typer
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -25,6 +26,27 @@ def write_json(value: Any) -> None:
 def write_text(text: str) -> None:
     """Write text to stdout as it is."""
     print(text)
+
+
+def write_either(as_json: bool, value: Any, text: str) -> None:
+    """Write a result to stdout, as JSON or as text."""
+    if as_json:
+        write_json(value)
+    else:
+        write_text(text)
+
+
+def write_judged(
+    results: Sequence[Mapping[str, Any]], table: Callable[[Mapping[str, Any]], RenderableType], *, as_json: bool
+) -> None:
+    """Write what was judged to stdout, as JSON or as tables; exit with 1 if one has not passed."""
+    if as_json:
+        write_json(results)
+    else:
+        for result in results:
+            write_table(table(result))
+    if not all(result["passed"] for result in results):
+        raise typer.Exit(1)
 
 
 def write_table(renderable: RenderableType) -> None:

@@ -7,28 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from opwright.codegen.infix import TIGHTEST, Spelled, Template, call, comparison, infix, prefix
+from opwright.ir import program as ir
 from opwright.ir.expressions.expression import Apply, Cast, Expression, Literal, Load, Local
 from opwright.ir.expressions.functions import FUNCTIONS
-from opwright.ir.program import (
-    Call,
-    Check,
-    ConstantOperand,
-    Gather,
-    Iota,
-    Kernel,
-    Let,
-    ListOperand,
-    Number,
-    Operand,
-    OptionalOperand,
-    Program,
-    Reduce,
-    SizeOperand,
-    Step,
-    Store,
-    TensorOperand,
-    View,
-)
+from opwright.ir.printer import print_operand
 
 _WIDTH = 110
 _CHOICE, _TRUTH, _COMPARE, _SUM, _PRODUCT, _PREFIX, _POWER = range(7)
@@ -63,12 +45,12 @@ TEMPLATES: dict[str, Template] = {
 }
 
 
-def emit_formulas(program: Program) -> list[str]:
+def emit_formulas(program: ir.Program) -> list[str]:
     """Write one line for each value that a Program names, except where the reference has the same line."""
     return [line for step in program.steps for line in step_formulas(step)]
 
 
-def formula_comment(kernel: Kernel) -> list[str]:
+def formula_comment(kernel: ir.Kernel) -> list[str]:
     """The formulas of a kernel, as the lines of a comment above it."""
     return [
         f"  {line}"
@@ -77,52 +59,52 @@ def formula_comment(kernel: Kernel) -> list[str]:
     ]
 
 
-def step_formulas(step: Step) -> list[str]:
+def step_formulas(step: ir.Step) -> list[str]:
     """Write the formulas of one step."""
     match step:
-        case Kernel(lets=lets, stores=stores):
-            gathered = {let.name: let.value.buffer for let in lets if isinstance(let, Gather)}
-            bound = [let for let in lets if not isinstance(let, Gather) and not _is_known(let, gathered)]
+        case ir.Kernel(lets=lets, stores=stores):
+            gathered = {let.name: let.value.buffer for let in lets if isinstance(let, ir.Gather)}
+            bound = [let for let in lets if not isinstance(let, ir.Gather) and not _is_known(let, gathered)]
             named = [f"{let.name} = {_value(let, gathered)}" for let in bound]
             kept = [f"{_place(store)} = {_stored(store)}" for store in stores if not _repeats(store)]
             return [*named, *kept]
-        case View(target, source, indices):
+        case ir.View(target, source, indices):
             return [f"{target.name} = {source}[{', '.join(map(str, indices))}]"]
-        case Number(target, value):
+        case ir.Number(target, value):
             return [f"{target.name} = {value}"]
-        case Iota(target):
+        case ir.Iota(target):
             return [f"{target.name} = 0, 1, 2, …"]
-        case Call(targets, function, _, operands):
+        case ir.Call(targets, function, _, operands):
             results = ", ".join(target.name for target in targets)
             return [f"{results} = {function.rpartition('::')[2].strip('_')}({', '.join(_operands(operands))})"]
-        case Check(buffer, _, _, low, high):
+        case ir.Check(buffer, _, _, low, high):
             return [f"{low} ≤ {buffer} < {high}"]
         case _:
             assert_never(step)
 
 
-def _is_known(let: Let | Reduce, gathered: Mapping[str, str]) -> bool:
+def _is_known(let: ir.Let | ir.Reduce, gathered: Mapping[str, str]) -> bool:
     """Whether it is the element of a buffer at the same point."""
     if not isinstance(let.value, Load) or any(str(index) in gathered for index in let.value.indices):
         return False
     return let.spoken or let.name == let.value.buffer
 
 
-def _value(let: Let | Reduce, gathered: Mapping[str, str]) -> str:
+def _value(let: ir.Let | ir.Reduce, gathered: Mapping[str, str]) -> str:
     """A value; a formula that is only a load shows the element. A gathered index is named after its buffer."""
-    if isinstance(let, Reduce):
+    if isinstance(let, ir.Reduce):
         return _reduced(let.function, let.value)
     if isinstance(let.value, Load):
         return f"{let.value.buffer}[{', '.join(gathered.get(str(index), str(index)) for index in let.value.indices)}]"
     return _spell(let.value).text
 
 
-def _repeats(store: Store) -> bool:
+def _repeats(store: ir.Store) -> bool:
     """Whether a store only writes the value that has its name."""
     return isinstance(store.value, Local) and store.value.name == store.buffer
 
 
-def _stored(store: Store) -> str:
+def _stored(store: ir.Store) -> str:
     return _spell(store.value).text if store.reduction is None else _reduced(store.reduction, store.value)
 
 
@@ -134,7 +116,7 @@ def _reduced(function: str, value: Expression) -> str:
     return sign + (spelled.text if spelled.level >= _PRODUCT else f"({spelled.text})")
 
 
-def _place(store: Store) -> str:
+def _place(store: ir.Store) -> str:
     """The name of a piece of a buffer, with its offset."""
     shifted = any(len(index.terms) > 1 for index in store.indices)
     return f"{store.buffer}[{', '.join(map(str, store.indices))}]" if shifted else store.buffer
@@ -174,24 +156,8 @@ def _apply(expression: Apply) -> Spelled:
             return template.fill([_spell(operand) for operand in operands])
 
 
-def _operands(operands: Sequence[Operand]) -> list[str]:
-    texts = [_operand(operand) for operand in operands]
+def _operands(operands: Sequence[ir.Operand]) -> list[str]:
+    texts = list(map(print_operand, operands))
     while texts and texts[-1] == "None":
         texts.pop()
     return texts
-
-
-def _operand(operand: Operand) -> str:
-    match operand:
-        case TensorOperand(buffer):
-            return buffer
-        case SizeOperand(value):
-            return str(value)
-        case ListOperand(items):
-            return f"[{', '.join(_operand(item) for item in items)}]"
-        case ConstantOperand(value):
-            return str(value)
-        case OptionalOperand(item):
-            return "None" if item is None else _operand(item)
-        case _:
-            assert_never(operand)

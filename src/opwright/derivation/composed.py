@@ -147,32 +147,22 @@ def _by_channel(statistic: Tensor) -> Tensor:
     return statistic.detach().reshape(statistic.shape[0], statistic.shape[1]).mean(0)
 
 
-def _torch_batch_norm(
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-    cudnn_enabled: bool = True,
-) -> Tensor:
-    return _batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+def _in_torchs_order(norm: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The same as `torch.batch_norm` and `torch.instance_norm` have it: weight and bias before the statistics."""
 
+    def ordered(
+        input: Tensor,
+        weight: Tensor | None,
+        bias: Tensor | None,
+        running_mean: Tensor | None,
+        running_var: Tensor | None,
+        *rest: Any,
+        cudnn_enabled: bool = True,
+        **named: Any,
+    ) -> Tensor:
+        return norm(input, running_mean, running_var, weight, bias, *rest[:3], **named)
 
-def _torch_instance_norm(
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    use_input_stats: bool,
-    momentum: float,
-    eps: float,
-    cudnn_enabled: bool = True,
-) -> Tensor:
-    return _instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+    return ordered
 
 
 _COMPOSED: Mapping[Callable[..., Any], Callable[..., Tensor]] = {
@@ -181,8 +171,8 @@ _COMPOSED: Mapping[Callable[..., Any], Callable[..., Tensor]] = {
     functional.group_norm: _group_norm,
     torch.group_norm: _group_norm,
     functional.batch_norm: _batch_norm,
-    torch.batch_norm: _torch_batch_norm,
+    torch.batch_norm: _in_torchs_order(_batch_norm),
     functional.instance_norm: _instance_norm,
-    torch.instance_norm: _torch_instance_norm,
+    torch.instance_norm: _in_torchs_order(_instance_norm),
 }
 _WITHOUT_TANGENTS = frozenset({torch.det, torch.linalg.det, torch.Tensor.det})

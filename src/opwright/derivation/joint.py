@@ -67,14 +67,10 @@ def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -
     return Joint(
         graph=session.graph(outputs),
         tangents=tuple(session.node(cotangents[id(o)]) if id(o) in cotangents else None for o in outputs),
-        gradients=tuple(_node(session, gradients.get(id(argument))) for argument in arguments),
+        gradients=tuple(None if g is None else session.node(g) for g in map(gradients.get, map(id, arguments))),
         result=result,
     )
 
 
 def _requires_grad(spec: ArgumentSpec) -> bool:
     return isinstance(spec, TensorSpec) and spec.requires_grad
-
-
-def _node(session: Session, gradient: torch.Tensor | None) -> Node | None:
-    return None if gradient is None else session.node(gradient)

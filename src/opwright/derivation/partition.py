@@ -22,7 +22,7 @@ from opwright.ir.expressions.integer import evaluate
 from opwright.lowering.pointwise.complex import COMPLEX
 from opwright.lowering.pointwise.table import POINTWISE
 from opwright.lowering.views import VIEWS
-from opwright.tracing.graph import value_of
+from opwright.tracing.graph import ancestors, value_of
 from opwright.tracing.recording.values import STANDS_FOR
 
 SavePolicy = str  # "auto" | "inputs" | "all"
@@ -65,7 +65,7 @@ def partition(joint: Joint, policy: SavePolicy = "auto") -> Partition:
     border = _border(wanted, backward, tangents)
     if policy == "inputs":
         saved = [node for node in border if node in arguments]
-        saved += [node for node in _ancestors(border) if node in arguments and node not in saved]
+        saved += [node for node in ancestors(border) if node in arguments and node not in saved]
     elif policy == "all":
         saved = border
     else:
@@ -87,7 +87,7 @@ def inputs_behind(joint: Joint) -> set[Node]:
     pending = [gradient for gradient in joint.gradients if gradient is not None]
     behind: set[Node] = set()
     while pending:  # a given value may be computed from another one
-        found = set(_ancestors(pending, stop=behind)) - behind
+        found = set(ancestors(pending, stop=behind)) - behind
         behind |= found
         pending = [node.meta[STANDS_FOR] for node in found if STANDS_FOR in node.meta]
     return arguments & behind
@@ -105,24 +105,12 @@ def _reached_from(joint: Joint, tangents: set[Node]) -> set[Node]:
 def _border(wanted: Sequence[Node], backward: set[Node], tangents: set[Node]) -> list[Node]:
     """Forward values that the backward pass reads directly."""
     border: dict[Node, None] = {}
-    for node in _ancestors(wanted):
+    for node in ancestors(wanted):
         if node not in backward and node in wanted:
             border[node] = None
         if node in backward:
             border.update((source, None) for source in node.all_input_nodes if source not in backward)
     return list(border)
-
-
-def _ancestors(nodes: Sequence[Node], stop: Set[Node] = frozenset()) -> list[Node]:
-    """The nodes and all their ancestors, without those of nodes in `stop`."""
-    seen: dict[Node, None] = {}
-    pending = list(nodes)
-    while pending:
-        node = pending.pop()
-        if node not in seen:
-            seen[node] = None
-            pending.extend(node.all_input_nodes if node not in stop else ())
-    return list(seen)
 
 
 def _is_cheap(node: Node) -> bool:
@@ -136,10 +124,10 @@ def _is_cheap(node: Node) -> bool:
 
 
 def _cut(joint: Joint, border: Sequence[Node], arguments: Sequence[Node], outputs: Set[Node]) -> list[Node]:
-    behind = _ancestors(border, stop=outputs)
+    behind = ancestors(border, stop=outputs)
     if behind and all(node in outputs or (_is_cheap(node) and node not in arguments) for node in behind):
         return [node for node in behind if node in outputs]
-    involved = _ancestors(border)
+    involved = ancestors(border)
     if all(_is_cheap(node) for node in involved):
         return [node for node in arguments if node in involved]
     return _minimum_cut(joint, border, involved, outputs)

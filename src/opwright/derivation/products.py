@@ -6,7 +6,6 @@ Everything else in it is almost element-wise: leaving it out saves less than the
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
 
 import torch
 from torch._ops import OpOverload
@@ -14,6 +13,7 @@ from torch.fx import Node
 
 from opwright.derivation.joint import Joint
 from opwright.derivation.partition import Partition
+from opwright.tracing.graph import ancestors
 
 aten = torch.ops.aten
 _PRODUCTS = {aten.mm, aten.bmm, aten.addmm, aten.baddbmm, aten.mv, aten.addmv, aten.convolution}
@@ -26,22 +26,11 @@ def gradients_by_product(joint: Joint, kept: Partition) -> tuple[tuple[int, ...]
     stop = {*kept.inputs, *kept.outputs, *kept.intermediates}
     needing: dict[Node, list[int]] = {}
     for position, gradient in gradients.items():
-        for product in _products_behind(gradient, stop):
+        others = stop - {gradient}
+        for product in (n for n in ancestors([gradient], others) if n not in others and _is_product(n)):
             needing.setdefault(product, []).append(position)
     every = tuple(gradients)
     return tuple(sorted({tuple(positions) for positions in needing.values()} - {every}))
-
-
-def _products_behind(gradient: Node, stop: Iterable[Node]) -> Iterable[Node]:
-    seen, pending = set(stop) - {gradient}, [gradient]
-    while pending:
-        node = pending.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        pending.extend(node.all_input_nodes)
-        if _is_product(node):
-            yield node
 
 
 def _is_product(node: Node) -> bool:

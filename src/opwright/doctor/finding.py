@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 State = Literal["works", "limited", "broken"]
@@ -25,10 +25,6 @@ class Finding:
     detail: str
     remedy: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the finding, fit for JSON."""
-        return {"name": self.name, "state": self.state, "detail": self.detail, "remedy": self.remedy}
-
 
 @dataclass(frozen=True, slots=True)
 class Examination:
@@ -47,4 +43,4 @@ class Examination:
 
     def to_json(self) -> dict[str, Any]:
         """Return the findings, fit for JSON."""
-        return {"passed": self.passed, "findings": [finding.to_json() for finding in self.findings]}
+        return {"passed": self.passed, "findings": [asdict(finding) for finding in self.findings]}

@@ -8,12 +8,12 @@ from torch._ops import OpOverload
 from torch.fx import Node
 
 from opwright.explain.layout import counted, labelled
-from opwright.tracing.graph import Graph
+from opwright.tracing.graph import Graph, ancestors
 
 
 def operation_lines(graph: Graph) -> list[str]:
     """Count the ATen operations that the outputs need, and the rest, in order of first use."""
-    forward = _behind(graph.outputs)
+    forward = set(ancestors(graph.outputs))
     lines = _passage("forward", (node for node in graph.fx.nodes if node in forward))
     return lines + _passage("backward", (node for node in graph.fx.nodes if node not in forward))
 
@@ -24,14 +24,3 @@ def _passage(name: str, nodes: Iterable[Node]) -> list[str]:
         return []
     number = "one operation" if len(operations) == 1 else f"{len(operations)} operations"
     return labelled(name, f"{number}: {counted(operations)}")
-
-
-def _behind(nodes: Iterable[Node]) -> set[Node]:
-    seen: set[Node] = set()
-    waiting = list(nodes)
-    while waiting:
-        node = waiting.pop()
-        if node not in seen:
-            seen.add(node)
-            waiting += node.all_input_nodes
-    return seen

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import assert_never
 
 from opwright.codegen.formula import step_formulas
 from opwright.explain.layout import counted, labelled, wrapped
-from opwright.ir.expressions.expression import Apply, Cast, Expression, Load, children
+from opwright.ir.contents import nodes
+from opwright.ir.expressions.expression import Apply, Cast, Load
 from opwright.ir.program import Call, Check, Iota, Kernel, Number, Program, Step, View
 
 
@@ -42,16 +42,12 @@ def _step_lines(step: Step) -> list[str]:
 def _kernel_lines(kernel: Kernel) -> list[str]:
     extents = " × ".join(str(axis.extent) for axis in kernel.axes) or "one element"
     values = [*(let.value for let in kernel.lets), *(store.value for store in kernel.stores)]
-    nodes = [node for value in values for node in _nodes(value)]
-    operations = sum(isinstance(node, (Apply, Cast)) for node in nodes)
-    loads = counted(node.buffer for node in nodes if isinstance(node, Load))
+    every = [node for value in values for node in nodes(value)]
+    operations = sum(isinstance(node, (Apply, Cast)) for node in every)
+    loads = counted(node.buffer for node in every if isinstance(node, Load))
     stores = counted(store.buffer for store in kernel.stores)
     work = {0: "a copy", 1: "one operation"}.get(operations, f"{operations} operations, fused")
     return [
         *labelled("kernel", f"{kernel.name} over {extents}: {work}"),
         *labelled("", f"reads {loads}; writes {stores}"),
     ]
-
-
-def _nodes(expression: Expression) -> Sequence[Expression]:
-    return [expression, *(node for child in children(expression) for node in _nodes(child))]

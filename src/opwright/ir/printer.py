@@ -14,36 +14,16 @@ The `spoken` flag of a name is not printed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from textwrap import indent
 from typing import assert_never
 
+from opwright.ir import program as ir
 from opwright.ir.expressions.conversion import Scalar, shortest
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Apply, Cast, Expression, Literal, Load, Local
 from opwright.ir.expressions.functions import FUNCTIONS
 from opwright.ir.expressions.integer import Integer
-from opwright.ir.program import (
-    Binding,
-    Buffer,
-    Call,
-    Check,
-    ConstantOperand,
-    Gather,
-    Iota,
-    Kernel,
-    Let,
-    ListOperand,
-    Number,
-    Operand,
-    OptionalOperand,
-    Program,
-    Reduce,
-    SizeOperand,
-    Step,
-    Store,
-    TensorOperand,
-    View,
-)
 from opwright.ir.rows import row_axes
 
 _SUM, _PRODUCT, _PREFIX, _TIGHTEST = 2, 3, 4, 5
@@ -60,7 +40,7 @@ BINDING: dict[str, int] = {
 }
 
 
-def print_program(program: Program) -> str:
+def print_program(program: ir.Program) -> str:
     """Write a Program, one line for each guard, step, let and store."""
     inputs = ", ".join(map(print_buffer, program.inputs))
     header = f"program {program.name}({inputs}) sizes ({', '.join(program.sizes)}) -> ({', '.join(program.outputs)})"
@@ -71,44 +51,44 @@ def print_program(program: Program) -> str:
     return "\n".join([header, *(indent(part, "  ") for part in body)])
 
 
-def print_buffer(buffer: Buffer) -> str:
+def print_buffer(buffer: ir.Buffer) -> str:
     """Write a declaration, e.g. `gates: float32[gates_size_0, 4]`."""
     return f"{buffer.name}: {buffer.dtype.value}{_bracket(buffer.shape)}"
 
 
-def print_step(step: Step) -> str:
+def print_step(step: ir.Step) -> str:
     """Write a step; a kernel takes several lines."""
     match step:
-        case Kernel():
+        case ir.Kernel():
             return _kernel(step)
-        case View(target, source, indices):
+        case ir.View(target, source, indices):
             return f"view {print_buffer(target)} = {source}{_bracket(indices)}"
-        case Number(target, value):
+        case ir.Number(target, value):
             return f"number {print_buffer(target)} = {value}"
-        case Iota(target):
+        case ir.Iota(target):
             return f"range {print_buffer(target)}"
-        case Call(targets, function, overload, operands):
+        case ir.Call(targets, function, overload, operands):
             called = f"{function}.{overload}" if overload else function
-            results, given = ", ".join(map(print_buffer, targets)), ", ".join(map(_operand, operands))
+            results, given = ", ".join(map(print_buffer, targets)), ", ".join(map(print_operand, operands))
             return f"call {results} = {called}({given})"
-        case Check(buffer, shape, indices, low, high):
+        case ir.Check(buffer, shape, indices, low, high):
             return f"check {low} <= {buffer}{_bracket(indices)} < {high} over {_bracket(shape)}"
         case _:
             assert_never(step)
 
 
-def print_statement(statement: Binding | Store) -> str:
+def print_statement(statement: ir.Binding | ir.Store) -> str:
     """Write one line of a kernel."""
     match statement:
-        case Let(name, value):
+        case ir.Let(name, value):
             return f"let {name} = {print_expression(value)}"
-        case Reduce(name, function, value):
+        case ir.Reduce(name, function, value):
             return f"reduce {name} = {function} of {print_expression(value)}"
-        case Gather(name, value, extent, from_end):
+        case ir.Gather(name, value, extent, from_end):
             return f"index {name} < {extent} = {print_expression(value)}{' from either end' if from_end else ''}"
-        case Store(buffer, indices, value, None):
+        case ir.Store(buffer, indices, value, None):
             return f"{buffer}{_bracket(indices)} = {print_expression(value)}"
-        case Store(buffer, indices, value, reduction):
+        case ir.Store(buffer, indices, value, reduction):
             return f"{buffer}{_bracket(indices)} = {reduction} of {print_expression(value)}"
         case _:
             assert_never(statement)
@@ -131,7 +111,7 @@ def print_expression(expression: Expression) -> str:
             assert_never(expression)
 
 
-def _kernel(kernel: Kernel) -> str:
+def _kernel(kernel: ir.Kernel) -> str:
     axes = ", ".join(f"{axis.name} < {axis.extent}" for axis in kernel.axes)
     header = f"kernel {kernel.name} over {axes}" if axes else f"kernel {kernel.name}"
     if kernel.row_axes:
@@ -141,18 +121,24 @@ def _kernel(kernel: Kernel) -> str:
     return "\n  ".join([header, *declarations, *lets, *stores])
 
 
-def _operand(operand: Operand) -> str:
+def print_operand(
+    operand: ir.Operand,
+    buffer: Callable[[str], str] = str,
+    size: Callable[[Integer], str] = str,
+    constant: Callable[[float | bool | str, str], str] = lambda value, kind: str(value),
+) -> str:
+    """Write an operand of a call; the other arguments say how what is in it is written."""
     match operand:
-        case TensorOperand(buffer):
-            return buffer
-        case SizeOperand(value):
-            return str(value)
-        case ListOperand(items):
-            return f"[{', '.join(map(_operand, items))}]"
-        case OptionalOperand(item):
-            return "None" if item is None else _operand(item)
-        case ConstantOperand(value):
-            return str(value)
+        case ir.TensorOperand(name):
+            return buffer(name)
+        case ir.SizeOperand(value):
+            return size(value)
+        case ir.ListOperand(items):
+            return f"[{', '.join(print_operand(item, buffer, size, constant) for item in items)}]"
+        case ir.OptionalOperand(item):
+            return "None" if item is None else print_operand(item, buffer, size, constant)
+        case ir.ConstantOperand(value, kind):
+            return constant(value, kind)
         case _:
             assert_never(operand)
 

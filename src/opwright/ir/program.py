@@ -280,16 +280,3 @@ def buffers_of(program: Program) -> dict[str, Buffer]:
     for step in program.steps:
         declared.update((buffer.name, buffer) for buffer in targets_of(step))
     return declared
-
-
-def operand_buffers(operand: Operand) -> tuple[str, ...]:
-    """The buffers an operand of a Call reads."""
-    match operand:
-        case TensorOperand(buffer):
-            return (buffer,)
-        case ListOperand(items):
-            return tuple(name for item in items for name in operand_buffers(item))
-        case OptionalOperand(item) if item is not None:
-            return operand_buffers(item)
-        case _:
-            return ()

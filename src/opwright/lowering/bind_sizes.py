@@ -12,7 +12,7 @@ from opwright.ir.contents import program_symbols
 from opwright.ir.expressions.integer import ONE, Condition, Integer, substitute, symbols_of
 from opwright.ir.program import Buffer, Program, size_symbol
 from opwright.ir.relations.relations import relations
-from opwright.ir.symbols import rename_symbols
+from opwright.ir.symbols import replace_symbols
 
 
 def bind_sizes(program: Program) -> Program:
@@ -34,7 +34,7 @@ def bind_sizes(program: Program) -> Program:
         if substitute(size, renamed) != size_symbol(buffer.name, dimension)
     ]
     inputs = tuple(_with_own_sizes(buffer) for buffer in program.inputs)
-    bound = rename_symbols(replace(program, guards=(*program.guards, *guards)), renamed)
+    bound = replace_symbols(replace(program, guards=(*program.guards, *guards)), renamed)
     bound = replace(bound, inputs=inputs, guards=relations(bound.guards).guards)
     given = tuple(sorted(program_symbols(bound) - own))
     return replace(bound, sizes=given)

@@ -17,7 +17,7 @@ from opwright.ir.program import Axis
 from opwright.lowering.pointwise.complex import COMPLEX
 from opwright.lowering.pointwise.row import Pointwise
 from opwright.lowering.pointwise.table import POINTWISE
-from opwright.tracing.graph import Graph, value_of
+from opwright.tracing.graph import Graph, ancestors, value_of
 from opwright.tracing.scalars.numbers import NUMBER
 from opwright.tracing.scalars.reals import Real
 
@@ -70,14 +70,7 @@ def position_of(member: Node) -> int:
 
 def parameters_of(nodes: Sequence[Node]) -> tuple[str, ...]:
     """The names of the inputs that nodes are computed from."""
-    found: set[Node] = set()
-    pending = list(nodes)
-    while pending:
-        node = pending.pop()
-        if node not in found:
-            found.add(node)
-            pending.extend(node.all_input_nodes)
-    return tuple(sorted(str(node.target) for node in found if node.op == "placeholder"))
+    return tuple(sorted(str(node.target) for node in ancestors(nodes) if node.op == "placeholder"))
 
 
 def effects_of(graph: Graph, inputs: Mapping[Node, str]) -> list[Node]:
@@ -95,12 +88,5 @@ def effects_of(graph: Graph, inputs: Mapping[Node, str]) -> list[Node]:
 
 def needed_nodes(graph: Graph, inputs: Mapping[Node, str], outputs: Sequence[Node]) -> list[Node]:
     """The nodes between inputs and outputs, in order of execution; dead code stays out."""
-    wanted: set[Node] = set()
-    pending = list(outputs)
-    while pending:
-        node = pending.pop()
-        if node in wanted or node in inputs:
-            continue
-        wanted.add(node)
-        pending.extend(node.all_input_nodes)
+    wanted = set(ancestors(outputs, stop=inputs)) - inputs.keys()
     return [node for node in graph.fx.nodes if node in wanted]

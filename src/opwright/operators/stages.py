@@ -129,22 +129,7 @@ def derive(
     _refuse_draws_on_gpu(graph, specs)
     lowered = _lowered(graph, f"{name}_forward", _named_inputs(graph), _outputs(graph), graph.guards)
     forward = _optimized(lowered, backend)
-    plan = Plan(
-        forward=_source(forward, backend, origin),
-        backward=None,
-        outputs=len(graph.outputs),
-        result=result,
-        tensors=_positions(specs, TensorSpec | NumberSpec),
-        numbers=_positions(specs, NumberSpec),
-        integers=_integers(specs),
-        number_guards=_number_guards(graph, specs),
-        tangents=(),
-        gradients=(),
-        saved=Saved((), 0, (), ()),
-        is_random=graph.is_random,
-        needs_row_major=graph.needs_row_major,
-        needs_whole_memory=graph.needs_whole_memory,
-    )
+    plan = _plan(graph, specs, result, _source(forward, backend, origin))
     return Derivation(specs, graph, forward, None, (lowered, None), plan, origin)
 
 
@@ -227,24 +212,35 @@ def _derive_with_gradients(
     )
     forward, backward = _optimized(lowered, backend), _optimized(lowered_backward, backend)
     positions = {spec.name: position for position, spec in enumerate(specs)}
-    plan = Plan(
-        forward=_source(forward, backend, origin),
+    plan = replace(
+        _plan(graph, specs, joint.result, _source(forward, backend, origin)),
         backward=_source(backward, backend, origin),
-        outputs=len(graph.outputs),
-        result=joint.result,
-        tensors=_positions(specs, TensorSpec | NumberSpec),
-        numbers=_positions(specs, NumberSpec),
-        integers=_integers(specs),
-        number_guards=_number_guards(graph, specs),
         tangents=tuple(position for position, node in enumerate(joint.tangents) if node is not None),
         gradients=tuple(position for position, _ in gradients),
         saved=_saved(joint, kept, backward, positions, unrounded),
         products=() if graph.is_random else gradients_by_product(joint, kept),
+    )
+    return Derivation(specs, graph, forward, backward, (lowered, lowered_backward), plan, origin)
+
+
+def _plan(graph: Graph, specs: Sequence[ArgumentSpec], result: Result, forward: Source) -> Plan:
+    """What a variant without a backward kernel consists of."""
+    return Plan(
+        forward=forward,
+        backward=None,
+        outputs=len(graph.outputs),
+        result=result,
+        tensors=_positions(specs, TensorSpec | NumberSpec),
+        numbers=_positions(specs, NumberSpec),
+        integers=_integers(specs),
+        number_guards=_number_guards(graph, specs),
+        tangents=(),
+        gradients=(),
+        saved=Saved((), 0, (), ()),
         is_random=graph.is_random,
         needs_row_major=graph.needs_row_major,
         needs_whole_memory=graph.needs_whole_memory,
     )
-    return Derivation(specs, graph, forward, backward, (lowered, lowered_backward), plan, origin)
 
 
 def _saved_names(graph: Graph, nodes: Sequence[Node], stem: str) -> list[tuple[str, Node]]:

@@ -14,6 +14,7 @@ import torch
 
 from opwright.binding.serving.numbers import Numbers, needed_in, numbers_in
 from opwright.binding.variants.variant import Plan
+from opwright.derivation.forward import is_differentiable
 from opwright.errors import NoKernel, NotEjectable, OpwrightError, SamplesMissing
 from opwright.ir.expressions.integer import holds
 from opwright.ir.program import Call, Program, programs_of
@@ -146,12 +147,6 @@ def describe_sample(sample: Sample) -> str:
     )
 
 
-def _describe(value: Any) -> str:
-    if not isinstance(value, torch.Tensor):
-        return repr(value)
-    return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
-
-
 def serves(kind: Kind, sample: Sample) -> bool:
     """Whether a kind's kernels take a sample, as far as dtypes, sizes and constants tell."""
     sizes: dict[str, int] = {}
@@ -201,7 +196,7 @@ def _samples(operator: BaseOperator, signature: Signature, dtypes: Sequence[torc
 
 
 def _derive(operator: BaseOperator, sample: Sample, numbers: Numbers) -> Derivation:
-    tracked = [value.detach().requires_grad_() if _differentiable(value) else value for value in sample.args]
+    tracked = [value.detach().requires_grad_() if is_differentiable(value) else value for value in sample.args]
     derivation: Derivation | None = None
     while derivation is None:
         arguments, _ = numbers.prepare(tracked)
@@ -296,10 +291,6 @@ def _told_apart(left: Kind, right: Kind) -> bool:
     one, other = left.derivation, right.derivation
     forward = seen(one.forward) != seen(other.forward)
     return forward and (one.backward is None or seen(one.backward) != seen(other.backward))
-
-
-def _differentiable(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
 
 
 def _name(operator: BaseOperator) -> str:

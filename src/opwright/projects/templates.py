@@ -20,6 +20,21 @@ def filled(folder: str, template: str, **words: str) -> str:
 
 def prose(folder: str, template: str, facts: Mapping[str, Any]) -> str:
     """Write a text from a template of jinja2."""
+    return _template(folder, template).render(**facts)
+
+
+def code(folder: str, template: str, facts: Mapping[str, Any]) -> Any:
+    """Fill a template of jinja2 whose tags stand on lines of their own; `str` gives the text, members its macros."""
+    return _template(folder, template, tags_leave_no_lines=True).make_module(dict(facts))
+
+
+def _template(folder: str, template: str, *, tags_leave_no_lines: bool = False) -> jinja2.Template:
     text = (_HERE / folder / f"{template}.jinja").read_text(encoding="utf-8")
-    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)
-    return environment.from_string(text).render(**facts)
+    environment = jinja2.Environment(
+        trim_blocks=tags_leave_no_lines,
+        lstrip_blocks=tags_leave_no_lines,
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    return environment.from_string(text)

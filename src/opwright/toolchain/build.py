@@ -68,22 +68,13 @@ def build(
     return tuple(cache.library(recipe) for recipe in recipes)
 
 
-def build_recipe(recipe: Recipe, arguments: tuple[str, ...], cache: LibraryCache, timeout_s: float) -> None:
-    """Build one recipe with further arguments, silently, unless another process does it meanwhile."""
-    build_recipes((recipe,), arguments, cache, timeout_s, Notice(wanted=False))
-
-
-def _nothing(recipe: Recipe, directory: Path) -> None:
-    """What most recipes need besides their source."""
-
-
 def build_recipes(
     recipes: Sequence[Recipe],
     arguments: tuple[str, ...],
     cache: LibraryCache,
     timeout_s: float,
     notice: Notice,
-    prepare: Callable[[Recipe, Path], None] = _nothing,
+    prepare: Callable[[Recipe, Path], object] = lambda recipe, directory: None,
 ) -> None:
     """Build different recipes with further arguments, unless another process does it meanwhile.
 
@@ -95,9 +86,28 @@ def build_recipes(
         notice: Logs if it takes long.
         prepare: Writes what a recipe needs besides its source into the directory that it is built in.
     """
+    title = _title(recipes)
     with refusing_os_errors(cache.root):
         cache.sweep()
-        _make(recipes, arguments, cache, timeout_s, notice, prepare)
+        locks = [cache.lock(recipe) for recipe in recipes]
+    waiting = lambda pid: notice.tick(f"waiting for process {pid} to build {title}")  # noqa: E731
+    with refusing_os_errors(cache.root), hold(locks, waiting, 2 * timeout_s):
+        missing = [recipe for recipe in recipes if not cache.holds(recipe)]  # by another process meanwhile
+        if not missing:
+            return
+        jobs = [Job(_command(recipe, arguments), cache.begin(recipe)) for recipe in missing]
+        for recipe, job in zip(missing, jobs, strict=True):
+            prepare(recipe, job.directory)
+        outcomes = run_side_by_side(jobs, timeout_s, lambda: notice.tick(f"building {title}"))
+        failures = []
+        for recipe, job, outcome in zip(missing, jobs, outcomes, strict=True):
+            if outcome.status == 0 and is_whole_library(job.directory / recipe.product):
+                cache.install(recipe, job.directory)
+            else:
+                kept = cache.keep_failure(recipe, job.directory) / f"{recipe.source.name}.cpp"
+                failures.append(_failure(job, outcome, kept))
+    if failures:
+        raise failures[0]
 
 
 def link_against_torch(compiler: Compiler, cache: LibraryCache, timeout_s: float) -> tuple[str, ...]:
@@ -133,36 +143,6 @@ def write_device_code(
     except BuildFailed:
         cache.keep_failure(recipe, directory)
         raise
-
-
-def _make(
-    recipes: Sequence[Recipe],
-    arguments: tuple[str, ...],
-    cache: LibraryCache,
-    timeout_s: float,
-    notice: Notice,
-    prepare: Callable[[Recipe, Path], None],
-) -> None:
-    """Build recipes under their locks, unless another process did while we waited for these."""
-    title = _title(recipes)
-    locks = [cache.lock(recipe) for recipe in recipes]
-    with hold(locks, lambda pid: notice.tick(f"waiting for process {pid} to build {title}"), 2 * timeout_s):
-        missing = [recipe for recipe in recipes if not cache.holds(recipe)]
-        if not missing:
-            return
-        jobs = [Job(_command(recipe, arguments), cache.begin(recipe)) for recipe in missing]
-        for recipe, job in zip(missing, jobs, strict=True):
-            prepare(recipe, job.directory)
-        outcomes = run_side_by_side(jobs, timeout_s, lambda: notice.tick(f"building {title}"))
-        failures = []
-        for recipe, job, outcome in zip(missing, jobs, outcomes, strict=True):
-            if outcome.status == 0 and is_whole_library(job.directory / recipe.product):
-                cache.install(recipe, job.directory)
-            else:
-                kept = cache.keep_failure(recipe, job.directory) / f"{recipe.source.name}.cpp"
-                failures.append(_failure(job, outcome, kept))
-    if failures:
-        raise failures[0]
 
 
 def _title(recipes: Sequence[Recipe]) -> str:

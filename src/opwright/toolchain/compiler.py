@@ -6,6 +6,7 @@ import os
 import platform
 import shlex
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -109,13 +110,9 @@ def _identify(command: tuple[str, ...], mtime_ns: int, size_bytes: int, settings
         case {"version": str(version), "kind": "gcc" | "clang" as kind, "flags": [*known]}:
             return Compiler(Path(command[0]), version, kind, tuple(known), command[1:])
     compiler = _interrogate(command, flags)
-    try:
-        store.write(
-            "compiler", key, {"version": compiler.version, "kind": compiler.kind, "flags": list(compiler.flags)}
-        )
-    except CacheUnusable:
-        # A cache that cannot be written costs time here; `build` is the one to refuse it.
-        return compiler
+    with suppress(CacheUnusable):  # which costs time here; `build` is the one to refuse it
+        record = {"version": compiler.version, "kind": compiler.kind, "flags": list(compiler.flags)}
+        store.write("compiler", key, record)
     return compiler
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -52,6 +53,18 @@ class Graph:
     needs_row_major: bool
     needs_whole_memory: bool
     number_guards: tuple[NumberGuard, ...] = ()
+
+
+def ancestors(nodes: Iterable[Node], stop: Container[Node] = frozenset()) -> list[Node]:
+    """The nodes and all that they are computed from; what a node of `stop` is computed from is left out."""
+    seen: dict[Node, None] = {}
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
+        if node not in seen:
+            seen[node] = None
+            pending.extend(node.all_input_nodes if node not in stop else ())
+    return list(seen)
 
 
 def value_of(node: Node) -> torch.Tensor:

@@ -94,12 +94,8 @@ def _forward(case: Case, thread: int) -> list[Tensors]:
         return [case(*inputs) for _ in range(_ROUNDS)]
 
 
-def _train(case: Case, thread: int) -> list[Tensors]:
-    return [_gradients(*_recorded(case, thread)) for _ in range(_ROUNDS)]
-
-
-def _train_once(case: Case, thread: int) -> list[Tensors]:
-    return [_gradients(*_recorded(case, thread))]
+def _train(case: Case, thread: int, rounds: int = _ROUNDS) -> list[Tensors]:
+    return [_gradients(*_recorded(case, thread)) for _ in range(rounds)]
 
 
 def _recorded(case: Case, thread: int) -> tuple[torch.Tensor, list[torch.Tensor]]:
@@ -134,7 +130,7 @@ JUDGES = (
         differentiates=False,
     ),
     Judge("training in many threads", partial(at_once, work=_train), partial(in_turn, work=_train)),
-    Judge("backward in many threads", backward_at_once, partial(in_turn, work=_train_once)),
+    Judge("backward in many threads", backward_at_once, partial(in_turn, work=partial(_train, rounds=1))),
     Judge(
         "DataLoader workers, fork",
         partial(worker_processes, start="fork", workers=2),

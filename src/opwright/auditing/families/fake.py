@@ -13,6 +13,7 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, Stateles
 from opwright.auditing.case import Case
 from opwright.auditing.judge import Judge
 from opwright.auditing.witness import Seen
+from opwright.checking.accuracy import shown
 from opwright.checking.calls import differentiable
 from opwright.checking.checks.layouts import sliced, transposed
 from opwright.checking.finding import Fault
@@ -89,7 +90,7 @@ def _demand_alike(
 
 def _demand_equal(what: str, found: Any, real: Any) -> None:
     if found != real:
-        raise Fault(f"{what}: got {_plain(found)}, the real call's is {_plain(real)}")
+        raise Fault(f"{what}: got {shown(found)}, the real call's is {shown(real)}")
 
 
 def _strides(tensor: torch.Tensor) -> list[int]:
@@ -113,10 +114,6 @@ def _known(size: Any) -> int | None:
 
 def _hint(size: Any) -> int:
     return size if isinstance(size, int) else int(size.node.hint)
-
-
-def _plain(value: object) -> str:
-    return str(tuple(value)) if isinstance(value, torch.Size) else str(value).removeprefix("torch.")
 
 
 JUDGES = (

@@ -13,7 +13,6 @@ from torch.utils._pytree import TreeSpec
 
 from opwright.binding.functional import FunctionalReference
 from opwright.binding.variants.states import State
-from opwright.binding.variants.variant import Plan
 from opwright.derivation.backward import backward_reference, backward_signature, value_names
 from opwright.derivation.batched import Randomness, batched_reference, batched_signature
 from opwright.derivation.forward import jvp_reference, jvp_signature
@@ -55,22 +54,19 @@ class Family(Generic[Member]):
         self._make = make
         self._lock = Lock()
         self._relatives: dict[Any, Member] = {}
-        self._flats: dict[Any, Member] = {}
 
     @property
     def flats(self) -> tuple[Member, ...]:
         """Those for structures of arguments."""
-        return tuple(self._flats.values())
+        return self._of_kind("flat")
 
     @property
     def backwards(self) -> tuple[Member, ...]:
         """Those for gradients."""
-        return tuple(member for (kind, *_), member in self._relatives.items() if kind == "backward")
+        return self._of_kind("backward")
 
-    def backward_of(self, plan: Plan) -> Member:
-        """The operator (arguments…, cotangents…, intermediates…) → gradients of a plan's backward kernel."""
-        places = tuple(plan.result.places[position] for position in plan.tangents)
-        return self.backward(plan.gradients, places, plan.tangents, plan.outputs, plan.saved.known)
+    def _of_kind(self, wanted: str) -> tuple[Member, ...]:
+        return tuple(member for (kind, *_), member in list(self._relatives.items()) if kind == wanted)
 
     def backward(
         self,
@@ -111,14 +107,8 @@ class Family(Generic[Member]):
 
     def flat(self, leaves: Leaves, layout: TreeSpec) -> Member:
         """The operator for flattened arguments of a structure."""
-        kind = (layout, tuple([isinstance(leaf, torch.Tensor) for leaf in leaves]))
-        found = self._flats.get(kind)
-        if found is not None:
-            return found
-        with self._lock:
-            if kind not in self._flats:
-                self._flats[kind] = self._make_flat(leaves, layout)
-            return self._flats[kind]
+        key = ("flat", layout, tuple([isinstance(leaf, torch.Tensor) for leaf in leaves]))
+        return self._relative(key, lambda: self._make_flat(leaves, layout))
 
     def _make_backward(
         self,
@@ -133,56 +123,43 @@ class Family(Generic[Member]):
             suffix += "".join(f"_of_{position}" for position in tangents)
         name = _bounded(f"{self._name}_backward_{suffix}")
         values = value_names(self._signature, len(known))
-        return self._make(
-            backward_reference(
-                self._reference, len(self._names), wanted, places, dict(zip(values, known, strict=True))
-            ),
-            name=name,
-            signature=backward_signature(self._signature, tangents, outputs, len(wanted), values),
-            identity=lambda state: self._identity_of(state, f"{name} {places} {known}"),
+        values_of = dict(zip(values, known, strict=True))
+        return self._member(
+            backward_reference(self._reference, len(self._names), wanted, places, values_of),
+            name,
+            backward_signature(self._signature, tangents, outputs, len(wanted), values),
+            f"{name} {places} {known}",
         )
 
     def _make_jvp(self, moving: tuple[int, ...]) -> Member:
         name = _bounded("_".join([self._name, "jvp", *[self._names[position] for position in moving]]))
-        return self._make(
-            jvp_reference(self._reference, len(self._names), moving),
-            name=name,
-            signature=jvp_signature(self._signature, moving),
-            identity=lambda state: self._identity_of(state, name),
-        )
+        reference = jvp_reference(self._reference, len(self._names), moving)
+        return self._member(reference, name, jvp_signature(self._signature, moving), name)
 
     def _make_batched(self, positions: tuple[int, ...], randomness: Randomness) -> Member:
         name = _bounded("_".join([self._name, "vmap", *[self._names[position] for position in positions]]))
-        return self._make(
-            batched_reference(self._reference, len(self._names), positions, randomness),
-            name=name,
-            signature=batched_signature(self._signature),
-            identity=lambda state: self._identity_of(state, f"{name} {randomness}"),
-        )
+        reference = batched_reference(self._reference, len(self._names), positions, randomness)
+        return self._member(reference, name, batched_signature(self._signature), f"{name} {randomness}")
 
     def _make_flat(self, leaves: Leaves, layout: TreeSpec) -> Member:
         signature = flat_signature(self._signature, leaves)
         names = [parameter.name for parameter in signature.parameters]
-        return self._make(
-            FlatReference(self._reference, layout),
-            name=self._name,
-            signature=signature,
-            identity=lambda state: self._identity_of(state, f"{layout} {names}"),
-        )
+        return self._member(FlatReference(self._reference, layout), self._name, signature, f"{layout} {names}")
 
     def functional(self, mutated: Sequence[int]) -> Member:
         """The functional operator, which returns the new values of mutated arguments."""
         parameters = [replace(p, keyword_only=False, default=Parameter.empty) for p in self._signature.parameters]
-        return self._make(
-            FunctionalReference(self._reference, mutated),
-            name=self._name,
-            signature=Signature(tuple(parameters), None, structured=True),
-            identity=lambda state: self._identity_of(state, f"changes {mutated}"),
-        )
+        signature = Signature(tuple(parameters), None, structured=True)
+        return self._member(FunctionalReference(self._reference, mutated), self._name, signature, f"changes {mutated}")
 
-    def _identity_of(self, state: State, member: str) -> str | None:
-        mine = self._identity(state)
-        return mine and f"{mine} {member}"
+    def _member(self, reference: Callable[..., Any], name: str, signature: Signature, key: str) -> Member:
+        """Make an operator; the key tells its records from those of the others."""
+
+        def identity(state: State) -> str | None:
+            mine = self._identity(state)
+            return mine and f"{mine} {key}"
+
+        return self._make(reference, name=name, signature=signature, identity=identity)
 
 
 def _bounded(name: str) -> str:

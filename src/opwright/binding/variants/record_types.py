@@ -9,6 +9,13 @@ from dataclasses import is_dataclass
 from typing import Any
 
 
+def as_tuples(value: Any) -> Any:
+    """What was read from JSON, with tuples for its lists at any depth."""
+    if isinstance(value, dict):
+        return {name: as_tuples(member) for name, member in value.items()}
+    return tuple(map(as_tuples, value)) if isinstance(value, list | tuple) else value
+
+
 def has_declared_types(value: Any, declared: Any) -> bool:
     """Whether a value has an annotated type: a class, a union, a tuple, a dataclass with its fields."""
     if declared is Any:

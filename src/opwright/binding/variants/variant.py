@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from opwright.binding.rungs import RungName
 from opwright.binding.variants.launcher import Launcher, load_launcher
-from opwright.binding.variants.record_types import has_declared_types
+from opwright.binding.variants.record_types import as_tuples, has_declared_types
 from opwright.toolchain.source import Source
 from opwright.toolchain.storage.records import canonical_json
 from opwright.tracing.interface.results import Result
@@ -113,23 +113,8 @@ class Plan:
     def to_record(self) -> dict[str, Any] | None:
         """Plain data for the record store; None if the result contains a user's class."""
         result = self.result.to_record()
-        return result and {
-            "forward": asdict(self.forward),
-            "backward": self.backward and asdict(self.backward),
-            "outputs": self.outputs,
-            "result": result,
-            "tensors": self.tensors,
-            "numbers": self.numbers,
-            "integers": self.integers,
-            "number_guards": [(position, asdict(guard)) for position, guard in self.number_guards],
-            "tangents": self.tangents,
-            "gradients": self.gradients,
-            "saved": asdict(self.saved),
-            "products": self.products,
-            "is_random": self.is_random,
-            "needs_row_major": self.needs_row_major,
-            "needs_whole_memory": self.needs_whole_memory,
-        }
+        plain = asdict(replace(self, result=None))  # type: ignore[arg-type]  # which writes itself down
+        return result and plain | {"result": result}
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Plan:
@@ -138,31 +123,16 @@ class Plan:
         Raises:
             TypeError, KeyError: If it is not a record of a plan.
         """
-        saved = record["saved"]
-        plan = cls(
-            forward=Source(**record["forward"]),
-            backward=Source(**record["backward"]) if record["backward"] else None,
-            outputs=record["outputs"],
-            result=Result.from_record(record["result"]),
-            tensors=tuple(record["tensors"]),
-            numbers=tuple(record["numbers"]),
-            integers=tuple(record["integers"]),
-            number_guards=tuple((position, NumberGuard(**guard)) for position, guard in record["number_guards"]),
-            tangents=tuple(record["tangents"]),
-            gradients=tuple(record["gradients"]),
-            saved=Saved(
-                arguments=tuple(saved["arguments"]),
-                intermediates=saved["intermediates"],
-                sizes=tuple((argument, dimension) for argument, dimension in saved["sizes"]),
-                contributing=tuple(saved["contributing"]),
-                outputs=tuple(saved["outputs"]),
-                digests=tuple(saved["digests"]),
-            ),
-            products=tuple(map(tuple, record["products"])),
-            is_random=record["is_random"],
-            needs_row_major=record["needs_row_major"],
-            needs_whole_memory=record["needs_whole_memory"],
-        )
+        values = as_tuples(record)
+        backward, guards = values["backward"], values["number_guards"]
+        read = {
+            "forward": Source(**values["forward"]),
+            "backward": Source(**backward) if backward else None,
+            "result": Result.from_record(record["result"]),
+            "number_guards": tuple((position, NumberGuard(**guard)) for position, guard in guards),
+            "saved": Saved(**values["saved"]),
+        }
+        plan = cls(**values | read)
         if not has_declared_types(plan, cls) or canonical_json(plan.to_record()) != canonical_json(record):
             raise TypeError("a record of a plan has other contents than a plan")
         return plan

@@ -11,7 +11,7 @@ import torch
 
 from opwright.checking.accuracy import Comparison
 from opwright.checking.calls import fresh, gradients_of, outputs_of, random_gradients, tracked, widened
-from opwright.checking.finding import Fault, Finding, Untold, by_the_reference
+from opwright.checking.finding import Finding, Untold, by_the_reference, fault_within
 from opwright.checking.trial import Trial
 from opwright.samples import Sample
 
@@ -76,10 +76,8 @@ def layouts(trial: Trial, sample: Sample) -> Finding:
     count = 0
     for what, arranged, gradients in _arrangements(fresh(sample), cotangents):
         count += 1
-        try:
+        with fault_within(what):
             _same_as_contiguous(trial, arranged, gradients)
-        except Fault as fault:
-            raise fault.within(what) from fault
     if not count:
         raise Untold("no tensor has an axis to arrange")
     return Finding(f"{count} layouts")

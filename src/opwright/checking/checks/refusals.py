@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opwright.checking.calls import fresh, outputs_of
-from opwright.checking.finding import Fault, Finding, Untold, one_line
+from opwright.checking.finding import Fault, Finding, Untold, fault_within, one_line
 from opwright.checking.trial import Trial
 from opwright.errors import NoKernel, TracingFailed
 from opwright.samples import Sample
@@ -43,10 +43,8 @@ def _refusal(trial: Trial, sample: Sample) -> bool:
     try:
         outputs_of(trial.reference, fresh(sample))
     except Exception as expected:
-        try:
+        with fault_within(sample.name):
             demand_refusal(trial, sample, expected)
-        except Fault as fault:
-            raise fault.within(sample.name) from fault
         return True
     return False
 

@@ -10,7 +10,7 @@ from opwright.checking.accuracy import Comparison
 from opwright.checking.calls import differentiable, fresh, outputs_of, random_gradients, reached, tracked, widened
 from opwright.checking.checks.gradients import gradient_accuracy
 from opwright.checking.checks.values import value_accuracy
-from opwright.checking.finding import Fault, Finding, Untold, by_the_reference
+from opwright.checking.finding import Finding, Untold, by_the_reference, fault_within
 from opwright.checking.trial import Trial
 from opwright.samples import Sample
 
@@ -39,10 +39,8 @@ def some_gradients(trial: Trial, sample: Sample) -> Finding:
         raise Untold("fewer than two inputs can require a gradient")
     subsets = {frozenset({index}) for index in able} | {frozenset(able) - {index} for index in able}
     for wanted in sorted(subsets, key=sorted):
-        try:
+        with fault_within(f"gradients for inputs {sorted(wanted)} only"):
             _accuracy_if_told(trial, sample, wanted=wanted)
-        except Fault as fault:
-            raise fault.within(f"gradients for inputs {sorted(wanted)} only") from fault
     return Finding(f"{len(subsets)} sets of inputs")
 
 
@@ -69,10 +67,8 @@ def unused_output(trial: Trial, sample: Sample) -> Finding:
     if count < 2:
         raise Untold("there is one output only")
     for used in range(count):
-        try:
+        with fault_within(f"only output {used} used"):
             _accuracy_if_told(trial, sample, used={used})
-        except Fault as fault:
-            raise fault.within(f"only output {used} used") from fault
     return Finding(f"{count} outputs")
 
 

@@ -9,7 +9,7 @@ import torch
 
 from opwright.checking.calls import fresh
 from opwright.checking.checks.values import value_accuracy
-from opwright.checking.finding import Fault, Finding, Untold
+from opwright.checking.finding import Finding, Untold, fault_within
 from opwright.checking.trial import Trial
 from opwright.samples import Sample
 
@@ -19,10 +19,8 @@ def special_values(trial: Trial, sample: Sample) -> Finding:
     count = 0
     for poisoned in _poisoned(sample):
         count += 1
-        try:
+        with fault_within(poisoned.name):
             value_accuracy(trial, poisoned)
-        except Fault as fault:
-            raise fault.within(poisoned.name) from fault
     if not count:
         raise Untold("no input is of floating point")
     return Finding(f"{count} samples with special values")

@@ -10,7 +10,7 @@ import typer
 from opwright.auditing import Scorecard, audit
 from opwright.cli.arguments import AsJson, Device, Target, dtype_named
 from opwright.cli.load import Loaded, load_subjects
-from opwright.cli.terminal import progress_on_stderr, write_json, write_table
+from opwright.cli.terminal import progress_on_stderr, write_judged
 from opwright.report.audit_table import audit_table
 
 
@@ -39,13 +39,7 @@ def audit_command(
     }
     subjects = load_subjects(target, reference, samples)
     scorecards = [_scorecard(subject, options).to_json() for subject in subjects]
-    if as_json:
-        write_json(scorecards)
-    else:
-        for scorecard in scorecards:
-            write_table(audit_table(scorecard))
-    if not all(scorecard["passed"] for scorecard in scorecards):
-        raise typer.Exit(1)
+    write_judged(scorecards, audit_table, as_json=as_json)
 
 
 def _scorecard(loaded: Loaded, options: Mapping[str, Any]) -> Scorecard:

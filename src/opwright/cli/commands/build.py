@@ -10,7 +10,7 @@ import typer
 from opwright.api.operator import Operator
 from opwright.cli.arguments import DEFAULT, TARGET_HELP, AsJson, Dtypes, dtypes_named
 from opwright.cli.load import load_operators
-from opwright.cli.terminal import write_json, write_text
+from opwright.cli.terminal import write_either
 from opwright.deployment import Wheel, build_wheel
 from opwright.errors import WheelUnsupported
 
@@ -30,10 +30,7 @@ def build_command(
         raise typer.BadParameter("there is nothing to build but wheels yet; add --wheel")
     dtypes = dtypes_named(dtype)
     made = build_wheel(_operators(targets), to, name=name, version=version, dtypes=dtypes, cuda=cuda)
-    if as_json:
-        write_json(made.to_json())
-    else:
-        write_text(_described(made))
+    write_either(as_json, made.to_json(), _described(made))
 
 
 def _operators(targets: list[str]) -> list[Operator]:

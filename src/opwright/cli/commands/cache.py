@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from opwright.cli.arguments import AsJson
-from opwright.cli.terminal import write_json, write_text
+from opwright.cli.terminal import write_either
 from opwright.report.figures import in_units
 from opwright.settings import Settings, bytes_of
 from opwright.toolchain.storage.cache import LibraryCache
@@ -24,12 +24,10 @@ def size_command(as_json: AsJson = False) -> None:
     settings, root = _cache()
     found, limit_bytes = list(items(root)), settings.cache_limit_bytes
     kinds = {kind: _sum([item for item in found if item.kind == kind]) for kind in ("libraries", "records", "failed")}
-    if as_json:
-        write_json({"directory": str(root), "limit_bytes": limit_bytes, **_sum(found), **kinds})
-        return
+    value = {"directory": str(root), "limit_bytes": limit_bytes, **_sum(found), **kinds}
     limit = "without a limit" if limit_bytes is None else f"of {in_units(limit_bytes)} at most"
     lines = [f"  {kind:<10} {each['count']:>6}  {in_units(each['bytes']):>10}" for kind, each in kinds.items()]
-    write_text("\n".join([f"{root}: {in_units(_sum(found)['bytes'])}, {limit}", *lines]))
+    write_either(as_json, value, "\n".join([f"{root}: {in_units(_sum(found)['bytes'])}, {limit}", *lines]))
 
 
 @cache_commands.command("prune")
@@ -61,13 +59,9 @@ def _cache() -> tuple[Settings, Path]:
 
 def _tell(removed: Sequence[Item], root: Path, as_json: bool) -> None:
     gone, left = _sum(removed), _sum(list(items(root)))
-    if as_json:
-        write_json({"directory": str(root), "removed": gone, "left": left})
-        return
-    write_text(
-        f"{root}: removed {gone['count']} entries, {in_units(gone['bytes'])}; "
-        f"{left['count']} entries are left, {in_units(left['bytes'])}"
-    )
+    text = f"{root}: removed {gone['count']} entries, {in_units(gone['bytes'])}; "
+    text += f"{left['count']} entries are left, {in_units(left['bytes'])}"
+    write_either(as_json, {"directory": str(root), "removed": gone, "left": left}, text)
 
 
 def _sum(found: Sequence[Item]) -> dict[str, Any]:

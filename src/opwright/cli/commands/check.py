@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
+from opwright.api.operator import Operator
 from opwright.checking import Verdict, check
-from opwright.checking.subject import OperatorLike
 from opwright.cli.arguments import DEFAULT, AsJson, Device, Dtypes, Target, dtypes_named
 from opwright.cli.load import load_operators
 from opwright.cli.sanitizer import Sanitizer, run_under
-from opwright.cli.terminal import progress_on_stderr, write_json, write_table
+from opwright.cli.terminal import progress_on_stderr, write_judged
 from opwright.report.verdict_table import verdict_table
 from opwright.settings import Settings
 
@@ -35,15 +35,9 @@ def check_command(
         raise typer.Exit(run_under(sanitizer, again, Settings.from_environment()))
     options = {"device": device, "dtypes": dtypes_named(dtype), "only": tuple(only or ()), "quick": quick}
     verdicts = [_verdict(operator, options).to_json() for operator in load_operators(target)]
-    if as_json:
-        write_json(verdicts)
-    else:
-        for verdict in verdicts:
-            write_table(verdict_table(verdict))
-    if not all(verdict["passed"] for verdict in verdicts):
-        raise typer.Exit(1)
+    write_judged(verdicts, verdict_table, as_json=as_json)
 
 
-def _verdict(operator: OperatorLike, options: Mapping[str, Any]) -> Verdict:
+def _verdict(operator: Operator, options: Mapping[str, Any]) -> Verdict:
     with progress_on_stderr(operator.name) as tell:
         return check(operator, progress=tell, **options)

@@ -9,7 +9,7 @@ import typer
 
 from opwright.cli.arguments import DEFAULT, AsJson, Dtypes, Target, dtypes_named
 from opwright.cli.load import load_operators
-from opwright.cli.terminal import progress_on_stderr, write_json, write_text
+from opwright.cli.terminal import progress_on_stderr, write_either
 from opwright.errors import OperatorNotFound
 from opwright.projects import Ejected, eject
 from opwright.projects.kinds import describe_sample
@@ -26,10 +26,7 @@ def eject_command(
     operator = _only_one(target)
     with progress_on_stderr(operator.name):
         ejected = eject(operator, to, dtypes=dtypes_named(dtype), force=force)
-    if as_json:
-        write_json(_as_json(ejected))
-    else:
-        write_text("\n".join(_lines(ejected)))
+    write_either(as_json, _as_json(ejected), "\n".join(_lines(ejected)))
 
 
 def _only_one(target: str) -> Any:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from opwright.cli.arguments import AsJson, Target
 from opwright.cli.load import load_operators
-from opwright.cli.terminal import write_json, write_text
+from opwright.cli.terminal import write_either
 
 
 def explain_command(target: Target, as_json: AsJson = False) -> None:
     """Show graphs, gradient formulas, what is saved, and kernels."""
     explained = [{"operator": operator.name, "explanation": operator.explain()} for operator in load_operators(target)]
-    if as_json:
-        write_json(explained)
-        return
-    write_text("\n\n".join(each["explanation"] for each in explained))
+    write_either(as_json, explained, "\n\n".join(each["explanation"] for each in explained))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from opwright.cli.arguments import AsJson
-from opwright.cli.terminal import write_json, write_text
+from opwright.cli.terminal import write_either
 from opwright.projects import new_project
 
 _SHOWN = "{directory}: {count} files. Next:\n  cd {directory}\n  pip install -e '.[test]'\n  make test"
@@ -22,7 +22,5 @@ def new_command(
 ) -> None:
     """Begin a project: an operator with samples, tests and a README."""
     directory, files = new_project(name, to, force=force)
-    if as_json:
-        write_json({"name": name, "directory": str(directory), "files": list(files)})
-        return
-    write_text(_SHOWN.format(directory=directory, count=len(files)))
+    made = {"name": name, "directory": str(directory), "files": list(files)}
+    write_either(as_json, made, _SHOWN.format(directory=directory, count=len(files)))

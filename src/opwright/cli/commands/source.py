@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
+from opwright.binding.rungs import RungName
 from opwright.cli.arguments import AsJson, Target
 from opwright.cli.load import load_operators
-from opwright.cli.terminal import write_json, write_text
+from opwright.cli.terminal import write_either
 
 
 def source_command(
@@ -18,10 +19,7 @@ def source_command(
 ) -> None:
     """Show the source of one rung."""
     sources = [
-        {"operator": operator.name, "rung": rung, "source": operator.source(rung)}
+        {"operator": operator.name, "rung": rung, "source": operator.source(cast(RungName, rung))}
         for operator in load_operators(target)
     ]
-    if as_json:
-        write_json(sources)
-        return
-    write_text("\n\n".join(each["source"] for each in sources))
+    write_either(as_json, sources, "\n\n".join(each["source"] for each in sources))

@@ -225,28 +225,40 @@ def _address(kernel: Kernel, buffer: str, indices: Sequence[Integer], *, iota: b
     axes = tuple(axis.name for axis in kernel.axes)
     row = axes[len(axes) - max(kernel.row_axes, 1) :] if axes else ()
     gathers = tuple(let.name for let in kernel.lets if isinstance(let, Gather))
-    strides: dict[str, list[str]] = {name: [] for name in (*axes, *gathers)}
-    offsets: list[str] = []
-    for dimension, index in enumerate(indices):
-        split = linear_coefficients(index, (*axes, *gathers))
-        if split is None:
-            raise NoKernel(f"'{buffer}' is indexed by {index}, which is not affine")
-        coefficients, rest = split
-        step = "1" if iota else f"{buffer}.stride({dimension})"
-        for axis, coefficient in coefficients.items():
-            strides[axis].append(times(coefficient, step))
-        if rest != ZERO:
-            offsets.append(times(rest, step))
+    strides, offset = strides_along(buffer, indices, (*axes, *gathers), unit=iota)
     by = [gather for gather in gathers if strides[gather]]
     if len(by) > 1:
         raise NoKernel(f"'{buffer}' is indexed by {' and '.join(by)}; kernels gather along one dimension")
     return _Address(
-        offset=" + ".join(offsets) or "0",
-        strides=tuple(" + ".join(strides[axis]) or "0" for axis in axes),
+        offset=offset or "0",
+        strides=tuple(strides[axis] or "0" for axis in axes),
         moves=any(strides[axis] for axis in row) or any(_varies(kernel, name, row) for name in by),
         gathered_by="".join(by),
-        gather_stride=" + ".join(strides[by[0]]) if by else "0",
+        gather_stride=strides[by[0]] if by else "0",
     )
+
+
+def strides_along(
+    buffer: str, indices: Sequence[Integer], axes: Sequence[str], *, unit: bool = False
+) -> tuple[dict[str, str], str]:
+    """How far a step along each axis goes in a buffer, and where it begins, in C++; empty for nothing.
+
+    Raises:
+        NoKernel: If an index is no sum of multiples of axes.
+    """
+    strides: dict[str, list[str]] = {name: [] for name in axes}
+    offsets: list[str] = []
+    for dimension, index in enumerate(indices):
+        split = linear_coefficients(index, axes)
+        if split is None:
+            raise NoKernel(f"'{buffer}' is indexed by {index}, which is not affine")
+        coefficients, rest = split
+        step = "1" if unit else f"{buffer}.stride({dimension})"
+        for axis, coefficient in coefficients.items():
+            strides[axis].append(times(coefficient, step))
+        if rest != ZERO:
+            offsets.append(times(rest, step))
+    return {axis: " + ".join(parts) for axis, parts in strides.items()}, " + ".join(offsets)
 
 
 def _varies(kernel: Kernel, index: str, row: Sequence[str]) -> bool:

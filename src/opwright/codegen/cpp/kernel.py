@@ -9,10 +9,11 @@ from opwright.codegen.cpp.expression import CPP_TYPES, TRANSCENDENTAL, spell_val
 from opwright.codegen.cpp.reductions import column_reducer
 from opwright.codegen.cpp.rows import RowEmitter, column_functions
 from opwright.codegen.cpp.size import spell_size
+from opwright.ir.contents import reducing_stores
 from opwright.ir.expressions.expression import Apply, Expression, Load, children
 from opwright.ir.expressions.integer import ONE, symbols_of
 from opwright.ir.phases import schedule
-from opwright.ir.program import Kernel, Store
+from opwright.ir.program import Kernel
 
 # Work, in units of about 0.02 ns per element, below which a second thread costs more than it saves (6 µs).
 _WORK_OF_ONE_THREAD = 280_000
@@ -39,7 +40,7 @@ def emit_functions(kernel: Kernel, name: str, formulas: Sequence[str], iotas: Se
         return RowEmitter(kernel, iotas).reduce_functions(name, formulas)
     else:
         parts.append(RowEmitter(kernel, iotas).whole_row_function(name, formulas))
-    if _reducing_stores(kernel):
+    if reducing_stores(kernel):
         parts.append(column_functions(kernel, name))
     return "\n\n".join(parts)
 
@@ -138,18 +139,14 @@ def _operand(access: Access, axes: int, numbers: Set[str], indices: Mapping[str,
     return operand if parts == 1 else f"in_parts({operand}, {parts}, {access.part_stride})"
 
 
-def _reducing_stores(kernel: Kernel) -> list[Store]:
-    return [store for store in kernel.stores if store.reduction is not None]
-
-
 def _is_reduced_in_pieces(kernel: Kernel) -> bool:
     """Whether rows can be cut into pieces: a single pass computes everything."""
-    return kernel.row_axes > 0 and not _reducing_stores(kernel) and schedule(kernel).is_single
+    return kernel.row_axes > 0 and not reducing_stores(kernel) and schedule(kernel).is_single
 
 
 def _axes_before_reduction(kernel: Kernel) -> int:
     """The number of axes before the first reduced one."""
-    kept = {name for store in _reducing_stores(kernel) for index in store.indices for name in symbols_of(index)}
+    kept = {name for store in reducing_stores(kernel) for index in store.indices for name in symbols_of(index)}
     return next(k for k, axis in enumerate(kernel.axes) if axis.name not in kept and axis.extent != ONE)
 
 

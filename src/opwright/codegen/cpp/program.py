@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol, assert_never
 
 from opwright.codegen.allocator import allocate
-from opwright.codegen.cpp.access import times
+from opwright.codegen.cpp.access import strides_along
 from opwright.codegen.cpp.expression import CPP_TYPES, TORCH_TYPES
 from opwright.codegen.cpp.kernel import emit_functions, emit_launch
 from opwright.codegen.cpp.line_breaks import MOST_COLUMNS, broken
@@ -23,30 +23,10 @@ from opwright.codegen.cpp.part import Formulas, Part, part_of
 from opwright.codegen.cpp.size import spell_condition, spell_size
 from opwright.codegen.cpp.used import used
 from opwright.codegen.placeholders import plain_refusals, with_placeholders
-from opwright.errors import NoKernel
+from opwright.ir import program as ir
 from opwright.ir.call_traits import TAKES_ANY_STRIDES
 from opwright.ir.expressions.dtype import DType
-from opwright.ir.expressions.integer import ONE, Condition, Integer, linear_coefficients
-from opwright.ir.program import (
-    Buffer,
-    Call,
-    Case,
-    Check,
-    ConstantOperand,
-    Iota,
-    Kernel,
-    ListOperand,
-    Number,
-    Operand,
-    OptionalOperand,
-    Program,
-    SizeOperand,
-    TensorOperand,
-    View,
-    buffers_of,
-    programs_of,
-    view_axes,
-)
+from opwright.ir.expressions.integer import ONE, Condition, Integer
 from opwright.passes.order import finish
 
 NAMESPACE = "opwright_kernels"
@@ -68,17 +48,17 @@ class CppSource:
 class Kernels(Protocol):
     """How a backend writes kernels into the source of a launcher."""
 
-    def definitions(self, program: Program) -> Sequence[str]:
+    def definitions(self, program: ir.Program) -> Sequence[str]:
         """The definitions above the launcher of a Program or of one of its cases."""
 
-    def launch(self, kernel: Kernel) -> Sequence[str]:
+    def launch(self, kernel: ir.Kernel) -> Sequence[str]:
         """The lines of the launcher that run a kernel."""
 
     def entering(self) -> Sequence[str]:
         """The first lines of a call, once its tensors are `given`."""
 
 
-def emit_program(program: Program, formulas: Formulas = lambda _: (), header: str = "") -> CppSource:
+def emit_program(program: ir.Program, formulas: Formulas = lambda _: (), header: str = "") -> CppSource:
     """Write a Program as C++.
 
     Args:
@@ -89,7 +69,7 @@ def emit_program(program: Program, formulas: Formulas = lambda _: (), header: st
     Raises:
         NoKernel: If a kernel reads or writes at places that are not affine in its axes.
     """
-    parts = [part_of(part, formulas) for part in programs_of(finish(program, "cpp"))]
+    parts = [part_of(part, formulas) for part in ir.programs_of(finish(program, "cpp"))]
     with plain_refusals():
         draft, registration = emit_launcher(
             program, "opwright/kernel.h", [(part, _CppKernels(part.remarks)) for part in parts]
@@ -101,7 +81,7 @@ def emit_program(program: Program, formulas: Formulas = lambda _: (), header: st
 
 
 def emit_launcher(
-    program: Program, header: str, parts: Sequence[tuple[Part, Kernels]]
+    program: ir.Program, header: str, parts: Sequence[tuple[Part, Kernels]]
 ) -> tuple[str, Callable[[str], str]]:
     """Write a draft of the launcher of a Program.
 
@@ -140,39 +120,39 @@ class _CppKernels:
         self.numbers: Set[str] = set()
         self.iotas: Set[str] = set()
 
-    def definitions(self, program: Program) -> Sequence[str]:
+    def definitions(self, program: ir.Program) -> Sequence[str]:
         self.names = {key: f"{name}_row" for key, name in kernel_names(program).items()}
         self.numbers, self.iotas = numbers_of(program), iotas_of(program)
-        kernels = [step for step in program.steps if isinstance(step, Kernel)]
+        kernels = [step for step in program.steps if isinstance(step, ir.Kernel)]
         return [
             emit_functions(kernel, self.names[id(kernel)], remark, self.iotas)
             for kernel, remark in zip(kernels, self.remarks, strict=True)
         ]
 
-    def launch(self, kernel: Kernel) -> Sequence[str]:
+    def launch(self, kernel: ir.Kernel) -> Sequence[str]:
         return emit_launch(kernel, self.names[id(kernel)], self.numbers, self.iotas)
 
     def entering(self) -> Sequence[str]:
         return ()
 
 
-def kernel_names(program: Program) -> dict[int, str]:
+def kernel_names(program: ir.Program) -> dict[int, str]:
     """The names of a Program's kernels in a source, by identity."""
-    kernels = [step for step in program.steps if isinstance(step, Kernel)]
+    kernels = [step for step in program.steps if isinstance(step, ir.Kernel)]
     return {id(k): program.name if len(kernels) == 1 else f"{program.name}_{k.name}" for k in kernels}
 
 
-def numbers_of(program: Program) -> set[str]:
+def numbers_of(program: ir.Program) -> set[str]:
     """Buffers that are variables of the launcher."""
-    return {step.target.name for step in program.steps if isinstance(step, Number)}
+    return {step.target.name for step in program.steps if isinstance(step, ir.Number)}
 
 
-def iotas_of(program: Program) -> set[str]:
+def iotas_of(program: ir.Program) -> set[str]:
     """Buffers that are iotas: they take no memory."""
-    return {step.target.name for step in program.steps if isinstance(step, Iota)}
+    return {step.target.name for step in program.steps if isinstance(step, ir.Iota)}
 
 
-def _choice(case: Case, emitter: _Emitter) -> Iterable[str]:
+def _choice(case: ir.Case, emitter: _Emitter) -> Iterable[str]:
     """Call the case for these sizes."""
     met = " && ".join(f"{name} == {size}" for name, size in case.sizes)
     yield f"if ({met}) return {emitter.program.name}(given, sizes, made);"
@@ -183,8 +163,8 @@ class _Emitter:
         self.program = program = part.program
         self.computed = part.sizes
         self.kernels = kernels
-        self.dtypes = {name: buffer.dtype for name, buffer in buffers_of(program).items()}
-        self.call_results = {t.name for step in program.steps if isinstance(step, Call) for t in step.targets}
+        self.dtypes = {name: buffer.dtype for name, buffer in ir.buffers_of(program).items()}
+        self.call_results = {t.name for step in program.steps if isinstance(step, ir.Call) for t in step.targets}
 
     def definitions(self, beginning: Iterable[str]) -> Sequence[str]:
         """The functions of the kernels, and the launcher."""
@@ -194,18 +174,18 @@ class _Emitter:
         lines = [*beginning]
         for step in self.program.steps:
             match step:
-                case Kernel():
+                case ir.Kernel():
                     lines += [line for target in step.targets for line in _allocation(target)]
                     lines += self.kernels.launch(step)
-                case View():
+                case ir.View():
                     lines += _view(step)
-                case Number(target, value):
+                case ir.Number(target, value):
                     lines.append(f"const Size {target.name} = {spell_size(value)};")
-                case Iota():
+                case ir.Iota():
                     pass  # kernels count by themselves
-                case Check():
+                case ir.Check():
                     lines += _check(step, self.dtypes[step.buffer])
-                case Call():
+                case ir.Call():
                     lines += _call(step) if step.targets else ["{", *(f"  {line}" for line in _call(step)), "}"]
                 case _:
                     assert_never(step)
@@ -291,7 +271,7 @@ def _decline_unless(name: str, conditions: Sequence[str]) -> Iterable[str]:
     yield f"if (!{name}) return false;"
 
 
-def _allocation(target: Buffer) -> Iterable[str]:
+def _allocation(target: ir.Buffer) -> Iterable[str]:
     item, kind = CPP_TYPES[target.dtype], TORCH_TYPES[target.dtype]
     if not target.shape:
         yield f"Tensor {target.name} = allocate({kind}, sizeof({item}), nullptr, 0);"
@@ -302,7 +282,7 @@ def _allocation(target: Buffer) -> Iterable[str]:
     yield f"if (!{target.name}) return false;"
 
 
-def _view(view: View) -> Iterable[str]:
+def _view(view: ir.View) -> Iterable[str]:
     """A strided view of a tensor, for a library operation to read."""
     name = view.target.name
     strides, offset = _strided(view.source, view.indices, len(view.target.shape))
@@ -315,7 +295,7 @@ def _view(view: View) -> Iterable[str]:
     yield f"const Tensor {name} = {view.source}.view({name}_sizes, {name}_strides, {offset});"
 
 
-def _check(check: Check, dtype: DType) -> Iterable[str]:
+def _check(check: ir.Check, dtype: DType) -> Iterable[str]:
     """A check of integers: if some are out of range, the call falls through, and the reference raises."""
     all_strides, offset = _strided(check.buffer, check.indices, len(check.shape))
     wide = [dimension for dimension, size in enumerate(check.shape) if size != ONE]
@@ -328,22 +308,12 @@ def _check(check: Check, dtype: DType) -> Iterable[str]:
 
 def _strided(source: str, indices: Sequence[Integer], rank: int) -> tuple[list[str], str]:
     """The strides and the offset of a view, in C++."""
-    axes = view_axes(rank)
-    strides: dict[str, list[str]] = {axis: [] for axis in axes}
-    offsets: list[str] = []
-    for dimension, index in enumerate(indices):
-        split = linear_coefficients(index, axes)
-        if split is None:
-            raise NoKernel(f"a view of '{source}' is not affine")
-        coefficients, rest = split
-        for axis, coefficient in coefficients.items():
-            strides[axis].append(times(coefficient, f"{source}.stride({dimension})"))
-        if rest.constant != 0:
-            offsets.append(times(rest, f"{source}.stride({dimension})"))
-    return [" + ".join(strides[axis]) or "0" for axis in axes], " + ".join(offsets) or "0"
+    axes = ir.view_axes(rank)
+    strides, offset = strides_along(source, indices, axes)
+    return [strides[axis] or "0" for axis in axes], offset or "0"
 
 
-def _call(call: Call) -> Iterable[str]:
+def _call(call: ir.Call) -> Iterable[str]:
     slots = max(len(call.operands), len(call.targets))
     tensor = "pass" if call.function in TAKES_ANY_STRIDES else "pass_row_major"
     operands = ", ".join(_operand(operand, tensor) for operand in call.operands)
@@ -358,32 +328,32 @@ def _call(call: Call) -> Iterable[str]:
         yield f"Tensor {target.name} = take_result({stack}[{position}]);"
 
 
-def _operand(operand: Operand, tensor: str) -> str:
+def _operand(operand: ir.Operand, tensor: str) -> str:
     match operand:
-        case TensorOperand(buffer):
+        case ir.TensorOperand(buffer):
             return f"{tensor}({buffer})"
-        case SizeOperand(value):
+        case ir.SizeOperand(value):
             return f"pass(Size({spell_size(value)}))"
-        case ListOperand(()):
+        case ir.ListOperand(()):
             return "pass_empty_list()"
-        case ListOperand(items):
+        case ir.ListOperand(items):
             return f"pass_list({{{', '.join(_operand(item, tensor) for item in items)}}})"
-        case OptionalOperand(None):
+        case ir.OptionalOperand(None):
             return "pass_nothing()"
-        case OptionalOperand(item):
+        case ir.OptionalOperand(item):
             assert item is not None
             return f"pass_optional({_operand(item, tensor)})"
-        case ConstantOperand(value, "ScalarType"):
+        case ir.ConstantOperand(value, "ScalarType"):
             return f"pass_dtype({TORCH_TYPES[DType(value)]})"
-        case ConstantOperand(value, "bool"):
+        case ir.ConstantOperand(value, "bool"):
             return f"pass({'true' if value else 'false'})"
-        case ConstantOperand(value, "str"):
+        case ir.ConstantOperand(value, "str"):
             return f"pass_string({json.dumps(value)})"
-        case ConstantOperand(value, "Device"):
+        case ir.ConstantOperand(value, "Device"):
             return f"pass_device({value})"
-        case ConstantOperand(value, "Layout" | "MemoryFormat"):
+        case ir.ConstantOperand(value, "Layout" | "MemoryFormat"):
             return f"pass_choice({value})"
-        case ConstantOperand(value, _):
+        case ir.ConstantOperand(value, _):
             return f"pass({float(value)!r})"
         case _:
             assert_never(operand)

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from opwright.codegen.cpp.access import Access, accesses_of, handed_over, scratch_of, store_names
-from opwright.codegen.cpp.expression import CPP_TYPES, is_costly, spell_value
+from opwright.codegen.cpp.expression import CPP, CPP_TYPES, Dialect, is_costly, spell_value
 from opwright.codegen.cpp.reductions import ReducerSpelling, column_reducer, row_reducer
-from opwright.ir.contents import locals_in
+from opwright.ir.contents import locals_in, reducing_stores
 from opwright.ir.expressions.expression import Expression, Load, Local
 from opwright.ir.phases import Phase, Schedule, needed_lets, schedule
-from opwright.ir.program import Kernel, Let, Reduce
+from opwright.ir.program import Kernel, Let, Reduce, Store
 from opwright.ir.rows import varying_locals
 
 
@@ -54,9 +54,7 @@ class RowEmitter:
     def reduce_functions(self, name: str, formulas: Sequence[str]) -> str:
         """The reductions of a row, a function that reduces a piece, and one for the end of the row."""
         (phase,) = self.schedule.phases
-        spellings = {
-            reduction.name: row_reducer(reduction.function, reduction.value.dtype) for reduction in phase.reductions
-        }
+        spellings = spellings_of(phase)
         fields = [f"  {spellings[f.name].kept_as} {f.name} = {spellings[f.name].start};" for f in phase.reductions]
         adds = [spellings[f.name].step.format(f.name, f"other.{f.name}") for f in phase.reductions]
         lines = [f"struct {name}_reductions {{", *fields, f"  void add(const {name}_reductions& other) {{"]
@@ -77,9 +75,7 @@ class RowEmitter:
         return "\n".join([*lines, "}"])
 
     def _pass(self, phase: Phase, known: set[str], *, in_parts: bool) -> Iterable[str]:
-        spellings = {
-            reduction.name: row_reducer(reduction.function, reduction.value.dtype) for reduction in phase.reductions
-        }
+        spellings = spellings_of(phase)
         for reduction in phase.reductions:
             yield f"  {spellings[reduction.name].kept_as} {_kept(reduction)} = {spellings[reduction.name].start};"
         # Accumulators of columns are double too, so that sums in double precision cost nothing here.
@@ -128,7 +124,7 @@ class RowEmitter:
         for reduction in phase.reductions:
             value = spell_value(reduction.value)
             if reduction.name not in in_runs:
-                yield from _indented(_step(spellings[reduction.name], _kept(reduction), value, reduction.name))
+                yield from _indented(reducing_step(spellings[reduction.name], _kept(reduction), value, reduction.name))
             elif not self._is_kept(reduction.value):
                 yield f"  {reduction.name}_part[j - begin] = {value};"
         for store in phase.stores:
@@ -170,13 +166,13 @@ class RowEmitter:
 
     def _used_in(self, phase: Phase) -> list[Access]:
         values = [*(let.value for let in phase.lets), *phase.values]
-        wanted = {let.name for let in (*self._fixed_for(values), *phase.lets)}
-        stored = {self._names[id(store)] for store in phase.stores}
-        return [a for a in self.accesses if not (stored if a.stored else wanted).isdisjoint(a.parts)]
+        return self._used([*self._fixed_for(values), *phase.lets], phase.stores)
 
     def _used_after(self, phase: Phase) -> list[Access]:
-        wanted = {let.name for let in self._fixed_for([store.value for store in self.schedule.once])}
-        stored = {self._names[id(store)] for store in self.schedule.once}
+        return self._used(self._fixed_for([store.value for store in self.schedule.once]), self.schedule.once)
+
+    def _used(self, lets: Sequence[Let | Reduce], kept: Sequence[Store]) -> list[Access]:
+        wanted, stored = {let.name for let in lets}, {self._names[id(store)] for store in kept}
         return [a for a in self.accesses if not (stored if a.stored else wanted).isdisjoint(a.parts)]
 
     def _needed_before(self, phase: Phase) -> list[Let]:
@@ -186,6 +182,11 @@ class RowEmitter:
         """The lets these values depend on that are uniform over the row."""
         fixed = {let.name for let in self.kernel.lets if isinstance(let, Let)} - self.varying
         return list(needed_lets(self.kernel, values, fixed))
+
+
+def spellings_of(phase: Phase, dialect: Dialect = CPP) -> dict[str, ReducerSpelling]:
+    """How what a phase reduces is spelled, by the names of the reductions."""
+    return {f.name: row_reducer(f.function, f.value.dtype, dialect) for f in phase.reductions}
 
 
 def kept_between_passes(kernel: Kernel, order: Schedule, varying: Set[str]) -> tuple[Let, ...]:
@@ -203,7 +204,7 @@ def kept_between_passes(kernel: Kernel, order: Schedule, varying: Set[str]) -> t
 
 def column_functions(kernel: Kernel, name: str) -> str:
     """The functions for accumulators of reducing stores: start, combine and end."""
-    reducing = [store for store in kernel.stores if store.reduction is not None]
+    reducing = reducing_stores(kernel)
     spellings = [column_reducer(store.reduction or "", store.value.dtype) for store in reducing]
     into = [_row(k, spelling.kept_as, f"into_{k}") for k, spelling in enumerate(spellings)]
     other = [_row(len(reducing) + k, f"const {s.kept_as}", f"from_{k}") for k, s in enumerate(spellings)]
@@ -231,7 +232,8 @@ def _indented(lines: Iterable[str]) -> Iterable[str]:
     return (line if line.startswith("#") else f"  {line}" for line in lines)
 
 
-def _step(spelling: ReducerSpelling, kept: str, value: str, name: str) -> Iterable[str]:
+def reducing_step(spelling: ReducerSpelling, kept: str, value: str, name: str) -> Iterable[str]:
+    """Statements that reduce a value into what is kept."""
     reduced = spelling.value.format(value)
     if spelling.step.count("{1}") > 1:
         yield f"const {spelling.kept_as} {name}_next = {reduced};"

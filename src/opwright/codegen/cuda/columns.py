@@ -14,6 +14,7 @@ from opwright.codegen.cuda.packs import indented, loads, loop_over_pack, member,
 from opwright.codegen.cuda.points import bindings
 from opwright.codegen.cuda.reductions import column_structs
 from opwright.codegen.cuda.versions import Version, entry_points
+from opwright.ir.contents import reducing_stores
 from opwright.ir.expressions.integer import symbols_of
 from opwright.ir.program import Axis, Kernel, Store
 
@@ -24,7 +25,7 @@ _MOST_LANES, _SHARED_BYTES = 8, 32_768
 
 def columns_arguments(kernel: Kernel, name: str, iotas: Set[str], sizes: Set[str]) -> Arguments:
     """The arguments of such a kernel: reduced axes come first."""
-    kept = {axis for store in _reducing(kernel) for index in store.indices for axis in symbols_of(index)}
+    kept = {axis for store in reducing_stores(kernel) for index in store.indices for axis in symbols_of(index)}
     outer = padded([axis for axis in kernel.axes if axis.name not in kept])
     inner = padded([axis for axis in kernel.axes if axis.name in kept])
     ordered = replace(kernel, axes=tuple(axis for axis in (*outer, *inner) if axis.name))
@@ -41,7 +42,7 @@ def _spread(strides: tuple[str, ...], outer: Sequence[Axis], inner: Sequence[Axi
 
 def lanes(kernel: Kernel, arguments: Arguments) -> int:
     """How many threads reduce one pack of columns, limited by shared memory."""
-    bytes_of_lane = 8 * len(_reducing(kernel)) * arguments.width * _COLUMNS_OF_BLOCK
+    bytes_of_lane = 8 * len(reducing_stores(kernel)) * arguments.width * _COLUMNS_OF_BLOCK
     count = _MOST_LANES
     while count > 1 and count * bytes_of_lane > _SHARED_BYTES:
         count //= 2
@@ -63,7 +64,7 @@ def columns_suffixes(kernel: Kernel, arguments: Arguments) -> list[str]:
 
 def columns_launch(kernel: Kernel, arguments: Arguments) -> str:
     """The function of include/opwright/cuda/launches.h that launches it."""
-    reduced_bytes = 8 * len(_reducing(kernel))
+    reduced_bytes = 8 * len(reducing_stores(kernel))
     return f"launch_columns<{arguments.width}, {_BATCH}, {lanes(kernel, arguments)}, {reduced_bytes}>"
 
 
@@ -126,10 +127,6 @@ def _finish(arguments: Arguments, spellings: dict[str, ReducerSpelling]) -> list
         *loop_over_pack(body),
         *(f"store(given.{access.name}, at, {access.name}_pack);" for access in written),
     ]
-
-
-def _reducing(kernel: Kernel) -> list[Store]:
-    return [store for store in kernel.stores if store.reduction is not None]
 
 
 def _named(kernel: Kernel) -> list[tuple[str, Store]]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
-from opwright.codegen.cpp.access import Access, accesses_of, store_names
+from opwright.codegen.cpp.access import accesses_of, store_names
 from opwright.codegen.cpp.expression import CPP_TYPES, spell_value
-from opwright.codegen.cpp.reductions import ReducerSpelling, row_reducer
-from opwright.codegen.cpp.rows import kept_between_passes
+from opwright.codegen.cpp.rows import kept_between_passes, reducing_step, spellings_of
 from opwright.codegen.cuda.arguments import Arguments, Geometry, padded
 from opwright.codegen.cuda.functions import CUDA
 from opwright.codegen.cuda.packs import (
@@ -126,9 +125,10 @@ class RowsEmitter:
         lines = []
         for number, phase in enumerate(self.schedule.phases):
             if phase.reductions:
-                lines += [*reductions_struct(f"Reductions_{number}", self._spellings(phase)), ""]
+                lines += [*reductions_struct(f"Reductions_{number}", spellings_of(phase, CUDA)), ""]
         lines += [f"static __device__ void run({self.given}, {self.row}) {{"]
-        lines += indented([*self._fixed_reads(self._fixed_names()), *map(bind, _computed(self.schedule.before))])
+        fixed = {let.name for let in self.kernel.lets} - self.varying
+        lines += indented([*self._fixed_reads(fixed), *map(bind, _computed(self.schedule.before))])
         lines += [
             "  Piece these_pieces[Held > 0 ? Held : 1];",
             "  read_pieces<Width, Held>(given, this_row, these_pieces);",
@@ -144,7 +144,7 @@ class RowsEmitter:
         (phase,) = self.schedule.phases
         inside = [*(let.value for let in phase.lets), *phase.values]
         outside = [store.value for store in self.schedule.once]
-        lines = [*reductions_struct("Reductions", self._spellings(phase)), ""]
+        lines = [*reductions_struct("Reductions", spellings_of(phase, CUDA)), ""]
         lines += [f"static __device__ void reduce({self.given}, {self.row}, Reductions& reductions) {{"]
         lines += indented(self._bound_for(inside))
         lines += [
@@ -159,7 +159,7 @@ class RowsEmitter:
 
     def _pass(self, phase: Phase, reductions: str, known: Set[str], *, own: bool = True) -> list[str]:
         """One pass over the row; `known` are values that an earlier pass keeps."""
-        spellings = self._spellings(phase)
+        spellings = spellings_of(phase, CUDA)
         lets = needed_lets(self.kernel, phase.values, self.varying)
         written = stores(self.arguments, [self.names[id(store)] for store in phase.stores])
         late = [
@@ -169,7 +169,7 @@ class RowsEmitter:
         body = [line for let in lets for line in self._let(let, known)]
         for reduction in phase.reductions:
             into = f"{reduction.name}_part" if reduction.name in parts else f"{reductions}.{reduction.name}"
-            body += _step(spellings[reduction.name], into, spell_value(reduction.value, CUDA), reduction.name)
+            body += reducing_step(spellings[reduction.name], into, spell_value(reduction.value, CUDA), reduction.name)
         body += [f"{self.names[id(s)]}_pack[j] = {spell_value(s.value, CUDA)};" for s in phase.stores]
         visit = [
             *(
@@ -206,7 +206,7 @@ class RowsEmitter:
         """The reductions of a row, and what is computed from them once."""
         if phase.reductions and reduce:
             yield f"reduce_threads({reductions});"
-        spellings = self._spellings(phase)
+        spellings = spellings_of(phase, CUDA)
         for reduction in phase.reductions:
             end = spellings[reduction.name].end.format(f"{reductions}.{reduction.name}")
             yield f"const {CPP_TYPES[reduction.value.dtype]} {reduction.name} = {end};"
@@ -230,32 +230,11 @@ class RowsEmitter:
         lets = [let for let in needed_lets(self.kernel, values, fixed) if let.name not in without]
         return [*self._fixed_reads({let.name for let in lets}), *map(bind, _computed(lets))]
 
-    def _fixed_names(self) -> set[str]:
-        return {let.name for let in self.kernel.lets} - self.varying
-
     def _fixed_reads(self, names: Set[str]) -> list[str]:
         found = [a for a in loads(self.arguments) if not a.whole_row and a.name in names]
-        reads = [f"const {member(a)[:-1]} = {_at_row(a)};" for a in found]
+        reads = [f"const {member(a)[:-1]} = {reading(a).replace(', at)', ', this_row.at)')};" for a in found]
         return [*numbers(self.arguments, names), *reads]
-
-    def _spellings(self, phase: Phase) -> dict[str, ReducerSpelling]:
-        return {
-            reduction.name: row_reducer(reduction.function, reduction.value.dtype, CUDA)
-            for reduction in phase.reductions
-        }
-
-
-def _at_row(access: Access) -> str:
-    return reading(access).replace(", at)", ", this_row.at)")
 
 
 def _computed(lets: Iterable[Let | Reduce]) -> list[Let]:
     return [let for let in lets if isinstance(let, Let) and not isinstance(let.value, Load)]
-
-
-def _step(spelling: ReducerSpelling, kept: str, value: str, name: str) -> Iterable[str]:
-    reduced = spelling.value.format(value)
-    if spelling.step.count("{1}") > 1:
-        yield f"const {spelling.kept_as} {name}_next = {reduced};"
-        reduced = f"{name}_next"
-    yield spelling.step.format(kept, reduced)

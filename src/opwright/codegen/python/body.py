@@ -20,23 +20,10 @@ from opwright.codegen.python.values.reductions import spell_reducer
 from opwright.codegen.python.values.sizes import Sizes, bind_sizes
 from opwright.codegen.python.values.view import aligned_view
 from opwright.errors import InternalError, NoKernel
-from opwright.ir.contents import count_reads
+from opwright.ir import program as ir
+from opwright.ir.contents import count_reads, kernels
 from opwright.ir.expressions.expression import Load
 from opwright.ir.expressions.integer import ONE, ZERO, Integer, symbol, symbols_of
-from opwright.ir.program import (
-    Axis,
-    Call,
-    Iota,
-    Kernel,
-    Let,
-    Number,
-    Program,
-    Reduce,
-    Store,
-    View,
-    buffers_of,
-    view_axes,
-)
 from opwright.ir.rows import indexed_by, row_axes
 from opwright.passes.scalars.share import count_uses
 
@@ -50,7 +37,7 @@ class Body:
     outputs: tuple[str, ...]
 
 
-def spell_body(program: Program, inputs: Mapping[str, str], *, own_outputs: bool) -> Body:
+def spell_body(program: ir.Program, inputs: Mapping[str, str], *, own_outputs: bool) -> Body:
     """Write a Program as assignments.
 
     Args:
@@ -74,15 +61,15 @@ def spell_body(program: Program, inputs: Mapping[str, str], *, own_outputs: bool
 
 class _Writer:
     def __init__(
-        self, program: Program, inputs: Mapping[str, str], sizes: Sizes, names: PythonNames, own_outputs: bool
+        self, program: ir.Program, inputs: Mapping[str, str], sizes: Sizes, names: PythonNames, own_outputs: bool
     ) -> None:
         self.program = program
         self.sizes = sizes
         self.names = names
         self.owned = frozenset(program.outputs if own_outputs else ())
-        self.declared = buffers_of(program)
+        self.declared = ir.buffers_of(program)
         self.read_counts = count_reads(program)
-        self.store_counts = Counter(store.buffer for kernel in _kernels(program) for store in kernel.stores)
+        self.store_counts = Counter(store.buffer for kernel in kernels(program) for store in kernel.stores)
         self.buffers = dict(inputs)
         self.pieces: dict[str, list[Piece]] = {}
         self.statements: list[Statement] = []
@@ -92,42 +79,44 @@ class _Writer:
     def write(self) -> tuple[str, ...]:
         for step in self.program.steps:
             match step:
-                case Kernel():
+                case ir.Kernel():
                     self._kernel(step)
-                case View():
+                case ir.View():
                     self._view(step)
-                case Number(target, value):
+                case ir.Number(target, value):
                     self.buffers[target.name] = self._named(target.name, f"torch.tensor({self.sizes.spell(value)})")
-                case Iota(target):
+                case ir.Iota(target):
                     text = f"torch.arange({self.sizes.spell(target.shape[0])})"
                     self.buffers[target.name] = self._named(target.name, text)
-                case Call():
+                case ir.Call():
                     self._call(step)
         return tuple(self._buffer(output) for output in self.program.outputs)
 
-    def _view(self, view: View) -> None:
+    def _view(self, view: ir.View) -> None:
         target = view.target
-        axes = [Axis(name, extent) for name, extent in zip(view_axes(len(target.shape)), target.shape, strict=True)]
+        axes = [
+            ir.Axis(name, extent) for name, extent in zip(ir.view_axes(len(target.shape)), target.shape, strict=True)
+        ]
         whole = self._whole(self._load(Load(view.source, view.indices, target.dtype), axes), axes).spelled.text
         once = self.read_counts[target.name] == 1 and not target.spoken
         self.buffers[target.name] = whole if once else self._named(target.name, whole)
 
-    def _call(self, call: Call) -> None:
+    def _call(self, call: ir.Call) -> None:
         text = spell_call(call, self._buffer, self.sizes.spell)
         given = tuple(self.names.fresh(target.name) for target in call.targets)
         self.statements.append(Statement(given, text))
         self.buffers.update((target.name, name) for target, name in zip(call.targets, given, strict=True))
 
-    def _kernel(self, kernel: Kernel) -> None:
-        speller = KernelSpeller(kernel.axes, self._load, self._scalar)
+    def _kernel(self, kernel: ir.Kernel) -> None:
+        speller = KernelSpeller(kernel.axes, self._load, lambda number: self._filled(number, ()))
         uses = count_uses(kernel)
         for let in kernel.lets:
-            if isinstance(let, Reduce):
+            if isinstance(let, ir.Reduce):
                 speller.locals[let.name] = self._reduce(
                     let, self._whole(speller.spell(shelter(let.value)), kernel.axes), kernel
                 )
                 continue
-            assert isinstance(let, Let)  # the library gathers here
+            assert isinstance(let, ir.Let)  # the library gathers here
             speller.locals[let.name] = self._let(let, speller.spell(shelter(let.value)), uses.get(let.name, 0))
         for store in kernel.stores:
             value = speller.spell(shelter(store.value))
@@ -142,20 +131,20 @@ class _Writer:
         for buffer in dict.fromkeys(store.buffer for store in kernel.stores):
             self._settle_pieces(buffer)
 
-    def _let(self, let: Let, value: Value, uses: int) -> Value:
+    def _let(self, let: ir.Let, value: Value, uses: int) -> Value:
         """A load gets a name if it is used again, or if the reference names it; all other lets get one."""
         if value.is_number or (isinstance(let.value, Load) and uses == 1 and not let.spoken):
             return value
         return replace(value, spelled=Spelled(self._named(let.name, value.spelled.text)))
 
-    def _reduce(self, reduction: Reduce, value: Value, kernel: Kernel) -> Value:
+    def _reduce(self, reduction: ir.Reduce, value: Value, kernel: ir.Kernel) -> Value:
         rank = len(kernel.axes)
         reduced = range(rank - kernel.row_axes, rank)
         spelled = spell_reducer(reduction.function, value.spelled, reduced)
         name = Spelled(self._named(reduction.name, spelled.text))
         return Value(name, reduction.value.dtype, frozenset(range(rank)) - frozenset(reduced), rank, is_fresh=True)
 
-    def _store_reduced(self, store: Store, value: Value, kernel: Kernel) -> None:
+    def _store_reduced(self, store: ir.Store, value: Value, kernel: ir.Kernel) -> None:
         """Store one value for many points: those of a row, or those of a reducing store."""
         kept = {name for index in store.indices for name in symbols_of(index)}
         reduced = [position for position, axis in enumerate(kernel.axes) if axis.name not in kept]
@@ -176,12 +165,12 @@ class _Writer:
             value = replace(value, spelled=postfix(f".reshape({self.sizes.tuple(shape)})").fill([value.spelled]))
         self.buffers[store.buffer] = self._settled(store.buffer, value)
 
-    def _store(self, store: Store, value: Value, axes: Sequence[Axis]) -> None:
+    def _store(self, store: ir.Store, value: Value, axes: Sequence[ir.Axis]) -> None:
         if store.indices != tuple(symbol(axis.name) for axis in axes):
             raise InternalError(f"{store.buffer} is stored at [{', '.join(map(str, store.indices))}] and nowhere else")
         self.buffers[store.buffer] = self._settled(store.buffer, value)
 
-    def _add_piece(self, store: Store, value: Value, axes: Sequence[Axis]) -> None:
+    def _add_piece(self, store: ir.Store, value: Value, axes: Sequence[ir.Axis]) -> None:
         if len(store.indices) != len(axes):
             raise NoKernel(f"the emitted Python cannot join the parts of {store.buffer}: one has fewer dimensions")
         offsets = tuple(
@@ -216,7 +205,7 @@ class _Writer:
         self.returned.add(name)
         return name
 
-    def _whole(self, value: Value, axes: Sequence[Axis]) -> Value:
+    def _whole(self, value: Value, axes: Sequence[ir.Axis]) -> Value:
         """Give a value the extents of all axes."""
         extents = tuple(axis.extent for axis in axes)
         if value.is_number:
@@ -232,10 +221,7 @@ class _Writer:
         dtype = "" if like.dtype is number.dtype else f", dtype=torch.{number.dtype.value}"
         return Spelled(f"{self.buffers[like.name]}.new_full({self.sizes.tuple(shape)}, {number.spelled.text}{dtype})")
 
-    def _scalar(self, number: Value) -> Spelled:
-        return self._filled(number, ())
-
-    def _load(self, load: Load, axes: Sequence[Axis]) -> Value:
+    def _load(self, load: Load, axes: Sequence[ir.Axis]) -> Value:
         shape = self.declared[load.buffer].shape
         seen = aligned_view(self._buffer(load.buffer), shape, load.indices, axes, self.sizes)
         return Value(Spelled(seen.text), load.dtype, seen.axes, seen.rank)
@@ -255,11 +241,7 @@ class _Writer:
         return self.known[text]
 
 
-def _is_reduced(store: Store, kernel: Kernel) -> bool:
+def _is_reduced(store: ir.Store, kernel: ir.Kernel) -> bool:
     return store.reduction is not None or (
         kernel.row_axes > 0 and not indexed_by(store.indices, {axis.name for axis in row_axes(kernel)})
     )
-
-
-def _kernels(program: Program) -> list[Kernel]:
-    return [step for step in program.steps if isinstance(step, Kernel)]

@@ -65,27 +65,15 @@ class Variant:
     @classmethod
     def from_record(cls, record: Mapping[str, Any], launcher: Callable[[str], Launcher]) -> Variant:
         """Read one from JSON, given how to find a launcher by its name."""
-        return cls(
-            rung=record["rung"],
-            device=record["device"],
-            forward=launcher(record["forward"]),
-            backward=launcher(record["backward"]) if record["backward"] else None,
-            constants={int(position): tuple(value) for position, value in record["constants"].items()},
-            tensors=tuple(record["tensors"]),
-            numbers=tuple(record["numbers"]),
-            integers=tuple(record["integers"]),
-            number_guards=tuple((position, NumberGuard(**guard)) for position, guard in record["number_guards"]),
-            outputs=record["outputs"],
-            tangents=tuple(record["tangents"]),
-            gradients=tuple(record["gradients"]),
-            arguments=tuple(record["arguments"]),
-            contributing=tuple(record["contributing"]),
-            kept=tuple(record["kept"]),
-            sizes=tuple((argument, dimension) for argument, dimension in record["sizes"]),
-            is_random=record["is_random"],
-            needs_row_major=record["needs_row_major"],
-            needs_whole_memory=record["needs_whole_memory"],
-        )
+        plain = {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
+        read = {
+            "forward": launcher(record["forward"]),
+            "backward": launcher(record["backward"]) if record["backward"] else None,
+            "constants": {int(position): tuple(value) for position, value in record["constants"].items()},
+            "number_guards": tuple((position, NumberGuard(**guard)) for position, guard in record["number_guards"]),
+            "sizes": tuple((argument, dimension) for argument, dimension in record["sizes"]),
+        }
+        return cls(**plain | read)
 
     def run(self, arguments: Sequence[Any]) -> tuple[torch.Tensor, ...] | None:
         """Outputs, then intermediates; None if it does not take the arguments."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -119,7 +120,7 @@ class KernelPasses:
             if of is None:  # a gradient for an argument that is None cannot be written
                 return {}
             gradients[name] = (of.shape, of.dtype)
-        count = _count(recorded.outputs[0])
+        count = math.prod(recorded.outputs[0][0])
         written = self._run(self._backward, recorded.args, tensors, constants, gradients, device, count)
         return {self._places[name]: gradient for name, gradient in written.items()}
 
@@ -208,10 +209,3 @@ def _device(tensors: Mapping[str, torch.Tensor | None]) -> torch.device:
         if tensor is not None:
             return tensor.device
     raise NoKernel("there is no tensor among its arguments", hint="pass at least one tensor")
-
-
-def _count(described: Described) -> int:
-    count = 1
-    for size in described[0]:
-        count *= size
-    return count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import torch
@@ -22,7 +23,7 @@ class Zones:
     def empty(self, sizes: tuple[int, ...], dtype: torch.dtype, device: torch.device, layout: Layout) -> torch.Tensor:
         """Memory for a result."""
         strides = empty(sizes, dtype, torch.device("meta"), layout).stride()
-        count = _count(sizes)
+        count = math.prod(sizes)
         whole = torch.full((ZONE_BYTES + count * dtype.itemsize + ZONE_BYTES,), _MARK, dtype=torch.uint8, device=device)
         self._whole.append((whole, count * dtype.itemsize))
         inside = whole[ZONE_BYTES : ZONE_BYTES + count * dtype.itemsize].view(dtype)
@@ -50,10 +51,3 @@ class Zones:
                         place=place,
                         hint="compare its loops with the number of elements that it is given",
                     )
-
-
-def _count(sizes: tuple[int, ...]) -> int:
-    count = 1
-    for size in sizes:
-        count *= size
-    return count

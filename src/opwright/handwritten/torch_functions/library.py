@@ -8,7 +8,8 @@ neither                                                                     boun
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ import torch
 from opwright.errors import FunctionMissing, ImplementationRefused, Place
 from opwright.handwritten.declaration import Declaration
 from opwright.handwritten.sources import Sources
-from opwright.handwritten.torch_functions.passes import TorchFunction
 from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
 from opwright.toolchain.diagnostics import at_the_authors_line
@@ -31,6 +31,23 @@ _NAMESPACE = re.compile(r"\b(?:STABLE_)?TORCH_LIBRARY(?:_FRAGMENT)?\s*\(\s*(\w+)
 _DEFINES = re.compile(r'\.def\(\s*"(\w+)')
 _registered: set[str] = set()  # digests of the sources whose operators this process has
 _BINDS = re.compile(r"\bPYBIND11_MODULE\s*\(")
+
+
+@dataclass(frozen=True, slots=True)
+class TorchFunction:
+    """A C++ function that Python can call.
+
+    Attributes:
+        name: What it is called.
+        place: Where it is defined.
+        parameters: The names of its parameters.
+        call: The function.
+    """
+
+    name: str
+    place: Place
+    parameters: tuple[str, ...]
+    call: Callable[..., Any]
 
 
 class TorchLibrary:

@@ -8,10 +8,10 @@ It returns gradients; what is not asked for may be undefined.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -20,38 +20,9 @@ from opwright.handwritten.declaration import Declaration
 from opwright.handwritten.expected import Tensors, check_made
 from opwright.handwritten.kernels.roles import GRADIENT
 from opwright.handwritten.passes import Made, Recorded
+from opwright.handwritten.torch_functions.library import TorchFunction, TorchLibrary
 
 NEEDED = "needed"
-
-
-@dataclass(frozen=True, slots=True)
-class TorchFunction:
-    """A C++ function that Python can call.
-
-    Attributes:
-        name: What it is called.
-        place: Where it is defined.
-        parameters: The names of its parameters.
-        call: The function.
-    """
-
-    name: str
-    place: Place
-    parameters: tuple[str, ...]
-    call: Callable[..., Any]
-
-
-class Bound(Protocol):
-    """Built and loaded functions."""
-
-    def function(self, name: str) -> TorchFunction:
-        """One of them."""
-
-    def examine(self) -> None:
-        """Raise an OpwrightError where they cannot be had."""
-
-    def source(self) -> str:
-        """The author's files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +55,13 @@ class TorchPasses:
 
     def __init__(
         self,
-        bound: Bound,
+        library: TorchLibrary,
         forward: str,
         backward: str | None,
         names: Names,
         dtypes: Sequence[torch.dtype],
     ) -> None:
-        self._bound = bound
+        self._library = library
         self._names = names
         self._dtypes = frozenset(dtypes)
         self._forward_name = forward
@@ -98,11 +69,11 @@ class TorchPasses:
 
     @cached_property
     def _forward(self) -> TorchFunction:
-        return self._bound.function(self._forward_name)
+        return self._library.function(self._forward_name)
 
     @cached_property
     def _backward(self) -> TorchFunction | None:
-        return self._bound.function(self._backward_name) if self._backward_name else None
+        return self._library.function(self._backward_name) if self._backward_name else None
 
     @cached_property
     def _kept(self) -> tuple[str, ...]:
@@ -166,7 +137,7 @@ class TorchPasses:
 
     def examine(self) -> None:
         """Look for a compiler."""
-        self._bound.examine()
+        self._library.examine()
 
     def count(self) -> int:
         """There is one of them for all dtypes."""
@@ -174,7 +145,7 @@ class TorchPasses:
 
     def source(self) -> str:
         """The author's files."""
-        return self._bound.source()
+        return self._library.source()
 
     def _check_arguments(self, args: Sequence[Any]) -> None:
         for arg in args:

@@ -17,34 +17,13 @@ from typing import Any, assert_never
 import numpy as np
 import numpy.typing as npt
 
+from opwright.ir import program as ir
 from opwright.ir.expressions.conversion import convert_array, convert_number, numpy_dtype
 from opwright.ir.expressions.expression import Apply, Cast, Expression, Literal, Load, Local
 from opwright.ir.expressions.functions import FUNCTIONS
 from opwright.ir.expressions.integer import Atom, Greatest, Integer, Quotient, Remainder, Symbol, evaluate, holds
 from opwright.ir.expressions.reductions import REDUCERS
 from opwright.ir.meaning.calls import CALL_MEANINGS, CallMeaning
-from opwright.ir.program import (
-    Buffer,
-    Call,
-    Check,
-    ConstantOperand,
-    Gather,
-    Iota,
-    Kernel,
-    ListOperand,
-    Number,
-    Operand,
-    OptionalOperand,
-    Program,
-    Reduce,
-    SizeOperand,
-    Store,
-    TensorOperand,
-    View,
-    programs_of,
-    size_symbol,
-    view_axes,
-)
 from opwright.ir.rows import indexed_by, row_axes
 
 Array = npt.NDArray[Any]
@@ -53,7 +32,7 @@ _NO_CALLS: Mapping[str, CallMeaning] = MappingProxyType({})
 
 
 def interpret(
-    program: Program,
+    program: ir.Program,
     inputs: Sequence[Array],
     sizes: Mapping[str, int] = _NO_SIZES,
     calls: Mapping[str, CallMeaning] = _NO_CALLS,
@@ -78,34 +57,34 @@ def interpret(
     for guard in program.guards:
         if not holds(guard, numbers):
             raise ValueError(f"{program.name} is not valid for these sizes: {guard} does not hold for {numbers}")
-    program = next((case for case in programs_of(program)[1:] if _is_valid(case, numbers)), program)
+    program = next((case for case in ir.programs_of(program)[1:] if _is_valid(case, numbers)), program)
     buffers = {buffer.name: array for buffer, array in zip(program.inputs, inputs, strict=True)}
     meanings = {**CALL_MEANINGS, **calls}
     with np.errstate(all="ignore"):
         for step in program.steps:
             match step:
-                case Kernel():
+                case ir.Kernel():
                     _run_kernel(step, buffers, numbers)
-                case View():
+                case ir.View():
                     buffers[step.target.name] = _view(step, buffers, numbers)
-                case Number(target, value):
+                case ir.Number(target, value):
                     buffers[target.name] = np.asarray(evaluate(value, numbers), _dtype(target))
-                case Iota(target):
+                case ir.Iota(target):
                     buffers[target.name] = np.arange(*_shape(target, numbers), dtype=np.int64)
-                case Call():
+                case ir.Call():
                     buffers.update(_call(step, buffers, numbers, meanings))
-                case Check():
+                case ir.Check():
                     _check(step, buffers, numbers)
                 case _:
                     assert_never(step)
     return tuple(buffers[name] for name in program.outputs)
 
 
-def _is_valid(program: Program, numbers: Mapping[str, int]) -> bool:
+def _is_valid(program: ir.Program, numbers: Mapping[str, int]) -> bool:
     return all(holds(guard, numbers) for guard in program.guards)
 
 
-def _bind_sizes(program: Program, inputs: Sequence[Array], sizes: Mapping[str, int]) -> dict[str, int]:
+def _bind_sizes(program: ir.Program, inputs: Sequence[Array], sizes: Mapping[str, int]) -> dict[str, int]:
     if len(inputs) != len(program.inputs):
         raise ValueError(f"{program.name} takes {len(program.inputs)} arrays, {len(inputs)} were given")
     if missing := [name for name in program.sizes if name not in sizes]:
@@ -114,23 +93,23 @@ def _bind_sizes(program: Program, inputs: Sequence[Array], sizes: Mapping[str, i
     for buffer, array in zip(program.inputs, inputs, strict=True):
         if array.ndim != len(buffer.shape):
             raise ValueError(f"{buffer.name} has rank {len(buffer.shape)}, an array of rank {array.ndim} was given")
-        numbers |= {str(size_symbol(buffer.name, dimension)): size for dimension, size in enumerate(array.shape)}
+        numbers |= {str(ir.size_symbol(buffer.name, dimension)): size for dimension, size in enumerate(array.shape)}
     for buffer, array in zip(program.inputs, inputs, strict=True):
         _expect(buffer, array, numbers)
     return numbers
 
 
-def _expect(buffer: Buffer, array: Array, numbers: Mapping[str, int]) -> None:
+def _expect(buffer: ir.Buffer, array: Array, numbers: Mapping[str, int]) -> None:
     shape = _shape(buffer, numbers)
     if array.shape != shape or array.dtype != _dtype(buffer):
         raise ValueError(f"{buffer.name} is {buffer.dtype.value}{[*shape]}, not {array.dtype}{[*array.shape]}")
 
 
-def _shape(buffer: Buffer, numbers: Mapping[str, int]) -> tuple[int, ...]:
+def _shape(buffer: ir.Buffer, numbers: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(evaluate(size, numbers) for size in buffer.shape)
 
 
-def _dtype(typed: Buffer | Expression) -> np.dtype[Any]:
+def _dtype(typed: ir.Buffer | Expression) -> np.dtype[Any]:
     return numpy_dtype(typed.dtype)
 
 
@@ -146,7 +125,7 @@ class _Points:
         extents = tuple(evaluate(extent, numbers) for extent in axes.values())
         return cls(extents, {**numbers, **dict(zip(axes, np.indices(extents, sparse=True), strict=True))})
 
-    def gathering(self, gather: Gather, value: Array) -> _Points:
+    def gathering(self, gather: ir.Gather, value: Array) -> _Points:
         """The same points, with an index beside the axes."""
         extent = _at_points(gather.extent, self.numbers)
         index = np.where((value < 0) & gather.from_end, value + extent, value)
@@ -197,15 +176,15 @@ class _Scope:
     locals: dict[str, Array] = field(default_factory=dict)
 
 
-def _run_kernel(kernel: Kernel, buffers: dict[str, Array], numbers: Mapping[str, int]) -> None:
+def _run_kernel(kernel: ir.Kernel, buffers: dict[str, Array], numbers: Mapping[str, int]) -> None:
     buffers.update((target.name, _unwritten(target, numbers)) for target in kernel.targets)
     scope = _Scope(buffers, _Points.over({axis.name: axis.extent for axis in kernel.axes}, numbers))
     for let in kernel.lets:
         value = _evaluate(let.value, scope)
-        if isinstance(let, Gather):
+        if isinstance(let, ir.Gather):
             scope = replace(scope, points=scope.points.gathering(let, value))
             continue
-        scope.locals[let.name] = _reduce(let, value, kernel, scope) if isinstance(let, Reduce) else value
+        scope.locals[let.name] = _reduce(let, value, kernel, scope) if isinstance(let, ir.Reduce) else value
     values = [_evaluate(store.value, scope) for store in kernel.stores]
     rows = {axis.name for axis in row_axes(kernel)}
     for store, value in zip(kernel.stores, values, strict=True):
@@ -215,14 +194,14 @@ def _run_kernel(kernel: Kernel, buffers: dict[str, Array], numbers: Mapping[str,
             _write(store, value, scope, once=bool(rows) and not indexed_by(store.indices, rows))
 
 
-def _reduce(reduction: Reduce, value: Array, kernel: Kernel, scope: _Scope) -> Array:
+def _reduce(reduction: ir.Reduce, value: Array, kernel: ir.Kernel, scope: _Scope) -> Array:
     rank = len(kernel.axes)
     over = tuple(range(rank - kernel.row_axes, rank))
     whole = np.broadcast_to(value, scope.points.extents)
     return np.broadcast_to(REDUCERS[reduction.function].meaning(whole, over), scope.points.extents)
 
 
-def _reduce_into(store: Store, reduction: str, value: Array, kernel: Kernel, scope: _Scope) -> None:
+def _reduce_into(store: ir.Store, reduction: str, value: Array, kernel: ir.Kernel, scope: _Scope) -> None:
     """Reduce over the axes that the indices leave out."""
     over = tuple(p for p, axis in enumerate(kernel.axes) if not indexed_by(store.indices, {axis.name}))
     reduced = REDUCERS[reduction].meaning(np.broadcast_to(value, scope.points.extents), over)
@@ -230,13 +209,13 @@ def _reduce_into(store: Store, reduction: str, value: Array, kernel: Kernel, sco
     _assign(scope.buffers[store.buffer], positions, np.broadcast_to(reduced, scope.points.extents))
 
 
-def _unwritten(buffer: Buffer, numbers: Mapping[str, int]) -> Array:
+def _unwritten(buffer: ir.Buffer, numbers: Mapping[str, int]) -> Array:
     dtype = _dtype(buffer)
     fill = {"f": np.nan, "c": np.nan, "b": True}.get(dtype.kind)
     return np.full(_shape(buffer, numbers), np.iinfo(dtype).min if fill is None else fill, dtype)
 
 
-def _write(store: Store, value: Array, scope: _Scope, once: bool) -> None:
+def _write(store: ir.Store, value: Array, scope: _Scope, once: bool) -> None:
     """Write at every point; `once`: all points of a row write the same."""
     array = scope.buffers[store.buffer]
     positions = scope.points.positions(store.buffer, array, store.indices)
@@ -271,14 +250,14 @@ def _evaluate(expression: Expression, scope: _Scope) -> Array:
             assert_never(expression)
 
 
-def _check(check: Check, buffers: Mapping[str, Array], numbers: Mapping[str, int]) -> None:
+def _check(check: ir.Check, buffers: Mapping[str, Array], numbers: Mapping[str, int]) -> None:
     low, high = evaluate(check.low, numbers), evaluate(check.high, numbers)
     values = _seen(check.shape, check.buffer, check.indices, buffers, numbers)
     if np.any((values < low) | (values >= high)):
         raise ValueError(f"{check.buffer} is not from {check.low} to below {check.high}")
 
 
-def _view(view: View, buffers: Mapping[str, Array], numbers: Mapping[str, int]) -> Array:
+def _view(view: ir.View, buffers: Mapping[str, Array], numbers: Mapping[str, int]) -> Array:
     return _seen(view.target.shape, view.source, view.indices, buffers, numbers)
 
 
@@ -289,12 +268,12 @@ def _seen(
     buffers: Mapping[str, Array],
     numbers: Mapping[str, int],
 ) -> Array:
-    axes = dict(zip(view_axes(len(shape)), shape, strict=True))
+    axes = dict(zip(ir.view_axes(len(shape)), shape, strict=True))
     return _Points.over(axes, numbers).gather(source, buffers[source], indices)
 
 
 def _call(
-    call: Call, buffers: Mapping[str, Array], numbers: Mapping[str, int], meanings: Mapping[str, CallMeaning]
+    call: ir.Call, buffers: Mapping[str, Array], numbers: Mapping[str, int], meanings: Mapping[str, CallMeaning]
 ) -> dict[str, Array]:
     name = f"{call.function}.{call.overload}" if call.overload else call.function
     if name not in meanings:
@@ -307,17 +286,17 @@ def _call(
     return named
 
 
-def _operand(operand: Operand, buffers: Mapping[str, Array], numbers: Mapping[str, int]) -> Any:
+def _operand(operand: ir.Operand, buffers: Mapping[str, Array], numbers: Mapping[str, int]) -> Any:
     match operand:
-        case TensorOperand(buffer):
+        case ir.TensorOperand(buffer):
             return buffers[buffer]
-        case SizeOperand(value):
+        case ir.SizeOperand(value):
             return evaluate(value, numbers)
-        case ListOperand(items):
+        case ir.ListOperand(items):
             return [_operand(item, buffers, numbers) for item in items]
-        case OptionalOperand(item):
+        case ir.OptionalOperand(item):
             return None if item is None else _operand(item, buffers, numbers)
-        case ConstantOperand(value):
+        case ir.ConstantOperand(value):
             return value
         case _:
             assert_never(operand)

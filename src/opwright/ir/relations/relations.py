@@ -80,7 +80,7 @@ def _relations(given: tuple[Condition, ...]) -> Relations:
     solved = _Solved(bounds)
     solved.solve([guard for guard in guards if guard.relation == "=="])
     left = dict.fromkeys(solved.replaced(guard, bounds) for guard in guards)
-    conditions = _pruned([condition for condition in left if not _is_identity(condition)])
+    conditions = _pruned([c for c in left if c.relation != "==" or c.left != c.right])
     return Relations(
         {name: solved.restored(value) for name, value in solved.determined()},
         (*(solved.restored_condition(each) for each in conditions), *solved.multiples()),
@@ -293,7 +293,3 @@ def _simplified(condition: Condition, bounds: Bounds) -> Condition:
 def _complexity(form: Integer) -> tuple[int, int, str]:
     text = str(form)
     return len(form.terms), len(text), text
-
-
-def _is_identity(condition: Condition) -> bool:
-    return condition.relation == "==" and condition.left == condition.right

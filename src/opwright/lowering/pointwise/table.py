@@ -111,10 +111,6 @@ def _round(x: Expression, decimals: int = 0) -> Expression:
     return apply(back, apply("round", apply(scale, x, ten)), ten)
 
 
-def _relu(x: Expression) -> Expression:
-    return _clamp(x, min=0)
-
-
 def _clamp(x: Expression, min: Any = None, max: Any = None) -> Expression:
     if min is not None:
         x = apply("maximum", x, like(x, min))
@@ -202,7 +198,7 @@ POINTWISE: dict[Any, Pointwise] = {
     aten.erf: unary("erf"),
     aten.erfc: unary("erfc"),
     # activations
-    aten.relu: Pointwise(ONE_OPERAND, _relu, integral=True),
+    aten.relu: Pointwise(ONE_OPERAND, lambda x: _clamp(x, min=0), integral=True),
     aten.hardtanh: Pointwise(ONE_OPERAND, lambda x, min_val=-1, max_val=1: _clamp(x, min=min_val, max=max_val)),
     aten.clamp: Pointwise(ONE_OPERAND, _clamp, integral=True),
     aten.elu: Pointwise(ONE_OPERAND, _elu),

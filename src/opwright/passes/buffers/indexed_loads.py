@@ -5,39 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
+from opwright.ir import program as ir
 from opwright.ir.contents import reads_of
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Load
-from opwright.ir.expressions.integer import ONE, ZERO, Condition, Integer, substitute, symbol
+from opwright.ir.expressions.integer import ONE, ZERO, Condition, Integer, symbol
 from opwright.ir.names.fresh import fresh
-from opwright.ir.program import (
-    Axis,
-    Buffer,
-    Call,
-    Check,
-    Gather,
-    Iota,
-    Kernel,
-    ListOperand,
-    Operand,
-    OptionalOperand,
-    Program,
-    SizeOperand,
-    Step,
-    Store,
-    TensorOperand,
-    View,
-    buffers_of,
-    view_axes,
-)
 from opwright.ir.rows import indexed_by
-from opwright.ir.symbols import moved
+from opwright.ir.symbols import replace_symbols
 from opwright.passes.buffers.memory import ElementAt, Producers, axis_values, through
 
 
-def indexed_loads(program: Program) -> Program:
+def indexed_loads(program: ir.Program) -> ir.Program:
     """Turn library operations that gather from a table into kernels, if kernels read their results.
 
     Before: call e = aten::embedding(w, ids);  kernel y[i0, i1] = e[i0, i1] * 2
@@ -70,9 +51,9 @@ class _Lookup:
         is_part: Whether at most as many elements are copied as the table has, for all sizes.
     """
 
-    table: Buffer
+    table: ir.Buffer
     indices: tuple[Integer, ...]
-    gathered: Buffer
+    gathered: ir.Buffer
     at: tuple[Integer, ...]
     dimension: int
     from_end: bool = False
@@ -83,20 +64,20 @@ class _Lookup:
 class _Lookups:
     """Rewrites the steps of one Program."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ir.Program) -> None:
         self.program = program
-        self.buffers = buffers_of(program)
+        self.buffers = ir.buffers_of(program)
         self.producers = Producers.of(program)
-        self.iotas = {step.target.name for step in program.steps if isinstance(step, Iota)}
+        self.iotas = {step.target.name for step in program.steps if isinstance(step, ir.Iota)}
         self.read_by_kernels = _read_by_kernels(program)
         self.called_with = _called_with(program)
         self.gathered: set[str] = set()  # what has become a kernel
         self.gathers: list[str] = []
         self.guards: list[Condition] = []
 
-    def lowered(self, step: Step) -> Iterable[Step]:
-        rule = _RULES.get(f"{step.function}.{step.overload}".rstrip(".")) if isinstance(step, Call) else None
-        if rule is None or not isinstance(step, Call):
+    def lowered(self, step: ir.Step) -> Iterable[ir.Step]:
+        rule = _RULES.get(f"{step.function}.{step.overload}".rstrip(".")) if isinstance(step, ir.Call) else None
+        if rule is None or not isinstance(step, ir.Call):
             return [step]
         (target,) = step.targets
         found = rule(self, target, step.operands)
@@ -104,26 +85,26 @@ class _Lookups:
             return [step]
         return self._kernel(found, target)
 
-    def _kernel(self, found: _Lookup, target: Buffer) -> Iterable[Step]:
+    def _kernel(self, found: _Lookup, target: ir.Buffer) -> Iterable[ir.Step]:
         seen = self._seen(found.gathered)
         name = self._fresh(f"{seen.buffer}_index")
         self.gathers.append(name)
         self.gathered.add(target.name)
         self.guards += found.guards
         extent = found.table.shape[found.dimension]
-        axes = tuple(Axis(axis, size) for axis, size in zip(_axes(target), target.shape, strict=True))
+        axes = tuple(ir.Axis(axis, size) for axis, size in zip(_axes(target), target.shape, strict=True))
         indices = list(found.indices)
         indices[found.dimension] = symbol(name)
         value = Load(found.table.name, tuple(indices), found.table.dtype)
-        at = dict(zip(view_axes(len(found.at)), found.at, strict=True))
-        gather = Gather(name, moved(seen, partial(substitute, replacements=at)), extent, found.from_end)
-        store = Store(target.name, tuple(map(symbol, _axes(target))), value)
-        yield Check(seen.buffer, found.gathered.shape, seen.indices, -extent if found.from_end else ZERO, extent)
-        yield Kernel(target.name, (target,), axes, (gather,), (store,))
+        at = dict(zip(ir.view_axes(len(found.at)), found.at, strict=True))
+        gather = ir.Gather(name, replace_symbols(seen, at), extent, found.from_end)
+        store = ir.Store(target.name, tuple(map(symbol, _axes(target))), value)
+        yield ir.Check(seen.buffer, found.gathered.shape, seen.indices, -extent if found.from_end else ZERO, extent)
+        yield ir.Kernel(target.name, (target,), axes, (gather,), (store,))
 
-    def _seen(self, buffer: Buffer) -> Load:
+    def _seen(self, buffer: ir.Buffer) -> Load:
         """The element in memory behind a view, in axes of the view."""
-        load = Load(buffer.name, tuple(map(symbol, view_axes(len(buffer.shape)))), buffer.dtype)
+        load = Load(buffer.name, tuple(map(symbol, ir.view_axes(len(buffer.shape)))), buffer.dtype)
         while load.buffer in self.producers.views:
             load = through(self.producers.views[load.buffer], load.indices, load)
         return load
@@ -131,7 +112,7 @@ class _Lookups:
     def _fresh(self, wished: str) -> str:
         return fresh(wished, self.buffers, self.gathers)
 
-    def _is_worthwhile(self, found: _Lookup, target: Buffer) -> bool:
+    def _is_worthwhile(self, found: _Lookup, target: ir.Buffer) -> bool:
         if not self.gathered.isdisjoint(self._behind_table(found.table)):
             return False  # an index would be gathered by an index
         if self._is_computed(found.table):
@@ -141,40 +122,40 @@ class _Lookups:
         varies = indexed_by(found.at, _axes(target)[-1:])
         return all(self._suits(kernel, target, varies) for kernel in self._readers(target.name))
 
-    def _suits(self, kernel: Kernel, target: Buffer, varies: bool) -> bool:
+    def _suits(self, kernel: ir.Kernel, target: ir.Buffer, varies: bool) -> bool:
         """Whether a kernel reads gathered elements no more often, and in no worse order, than a copy."""
         if varies:
             return len(_wide(kernel)) <= sum(size != ONE for size in target.shape)
         along = _wide(kernel)[-1:]
         return all(indexed_by(at[-1:], along) for name, at in self._behind[id(kernel)] if name == target.name)
 
-    def _behind_table(self, table: Buffer) -> set[str]:
+    def _behind_table(self, table: ir.Buffer) -> set[str]:
         base = self._seen(table).buffer
         kernel = self.producers.kernels.get(base)
         return {base} if kernel is None else {base, *(name for name, _ in self.producers.behind(kernel))}
 
-    def _is_computed(self, table: Buffer) -> bool:
+    def _is_computed(self, table: ir.Buffer) -> bool:
         """Whether a table is in memory for the sake of this operation alone."""
         base = self._seen(table).buffer
         return base in self.producers.kernels and base not in self.program.outputs and self.called_with[base] < 2
 
-    def _readers(self, name: str) -> Iterable[Kernel]:
+    def _readers(self, name: str) -> Iterable[ir.Kernel]:
         """The kernels that remain and compute something from a buffer."""
-        kernels = (step for step in self.program.steps if isinstance(step, Kernel) and id(step) in self._behind)
+        kernels = (step for step in self.program.steps if isinstance(step, ir.Kernel) and id(step) in self._behind)
         return (kernel for kernel in kernels if any(behind == name for behind, _ in self._behind[id(kernel)]))
 
     @cached_property
     def _behind(self) -> Mapping[int, Set[ElementAt]]:
         """Everything that the remaining kernels depend on, by identity."""
-        kernels = (step for step in self.program.steps if isinstance(step, Kernel))
+        kernels = (step for step in self.program.steps if isinstance(step, ir.Kernel))
         return {id(kernel): self.producers.behind(kernel) for kernel in kernels if self.producers.is_placed(kernel)}
 
-    def indices(self, operand: Operand) -> Buffer | None:
+    def indices(self, operand: ir.Operand) -> ir.Buffer | None:
         """The buffer of an operand that holds indices; None for a mask of truth values."""
-        buffer = self.buffers[operand.buffer] if isinstance(operand, TensorOperand) else None
+        buffer = self.buffers[operand.buffer] if isinstance(operand, ir.TensorOperand) else None
         return buffer if buffer is not None and buffer.dtype in (DType.INT32, DType.INT64) else None
 
-    def iota_at(self, buffer: Buffer, at: tuple[Integer, ...]) -> tuple[Integer, Integer] | None:
+    def iota_at(self, buffer: ir.Buffer, at: tuple[Integer, ...]) -> tuple[Integer, Integer] | None:
         """The value of an iota, or of a view of one, at a place, and its upper bound; None for any other buffer."""
         load = Load(buffer.name, at, buffer.dtype)
         while load.buffer not in self.iotas:
@@ -182,39 +163,39 @@ class _Lookups:
             if load.buffer in self.producers.views:
                 load = through(self.producers.views[load.buffer], load.indices, load)
             elif kernel is not None and isinstance(copied := kernel.stores[0].value, Load) and not kernel.lets:
-                load = moved(copied, partial(substitute, replacements=axis_values(kernel, load.indices)))
+                load = replace_symbols(copied, axis_values(kernel, load.indices))
             else:
                 return None
         return load.indices[0], self.buffers[load.buffer].shape[0]
 
 
-def _read_by_kernels(program: Program) -> set[str]:
+def _read_by_kernels(program: ir.Program) -> set[str]:
     """What kernels load, directly or through views."""
-    found = {name for step in program.steps if isinstance(step, Kernel) for name in reads_of(step)}
+    found = {name for step in program.steps if isinstance(step, ir.Kernel) for name in reads_of(step)}
     for step in reversed(program.steps):
-        if isinstance(step, View) and step.target.name in found:
+        if isinstance(step, ir.View) and step.target.name in found:
             found.add(step.source)
     return found
 
 
-def _called_with(program: Program) -> Counter[str]:
+def _called_with(program: ir.Program) -> Counter[str]:
     """How often library operations read what a buffer holds, directly or through views."""
-    counts = Counter(name for step in program.steps if isinstance(step, Call) for name in reads_of(step))
+    counts = Counter(name for step in program.steps if isinstance(step, ir.Call) for name in reads_of(step))
     for step in reversed(program.steps):
-        if isinstance(step, View):
+        if isinstance(step, ir.View):
             counts[step.source] += counts[step.target.name]
     return counts
 
 
-def _wide(kernel: Kernel) -> list[str]:
+def _wide(kernel: ir.Kernel) -> list[str]:
     return [axis.name for axis in kernel.axes if axis.extent != ONE]
 
 
-def _axes(buffer: Buffer) -> list[str]:
+def _axes(buffer: ir.Buffer) -> list[str]:
     return [f"i{dimension}" for dimension in range(len(buffer.shape))]
 
 
-def _embedding(program: _Lookups, target: Buffer, operands: Sequence[Operand]) -> _Lookup | None:
+def _embedding(program: _Lookups, target: ir.Buffer, operands: Sequence[ir.Operand]) -> _Lookup | None:
     table, ids = _tensor(program, operands[0]), program.indices(operands[1])
     if ids is None:
         return None
@@ -222,7 +203,7 @@ def _embedding(program: _Lookups, target: Buffer, operands: Sequence[Operand]) -
     return _Lookup(table, (ZERO, last), ids, tuple(leading), 0)
 
 
-def _index_select(program: _Lookups, target: Buffer, operands: Sequence[Operand]) -> _Lookup | None:
+def _index_select(program: _Lookups, target: ir.Buffer, operands: Sequence[ir.Operand]) -> _Lookup | None:
     table, chosen = _tensor(program, operands[0]), program.indices(operands[2])
     dimension = _dimension(operands[1], len(table.shape))
     if dimension is None or chosen is None or len(chosen.shape) != 1:
@@ -231,7 +212,7 @@ def _index_select(program: _Lookups, target: Buffer, operands: Sequence[Operand]
     return _Lookup(table, axes, chosen, (axes[dimension],), dimension)
 
 
-def _gather(program: _Lookups, target: Buffer, operands: Sequence[Operand]) -> _Lookup | None:
+def _gather(program: _Lookups, target: ir.Buffer, operands: Sequence[ir.Operand]) -> _Lookup | None:
     table, chosen = _tensor(program, operands[0]), program.indices(operands[2])
     dimension = _dimension(operands[1], len(table.shape))
     if dimension is None or chosen is None or len(chosen.shape) != len(table.shape):
@@ -242,12 +223,12 @@ def _gather(program: _Lookups, target: Buffer, operands: Sequence[Operand]) -> _
     return _Lookup(table, axes, chosen, axes, dimension, guards=guards, is_part=target.shape[dimension] == ONE)
 
 
-def _index(program: _Lookups, target: Buffer, operands: Sequence[Operand]) -> _Lookup | None:
+def _index(program: _Lookups, target: ir.Buffer, operands: Sequence[ir.Operand]) -> _Lookup | None:
     """`x[:, idx]`, `x[arange(n), idx]`: one tensor of indices, beside iotas that name every row in order."""
     table, given = _tensor(program, operands[0]), operands[1]
-    assert isinstance(given, ListOperand)
-    items = [item.item if isinstance(item, OptionalOperand) else item for item in given.items]
-    named = {d: program.buffers[item.buffer] for d, item in enumerate(items) if isinstance(item, TensorOperand)}
+    assert isinstance(given, ir.ListOperand)
+    items = [item.item if isinstance(item, ir.OptionalOperand) else item for item in given.items]
+    named = {d: program.buffers[item.buffer] for d, item in enumerate(items) if isinstance(item, ir.TensorOperand)}
     if any(item is not None and program.indices(item) is None for item in items):
         return None
     ranks = [len(buffer.shape) for buffer in named.values()]
@@ -255,7 +236,7 @@ def _index(program: _Lookups, target: Buffer, operands: Sequence[Operand]) -> _L
     axes = list(map(symbol, _axes(target)))
     together, others = axes[begin : begin + max(ranks)], iter(axes[:begin] + axes[begin + max(ranks) :])
     indices: list[Integer] = []
-    gathered: list[tuple[int, Buffer, tuple[Integer, ...]]] = []
+    gathered: list[tuple[int, ir.Buffer, tuple[Integer, ...]]] = []
     guards: list[Condition] = []
     for dimension, size in enumerate(table.shape):
         if dimension not in named:
@@ -277,18 +258,18 @@ def _index(program: _Lookups, target: Buffer, operands: Sequence[Operand]) -> _L
     return _Lookup(table, tuple(indices), chosen, at, dimension, True, tuple(guards), is_part=one_each)
 
 
-def _tensor(program: _Lookups, operand: Operand) -> Buffer:
-    assert isinstance(operand, TensorOperand)
+def _tensor(program: _Lookups, operand: ir.Operand) -> ir.Buffer:
+    assert isinstance(operand, ir.TensorOperand)
     return program.buffers[operand.buffer]
 
 
-def _dimension(operand: Operand, rank: int) -> int | None:
-    assert isinstance(operand, SizeOperand)
+def _dimension(operand: ir.Operand, rank: int) -> int | None:
+    assert isinstance(operand, ir.SizeOperand)
     given = operand.value.constant
     return None if given is None or rank == 0 else given % rank
 
 
-_RULES: Mapping[str, Callable[[_Lookups, Buffer, Sequence[Operand]], _Lookup | None]] = {
+_RULES: Mapping[str, Callable[[_Lookups, ir.Buffer, Sequence[ir.Operand]], _Lookup | None]] = {
     "aten::embedding": _embedding,
     "aten::index_select": _index_select,
     "aten::gather": _gather,

@@ -5,68 +5,57 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from opwright.ir import program as ir
 from opwright.ir.expressions.expression import Expression, Load, children
 from opwright.ir.expressions.integer import ONE, ZERO, Integer, substitute, symbol, symbols_of
-from opwright.ir.program import (
-    Call,
-    Check,
-    Gather,
-    Iota,
-    Kernel,
-    Number,
-    Program,
-    Step,
-    View,
-    operand_buffers,
-    view_axes,
-)
+from opwright.ir.parts import parts_of
 
 Indices = tuple[Integer, ...]
 ElementAt = tuple[str, Indices]
 
 
-def is_plain(step: Step) -> bool:
+def is_plain(step: ir.Step) -> bool:
     """Whether a kernel computes one whole buffer, element by element; it may gather indices for that."""
-    if not isinstance(step, Kernel) or len(step.stores) != 1 or len(step.targets) != 1:
+    if not isinstance(step, ir.Kernel) or len(step.stores) != 1 or len(step.targets) != 1:
         return False
-    if not all(isinstance(let, Gather) for let in step.lets):
+    if not all(isinstance(let, ir.Gather) for let in step.lets):
         return False
     (store,), (target,) = step.stores, step.targets
     moving = [index for index, size in zip(store.indices, target.shape, strict=True) if (index, size) != (ZERO, ONE)]
     return store.reduction is None and moving == [symbol(axis.name) for axis in step.axes]
 
 
-def axis_values(kernel: Kernel, indices: Indices) -> dict[str, Integer]:
+def axis_values(kernel: ir.Kernel, indices: Indices) -> dict[str, Integer]:
     """Where the axes of a plain kernel are for one element of its buffer."""
     (store,) = kernel.stores
     return {name: index for own, index in zip(store.indices, indices, strict=True) for name in symbols_of(own)}
 
 
-def find_in_memory(program: Program) -> set[str]:
+def find_in_memory(program: ir.Program) -> set[str]:
     """Buffers that must be in memory: outputs, operands of calls and checks, and those that several kernels store."""
     found = {buffer.name for buffer in program.inputs} | set(program.outputs)
     for step in program.steps:
         match step:
-            case Call(targets=targets, operands=operands):
+            case ir.Call(targets=targets, operands=operands):
                 found.update(target.name for target in targets)
-                found.update(name for operand in operands for name in operand_buffers(operand))
-            case Number(target=target) | Iota(target=target):
+                found.update(operand.buffer for operand in parts_of(operands, ir.TensorOperand))
+            case ir.Number(target=target) | ir.Iota(target=target):
                 found.add(target.name)
-            case Check(buffer):
+            case ir.Check(buffer):
                 found.add(buffer)
-            case Kernel(stores=stores) if not is_plain(step):
+            case ir.Kernel(stores=stores) if not is_plain(step):
                 found.update(store.buffer for store in stores)
             case _:
                 pass
     for step in reversed(program.steps):
-        if isinstance(step, View) and step.target.name in found:
+        if isinstance(step, ir.View) and step.target.name in found:
             found.add(step.source)
     return found
 
 
-def through(view: View, indices: Indices, load: Load) -> Load:
+def through(view: ir.View, indices: Indices, load: Load) -> Load:
     """The load of its source that a load of a view stands for."""
-    at = dict(zip(view_axes(len(indices)), indices, strict=True))
+    at = dict(zip(ir.view_axes(len(indices)), indices, strict=True))
     return Load(view.source, tuple(substitute(index, at) for index in view.indices), load.dtype)
 
 
@@ -80,24 +69,24 @@ class Producers:
         in_memory: Buffers that must be in memory.
     """
 
-    views: Mapping[str, View]
-    kernels: Mapping[str, Kernel]
+    views: Mapping[str, ir.View]
+    kernels: Mapping[str, ir.Kernel]
     in_memory: set[str]
 
     @classmethod
-    def of(cls, program: Program) -> Producers:
+    def of(cls, program: ir.Program) -> Producers:
         """Collect them."""
         return cls(
-            views={step.target.name: step for step in program.steps if isinstance(step, View)},
-            kernels={s.targets[0].name: s for s in program.steps if isinstance(s, Kernel) and is_plain(s)},
+            views={step.target.name: step for step in program.steps if isinstance(step, ir.View)},
+            kernels={s.targets[0].name: s for s in program.steps if isinstance(s, ir.Kernel) and is_plain(s)},
             in_memory=find_in_memory(program),
         )
 
-    def is_placed(self, kernel: Kernel) -> bool:
+    def is_placed(self, kernel: ir.Kernel) -> bool:
         """Whether a kernel stays separate, instead of being inlined in those that read its buffer."""
         return not is_plain(kernel) or kernel.targets[0].name in self.in_memory
 
-    def behind(self, kernel: Kernel) -> set[ElementAt]:
+    def behind(self, kernel: ir.Kernel) -> set[ElementAt]:
         """Everything that a kernel's values depend on: its loads, and what those are computed from."""
         found: set[ElementAt] = set()
         for statement in (*kernel.lets, *kernel.stores):

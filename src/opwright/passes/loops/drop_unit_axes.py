@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from opwright.ir.expressions.integer import ONE, ZERO, Integer, substitute
+from opwright.ir.expressions.integer import ONE, ZERO
 from opwright.ir.program import Axis, Kernel, Program
 from opwright.ir.rows import outer_axes, row_axes
-from opwright.ir.symbols import map_let, map_loads
+from opwright.ir.symbols import replace_symbols
 from opwright.passes.scalars.rewrite import map_kernels
 
 
@@ -26,20 +26,7 @@ def _without_unit_axes(kernel: Kernel) -> Kernel:
     rows = _wide(row_axes(kernel)) or row_axes(kernel)[:1]
     axes = (*_wide(outer_axes(kernel)), *rows)
     dropped = {axis.name: ZERO for axis in kernel.axes if axis not in axes}
-
-    def rewrite(index: Integer) -> Integer:
-        return substitute(index, dropped)
-
-    return replace(
-        kernel,
-        axes=axes,
-        row_axes=len(rows),
-        lets=tuple(map_let(let, rewrite) for let in kernel.lets),
-        stores=tuple(
-            replace(store, indices=tuple(map(rewrite, store.indices)), value=map_loads(store.value, rewrite))
-            for store in kernel.stores
-        ),
-    )
+    return replace_symbols(replace(kernel, axes=axes, row_axes=len(rows)), dropped)
 
 
 def _wide(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:

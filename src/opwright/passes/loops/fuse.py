@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 
+from opwright.ir import program as ir
 from opwright.ir.contents import locals_in
 from opwright.ir.expressions.expression import (
     Cast,
@@ -18,30 +18,11 @@ from opwright.ir.expressions.expression import (
 )
 from opwright.ir.expressions.integer import ONE, ZERO, Integer, substitute, symbol, symbols_of
 from opwright.ir.names.fresh import fresh
-from opwright.ir.program import (
-    Axis,
-    Binding,
-    Buffer,
-    Call,
-    Check,
-    Gather,
-    Iota,
-    Kernel,
-    Let,
-    Number,
-    Program,
-    Reduce,
-    Step,
-    Store,
-    View,
-    buffers_of,
-    targets_of,
-)
-from opwright.ir.symbols import moved
+from opwright.ir.symbols import replace_symbols
 from opwright.passes.buffers.memory import Indices, Producers, axis_values, is_plain, through
 
 
-def fuse(program: Program) -> Program:
+def fuse(program: ir.Program) -> ir.Program:
     """Compute every value where it is used, and write only what must be in memory.
 
     Before:  kernel a[i0] = exp(x[i0]);  view b = a[d0 + n];  kernel c[i0] = b[i0] * y[i0]
@@ -64,59 +45,59 @@ def fuse(program: Program) -> Program:
 class _Group:
     """A fused kernel that is still growing."""
 
-    axes: tuple[Axis, ...]
+    axes: tuple[ir.Axis, ...]
     row_axes: int = 0
-    targets: list[Buffer] = field(default_factory=list)
-    lets: list[Binding] = field(default_factory=list)
-    stores: list[Store] = field(default_factory=list)
+    targets: list[ir.Buffer] = field(default_factory=list)
+    lets: list[ir.Binding] = field(default_factory=list)
+    stores: list[ir.Store] = field(default_factory=list)
     values: dict[tuple[str, Indices], Expression] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
     gathers: dict[tuple[Load, Integer, bool], str] = field(default_factory=dict)
     late: set[str] = field(default_factory=set)  # locals that depend on a reduction
 
     @property
-    def outer(self) -> tuple[Axis, ...]:
+    def outer(self) -> tuple[ir.Axis, ...]:
         return self.axes[: len(self.axes) - self.row_axes]
 
     @property
     def is_one_row(self) -> bool:
         return self.row_axes > 0 and all(axis.extent == ONE for axis in self.outer)
 
-    def kernel(self, name: str) -> Kernel:
-        return Kernel(name, tuple(self.targets), self.axes, tuple(self.lets), tuple(self.stores), self.row_axes)
+    def kernel(self, name: str) -> ir.Kernel:
+        return ir.Kernel(name, tuple(self.targets), self.axes, tuple(self.lets), tuple(self.stores), self.row_axes)
 
 
 class _Fusion:
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ir.Program) -> None:
         self.program = program
-        self.buffers = buffers_of(program)
+        self.buffers = ir.buffers_of(program)
         self.producers = Producers.of(program)
         self.views, self.kernels = self.producers.views, self.producers.kernels
         self.in_memory = self.producers.in_memory
         self.position: dict[str, int] = {buffer.name: -1 for buffer in program.inputs}
-        numbers = [step for step in program.steps if isinstance(step, Number | Iota)]
+        numbers = [step for step in program.steps if isinstance(step, ir.Number | ir.Iota)]
         self.position.update((number.target.name, -1) for number in numbers)
         given = {buffer.name for buffer in program.inputs}
-        checks = [step for step in program.steps if isinstance(step, Check) and step.buffer in given]
+        checks = [step for step in program.steps if isinstance(step, ir.Check) and step.buffer in given]
         self.position.update((_passed(check.buffer), -1) for check in checks)
-        self.plan: list[_Group | View | Number | Iota | Call | Check] = [*numbers, *checks]
+        self.plan: list[_Group | ir.View | ir.Number | ir.Iota | ir.Call | ir.Check] = [*numbers, *checks]
 
-    def run(self) -> Program:
+    def run(self) -> ir.Program:
         for step in self.program.steps:
             match step:
-                case Kernel() if self.producers.is_placed(step):
+                case ir.Kernel() if self.producers.is_placed(step):
                     self._place_kernel(step)
-                case View(target=target) if target.name in self.in_memory:
+                case ir.View(target=target) if target.name in self.in_memory:
                     self._place(step)
-                case Check(buffer) if step not in self.plan:
+                case ir.Check(buffer) if step not in self.plan:
                     self._place(step)
                     self.position[_passed(buffer)] = len(self.plan) - 1
-                case Call():
+                case ir.Call():
                     self._place(step)
                 case _:
                     pass
         names: set[str] = set()
-        steps: list[Step] = []
+        steps: list[ir.Step] = []
         for entry in self.plan:
             if isinstance(entry, _Group):
                 name = fresh(entry.stores[0].buffer, names)
@@ -126,11 +107,11 @@ class _Fusion:
                 steps.append(entry)
         return replace(self.program, steps=tuple(steps))
 
-    def _place(self, step: View | Call | Check) -> None:
+    def _place(self, step: ir.View | ir.Call | ir.Check) -> None:
         self.plan.append(step)
-        self.position.update((target.name, len(self.plan) - 1) for target in targets_of(step))
+        self.position.update((target.name, len(self.plan) - 1) for target in ir.targets_of(step))
 
-    def _place_kernel(self, kernel: Kernel) -> None:
+    def _place_kernel(self, kernel: ir.Kernel) -> None:
         group = self._group_for(kernel)
         group.row_axes = max(group.row_axes, kernel.row_axes)
         place = self.plan.index(group)
@@ -138,19 +119,19 @@ class _Fusion:
         group.targets.extend(kernel.targets)
         locals_: dict[str, Expression] = {}
         for reduction in kernel.lets:
-            if isinstance(reduction, Reduce):
+            if isinstance(reduction, ir.Reduce):
                 locals_[reduction.name] = self._reduce(reduction, group)
         at |= self._gather(kernel, group, at)
         for store in kernel.stores:
             value = self._build(_named(store.value, locals_), group, at)
-            indices = tuple(substitute(index, at) for index in store.indices)
+            indices = replace_symbols(store.indices, at)
             if store.reduction is None and (kernel.lets or is_plain(kernel) or len(kernel.stores) > 1):
                 value = self._bind(store.buffer, value, group)
                 group.values[(store.buffer, indices)] = value
             group.stores.append(replace(store, indices=indices, value=value))
             self.position[store.buffer] = max(place, self.position.get(store.buffer, -1))
 
-    def _reduce(self, reduction: Reduce, group: _Group) -> Local:
+    def _reduce(self, reduction: ir.Reduce, group: _Group) -> Local:
         value = self._build(reduction.value, group, {})
         name = fresh(reduction.name, group.names)
         group.names.add(name)
@@ -158,12 +139,12 @@ class _Fusion:
         group.lets.append(replace(reduction, name=name, value=value))
         return Local(name, value.dtype)
 
-    def _gather(self, kernel: Kernel, group: _Group, at: dict[str, Integer]) -> dict[str, Integer]:
+    def _gather(self, kernel: ir.Kernel, group: _Group, at: dict[str, Integer]) -> dict[str, Integer]:
         """Add a kernel's gathered indices to `group`; return their names there."""
         called: dict[str, Integer] = {}
         for gather in kernel.lets:
-            if isinstance(gather, Gather):
-                value = moved(gather.value, partial(substitute, replacements=at))
+            if isinstance(gather, ir.Gather):
+                value = replace_symbols(gather.value, at)
                 key = (value, gather.extent, gather.from_end)
                 if key not in group.gathers:
                     group.gathers[key] = fresh(gather.name, group.names)
@@ -172,7 +153,7 @@ class _Fusion:
                 called[gather.name] = symbol(group.gathers[key])
         return called
 
-    def _group_for(self, kernel: Kernel) -> _Group:
+    def _group_for(self, kernel: ir.Kernel) -> _Group:
         """The latest fused kernel over the same axes that everything needed from memory comes before, or a new one."""
         for place in range(len(self.plan) - 1, -1, -1):
             group = self.plan[place]
@@ -182,7 +163,7 @@ class _Fusion:
         self.plan.append(group)
         return group
 
-    def _ready(self, kernel: Kernel, group: _Group, place: int) -> bool:
+    def _ready(self, kernel: ir.Kernel, group: _Group, place: int) -> bool:
         declared = all(self.position.get(store.buffer, -1) <= place for store in kernel.stores)
         needed: set[str] = set()
         found: set[str] = set()
@@ -194,7 +175,7 @@ class _Fusion:
 
     def _needs_of(
         self,
-        kernel: Kernel,
+        kernel: ir.Kernel,
         group: _Group,
         at: dict[str, Integer],
         needed: set[str],
@@ -202,7 +183,7 @@ class _Fusion:
         found: set[str],
     ) -> None:
         """The same for all values of an unfused kernel; its gathered indices must have been checked."""
-        needed.update(_passed(let.value.buffer) for let in kernel.lets if isinstance(let, Gather))
+        needed.update(_passed(let.value.buffer) for let in kernel.lets if isinstance(let, ir.Gather))
         for statement in (*kernel.lets, *kernel.stores):
             self._needs(statement.value, group, at, needed, seen, found)
 
@@ -264,7 +245,7 @@ class _Fusion:
         group.names.add(name)
         if any(local.name in group.late for local in locals_in(value)):
             group.late.add(name)
-        group.lets.append(Let(name, value, self.buffers[buffer].spoken))
+        group.lets.append(ir.Let(name, value, self.buffers[buffer].spoken))
         return Local(name, value.dtype)
 
 
@@ -280,7 +261,7 @@ def _named(value: Expression, locals_: dict[str, Expression]) -> Expression:
     return rewrite_children(value, lambda child: _named(child, locals_))
 
 
-def _fits(kernel: Kernel, group: _Group) -> bool:
+def _fits(kernel: ir.Kernel, group: _Group) -> bool:
     """Whether a kernel has the points of a group, or one point for each of its rows."""
     if kernel.axes != group.axes:
         return _once_for_each_row(kernel, group)
@@ -295,13 +276,13 @@ def _fits(kernel: Kernel, group: _Group) -> bool:
     return all(some == kept[0] for some in kept) and (not has_rows or rows <= kept[0])
 
 
-def _once_for_each_row(kernel: Kernel, group: _Group) -> bool:
+def _once_for_each_row(kernel: ir.Kernel, group: _Group) -> bool:
     wide = tuple(axis for axis in kernel.axes if axis.extent != ONE)
     outer = tuple(axis for axis in group.outer if axis.extent != ONE)
     return group.row_axes > 0 and wide == outer and is_plain(kernel) and kernel.axes != group.axes
 
 
-def _beside_rows(kernel: Kernel, group: _Group) -> dict[str, Integer]:
+def _beside_rows(kernel: ir.Kernel, group: _Group) -> dict[str, Integer]:
     """Where the axes of a kernel are that runs once for each row: those of one element are not the group's."""
     if kernel.axes == group.axes:
         return {}

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from opwright.ir.expressions.integer import integer, symbols_of
 from opwright.ir.program import Case, Kernel, Program
-from opwright.ir.symbols import rename_symbols
+from opwright.ir.symbols import replace_symbols
 from opwright.passes.loops.short_axes import innermost_axis, short_axes
 
 _LONGEST = 4
@@ -34,7 +34,7 @@ def specialize(program: Program, met: Mapping[str, int]) -> Program:
 
 
 def _with_sizes(program: Program, sizes: Mapping[str, int]) -> Program:
-    return rename_symbols(program, {name: integer(size) for name, size in sizes.items()})
+    return replace_symbols(program, {name: integer(size) for name, size in sizes.items()})
 
 
 def _candidates(program: Program, met: Mapping[str, int]) -> list[tuple[str, int]]:

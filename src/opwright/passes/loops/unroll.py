@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import reduce
 
 from opwright.ir.expressions.expression import Expression, Literal, Load, Local, apply, leaves
-from opwright.ir.expressions.integer import ONE, ZERO, Integer, integer, substitute, symbols_of
+from opwright.ir.expressions.integer import ONE, ZERO, Integer, integer, symbols_of
 from opwright.ir.expressions.reductions import REDUCERS
 from opwright.ir.program import Axis, Gather, Kernel, Program, Reduce, Store
 from opwright.ir.rows import row_axes
-from opwright.ir.symbols import map_let, map_loads
+from opwright.ir.symbols import replace_symbols
 from opwright.passes.loops.short_axes import short_axes
 
 
@@ -58,8 +58,7 @@ class _Element:
         return cls(store.value, store.buffer, store.indices, store.reduction, reduced)
 
     def at(self, where: Mapping[str, Integer]) -> _Element:
-        value = map_loads(self.value, lambda index: substitute(index, where))
-        return replace(self, value=value, indices=tuple(substitute(index, where) for index in self.indices))
+        return replace_symbols(self, where)
 
 
 def _unrolled(kernel: Kernel, short: Set[Axis]) -> Kernel:
@@ -80,8 +79,7 @@ def _unrolled(kernel: Kernel, short: Set[Axis]) -> Kernel:
     if not reduced_left or left[-1] not in reduced_left:
         function = element.function if reduced_left else None
         stores = tuple(Store(each.buffer, each.indices, each.value, function) for each in elements)
-        lets = tuple(map_let(gather, partial(substitute, replacements=unit)) for gather in gathers)
-        return replace(kernel, axes=left, lets=lets, stores=stores, row_axes=0)
+        return replace(kernel, axes=left, lets=replace_symbols(tuple(gathers), unit), stores=stores, row_axes=0)
     names = [f"{element.buffer}_{element.function}_{number}" for number in range(len(elements))]
     reductions = tuple(Reduce(name, element.function or "", e.value) for name, e in zip(names, elements, strict=True))
     stores = tuple(

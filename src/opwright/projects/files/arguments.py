@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from opwright.projects.files.parameters import Parameters
+from opwright.projects.templates import code
 from opwright.samples import Sample, Shapes
 from opwright.tracing.interface.signature import Signature
 
@@ -44,17 +45,9 @@ class SampleSource:
 
 def sample_files(name: str, source: SampleSource, parameters: Parameters) -> Mapping[str, str | bytes]:
     """Write the module, and beside it the data where samples are not normal numbers of given shapes."""
-    head = [f'"""The arguments that {name} is tested with."""', ""]
-    body, files = _by_shapes(source) if isinstance(source.factory, Shapes) else _by_data(source)
-    dtypes = ", ".join(map(str, source.dtypes))
-    call = [
-        "def call(function, arguments):",
-        f'{_INDENT}"""Call with arguments in the order of the parameters."""',
-        f"{_INDENT}return {_call(parameters)}",
-    ]
-    common = [f"DTYPES = [{dtypes}]"]
-    text = "\n".join([*head, *body[0], "", *common, *body[1], "", "", *call, "", "", *body[2]]) + "\n"
-    return {"tests/samples.py": text, **files}
+    facts, files = _by_shapes(source) if isinstance(source.factory, Shapes) else _by_data(source)
+    facts |= {"name": name, "dtypes": ", ".join(map(str, source.dtypes)), "call": _call(parameters)}
+    return {"tests/samples.py": str(code("ejected", "samples.py", facts)), **files}
 
 
 def _call(parameters: Parameters) -> str:
@@ -63,10 +56,10 @@ def _call(parameters: Parameters) -> str:
     return f"function({', '.join([f'*arguments[:{count}]' if by_keyword else '*arguments', *by_keyword])})"
 
 
-Parts = tuple[list[str], list[str], list[str]]
+Facts = dict[str, str | None]
 
 
-def _by_shapes(source: SampleSource) -> tuple[Parts, Mapping[str, bytes]]:
+def _by_shapes(source: SampleSource) -> tuple[Facts, Mapping[str, bytes]]:
     """Sizes by letter; those that kernels serve, and those that are left to the reference."""
     factory: Shapes = source.factory
     dtype = source.dtypes[0]
@@ -77,33 +70,15 @@ def _by_shapes(source: SampleSource) -> tuple[Parts, Mapping[str, bytes]]:
     served = [dict(each) for sample, each in small if source.serves(sample)]
     left = [dict(each) for sample, each in small if not source.serves(sample)]
     letters = list(dict.fromkeys(letter for each in sizes for letter in each))
-    shapes = ", ".join(_spell_shape(tensor) for tensor in factory.tensors)
-    constants = [
-        "# Kernels serve these sizes; the others, among them empty tensors, are left to the reference.",
-        f"SIZES = {_rows(served[:_MOST_SIZES])}",
-        f"OTHER_SIZES = {_rows(left)}",
-    ]
     rest = source.bound([tiny[0]])[0].args[len(factory.tensors) :]
-    tail = f" + {list(rest)!r}" if rest else ""
-    functions = [
-        "def samples(dtype):",
-        f'{_INDENT}"""Arguments that kernels serve."""',
-        f"{_INDENT}return [_arguments(dtype, **sizes) for sizes in SIZES]",
-        "",
-        "",
-        "def others(dtype):",
-        f'{_INDENT}"""Arguments that are left to the reference."""',
-        f"{_INDENT}return [_arguments(dtype, **sizes) for sizes in OTHER_SIZES]",
-        "",
-        "",
-        f"def _arguments({', '.join(['dtype', *letters])}):",
-        f'{_INDENT}"""Normal numbers, the same ones each time, drawn in float64 for every dtype."""',
-        f"{_INDENT}generator = torch.Generator().manual_seed(0)",
-        f"{_INDENT}shapes = [{shapes}]",
-        f"{_INDENT}drawn = [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]",
-        f"{_INDENT}return [tensor.to(dtype) for tensor in drawn]{tail}",
-    ]
-    return (["import torch"], constants, functions), {}
+    facts: Facts = {
+        "served": _rows(served[:_MOST_SIZES]),
+        "left": _rows(left),
+        "letters": ", ".join(["dtype", *letters]),
+        "shapes": ", ".join(_spell_shape(tensor) for tensor in factory.tensors),
+        "rest": f" + {list(rest)!r}" if rest else "",
+    }
+    return facts, {}
 
 
 def _tiny_sizes(factory: Shapes) -> list[Mapping[str, int]]:
@@ -123,7 +98,7 @@ def _rows(sizes: Sequence[Mapping[str, int]]) -> str:
     return "\n".join(["[", *rows, "]"]) if rows else "[]"
 
 
-def _by_data(source: SampleSource) -> tuple[Parts, Mapping[str, bytes]]:
+def _by_data(source: SampleSource) -> tuple[Facts, Mapping[str, bytes]]:
     """The samples as they are, in a file beside the tests; the smallest one at least."""
     stored: dict[str, list[list[list[Any]]]] = {}
     for dtype in source.dtypes:
@@ -133,19 +108,7 @@ def _by_data(source: SampleSource) -> tuple[Parts, Mapping[str, bytes]]:
         stored[str(dtype)] = [[[_whole(value) for value in s.args] for s in each] for each in both]
     buffer = io.BytesIO()
     torch.save(stored, buffer)
-    functions = [
-        "def samples(dtype):",
-        f'{_INDENT}"""Arguments that kernels serve."""',
-        f"{_INDENT}return _STORED[str(dtype)][0]",
-        "",
-        "",
-        "def others(dtype):",
-        f'{_INDENT}"""Arguments that are left to the reference."""',
-        f"{_INDENT}return _STORED[str(dtype)][1]",
-    ]
-    imports = ["from pathlib import Path", "", "import torch"]
-    constants = ['_STORED = torch.load(Path(__file__).parent / "samples.pt", weights_only=True)']
-    return (imports, constants, functions), {"tests/samples.pt": buffer.getvalue()}
+    return {"shapes": None}, {"tests/samples.pt": buffer.getvalue()}
 
 
 def _whole(value: Any) -> Any:

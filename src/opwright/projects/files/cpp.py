@@ -12,15 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from opwright.codegen.cpp.launcher import emit_launcher, launcher_signature
-from opwright.codegen.formula import step_formulas
+from opwright.codegen.formula import formula_comment
 from opwright.explain.format_cpp import format_cpp
-from opwright.ir.program import Kernel, Program
+from opwright.ir.program import Program
 from opwright.projects.headers import headers_for, vendored
 from opwright.projects.kinds import Form, Kind, describe_sample
 
 FOLDER = "csrc"
 NAMESPACE = "opwright::kernels"
-_FORMULA_WIDTH = 110
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ def _named(program: Program, way: str, kind: Kind) -> Program:
 
 def _source(name: str, origin: str, kind: Kind) -> str:
     programs = programs_of_kind(kind)
-    body = "\n\n".join(emit_launcher(program, formulas_of) for program in programs)
+    body = "\n\n".join(emit_launcher(program, formula_comment) for program in programs)
     includes = "\n".join(f'#include "opwright/{header}"' for header in headers_for(body) if header != "launch.h")
     return (
         f"{opening(name, origin, kind)}\n"
@@ -90,15 +89,6 @@ def _ways(kind: Kind) -> Iterator[tuple[str, Program]]:
     yield "forward", kind.derivation.forward
     if kind.derivation.backward is not None:
         yield "backward", kind.derivation.backward
-
-
-def formulas_of(kernel: Kernel) -> list[str]:
-    """The formulas of a kernel, to stand above it as a comment."""
-    return [
-        f"  {line}"
-        for formula in step_formulas(kernel)
-        for line in textwrap.wrap(formula, _FORMULA_WIDTH, subsequent_indent="    ", break_long_words=False)
-    ]
 
 
 def declarations(name: str, forms: Sequence[Form], header: str) -> str:

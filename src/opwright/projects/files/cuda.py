@@ -14,13 +14,13 @@ from dataclasses import replace
 
 from opwright.codegen.cuda.launcher import CudaPieces, emit_pieces
 from opwright.codegen.cuda.program import DEVICE_HEADER, HOST_HEADER
+from opwright.codegen.formula import formula_comment
 from opwright.explain.format_cpp import format_cpp
 from opwright.projects.files.cpp import FOLDER as CSRC
 from opwright.projects.files.cpp import (
     NAMESPACE,
     adapter,
     declarations,
-    formulas_of,
     opening,
     passages_of,
     programs_of_kind,
@@ -56,7 +56,7 @@ def _on_gpu(form: Form) -> Form:
 
 
 def _sources(kind: Kind, remark: str) -> Mapping[str, str]:
-    pieces = [emit_pieces(program, formulas_of, _FOUND) for program in programs_of_kind(kind)]
+    pieces = [emit_pieces(program, formula_comment, _FOUND) for program in programs_of_kind(kind)]
     return {
         f"{kind.label}.cu": _kernels(kind, remark, pieces),
         f"{kind.label}.h": _arguments(kind, pieces),

@@ -10,41 +10,9 @@ from opwright.projects.files.function_class import calls_otherwise, class_name, 
 from opwright.projects.files.parameters import Parameters, spelled, with_own_names
 from opwright.projects.files.wrapped import wrapped
 from opwright.projects.kinds import Form
+from opwright.projects.templates import code
 
 _INDENT = "    "
-_HEAD = '''"""{name} for PyTorch: kernels forward and backward, and the reference for what they are not written for.
-
-Kernels compute values and first derivatives. Second and higher derivatives, forward mode and `torch.func` come from the
-reference, in PyTorch's own operations, and so does whatever no kernel takes: right, and slower.
-"""
-
-import torch
-
-from {name} import kernels  # noqa: F401 - puts them at torch.ops.{name}
-from {name}.reference import {name} as reference
-
-
-class Declined(Exception):
-    """No kernel is written for these arguments."""'''
-_FILLED = '''def filled(derivatives, likes):
-    """Zeros, in one element of memory, for the derivatives that are None; `likes` are shapes, dtypes and devices."""
-    return tuple(
-        torch.zeros((), dtype=dtype, device=device).expand(shape) if derivative is None else derivative
-        for derivative, (shape, dtype, device) in zip(derivatives, likes)
-    )'''
-_NUMBER = '''def number(value: float) -> torch.Tensor:
-    """A number as kernels take it."""
-    return torch.scalar_tensor(value, dtype=torch.float64)'''
-_INTEGER = '''def integer(value: int) -> torch.Tensor:
-    """An integer as kernels take it."""
-    return torch.scalar_tensor(value, dtype=torch.int64)'''
-_IS_PLAIN = '''def _is_plain(*tensors: torch.Tensor | None) -> bool:
-    """Whether nobody has to see torch's own operations: a compiler, autocast, torch.func, a tensor type with rules."""
-    if torch.compiler.is_compiling() or any(map(torch.is_autocast_enabled, ("cpu", "cuda"))):
-        return False
-    if torch._C._are_functorch_transforms_active():  # an autograd.Function in two of them would lose tangents
-        return False
-    return all(type(tensor) in (torch.Tensor, torch.nn.Parameter, type(None)) for tensor in tensors)'''
 
 
 def function_module(name: str, forms: Sequence[Form], parameters: Parameters) -> str:
@@ -59,15 +27,17 @@ def function_module(name: str, forms: Sequence[Form], parameters: Parameters) ->
         NotEjectable: If one of these has a name that the module needs.
     """
     drafted, drafts = parameters.drafted(), [_drafted(form) for form in forms]
-    parts = [_HEAD.format(name=name)]
-    parts += [_written(_composed(form, drafted)) for form in drafts if calls_otherwise(form, drafted)]
-    parts += [_FILLED] if any(keeps_more(form) for form in forms) else []
     plans = [form.derivation.plan for form in forms]
-    parts += [_NUMBER] if any(set(plan.numbers) > set(plan.integers) for plan in plans) else []
-    parts += [_INTEGER] if any(plan.integers for plan in plans) else []
-    parts += [function_class(name, form, parameters) for form in forms]
-    parts += [_written(_entry(name, drafts, drafted)), _IS_PLAIN]
-    return "\n\n\n".join(parts) + "\n"
+    facts = {
+        "name": name,
+        "composed": [_written(_composed(form, drafted)) for form in drafts if calls_otherwise(form, drafted)],
+        "fills": any(keeps_more(form) for form in forms),
+        "floats": any(set(plan.numbers) > set(plan.integers) for plan in plans),
+        "integers": any(plan.integers for plan in plans),
+        "classes": [function_class(name, form, parameters) for form in forms],
+        "entry": _written(_entry(name, drafts, drafted)),
+    }
+    return str(code("ejected", "function.py", facts))
 
 
 def _drafted(form: Form) -> Form:

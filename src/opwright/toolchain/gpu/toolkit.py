@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,10 +104,8 @@ def _ask(nvcc: Path, settings: Settings) -> dict[str, str]:
         case {"root": str(root), "version": str(version), "architectures": str(names)} if Path(root).exists():
             return {"root": root, "version": version, "architectures": names}
     answers = _interrogate(nvcc)
-    try:
+    with suppress(CacheUnusable):
         store.write("cuda_toolkit", key, answers)
-    except CacheUnusable:
-        return answers
     return answers
 
 

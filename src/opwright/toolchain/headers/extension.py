@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from opwright.settings import Settings
-from opwright.toolchain.build import build_recipe
+from opwright.toolchain.build import build_recipes
 from opwright.toolchain.compiler import find_compiler
 from opwright.toolchain.headers.torch_build import against_torch, python_facts
+from opwright.toolchain.process.notice import Notice
 from opwright.toolchain.recipe import Recipe, recipe
 from opwright.toolchain.source import Source
 from opwright.toolchain.storage.cache import LibraryCache
@@ -49,7 +50,8 @@ class Extension:
             BuildFailed: The compiler refused it; there may be no headers of Python here.
         """
         if self.find() is None:
-            build_recipe(self._recipe, self._arguments(), self._cache, _BUILD_TIMEOUT_S)
+            arguments = against_torch(self._directory)
+            build_recipes((self._recipe,), arguments, self._cache, _BUILD_TIMEOUT_S, Notice(wanted=False))
 
     def was_refused(self) -> bool:
         """Whether the compiler has refused it before."""
@@ -75,6 +77,3 @@ class Extension:
         facts = {**headers, **python_facts()}
         source = Source(self._name, (self._directory / f"{self._name}.cpp").read_text(encoding="utf-8"))
         return recipe(source, find_compiler(self.settings), _FLAGS, facts)
-
-    def _arguments(self) -> tuple[str, ...]:
-        return against_torch(self._directory)

@@ -86,7 +86,7 @@ def _vector_norm(
         return NotImplemented
     result = dtype or x.dtype
     magnitude, dimensions = torch.abs(wide(x.to(result))), dimensions_of(x, dim)
-    if ord != 0 and dimensions and all(_is_one(x.shape[dimension]) for dimension in dimensions):
+    if ord != 0 and dimensions and all(isinstance(x.shape[d], int) and x.shape[d] == 1 for d in dimensions):
         norm = magnitude if keepdim else _drop(magnitude, sorted(dimensions))  # of one number, which powers would round
     elif ord == math.inf:
         norm = torch.amax(magnitude, dimensions, keepdim)
@@ -103,25 +103,17 @@ def _vector_norm(
     return norm.to(result)
 
 
-def _is_one(size: int | torch.SymInt) -> bool:
-    return isinstance(size, int) and size == 1
-
-
 def _drop(x: Tensor, dimensions: Sequence[int]) -> Tensor:
     for dimension in reversed(dimensions):
         x = x.squeeze(dimension)
     return x
 
 
-def _whole(rule: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda x, **options: rule(x, **options)
-
-
 NORMALIZATIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten._softmax.default: _softmax,
     aten._softmax_backward_data.default: _softmax_backward,
     aten._log_softmax.default: _log_softmax,
-    aten.mean.default: _whole(_mean),
+    aten.mean.default: _mean,
     aten.mean.dim: _mean,
     aten.var.correction: _var,
     aten.var_mean.correction: _var_mean,

@@ -11,10 +11,6 @@ from torch._ops import OpOverload
 aten = torch.ops.aten
 
 
-def _scatter_value(x: torch.Tensor, dim: int, index: torch.Tensor, value: Any) -> Any:
-    return aten.scatter.src(x, dim, index, _filled(index, value, x))
-
-
 def _scatter_value_reduce(x: torch.Tensor, dim: int, index: torch.Tensor, value: Any, *, reduce: str) -> Any:
     return aten.scatter.reduce(x, dim, index, _filled(index, value, x), reduce=reduce)
 
@@ -51,27 +47,6 @@ def _pad_dimension(x: torch.Tensor, dimension: int, before: int, after: int, val
 def _border(x: torch.Tensor, dimension: int, size: int, value: Any) -> torch.Tensor:
     shape = [size if d == dimension else x.shape[d] for d in range(x.dim())]
     return torch.full(shape, value, dtype=x.dtype)
-
-
-def _add_matrix_vector(
-    x: torch.Tensor, matrix: torch.Tensor, vector: torch.Tensor, *, beta: Any = 1, alpha: Any = 1
-) -> torch.Tensor:
-    """beta·x + alpha·(matrix @ vector); with a beta of zero, x is ignored, even NaN."""
-    result: torch.Tensor = aten.mv(matrix, vector)
-    result = result if alpha == 1 else result * alpha
-    if beta == 0:
-        return result
-    return result + (x if beta == 1 else x * beta)
-
-
-def _add_batch_of_products(
-    x: torch.Tensor, left: torch.Tensor, right: torch.Tensor, *, beta: Any = 1, alpha: Any = 1
-) -> torch.Tensor:
-    result = torch.bmm(left, right).sum(0)
-    result = result if alpha == 1 else result * alpha
-    if beta == 0:
-        return result
-    return result + (x if beta == 1 else x * beta)
 
 
 def _broadcast(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -118,16 +93,14 @@ def _multi_margin_loss_backward(
 
 
 NUMBER_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
-    aten.scatter.value: _scatter_value,
+    aten.scatter.value: lambda x, dim, index, value: aten.scatter.src(x, dim, index, _filled(index, value, x)),
     aten.scatter.value_reduce: _scatter_value_reduce,
     aten.index_fill.int_Scalar: _index_fill,
     aten.constant_pad_nd.default: _constant_pad,
-    aten.addmv.default: _add_matrix_vector,
     aten.dist.default: lambda x, y, p=2: torch.linalg.vector_norm(x - y, p),
     aten.ldexp.Tensor: lambda x, exponent: x * torch.pow(2.0, exponent),
     aten.type_as.default: lambda x, other: x.to(other.dtype),
     aten._efficientzerotensor.default: lambda size, **options: torch.zeros(size, dtype=options.get("dtype")),
-    aten.addbmm.default: _add_batch_of_products,
     aten.broadcast_tensors.default: _broadcast,
     aten.tensor_split.sections: _tensor_split,
     aten.isin.Tensor_Tensor: _isin,

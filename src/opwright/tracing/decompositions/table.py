@@ -102,6 +102,8 @@ OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.add.Tensor: _scaled(aten.add.Tensor),
     aten.sub.Tensor: _scaled(aten.sub.Tensor),
     aten.addmm.default: _add_product(aten.mm.default),
+    aten.addmv.default: _add_product(aten.mv.default),
+    aten.addbmm.default: _add_product(lambda left, right: torch.bmm(left, right).sum(0)),
     aten.baddbmm.default: _add_product(aten.bmm.default),
     aten.embedding_dense_backward.default: _whole,
     aten.gather.default: _gather,

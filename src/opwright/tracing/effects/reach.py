@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from opwright.tracing.outside.guard import ABSENT, content
+from opwright.tracing.outside.guard import ABSENT, content, slots_of_class
 from opwright.tracing.outside.instructions import names_in
 from opwright.tracing.outside.purity import is_installed, is_library, is_own
 
@@ -153,13 +153,7 @@ def _attributes(value: Any, name: str) -> Iterator[tuple[Any, str]]:
 
 def slots_of(value: Any) -> list[str]:
     """The attributes of an object that are not in its `__dict__`."""
-    return [
-        name
-        for kind in type(value).__mro__
-        if "__slots__" in vars(kind) and not is_installed(kind.__module__)
-        for name, member in vars(kind).items()
-        if isinstance(member, types.MemberDescriptorType)
-    ]
+    return [name for kind in type(value).__mro__ if not is_installed(kind.__module__) for name in slots_of_class(kind)]
 
 
 def _is_plain(value: Any) -> bool:

@@ -6,6 +6,7 @@ import array
 import collections
 import functools
 import gc
+import operator
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -229,10 +230,6 @@ def _put_elements(array: numpy.ndarray[Any, Any], held: Any) -> None:
     array[...] = held
 
 
-def _fields(record: numpy.void) -> Any:
-    return record.copy()
-
-
 def _put_fields(record: numpy.void, held: numpy.void) -> None:
     for name in record.dtype.names or ():
         record[name] = held[name]
@@ -246,11 +243,7 @@ def _put_bytes_of(view: memoryview, held: bytes) -> None:
     view.cast("B")[:] = held
 
 
-def _put_numbers(value: array.array[Any], held: array.array[Any]) -> None:
-    value[:] = held
-
-
-def _put_bytes(value: bytearray, held: bytes) -> None:
+def _put_all(value: Any, held: Any) -> None:
     value[:] = held
 
 
@@ -260,15 +253,15 @@ _KINDS: Mapping[Any, Kind] = {
     collections.OrderedDict: Kind(_items, _put_ordered, _same_items),
     dict: Kind(_items, _put_items, _same_items),
     list: Kind(list, _put_list, _same_members),
-    set: Kind(frozenset, _put_set, lambda before, after: before == after),
+    set: Kind(frozenset, _put_set, operator.eq),
     collections.deque: Kind(list, _put_deque, _same_members),
-    bytearray: Kind(bytes, _put_bytes, lambda before, after: before == after),
+    bytearray: Kind(bytes, _put_all, operator.eq),
     types.CellType: Kind(content, _put_content, _same),
     numpy.ndarray: Kind(_elements, _put_elements, _same_elements),
-    numpy.void: Kind(_fields, _put_fields, _same_elements),
-    array.array: Kind(lambda value: value[:], _put_numbers, lambda before, after: before.tobytes() == after.tobytes()),
-    memoryview: Kind(_bytes_of, _put_bytes_of, lambda before, after: before == after),
-    FakeTensor: Kind(_attributes_of, _leave, lambda before, after: before == after),
+    numpy.void: Kind(numpy.void.copy, _put_fields, _same_elements),
+    array.array: Kind(lambda value: value[:], _put_all, lambda before, after: before.tobytes() == after.tobytes()),
+    memoryview: Kind(_bytes_of, _put_bytes_of, operator.eq),
+    FakeTensor: Kind(_attributes_of, _leave, operator.eq),
     torch.Tensor: Kind(_knowledge, _put_knowledge, _same_members),
     functools._lru_cache_wrapper: Kind(_symbols_in, _forget, lambda before, after: len(before) >= len(after)),
     type: Kind(_members_of_class, _put_members, _same_items),

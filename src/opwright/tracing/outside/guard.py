@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Iterator, Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -34,6 +33,12 @@ def content(cell: types.CellType) -> Any:
         return cell.cell_contents
     except ValueError:
         return ABSENT
+
+
+def slots_of_class(cls: type) -> list[str]:
+    """The attributes for which a class itself has slots."""
+    held = vars(cls) if "__slots__" in vars(cls) else {}
+    return [name for name, member in held.items() if isinstance(member, types.MemberDescriptorType)]
 
 
 class Fetch(IntEnum):
@@ -141,10 +146,6 @@ def _method(value: Any, name: str) -> Any:
     return found.__func__ if isinstance(found, types.MethodType) else found
 
 
-def _context(value: ContextVar[Any], _: Any) -> Any:
-    return value.get(ABSENT)
-
-
 _FETCHES: Mapping[Fetch, Callable[[Any, Any], Any]] = {
     Fetch.SELF: lambda value, _: value,
     Fetch.ITEM: lambda value, key: value.get(key, ABSENT),
@@ -158,7 +159,7 @@ _FETCHES: Mapping[Fetch, Callable[[Any, Any], Any]] = {
     Fetch.ATTRIBUTE: _attribute,
     Fetch.METHOD: _method,
     Fetch.CALL: lambda value, _: value(),
-    Fetch.CONTEXT: _context,
+    Fetch.CONTEXT: lambda value, _: value.get(ABSENT),
     Fetch.VIA: lambda value, key: key(value),
     Fetch.KNOWN: lambda _, key: key,
 }

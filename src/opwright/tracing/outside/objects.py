@@ -15,7 +15,7 @@ import torch
 
 from opwright.tracing.outside.classes import class_of
 from opwright.tracing.outside.contents import HOLDERS, contents, is_known
-from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard
+from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard, slots_of_class
 from opwright.tracing.outside.plain import is_plain, spelled
 from opwright.tracing.outside.purity import is_installed, is_third_party
 from opwright.tracing.outside.walk import Walk, Way
@@ -46,7 +46,7 @@ def instance(walk: Walk, value: Any, way: Way) -> Guard:
     if (
         is_third_party(cls.__module__, walk.own)
         and not hasattr(value, "__dict__")
-        and not any(map(_slots, cls.__mro__))
+        and not any(map(slots_of_class, cls.__mro__))
     ):
         return walk.unknown(value, way)
     if not is_known(value):
@@ -63,7 +63,7 @@ def _class(walk: Walk, cls: type, way: Way) -> Guard:
 def _attributes(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
     cls, held = type(value), _stored(value, "__dict__")
     is_read_elsewhere = _has_library_methods(walk, cls)
-    slots = {name for base in cls.__mro__ for name in _slots(base)} - {"__dict__", "__weakref__"}
+    slots = {name for base in cls.__mro__ for name in slots_of_class(base)}
     for name in sorted(slots) if is_read_elsewhere else walk.counting(slots):
         found, inside = _stored(value, name), way.member(Fetch.ATTRIBUTE, name)
         yield walk.nothing(inside) if found is ABSENT else walk.describe(found, inside)
@@ -90,13 +90,6 @@ def _held(walk: Walk, held: Mapping[str, Any], counting: list[str], of_class: se
         yield walk.describe(held[name], way.member(Fetch.ITEM, name))
     for name in sorted((walk.asked | of_class) - held.keys()):
         yield walk.nothing(way.member(Fetch.ITEM, name))
-
-
-def _slots(cls: type) -> tuple[str, ...]:
-    slots = vars(cls).get("__slots__", ())
-    owner = cls.__name__.lstrip("_")
-    names = (slots,) if isinstance(slots, str) else tuple(slots)
-    return tuple(f"_{owner}{name}" if name.startswith("__") and not name.endswith("__") else name for name in names)
 
 
 def _stored(value: Any, name: str) -> Any:

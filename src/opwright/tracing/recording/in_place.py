@@ -117,10 +117,6 @@ def _scattered(scatter: Callable[..., torch.Tensor]) -> Callable[[SeenThrough, t
     return lambda view, value: scatter(view.source, value, *view.arguments, **view.keywords)
 
 
-def _reshaped(view: SeenThrough, value: torch.Tensor) -> torch.Tensor:
-    return value.reshape(view.source.shape)
-
-
 def _permuted_back(view: SeenThrough, value: torch.Tensor) -> torch.Tensor:
     order = [dimension % value.dim() for dimension in view.arguments[0]]
     return value.permute([order.index(dimension) for dimension in range(value.dim())])
@@ -141,6 +137,9 @@ _WRITTEN_BACK: dict[Any, Callable[[SeenThrough, torch.Tensor], torch.Tensor]] = 
     aten.permute: _permuted_back,
     aten.split: _piece,
     aten.split_with_sizes: _piece,
-    **dict.fromkeys((aten.unsqueeze, aten.squeeze, aten.view, aten._unsafe_view, aten.reshape), _reshaped),
+    **dict.fromkeys(
+        (aten.unsqueeze, aten.squeeze, aten.view, aten._unsafe_view, aten.reshape),
+        lambda view, value: value.reshape(view.source.shape),
+    ),
     **dict.fromkeys((aten.alias, aten.detach), lambda _, value: value),
 }

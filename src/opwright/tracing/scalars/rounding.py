@@ -42,17 +42,13 @@ def _rounding(name: str) -> Callable[[Any, Any], Any]:
         if numbers is None or result.pytype is not float:
             return result
         for zero, number in ((left, right), (right, left)):
-            if _is_zero(zero) and number.expr.free_symbols and not (name == "sub" and zero is right):
+            if zero.expr.is_zero and number.expr.free_symbols and not (name == "sub" and zero is right):
                 _settle_sign(name, zero, number, numbers)
         if result.expr.is_number or result.expr.is_Atom or isinstance(result.expr, Identity):
             return result
         return SymNode(Identity(result.expr), result.shape_env, float, result.hint)
 
     return computed
-
-
-def _is_zero(node: Any) -> bool:
-    return bool(node.expr.is_zero)
 
 
 def _settle_sign(name: str, zero: Any, number: Any, numbers: NumberTable) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from typing import assert_never
 
 from opwright.errors import NoKernel
 from opwright.ir.expressions.integer import Integer
-from opwright.ir.program import Call, ConstantOperand, ListOperand, Operand, OptionalOperand, SizeOperand, TensorOperand
+from opwright.ir.printer import print_operand
+from opwright.ir.program import Call, ConstantOperand, Operand, OptionalOperand
 
 _SCALED = ("beta", "alpha")
 _FACTORY = ("dtype", "layout", "device", "pin_memory")
@@ -69,7 +69,7 @@ def spell_call(step: Call, buffer: Callable[[str], str], size: Callable[[Integer
     name = f"{step.function}.{step.overload}" if step.overload else step.function
     names = KEYWORDS.get(name, ())
     positional = len(step.operands) - len(names)
-    given = [_operand(operand, buffer, size) for operand in step.operands]
+    given = [print_operand(operand, buffer, size, spell_constant) for operand in step.operands]
     keywords = [
         f"{keyword}={text}"
         for keyword, text in zip(names, given[positional:], strict=True)
@@ -94,22 +94,6 @@ def _positional(step: Call, given: Sequence[str]) -> list[str]:
 def _is_dtype(operand: Operand) -> bool:
     given = operand.item if isinstance(operand, OptionalOperand) else operand
     return isinstance(given, ConstantOperand) and given.kind == "ScalarType"
-
-
-def _operand(operand: Operand, buffer: Callable[[str], str], size: Callable[[Integer], str]) -> str:
-    match operand:
-        case TensorOperand(name):
-            return buffer(name)
-        case SizeOperand(value):
-            return size(value)
-        case ListOperand(items):
-            return f"[{', '.join(_operand(item, buffer, size) for item in items)}]"
-        case ConstantOperand(value, kind):
-            return spell_constant(value, kind)
-        case OptionalOperand(item):
-            return "None" if item is None else _operand(item, buffer, size)
-        case _:
-            assert_never(operand)
 
 
 def spell_constant(value: float | int | bool | str | None, kind: str = "") -> str:
