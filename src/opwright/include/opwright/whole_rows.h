@@ -109,7 +109,11 @@ struct WholeRows {
 
   __attribute__((noinline)) void copy(int k, char* element, char* buffer, bool into_buffer) const {
     const Operand<inner, gathers>& operand = operands[k];
-    const Size run = extents[inner - 1], stride = operand.strides[inner - 1];
+    const Size stride = operand.strides[inner - 1];
+    // Inner axes that are one axis of this operand, such as those along which it is one value repeated, are one run.
+    Size run = extents[inner - 1];
+    int last = inner - 2;
+    for (; last >= 0 && (extents[last] == 1 || operand.strides[last] == run * stride); --last) run *= extents[last];
     Size index[inner] = {};
     for (Size done = 0; done < length; done += run) {
       char* const packed_run = buffer + done * operand.item_bytes;
@@ -118,7 +122,7 @@ struct WholeRows {
       } else {
         put_back(operand, packed_run, stride, run, element);
       }
-      for (int axis = inner - 2; axis >= 0; --axis) {
+      for (int axis = last; axis >= 0; --axis) {
         element += operand.strides[axis];
         if (++index[axis] < extents[axis]) break;
         element -= extents[axis] * operand.strides[axis];
