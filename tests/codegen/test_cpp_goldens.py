@@ -53,6 +53,11 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return functional.layer_norm(x, x.shape[-1:], weight, bias)
 
 
+def group_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Reshapes before and after the reductions, without a library call."""
+    return functional.silu(functional.group_norm(x, 4, weight, bias))
+
+
 def directions(x: Tensor) -> Tensor:
     """Coordinates: a case for three of them, and steps for any number."""
     return x / x.norm(dim=-1, keepdim=True)
@@ -84,6 +89,14 @@ CASES: dict[str, tuple[Callable[..., Any], list[TensorSpec]]] = {
             TensorSpec("x", torch.float32, (16, 64), True),
             TensorSpec("weight", torch.float32, (64,), True),
             TensorSpec("bias", torch.float32, (64,), True),
+        ],
+    ),
+    "group_norm": (
+        group_norm,
+        [
+            TensorSpec("x", torch.float32, (3, 8, 5, 6), True),
+            TensorSpec("weight", torch.float32, (8,), True),
+            TensorSpec("bias", torch.float32, (8,), True),
         ],
     ),
     "directions": (directions, [TensorSpec("x", torch.float32, (16, 3), True)]),

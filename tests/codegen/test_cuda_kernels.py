@@ -52,6 +52,11 @@ def normalized(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return functional.layer_norm(x, x.shape[-1:], weight, bias)
 
 
+def in_groups(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Rows over several axes, one of them a part of a dimension."""
+    return functional.silu(functional.group_norm(x, 4, weight, bias))
+
+
 def columns(x: Tensor, count: Tensor) -> tuple[Tensor, ...]:
     return x.sum(0), x.amax(1), (1 + x / 64).prod(0), count.sum(0), (count > 4).any(0), x * 2 + x.mean((0, 1))
 
@@ -107,6 +112,7 @@ CASES: dict[str, tuple[Callable[..., Any], Sequence[Sequence[Any]]]] = {
     "double_rows": (rows, [[_real(4, 66, dtype=F64)], [_real(66, 4, dtype=F64).mT]]),
     "one_pass": (one_pass, [[_real(5, 12), _count(5, 12)], [_real(300, 2), _count(300, 2, dtype=torch.int64)]]),
     "normalized": (normalized, [[_real(n, m), _real(m), _real(m)] for n, m in ((3, 8), (300, 12), (40, 257))]),
+    "in_groups": (in_groups, [[_real(n, 8, *m), _real(8), _real(8)] for n, m in ((3, (5, 6)), (2, (33, 40)))]),
     "columns": (columns, [[_real(3, 5, 8), _count(3, 5, 8)], [_real(300, 2, 9), _count(300, 2, 9)]]),
     "half_columns": (columns, [[_real(200, 3, 16, dtype=F16), _count(200, 3, 16)]]),
     "everything": (everything, [[_real(4, 6)], [_real(90, 101)]]),

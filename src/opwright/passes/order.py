@@ -17,6 +17,7 @@ from opwright.passes.loops.drop_unit_axes import drop_unit_axes
 from opwright.passes.loops.fuse import fuse
 from opwright.passes.loops.separate_columns import separate_columns
 from opwright.passes.loops.specialize import specialize
+from opwright.passes.loops.split_axes import split_axes
 from opwright.passes.loops.unroll import unroll
 from opwright.passes.scalars.inline import inline
 from opwright.passes.scalars.prune import prune
@@ -46,8 +47,8 @@ _EVERYWHERE: Passes = (unroll, narrow_products, fuse, simplify, share, prune, in
 # CPU kernels gather. On a GPU, the check that all indices are in range would have to wait for the device; the rung
 # "function" uses torch's own gather operations.
 ORDERS: Mapping[Written, Order] = {
-    "cpp": Order((indexed_loads, accumulate_in_place, *_EVERYWHERE), (reciprocals,)),
-    "cuda": Order(_EVERYWHERE, (separate_columns, drop_unit_axes)),
+    "cpp": Order((indexed_loads, accumulate_in_place, split_axes, *_EVERYWHERE), (reciprocals,)),
+    "cuda": Order((split_axes, *_EVERYWHERE), (separate_columns, drop_unit_axes)),
     "function": Order(_EVERYWHERE),
 }
 

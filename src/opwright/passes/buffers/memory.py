@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from opwright.ir import program as ir
@@ -25,10 +25,33 @@ def is_plain(step: ir.Step) -> bool:
     return store.reduction is None and moving == [symbol(axis.name) for axis in step.axes]
 
 
+def is_whole(step: ir.Step) -> bool:
+    """Whether a kernel computes one whole buffer; several of its axes may be one dimension."""
+    if is_plain(step):
+        return True
+    if not isinstance(step, ir.Kernel) or len(step.stores) != 1 or len(step.targets) != 1 or step.row_axes:
+        return False
+    (store,), (target,), axes = step.stores, step.targets, list(step.axes)
+    for index, size in zip(store.indices, target.shape, strict=True):
+        if (index, size) != (ZERO, ONE):
+            along = [axes.pop(0) for _ in symbols_of(index) & {axis.name for axis in step.axes} if axes]
+            if index != flat([symbol(axis.name) for axis in along], [axis.extent for axis in along]):
+                return False
+    return store.reduction is None and not axes
+
+
 def axis_values(kernel: ir.Kernel, indices: Indices) -> dict[str, Integer]:
     """Where the axes of a plain kernel are for one element of its buffer."""
     (store,) = kernel.stores
     return {name: index for own, index in zip(store.indices, indices, strict=True) for name in symbols_of(own)}
+
+
+def flat(digits: Sequence[Integer], sizes: Sequence[Integer]) -> Integer:
+    """The index along a dimension that others, of these sizes, are merged into."""
+    index = ZERO
+    for digit, size in zip(digits, sizes, strict=True):
+        index = index * size + digit
+    return index
 
 
 def find_in_memory(program: ir.Program) -> set[str]:

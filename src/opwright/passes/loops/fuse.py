@@ -19,7 +19,7 @@ from opwright.ir.expressions.expression import (
 from opwright.ir.expressions.integer import ONE, ZERO, Integer, substitute, symbol, symbols_of
 from opwright.ir.names.fresh import fresh
 from opwright.ir.symbols import replace_symbols
-from opwright.passes.buffers.memory import Indices, Producers, axis_values, is_plain, through
+from opwright.passes.buffers.memory import Indices, Producers, axis_values, is_whole, through
 
 
 def fuse(program: ir.Program) -> ir.Program:
@@ -125,7 +125,7 @@ class _Fusion:
         for store in kernel.stores:
             value = self._build(_named(store.value, locals_), group, at)
             indices = replace_symbols(store.indices, at)
-            if store.reduction is None and (kernel.lets or is_plain(kernel) or len(kernel.stores) > 1):
+            if store.reduction is None and (kernel.lets or is_whole(kernel) or len(kernel.stores) > 1):
                 value = self._bind(store.buffer, value, group)
                 group.values[(store.buffer, indices)] = value
             group.stores.append(replace(store, indices=indices, value=value))
@@ -279,7 +279,7 @@ def _fits(kernel: ir.Kernel, group: _Group) -> bool:
 def _once_for_each_row(kernel: ir.Kernel, group: _Group) -> bool:
     wide = tuple(axis for axis in kernel.axes if axis.extent != ONE)
     outer = tuple(axis for axis in group.outer if axis.extent != ONE)
-    return group.row_axes > 0 and wide == outer and is_plain(kernel) and kernel.axes != group.axes
+    return group.row_axes > 0 and wide == outer and is_whole(kernel) and kernel.axes != group.axes
 
 
 def _beside_rows(kernel: ir.Kernel, group: _Group) -> dict[str, Integer]:
