@@ -11,6 +11,7 @@ import calls
 import first_call
 import lltm_cell
 import lltm_step
+import norms
 import repeated_gradients
 import rows
 import saved_bytes
@@ -20,7 +21,7 @@ import written_by_hand
 from scorecard import Options, Row, Scorecard, run_script
 
 BENCHMARKS = (
-    *(lltm_cell, lltm_step, rows, blocks, call_cost, second_order, transforms),
+    *(lltm_cell, lltm_step, rows, norms, blocks, call_cost, second_order, transforms),
     *(repeated_gradients, saved_bytes, first_call),
 )
 
