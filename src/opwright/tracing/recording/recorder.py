@@ -58,8 +58,7 @@ class Recorder(Unseen, TorchDispatchMode):
         self._sizes = sizes
         self.numbers = NumberTable(sizes)
         self.fx = FxGraph()
-        self.hides_from_autograd = False
-        self.operations = 0
+        self.hides_from_autograd, self.operations = False, 0
         self.is_random = False
         self.needs_row_major = False
         self.needs_whole_memory = False
