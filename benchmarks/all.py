@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import blocks
 import call_cost
+import calls
 import first_call
 import lltm_cell
 import lltm_step
@@ -26,7 +27,8 @@ BENCHMARKS = (
 
 def measure(options: Options) -> list[Scorecard]:
     """Run one after the other; the summary comes last."""
-    cards = [*(benchmark.measure(options) for benchmark in BENCHMARKS), *written_by_hand.measure(options)]
+    cards = [benchmark.measure(options) for benchmark in BENCHMARKS]
+    cards += [*calls.measure(options), *written_by_hand.measure(options)]
     return [*cards, _summary(cards)]
 
 

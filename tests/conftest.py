@@ -45,6 +45,7 @@ def pytest_configure(config):
         folder = folder_of(config)
         os.environ["OPWRIGHT_CACHE"] = str(_run.enter_context(cache_of_a_run(folder)))
         use_quick_compiler(folder / "compilers")
+        os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that spin take the cores of the other workers
         os.environ.setdefault("OPWRIGHT_TAPE", "now")  # tests ask what users get once it is built
         os.environ.setdefault("OPWRIGHT_STRICT", "1")  # a test that falls back says so, by its marker
 

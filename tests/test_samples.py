@@ -7,7 +7,7 @@ import opwright
 from opwright.cli.commands.build import build_command
 from opwright.cli.commands.check import check_command
 from opwright.cli.commands.eject import eject_command
-from opwright.errors import ShapesUnreadable
+from opwright.errors import SampleUnusable, ShapesUnreadable
 from opwright.samples import DEFAULT_DTYPES, Sample, shapes
 
 
@@ -93,3 +93,9 @@ def test_tensors_inside_containers_are_found_and_mapped_in_order():
     assert doubled.args[1] == 2.0
     assert doubled.name == "nested"
     assert sample.with_tensors([three, one, two]).args[0] is three
+
+
+@pytest.mark.parametrize("given", [(torch.ones(2), torch.ones(2)), (torch.ones(2),), ((torch.ones(2),), torch.ones(2))])
+def test_arguments_that_are_not_in_a_tuple_are_refused(given):
+    with pytest.raises(SampleUnusable, match=r"was given a Tensor\nhint: .* Sample\(\(x, y\)\)"):
+        Sample(*given)

@@ -207,6 +207,10 @@ class RungMissing(OpwrightError):
     """The rung that was asked for does not exist here."""
 
 
+class SampleUnusable(OpwrightError, TypeError):
+    """What is given to `opwright.Sample` is not a tuple of arguments and a dict of keywords."""
+
+
 class SamplesMissing(OpwrightError):
     """An operator has no samples, so it cannot be checked or measured."""
 

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 import torch
 
-from opwright.errors import Place, SamplesMissing, ShapesUnreadable
+from opwright.errors import Place, SamplesMissing, SampleUnusable, ShapesUnreadable
 
 Progress = Callable[[str, int, int], None]
 """`(what is under way, steps done, steps in all)`, called before each step."""
@@ -46,6 +46,17 @@ class Sample:
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse arguments that are not in a tuple.
+
+        Raises:
+            SampleUnusable: The arguments of the call are given as those of the sample.
+        """
+        if not isinstance(self.args, tuple | list) or not isinstance(self.kwargs, Mapping):
+            given = type(self.kwargs if isinstance(self.args, tuple | list) else self.args).__name__
+            fact = f"a sample has a tuple of arguments and a dict of keywords, and was given a {given}"
+            raise SampleUnusable(fact, hint="write the arguments of the call as one tuple: Sample((x, y))")
 
     def tensors(self) -> list[torch.Tensor]:
         """List the tensors among the arguments, also those inside lists, tuples and dicts, in order."""

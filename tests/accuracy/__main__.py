@@ -17,7 +17,7 @@ import torch
 from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
 from tests.accuracy.comparison import Figures
-from tests.accuracy.measure import FEW, MANY, chunks, measure_samples, operator_of
+from tests.accuracy.measure import THOROUGHLY, chunks, measure_samples, operator_of
 from tests.accuracy.subject import Subject
 from tests.accuracy.tables import EXCEPTIONS, FAMILIES
 from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
@@ -88,7 +88,7 @@ def page(families: Mapping[str, Mapping[str, Line]], compiler: str, options: str
     """Write the page."""
     machine = f"{_processor()}, {platform.system()}"
     versions = {"torch": torch.__version__, "python": platform.python_version(), "compiler": compiler}
-    facts = {"machine": machine, "options": options, "few": FEW, "many": MANY, **versions}
+    facts = {"machine": machine, "options": options, "few": THOROUGHLY[1], "many": THOROUGHLY[-1], **versions}
     return "\n".join([_INTRODUCTION.format(**facts), *_tables(families), *_outside()])
 
 

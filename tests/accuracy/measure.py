@@ -16,7 +16,7 @@ from tests.accuracy.draws import GRADIENTS, Shape, draw_arguments
 from tests.accuracy.subject import Subject
 
 Functions = Callable[[list[Tensor]], list[Tensor]]
-SAMPLES = (0, 3, 8, 24, 64)  # how many, one after the other, while something is outside
+THOROUGHLY, QUICKLY = (0, 8, 64), (0, 3, 8, 24, 64)  # how many samples, one after the other, while something is outside
 _AT_A_TIME = 13  # functions in one operator: a build for each would take four times as long
 
 
@@ -92,6 +92,7 @@ def measure_samples(
     dtype: torch.dtype,
     range_name: str,
     shape: Shape = (64, 128),
+    samples: Sequence[int] = THOROUGHLY,
 ) -> Iterator[tuple[str, str, Figures]]:
     """The same of several samples together: name, what is compared, figures. More samples where a few are outside.
 
@@ -99,7 +100,7 @@ def measure_samples(
     is nearly all of a result. One sample then compares a handful of roundings with another.
     """
     found: dict[tuple[str, str], list[Figures]] = {}
-    for seeds in itertools.starmap(range, itertools.pairwise(SAMPLES)):
+    for seeds in itertools.starmap(range, itertools.pairwise(samples)):
         for seed in seeds:
             for name, comparison in measure(functions, subjects, dtype, range_name, shape, seed):
                 found.setdefault((name, comparison.what), []).append(comparison.figures())

@@ -10,7 +10,7 @@ import torch
 from opwright.errors import FallbackRefused
 from tests.accuracy.comparison import Comparison, Figures
 from tests.accuracy.draws import Shape
-from tests.accuracy.measure import Together, chunks, measure, measure_samples, operator_of
+from tests.accuracy.measure import QUICKLY, Together, chunks, measure, measure_samples, operator_of
 from tests.accuracy.subject import Subject
 from tests.accuracy.tables import EXCEPTIONAL_FACTOR, EXCEPTIONS, FAMILIES
 from tests.quiet_settings import quiet_settings
@@ -46,7 +46,7 @@ def _assert_kept(name: str, dtype: torch.dtype, range_name: str, what: str, figu
 def test_promise_is_kept(subjects: dict[str, Subject], dtype: torch.dtype) -> None:
     operator = operator_of(list(subjects.values()), replace(quiet_settings(optimized=False), notify=True))
     for range_name in set(RANGES_BY_DAY).intersection(_ranges(subjects)):
-        for name, what, figures in measure_samples(operator, subjects, dtype, range_name):
+        for name, what, figures in measure_samples(operator, subjects, dtype, range_name, samples=QUICKLY):
             _assert_kept(name, dtype, range_name, what, figures)
 
 

@@ -97,3 +97,48 @@ def test_nothing_of_a_derivation_is_compiled():
     with compiled_autograd._enable(lambda _: pytest.fail("a trace came to the compiler")):
         unseen(torch.ones(3, requires_grad=True))
     assert unseen.last_rung == "cpp"
+
+
+@opwright.operator
+def scaled(x: torch.Tensor, k: float, *, flag: bool = True) -> dict[str, torch.Tensor]:
+    return {"product": torch.tanh(x * k) if flag else torch.sin(x * k)}
+
+
+@opwright.operator
+def noisy(x: torch.Tensor) -> torch.Tensor:
+    return torch.sin(x) * torch.rand_like(x)
+
+
+def gradient(function, *args, **kwargs):
+    x = torch.linspace(-1, 1, 5, requires_grad=True)
+    result = function(x, *args, **kwargs)
+    return torch.autograd.grad((result["product"] if isinstance(result, dict) else result).square().sum(), x)
+
+
+def test_constants_are_in_the_graph():
+    for flag in (True, False):
+        gradient(scaled, 2.0, flag=flag)
+    backend = torch.compile(backend="eager", fullgraph=True)
+    for flag in (True, False, True):
+        with compiled_autograd._enable(backend):
+            found = gradient(scaled, 2.0, flag=flag)
+        torch.testing.assert_close(found, gradient(scaled.reference, 2.0, flag=flag))
+
+
+def test_numbers_that_change_break_the_graph():
+    for value in (1.0, 3.0):
+        gradient(scaled, value)
+    for value in (3.0, 4.0, 5.0):
+        with compiled_autograd._enable(torch.compile(backend="eager")):
+            found = gradient(scaled, value)
+        torch.testing.assert_close(found, gradient(scaled.reference, value))
+
+
+def test_random_numbers_are_drawn_again_outside_of_the_graph():
+    gradient(noisy)
+    for seed in range(3):
+        torch.manual_seed(seed)
+        with compiled_autograd._enable(torch.compile(backend="eager")):
+            found = gradient(noisy)
+        torch.manual_seed(seed)
+        torch.testing.assert_close(found, gradient(noisy.reference))

@@ -101,7 +101,7 @@ def test_a_timeout_by_a_signal_is_raised_wherever_it_strikes(told, monkeypatch):
         for step in (
             "opwright.operators.stages.trace",
             "opwright.binding.variants.variants.build",
-            "opwright.binding.serving.server.target_for",
+            "opwright.binding.serving.server.backend_for",
         ):
             with monkeypatch.context() as patched:
                 patched.setattr(step, busy)
@@ -186,7 +186,7 @@ def test_an_argument_is_changed_once_whatever_fails(monkeypatch, told):
 
     for step in (
         "opwright.binding.variants.variants.build",
-        "opwright.binding.serving.server.target_for",
+        "opwright.binding.serving.server.backend_for",
         "opwright.operators.stages.lower",
     ):
         operator = Operator(changing, mutates=("x",), identity=lambda _: None)

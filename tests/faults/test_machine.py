@@ -244,7 +244,7 @@ HARMS = {
 
 @pytest.mark.parametrize("harm", HARMS)
 def test_a_library_that_is_harmed_before_it_is_loaded(harm, tmp_path, monkeypatch):
-    load = opwright.binding.variants.variant.load_kernel
+    load = opwright.binding.variants.variant.load_launcher
 
     def harmed(path: Path, name: str) -> Any:
         HARMS[harm](path)
@@ -253,7 +253,7 @@ def test_a_library_that_is_harmed_before_it_is_loaded(harm, tmp_path, monkeypatc
     @contextlib.contextmanager
     def strike() -> Iterator[None]:
         with monkeypatch.context() as patched:
-            patched.setattr("opwright.binding.variants.variant.load_kernel", harmed)
+            patched.setattr("opwright.binding.variants.variant.load_launcher", harmed)
             yield
 
     def another(x: Tensor, y: Tensor) -> Tensor:  # a name of its own: a library is loaded once in a process

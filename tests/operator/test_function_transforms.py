@@ -12,7 +12,6 @@ from opwright.errors import NoKernel, UnsupportedParameter
 from tests.operator.operators import biased, linear_tanh, lltm, ranked
 
 pytestmark = [
-    pytest.mark.built_together,
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr Node"),  # from torch.func.linearize
 ]

@@ -15,8 +15,6 @@ import opwright
 from tests.operator.against_eager import random
 from tests.operator.operators import cube, linear_tanh, lltm, polar, ranked, scaled_to_power, wave
 
-pytestmark = pytest.mark.built_together
-
 X = random(4, gradient=False)
 
 

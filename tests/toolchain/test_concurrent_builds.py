@@ -10,11 +10,13 @@ import signal
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from opwright.settings import Settings
 from opwright.toolchain.build import build
+from opwright.toolchain.process import jobs
 from opwright.toolchain.source import Source
 from tests.toolchain.conftest import WriteScript, in_the_making, returning
 from tests.toolchain.test_build import SLOW_KERNEL, value_of
@@ -156,3 +158,21 @@ def test_an_interrupted_build_stops_its_compiler(stuck_settings: Settings, tmp_p
 def has_ended(process: int, within_s: float) -> bool:
     """Whether the process of a pidfd ends in time; nobody needs to have taken note of it."""
     return bool(select.select([process], [], [], within_s)[0])
+
+
+def test_an_interrupt_while_a_compiler_begins_stops_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interrupt comes when the process is there and nobody has been told of it."""
+    begin = jobs._Process.begin
+    begun: list[int] = []
+
+    def interrupted(process: jobs._Process, job: jobs.Job, transcript: IO[bytes]) -> None:
+        begin(process, job, transcript)
+        begun.append(os.pidfd_open(process.pid))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(jobs._Process, "begin", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        jobs.run_side_by_side([jobs.Job(("sleep", "600"), tmp_path)], 60, lambda: None)
+    (process,) = begun
+    assert has_ended(process, within_s=0)
+    os.close(process)

@@ -1,22 +1,48 @@
-"""From variants to a tape: the calls of an operator on the hot path, in C++ (`native/tape.cpp`)."""
+"""From variants to tapes: the calls of an operator on the hot path, in C++ (`native/tape.h`, `native/entry.h`)."""
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from torch.utils._pytree import TreeSpec
+
 from opwright.binding.environment import PLAIN_TYPES
-from opwright.binding.variants.kinds import Key
+from opwright.binding.structures import NotTold, spec_of
+from opwright.binding.variants.kinds import Key, constant_key
 from opwright.binding.variants.states import State
 from opwright.binding.variants.variant import Plan, Variant
 from opwright.codegen.cpp.program import NAMESPACE
+from opwright.tracing.interface.results import Constant, Given, Made, Member
+from opwright.tracing.interface.signature import Parameter, Signature
+from opwright.tracing.scalars.guards import NumberGuard
+
+_MOST_ARGUMENTS = 64
+_EXACT_IN_A_FLOAT = 2**53
+_BITS = 63
+
+
+@dataclass(frozen=True, slots=True)
+class Varying:
+    """The floats, or the ints, of one argument, which kernels are given at run time.
+
+    Attributes:
+        position: Of the argument.
+        type: `float` or `int`.
+        apart: Values that kernels are written for.
+    """
+
+    position: int
+    type: type
+    apart: tuple[float, ...]
 
 
 class Tape:
-    """The calls of one operator on the hot path.
+    """The calls of one operator of flat arguments.
 
     Args:
         native: The extension module.
@@ -24,33 +50,55 @@ class Tape:
         name: The name of the operator and of its nodes.
         arity: How many arguments it takes.
         state: The state in which they were traced.
+        varying: Which numbers kernels are given at run time.
 
     Attributes:
-        play: `(*tensors) -> results`, or None if it has no kernel for these arguments or a mode is active; None if
-            there is no variant that it can run.
+        native: The same.
+        variants: Those that it runs.
+        runs: The tape in C++; None if there is no variant that it can run.
     """
 
     def __init__(
-        self, native: Any, by_call: Mapping[Key, Sequence[Variant]], name: str, arity: int, state: State
+        self,
+        native: Any,
+        by_call: Mapping[Key, Sequence[Variant]],
+        name: str,
+        arity: int,
+        state: State,
+        varying: Sequence[Varying] = (),
     ) -> None:
-        ways = [
-            (mask, variants)
-            for (mask, constants), variants in by_call.items()
-            if not constants and all(_can_run(variant) for variant in variants)
-        ]
-        self._variants = [variant for _, variants in ways for variant in variants]
+        self.native = native
+        self.variants: list[Variant] = []
+        self.runs: Any = None
         self._narrowed: dict[tuple[int, ...], Plan] = {}
+        self._varying = [(each.position, each.type is float, each.apart) for each in varying]
+        self._results: list[tuple[Any, Any]] = []
+        ways: dict[Any, tuple[Any, ...]] = {}
         numbers = itertools.count()
-        routes = [
-            (_bits(mask), [_route(native, variant, name, next(numbers), recording=any(mask)) for variant in variants])
-            for mask, variants in ways
-        ]
-        # The module must not own its owner: the garbage collector could not see the cycle.
-        self.play: Callable[..., Any] | None = (
-            native.tape(routes, arity, PLAIN_TYPES, weakref.ref(self), state.guards, weakref.ref(state))
-            if routes
-            else None
-        )
+        for (mask, _), variants in by_call.items() if arity <= _MOST_ARGUMENTS else ():
+            try:
+                results = [_result(variant) for variant in variants if _can_run(variant)]
+            except NotTold:
+                continue
+            if len(results) < len(variants):  # Python asks the others in between
+                continue
+            self._results += results
+            self.variants += variants
+            for variant, result in zip(variants, results, strict=True):
+                *_, routes = ways.setdefault(_way_key(variant), (*_way(variant), {}))
+                route = _route(native, variant, result, name, next(numbers), recording=any(mask))
+                routes.setdefault(_bits(mask), []).append(route)
+        if ways:
+            # The module must not own its owner: the garbage collector could not see the cycle. So this holds all of it.
+            self.runs = native.Tape(
+                ways=[(*facts, list(routes.items())) for *facts, routes in ways.values()],
+                varying=self._varying,
+                arity=arity,
+                plain_types=PLAIN_TYPES,
+                owner=weakref.ref(self),
+                guards=state.guards,
+                state=weakref.ref(state),
+            )
 
     def __call__(
         self,
@@ -64,36 +112,118 @@ class Tape:
 
         Args:
             number: The number of the variant that made the results.
-            arguments: The arguments of the call.
+            arguments: The arguments of the call; None in place of constants.
             intermediates: What was saved besides arguments and results.
             cotangents: Gradients of its results.
             wanted: Positions of the arguments whose gradients are asked for.
         """
-        variant, key = self._variants[number], (number, *wanted)
+        variant, key = self.variants[number], (number, *wanted)
         if key not in self._narrowed:
             self._narrowed[key] = replace(variant.plan, gradients=tuple(wanted))
+        constants = variant.constants
+        every = [constants.get(position, argument) for position, argument in enumerate(arguments)]
         given = variant.plan.saved.given(intermediates)
-        return variant.differentiate(arguments, [*cotangents, *given], self._narrowed[key])
+        return variant.differentiate(every, [*cotangents, *given], self._narrowed[key])
+
+
+class Entry:
+    """The calls of one operator as they come, with keywords, defaults and structures.
+
+    Args:
+        signature: Its parameters.
+        tapes: Those for flat arguments, each with the layout of the arguments; None where they are flat.
+        changed: Positions of the arguments that the operator changes; it has one tape then, which gives what it returns
+            and their new values.
+
+    Attributes:
+        tapes: The same.
+        play: `(*args, **kwargs) -> results`, or NotImplemented if it has no kernel for these arguments or a mode
+            is active; None is a result.
+
+    Raises:
+        NotTold: If C++ cannot take the arguments apart.
+    """
+
+    def __init__(
+        self, signature: Signature, tapes: Sequence[tuple[TreeSpec | None, Tape]], changed: Sequence[int] = ()
+    ) -> None:
+        self.tapes = tuple(tapes)
+        self._parameters = tuple(map(_parameter, signature.parameters))
+        self._structures = [layout and spec_of(layout) for layout, _ in tapes]
+        runs = [tape.runs for _, tape in tapes]
+        self.play: Callable[..., Any] = tapes[0][1].native.entry(
+            self._parameters,
+            inspect.Parameter.empty,
+            list(zip(self._structures, runs, strict=True)),
+            changed,
+            weakref.ref(self),
+        )
+
+
+def _parameter(parameter: Parameter) -> tuple[str, Any, bool, bool]:
+    return parameter.name, parameter.default, parameter.keyword_only, parameter.variadic
 
 
 def _can_run(variant: Variant) -> bool:
-    return variant.only_tensors and variant.plain and not (variant.is_random or variant.plan.needs_whole_memory)
+    return all(_can_compare(guard, position in variant.plan.integers) for position, guard in variant.plan.number_guards)
+
+
+def _can_compare(guard: NumberGuard, is_integer: bool) -> bool:
+    """Whether C++ compares a number with the bound exactly: it has them in one type."""
+    if is_integer:
+        return float(guard.bound).is_integer() and abs(guard.bound) < 2**_BITS
+    return isinstance(guard.bound, float) or abs(guard.bound) <= _EXACT_IN_A_FLOAT
 
 
 def _bits(mask: Sequence[bool]) -> int:
     return sum(1 << position for position, requires_gradient in enumerate(mask) if requires_gradient)
 
 
-def _route(native: Any, variant: Variant, name: str, number: int, *, recording: bool) -> Any:
+def _way_key(variant: Variant) -> Key:
+    plan = variant.plan
+    return plan.tensors, plan.numbers, plan.integers, tuple(map(constant_key, variant.constants.values()))
+
+
+def _way(variant: Variant) -> tuple[Any, ...]:
+    """What tells the calls that a variant is for from others: tensors, floats and ints given, constants."""
+    plan = variant.plan
+    tensors = [position for position in plan.tensors if position not in plan.numbers]
+    floats = [position for position in plan.numbers if position not in plan.integers]
+    return tensors, floats, plan.integers, list(variant.constants.items())
+
+
+def _result(variant: Variant) -> tuple[Any, Any]:
+    result = variant.plan.result
+    return spec_of(result.layout), tuple(map(_member, result.members))
+
+
+def _member(member: Member) -> tuple[int, Any]:
+    match member:
+        case Made(position):
+            return 0, position
+        case Given(position):
+            return 1, position
+        case Constant(value):
+            return 2, value
+
+
+def _route(native: Any, variant: Variant, result: tuple[Any, Any], name: str, number: int, *, recording: bool) -> Any:
     plan = variant.plan
     kept = len(plan.saved.contributing) + len(variant.kept_results)
+    structure, members = result
     return native.Route(
         node_name=f"{name.title().replace('_', '')}Backward",
         forward=f"{NAMESPACE}::{plan.forward.name}",
         backward=f"{NAMESPACE}::{plan.backward.name}" if plan.backward and recording else "",
+        tensors=plan.tensors,
+        number_guards=[_number_guard(plan, position, guard) for position, guard in plan.number_guards],
+        has_numbers=bool(plan.numbers),
+        is_random=variant.is_random,
         outputs=plan.outputs,
-        bare=variant.bare,
+        result=structure,
+        members=members,
         row_major=variant.needs_row_major,
+        whole_memory=plan.needs_whole_memory,
         kept_arguments=plan.saved.contributing,
         kept_results=variant.kept_results,
         reads=range(kept) if variant.backward_reads is None else variant.backward_reads,
@@ -103,3 +233,8 @@ def _route(native: Any, variant: Variant, name: str, number: int, *, recording: 
         spared=plan.spared,
         number=number,
     )
+
+
+def _number_guard(plan: Plan, position: int, guard: NumberGuard) -> tuple[int, int, str, float]:
+    bound = int(guard.bound) if position in plan.integers else float(guard.bound)
+    return position, guard.sign, guard.relation, bound

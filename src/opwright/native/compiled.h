@@ -16,10 +16,11 @@ using torch::dynamo::autograd::CompiledNodeArgs;
 using torch::dynamo::autograd::SwapSavedVariables;
 using Given = torch::dynamo::autograd::PackedArgs;
 
-// Put a backward pass into the graph: (cotangents, further inputs) -> gradients. A compiler runs it on
-// tensors without data, and may do so again and again: it must depend on nothing else that changes.
+// Put a backward pass into the graph: (cotangents, further inputs) -> gradients. A compiler runs one that is traceable
+// on tensors without data; the graph is broken around another one. It may run again and again, and must depend on nothing
+// else that changes.
 template <typename... Kinds>
-inline variable_list put_into_graph(const Node& node, torch::autograd::functional_apply_t pass,
+inline variable_list put_into_graph(const Node& node, torch::autograd::functional_apply_t pass, bool is_traceable,
                                     const variable_list& cotangents, const SwapSavedVariables& saved,
                                     const Kinds&... besides) {
   namespace compiled = torch::dynamo::autograd;
@@ -30,7 +31,7 @@ inline variable_list put_into_graph(const Node& node, torch::autograd::functiona
   const auto& compiler = compiled::getPyCompilerInterface();
   const std::string name =
       compiler->bind_function(graph, node.name(), std::move(pass), {compiled::IValuePacker<Kinds>::packed_type()...},
-                              /*is_custom_function=*/true, /*is_traceable=*/true);
+                              /*is_custom_function=*/true, is_traceable);
   return compiler->call_function(graph, "apply_functional", name, cotangents, given.vec(),
                                  compiled::IValuePacker<Edges>::pack(compiled::get_input_metadata(node.next_edges())));
 }

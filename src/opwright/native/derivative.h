@@ -6,12 +6,14 @@
 #include <torch/csrc/autograd/functions/utils.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "compiled.h"
 #include "differentiable.h"
+#include "draws.h"
 #include "node.h"
 #include "quiet.h"
 #include "route.h"
@@ -27,9 +29,14 @@ inline void run(const c10::OperatorHandle& kernel, torch::jit::Stack& stack) {
 
 class Derivative : public KeepingNode {
  public:
-  Derivative(Differentiable differentiate, const Arguments& arguments)
-      : KeepingNode(torch::autograd::collect_next_edges(arguments)), differentiate_(std::move(differentiate)) {
-    if (route().kept_arguments.size() < arguments.size()) described_.assign(arguments.begin(), arguments.end());
+  // Arguments are undefined in place of constants; `drawn` is where random numbers were drawn from, if they were.
+  Derivative(Differentiable differentiate, const Arguments& arguments, Arguments drawn)
+      : KeepingNode(torch::autograd::collect_next_edges(arguments)),
+        differentiate_(std::move(differentiate)),
+        drawn_(std::move(drawn)) {
+    if (route().kept_arguments.size() < arguments.size())
+      for (const at::Tensor& argument : arguments)
+        described_.push_back(argument.defined() ? Described(argument) : Described());
     for (const auto& [argument, dimension] : route().sizes) sizes_.push_back(arguments[argument].size(dimension));
   }
 
@@ -50,7 +57,7 @@ class Derivative : public KeepingNode {
     const Arguments tangents = with_zeros(route().tangents, cotangents, describe);
     if (tangents.empty()) return gradients;
     if (!is_followed(tangents) && !spares_products() && run_kernel(kept, tangents, gradients)) return gradients;
-    differentiate_(kept, described_, tangents, wanted(), gradients);
+    differentiate_again(differentiate_, drawn_, kept, described_, tangents, wanted(), gradients);
     return gradients;
   }
 
@@ -59,18 +66,23 @@ class Derivative : public KeepingNode {
     asked.collect(wanted());
     asked.collect(kept_, /*is_output=*/true);  // or not: saved outputs are unpacked with their node
     asked.collect(described_);
+    asked.collect(drawn_);
     for (int64_t position : route().tangents) asked.collect(input_metadata(position));
   }
 
   variable_list apply_with_saved(const variable_list& cotangents, SwapSavedVariables& saved) override {
     saved.before(kept_);
     saved.before(described_);
+    saved.before(drawn_);
     for (int64_t position : route().tangents) saved.before(mutable_input_metadata(position));
     std::vector<Described> outputs;
     for (int64_t position : route().tangents) outputs.push_back(described(input_metadata(position)));
-    variable_list gradients = put_into_graph(*this, as_function(), cotangents, saved, unpack(), described_, outputs);
+    const bool is_traceable = drawn_.empty() && !route().has_numbers;
+    variable_list gradients =
+        put_into_graph(*this, as_function(), is_traceable, cotangents, saved, unpack(), described_, outputs, drawn_);
     saved.after(kept_);
     saved.after(described_);
+    saved.after(drawn_);
     for (int64_t position : route().tangents) saved.after(mutable_input_metadata(position));
     return gradients;
   }
@@ -95,10 +107,13 @@ class Derivative : public KeepingNode {
     return std::any_of(route().spared.begin(), route().spared.end(), is_spared);
   }
 
-  // Whether this pass is itself differentiated or mapped, which a kernel would hide.
-  static bool is_followed(const Arguments& tangents) {
-    return at::GradMode::is_enabled() || is_transformed() ||
-           std::any_of(tangents.begin(), tangents.end(), [](const at::Tensor& t) { return has_tangent(t); });
+  // Whether this pass is itself differentiated or mapped, which a kernel would hide. In a batch of the vmap before
+  // torch.func nothing can be drawn again, but kernels run.
+  bool is_followed(const Arguments& tangents) const {
+    const auto is_followed = [this](const at::Tensor& t) {
+      return drawn_.empty() ? has_tangent(t) : t._fw_grad(/*level=*/0).defined();
+    };
+    return at::GradMode::is_enabled() || is_transformed() || std::any_of(tangents.begin(), tangents.end(), is_followed);
   }
 
   // False if it falls through, because an allocation failed.
@@ -114,6 +129,16 @@ class Derivative : public KeepingNode {
     return true;
   }
 
+  // With the random numbers of the forward pass.
+  static void differentiate_again(const Differentiable& differentiate, const Arguments& drawn, const Arguments& kept,
+                                  const std::vector<Described>& described, const Arguments& tangents,
+                                  const Positions& wanted, variable_list& gradients) {
+    std::optional<GeneratorState> from;
+    if (!drawn.empty()) from = GeneratorState::from(drawn[0]);
+    const DrawnAgain draws(from ? &*from : nullptr);
+    differentiate(kept, described, tangents, wanted, gradients);
+  }
+
   // The backward pass without the node, which may be gone when a graph runs: operators on tensors without data.
   torch::autograd::functional_apply_t as_function() const {
     return [differentiate = differentiate_, wanted = wanted(), count = num_outputs()](
@@ -122,10 +147,11 @@ class Derivative : public KeepingNode {
       const auto kept = given.unpack<Arguments>();
       const auto described = given.unpack<std::vector<Described>>();
       const auto outputs = given.unpack<std::vector<Described>>();
+      const auto drawn = given.unpack<Arguments>();
       variable_list gradients(count);
       const auto describe = [&outputs](size_t k) { return outputs[k]; };
       const Arguments tangents = with_zeros(differentiate.route().tangents, cotangents, describe);
-      if (!tangents.empty()) differentiate(kept, described, tangents, wanted, gradients);
+      if (!tangents.empty()) differentiate_again(differentiate, drawn, kept, described, tangents, wanted, gradients);
       return gradients;
     };
   }
@@ -133,6 +159,7 @@ class Derivative : public KeepingNode {
   Differentiable differentiate_;
   std::vector<int64_t> sizes_;
   std::vector<Described> described_;  // the arguments; empty if all of them are kept
+  Arguments drawn_;                   // one, or none: where random numbers were drawn from
 };
 
 }  // namespace opwright

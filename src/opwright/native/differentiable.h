@@ -49,12 +49,13 @@ class Differentiable {
   }
 
  private:
-  // The arguments of the forward pass; zeros for one that no gradient depends on.
+  // The arguments of the forward pass, undefined in place of constants, which Python knows; zeros for
+  // one that no gradient depends on.
   Arguments arguments_of(const Arguments& kept, const std::vector<Described>& described) const {
     if (described.empty()) return Arguments(kept.begin(), kept.begin() + route_->kept_arguments.size());
     Arguments arguments(described.size());
     for (size_t k = 0; k < route_->kept_arguments.size(); ++k) arguments[route_->kept_arguments[k]] = kept[k];
-    for (size_t position = 0; position < arguments.size(); ++position)
+    for (int64_t position : route_->tensors)
       if (!arguments[position].defined()) arguments[position] = zeros(described[position]);
     return arguments;
   }

@@ -2,9 +2,13 @@
 #pragma once
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/EmptyTensor.h>
 
+#include <cstring>
 #include <mutex>
+#include <new>
 #include <optional>
+#include <type_traits>
 
 #include "levels.h"
 
@@ -30,6 +34,19 @@ struct GeneratorState {
     generator.set_engine(engine);
     generator.set_next_float_normal_sample(next_float);
     generator.set_next_double_normal_sample(next_double);
+  }
+
+  // The state of this moment as bytes, which a node can give to a graph; and back.
+  static at::Tensor bytes_now() {
+    static_assert(std::is_trivially_copyable_v<GeneratorState>);
+    at::Tensor bytes = at::detail::empty_cpu({sizeof(GeneratorState)}, at::TensorOptions(at::kByte));
+    new (bytes.data_ptr()) GeneratorState(now());
+    return bytes;
+  }
+  static GeneratorState from(const at::Tensor& bytes) {
+    GeneratorState state;
+    std::memcpy(&state, bytes.data_ptr(), sizeof(GeneratorState));
+    return state;
   }
 
   // Whether the generator is in the same state.

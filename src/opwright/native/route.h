@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <pybind11/stl.h>
 
 #include <cstdint>
 #include <optional>
@@ -10,15 +11,41 @@
 #include <vector>
 
 #include "node.h"
+#include "numbers.h"
+#include "structure.h"
 
 namespace opwright {
 
+// What stands in a result: a tensor that is computed, an argument, or a constant.
+struct Member {
+  enum Kind : int { made = 0, given = 1, constant = 2 };
+
+  explicit Member(py::handle facts) {
+    const auto [of, what] = facts.cast<std::pair<int, py::object>>();
+    kind = static_cast<Kind>(of);
+    if (kind == constant)
+      value = what.ptr();
+    else
+      position = what.cast<int64_t>();
+  }
+
+  Kind kind;
+  int64_t position = 0;       // of an output, or of an argument
+  PyObject* value = nullptr;  // who makes the route holds it
+};
+
+// Positions are those of the arguments, if nothing else is said.
 struct Route {
   std::string node_name;                           // of the autograd node
   std::string forward_name, backward_name;         // of the kernels; no backward where nothing is recorded
+  Positions tensors;                               // what the forward kernel takes: tensors, and numbers that change
+  std::vector<NumberGuard> number_guards;          // for which of these numbers it is
+  bool has_numbers;                                // there are such numbers
+  bool is_random;                                  // it draws random numbers
   int64_t outputs;                                 // the number of results that the caller gets
-  bool bare;                                       // the caller gets one tensor, not a tuple
-  bool row_major;                                  // takes only contiguous arguments
+  Structure result;                                // in which structure,
+  std::vector<Member> members;                     // and what stands in it
+  bool row_major, whole_memory;                    // takes only contiguous tensors, and all of their memory
   Positions kept_arguments, kept_results;          // what is saved: arguments, then results of the forward kernel
   Positions reads;                                 // of these, what the backward kernel reads
   std::vector<std::pair<int64_t, int64_t>> sizes;  // sizes that it gets: (argument, dimension)
@@ -30,10 +57,38 @@ struct Route {
   std::optional<c10::OperatorHandle> forward, backward;
 
   // The kernels are registered at the dispatcher: their libraries were loaded before.
-  void find_kernels() {
+  explicit Route(const py::kwargs& facts) : result(facts["result"]) {
+    read(facts, "node_name", node_name);
+    read(facts, "forward", forward_name);
+    read(facts, "backward", backward_name);
+    read(facts, "tensors", tensors);
+    for (py::handle guard : facts["number_guards"]) {
+      const auto of = py::reinterpret_borrow<py::tuple>(guard);
+      number_guards.emplace_back(of[0].cast<size_t>(), of[1].cast<int>(), of[2].cast<std::string>(), of[3]);
+    }
+    read(facts, "has_numbers", has_numbers);
+    read(facts, "is_random", is_random);
+    read(facts, "outputs", outputs);
+    for (py::handle member : facts["members"]) members.emplace_back(member);
+    read(facts, "row_major", row_major);
+    read(facts, "whole_memory", whole_memory);
+    read(facts, "kept_arguments", kept_arguments);
+    read(facts, "kept_results", kept_results);
+    read(facts, "reads", reads);
+    read(facts, "sizes", sizes);
+    read(facts, "tangents", tangents);
+    read(facts, "gradients", gradients);
+    read(facts, "spared", spared);
+    read(facts, "number", number);
     auto& dispatcher = c10::Dispatcher::singleton();
     forward = dispatcher.findSchemaOrThrow(forward_name.c_str(), "");
     if (!backward_name.empty()) backward = dispatcher.findSchemaOrThrow(backward_name.c_str(), "");
+  }
+
+ private:
+  template <typename Fact>
+  static void read(const py::kwargs& facts, const char* name, Fact& fact) {
+    fact = facts[name].cast<Fact>();
   }
 };
 

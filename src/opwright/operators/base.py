@@ -19,7 +19,7 @@ from opwright.binding.environment import is_compiling
 from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.rungs import Ladder, Rung, RungName, Way
 from opwright.binding.serving.mutating import MutatingServer
-from opwright.binding.serving.numbers import numbers_in
+from opwright.binding.serving.numbers import Numbers, numbers_in
 from opwright.binding.serving.server import Server
 from opwright.binding.serving.structured import StructuredServer
 from opwright.binding.transforms.family import Family, Identity
@@ -111,6 +111,7 @@ class BaseOperator(Transforming["BaseOperator"]):
         self._outside = outside or Outside(getattr(reference, "reads_from", reference), freeze)
         self._arity = len(self._signature.parameters)
         self._names = identifiers([parameter.name for parameter in self._signature.parameters])
+        self._numbers = Numbers(self._positional)
         self._variants = VariantsByState(self._outside, self._make_variants)
         self._family = Family(
             self._positional, self.name, self._signature, self._names, self._identity, self._make_relative
@@ -150,6 +151,7 @@ class BaseOperator(Transforming["BaseOperator"]):
             self._settings,
             self._fallbacks,
             self._variants,
+            self._numbers,
             lambda args, recording, state: self._derive(args, recording, state).plan,
             TransformServer(self, self._positional, self._settings).serve,
             lambda args: self._registered.serve_compiled(args),
@@ -192,7 +194,8 @@ class BaseOperator(Transforming["BaseOperator"]):
 
     def _make_variants(self, state: State) -> Variants:
         differentiate = functools.partial(self._differentiate, state)
-        return Variants(lambda: self._identity(state), self._arity, differentiate, self._short_name, state)
+        identity = lambda: self._identity(state)  # noqa: E731
+        return Variants(identity, self._signature, differentiate, self._short_name, state, self._numbers)
 
     def _derive(self, args: Sequence[Any], recording: bool, state: State | None = None) -> Derivation:
         specs = describe(self._names, args, gradients=recording, numbers=numbers_in(args))

@@ -10,7 +10,6 @@ from torch import Tensor
 import opwright
 
 pytestmark = [
-    pytest.mark.built_together,
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
 

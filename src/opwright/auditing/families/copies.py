@@ -23,7 +23,7 @@ def deep_copied(case: Case) -> Seen:
 
 
 def pickled(case: Case) -> Seen:
-    """Gatherle a module that holds it, and call what comes out."""
+    """Pickle a module that holds it, and call what comes out."""
     demand_importable(case.function)
     return forward(replace(case, function=pickle.loads(pickle.dumps(Calling(case.function)))))
 

@@ -15,7 +15,7 @@ from opwright.binding.environment import is_quiet
 from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.functional import Done
 from opwright.binding.own_errors import is_for_the_caller, runs_reference
-from opwright.binding.serving.last_rung import RemembersRung
+from opwright.binding.serving.hot_path import HotPath
 from opwright.binding.serving.server import Server
 from opwright.tracing.interface.flatten import Leaves
 from opwright.tracing.interface.memory import memory_of
@@ -25,7 +25,7 @@ from opwright.tracing.recording.faults import fault_of
 _DEVICES = ("cpu", "cuda")
 
 
-class MutatingServer(RemembersRung):
+class MutatingServer(HotPath):
     """Serves the calls of one operator.
 
     Args:
@@ -44,15 +44,17 @@ class MutatingServer(RemembersRung):
         functional: Callable[[], Server],
         fallbacks: Fallbacks,
     ) -> None:
-        super().__init__()
+        super().__init__(signature, mutated)
         self._reference = reference
-        self._signature = signature
         self._mutated = mutated
         self._functional = functional
         self._fallbacks = fallbacks
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
         """Serve a call; a pinned one raises instead of running the reference."""
+        result = self._play(args, kwargs)
+        if result is not NotImplemented:
+            return result
         given = self._signature.bind(args, kwargs)
         try:
             made = self._made(given, pinned=pinned)
@@ -74,6 +76,7 @@ class MutatingServer(RemembersRung):
         arguments = Leaves(self._kept(given) if torch.is_grad_enabled() else given)
         arguments.given = given
         made = server.serve(arguments, {}, pinned=pinned)
+        self._keep_up(server, None)
         self.last_rung = server.last_rung
         return made
 

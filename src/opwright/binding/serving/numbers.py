@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from opwright.binding.tape import Varying
 from opwright.binding.variants.kinds import Key, constant_key
 from opwright.errors import NumberNeeded
 from opwright.tracing.interface.flatten import Leaves
@@ -35,9 +36,13 @@ class Numbers:
 
     Args:
         reference: The function as written; one that tests the types of its numbers keeps them as constants.
+
+    Attributes:
+        version: Another one whenever other numbers are given to kernels.
     """
 
     def __init__(self, reference: Callable[..., Any]) -> None:
+        self.version = 0
         self._reference = reference
         self._asks: bool | None = None
         self._places: dict[type, dict[int, _Seen]] = {float: {}, int: {}}
@@ -57,6 +62,17 @@ class Numbers:
             keys[position] = _STAND_INS[type(arguments[position])]
         return given_at_run_time(arguments, chosen), constants_of(keys)
 
+    def varying(self) -> list[Varying]:
+        """The numbers that kernels are given, on the processor."""
+        if self._asks is not False:
+            return []
+        return [
+            Varying(position, kind, tuple(place.apart))
+            for kind, places in self._places.items()
+            for position, place in tuple(places.items())
+            if place.changes and not place.settled
+        ]
+
     def settle(self, arguments: Sequence[Any], needed: Mapping[int, bool]) -> None:
         """Keep numbers constants if kernels need their values: the current value only, or any.
 
@@ -70,10 +86,12 @@ class Numbers:
                 place.apart.add(arguments[position])
             else:
                 place.settled = True
+            self.version += 1
 
     def _keeps_constants(self) -> bool:
         if self._asks is None:  # tested late, when the functions that the reference calls are defined
             self._asks = asks_for_types(self._reference)
+            self.version += 1
         return self._asks
 
     def _changing(self, arguments: Sequence[Any]) -> Iterator[int]:
@@ -88,6 +106,7 @@ class Numbers:
                 continue
             if not place.changes:
                 place.changes = value != place.first and not math.isnan(value)
+                self.version += place.changes
             if place.changes and not place.settled and value not in place.apart and can_be_given(value):
                 yield position
 

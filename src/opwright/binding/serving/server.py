@@ -25,6 +25,7 @@ from opwright.binding.own_errors import is_for_the_caller, is_wanted, runs_refer
 from opwright.binding.rungs import RungName
 from opwright.binding.serving.last_rung import RemembersRung
 from opwright.binding.serving.numbers import Numbers, constants_of, needed_in
+from opwright.binding.tape import Tape
 from opwright.binding.transforms.levels import are_transformed
 from opwright.binding.variants.backends import backend_for, examine
 from opwright.binding.variants.kinds import Key, are_constants, call_of, is_among
@@ -53,6 +54,7 @@ class Server(RemembersRung):
         settings: Where to build.
         fallbacks: Warned why the reference serves a call.
         variants: The loaded kernels.
+        numbers: Which numbers these are given.
         derive: `(arguments, whether gradients are recorded, state) -> plan` for arguments that no variant takes.
         serve_transformed: Serves calls under function transforms and with dual tensors; returns the rung too.
         serve_compiled: Serves calls under compilers and exporters, and tensors without data.
@@ -67,6 +69,7 @@ class Server(RemembersRung):
         settings: Settings,
         fallbacks: Fallbacks,
         variants: VariantsByState,
+        numbers: Numbers,
         derive: Callable[[Sequence[Any], bool, State], Plan],
         serve_transformed: Callable[[Sequence[Any]], tuple[Any, RungName | None]],
         serve_compiled: Callable[[Sequence[Any]], Any],
@@ -86,34 +89,45 @@ class Server(RemembersRung):
         self._serve_cast = serve_cast
         self._arity = len(signature.parameters)
         self._only_tensors = all(p.kind is Kind.TENSOR and not p.optional for p in signature.parameters)
-        self._numbers = Numbers(reference)
+        self._numbers = numbers
         self._names = identifiers([parameter.name for parameter in signature.parameters])
+
+    @property
+    def tape(self) -> tuple[Tape, RungName] | None:
+        """What runs calls of flat arguments in C++, and what its kernels are written in; None if nothing does."""
+        latest = self._latest
+        return (latest.tape, latest.rung) if latest and latest.tape and latest.rung and not latest.left else None
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
         """Serve a call; a pinned one raises instead of running the reference."""
+        latest = self._latest
+        if latest is not None and latest.left and not pinned and is_quiet():
+            given = self._signature.bind(args, kwargs) if kwargs or len(args) != self._arity else args
+            if is_among(latest.left, given):
+                return self.serve_by_reference(given)
+        if latest is not None and not is_compiling():
+            try:
+                if (play := latest.play) is not None:
+                    result = play(*args, **kwargs)
+                    if result is not NotImplemented:
+                        rung = latest.rung or self._rung_for(args, kwargs)
+                        if self.unusual_rungs or rung is not self.usual_rung:
+                            self.remember_usual(rung)
+                        return result
+                elif not kwargs and self._are_plain(latest, args) and is_quiet() and latest.state.holds():
+                    return self._run(latest, args, ())
+            except (Declined, NotImplementedError):  # torch has no kernel for a nested tensor
+                pass
+            except Exception as error:  # a guard fails; the slow path finds out which
+                if is_wanted(error):
+                    raise
         if kwargs or len(args) != self._arity:
             args = self._signature.bind(args, kwargs)
-        latest = self._latest
-        if latest is not None and latest.left and not pinned and is_quiet() and is_among(latest.left, args):
-            return self.serve_by_reference(args)
-        try:
-            if latest is None:
-                pass
-            elif (play := latest.play) is not None and not is_compiling():
-                result = play(*args)
-                if result is not None:
-                    rung = latest.rung or _rung_on(args[0].device)
-                    if self.unusual_rungs or rung is not self.usual_rung:
-                        self.remember_usual(rung)
-                    return result
-            elif self._only_tensors and latest.plain and is_quiet() and are_plain(args) and latest.state.holds():
-                return self._run(latest, args, ())
-        except (Declined, NotImplementedError):  # torch has no kernel for a nested tensor
-            pass
-        except Exception as error:  # a guard fails; the slow path finds out which
-            if is_wanted(error):
-                raise
         return self._serve_slowly(args, pinned=pinned)
+
+    def _are_plain(self, latest: Variants, args: tuple[Any, ...]) -> bool:
+        """Whether Python can run what is at hand without looking further: for tensors, and giving tensors."""
+        return self._only_tensors and len(args) == self._arity and latest.plain and are_plain(args)
 
     def serve_below_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Serve a call without recording gradients, even if its tensors require them."""
@@ -207,7 +221,9 @@ class Server(RemembersRung):
         for _ in range(_MOST_TRACES):
             try:
                 variants = self._latest = self._variants.now()
-                return self._serve_in_state(variants, args, pinned=pinned, gradients=gradients)
+                result = self._serve_in_state(variants, args, pinned=pinned, gradients=gradients)
+                variants.keep_up()
+                return result
             except OutsideUnknown as unknown:
                 refusal = unknown
                 break
@@ -338,6 +354,7 @@ class Server(RemembersRung):
                 rest.append(arg)
         return not rest or (not self._only_tensors and are_constants(rest))
 
-
-def _rung_on(device: torch.device) -> RungName:
-    return "cpp" if device.type == "cpu" else "cuda"
+    def _rung_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RungName:
+        """What kernels for these arguments are written in, where not all are written in one language."""
+        tensors = (arg for arg in self._signature.bind(args, kwargs) if isinstance(arg, torch.Tensor))
+        return "cpp" if next(tensors).device.type == "cpu" else "cuda"

@@ -12,7 +12,7 @@ from opwright.binding.dispatcher.registration import row_major_if_own
 from opwright.binding.environment import PLAIN_TYPES, are_abstract, is_overheard
 from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.own_errors import is_for_the_caller, runs_reference
-from opwright.binding.serving.last_rung import RemembersRung
+from opwright.binding.serving.hot_path import HotPath
 from opwright.binding.serving.server import Server
 from opwright.binding.variants.kinds import CONSTANT_TYPES
 from opwright.tracing.interface.flatten import Leaves, flatten
@@ -22,7 +22,7 @@ from opwright.tracing.recording.faults import fault_of
 _FLAT = frozenset({*PLAIN_TYPES, *CONSTANT_TYPES})
 
 
-class StructuredServer(RemembersRung):
+class StructuredServer(HotPath):
     """Serves the calls of one operator.
 
     Args:
@@ -41,16 +41,18 @@ class StructuredServer(RemembersRung):
         fallbacks: Fallbacks,
         serve_cast: Callable[[Sequence[Any]], Any] | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(signature)
         self._reference = reference
-        self._signature = signature
         self._flat = flat
         self._fallbacks = fallbacks
         self._serve_cast = serve_cast
-        self._of_flat: dict[tuple[type, ...], Server] = {}
+        self._of_flat: dict[tuple[type, ...], tuple[Server, TreeSpec]] = {}
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
         """Serve a call; a pinned one raises instead of running the reference."""
+        result = self._play(args, kwargs)
+        if result is not NotImplemented:
+            return result
         given = self._signature.bind(args, kwargs)
         if self._serve_cast is not None and is_autocast():
             return self._serve_cast(given)
@@ -69,22 +71,23 @@ class StructuredServer(RemembersRung):
             result = self.serve_by_reference(given)
             leaves, _ = flatten(given)
             return row_major_if_own(result, leaves) if are_abstract(leaves) else result
-        server, arguments = self._server_of(given)
+        server, layout, arguments = self._server_of(given)
         result = server.serve(arguments, {}, pinned=pinned)
+        self._keep_up(server, layout)
         self.last_rung = server.last_rung
         return result
 
-    def _server_of(self, given: tuple[Any, ...]) -> tuple[Server, tuple[Any, ...]]:
-        """The server for arguments, and the arguments it takes; flat ones stay as they are."""
+    def _server_of(self, given: tuple[Any, ...]) -> tuple[Server, TreeSpec, tuple[Any, ...]]:
+        """The server for arguments, their layout, and the arguments it takes; flat ones stay as they are."""
         types = tuple(map(type, given))
-        server = self._of_flat.get(types)
-        if server is not None:
-            return server, given
+        found = self._of_flat.get(types)
+        if found is not None:
+            return *found, given
         leaves, layout = flatten(given)
         server = self._flat(leaves, layout)
         if _FLAT.issuperset(types):
-            self._of_flat[types] = server
-        return server, leaves
+            self._of_flat[types] = server, layout
+        return server, layout, leaves
 
     def serve_below_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Serve a call without recording gradients, even if its tensors require them."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from inspect import Parameter
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -146,7 +148,8 @@ class Family(Generic[Member]):
 
     def functional(self, mutated: Sequence[int]) -> Member:
         """The functional operator, which returns the new values of mutated arguments."""
-        signature = Signature(self._signature.parameters, None, structured=True)
+        parameters = [replace(p, keyword_only=False, default=Parameter.empty) for p in self._signature.parameters]
+        signature = Signature(tuple(parameters), None, structured=True)
         return self._member(FunctionalReference(self._reference, mutated), self._name, signature, f"changes {mutated}")
 
     def _member(self, reference: Callable[..., Any], name: str, signature: Signature, key: str) -> Member:

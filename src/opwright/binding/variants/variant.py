@@ -6,7 +6,7 @@ variant = the plan with its libraries loaded
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -163,6 +163,7 @@ class Variant:
         is_random: Whether it draws random numbers.
         needs_row_major: Whether it takes only contiguous tensors.
         rung: The backend of its kernels.
+        constants: Values of the arguments that are no tensors, by position.
     """
 
     plan: Plan
@@ -182,12 +183,15 @@ class Variant:
     is_random: bool
     needs_row_major: bool
     rung: RungName
+    constants: Mapping[int, Any]
 
 
-def load_variant(plan: Plan, libraries: Sequence[Path], arity: int, differentiate: Differentiate) -> Variant:
-    """Load the built libraries of a plan."""
+def load_variant(
+    plan: Plan, libraries: Sequence[Path], arguments: Sequence[Any], differentiate: Differentiate
+) -> Variant:
+    """Load the built libraries of a plan, which was made for arguments like these."""
     kernels = [load_launcher(path, source.name) for path, source in zip(libraries, plan.sources, strict=True)]
-    every = tuple(range(arity))
+    every = tuple(range(len(arguments)))
     return Variant(
         plan=plan,
         differentiate=differentiate,
@@ -206,6 +210,7 @@ def load_variant(plan: Plan, libraries: Sequence[Path], arity: int, differentiat
         is_random=plan.is_random,
         needs_row_major=plan.needs_row_major,
         rung="cpp" if plan.forward.device is None else "cuda",
+        constants={position: value for position, value in enumerate(arguments) if position not in plan.tensors},
     )
 
 

@@ -7,13 +7,13 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from opwright.binding.native import native
 from opwright.binding.rungs import RungName
-from opwright.binding.tape import Tape
+from opwright.binding.tape import Entry, Tape, Varying
 from opwright.binding.variants.kinds import Key, kind_of
 from opwright.binding.variants.states import Outside, OutsideMoved, State
 from opwright.binding.variants.variant import Differentiate, Plan, Variant, load_variant
@@ -23,6 +23,7 @@ from opwright.settings import Settings
 from opwright.toolchain.build import build
 from opwright.toolchain.process.forks import Lock
 from opwright.toolchain.storage.records import RecordStore
+from opwright.tracing.interface.signature import Signature
 from opwright.tracing.recording.faults import refusing_faults, summary
 
 _MOST_VARIANTS = 32
@@ -36,6 +37,19 @@ class LeftToFunction(NoKernel):
         super().__init__("the function is one operation of PyTorch, and a kernel gains nothing over it")
 
 
+class Changing(Protocol):
+    """Tells which numbers change from call to call.
+
+    Attributes:
+        version: Another one after every change of that.
+    """
+
+    version: int
+
+    def varying(self) -> Sequence[Varying]:
+        """Those that kernels are given at run time."""
+
+
 class Variants:
     """All variants of an operator, the latest used first for each way of calling it.
 
@@ -43,10 +57,11 @@ class Variants:
 
     Args:
         identity: The key under which they are recorded; returns None if they are not.
-        arity: How many arguments the operator takes.
+        signature: The operator's parameters.
         differentiate: Differentiates their results.
         name: The name of the operator.
         state: The state in which they were traced.
+        numbers: Tells which numbers kernels are given.
 
     Attributes:
         state: The same.
@@ -54,17 +69,28 @@ class Variants:
         by_call: The variants for each way of calling.
         rung: The rung of all of them; None if they differ.
         left: The calls that are left to the function itself, by `call_of`.
-        play: Runs calls in C++, or returns None; None as long as there is no tape.
+        play: Runs calls in C++, or returns NotImplemented; None as long as there is no tape.
+        tape: The tape that runs them there; None as long as there is none.
     """
 
     def __init__(
-        self, identity: Callable[[], str | None], arity: int, differentiate: Differentiate, name: str, state: State
+        self,
+        identity: Callable[[], str | None],
+        signature: Signature,
+        differentiate: Differentiate,
+        name: str,
+        state: State,
+        numbers: Changing,
     ) -> None:
         self.state = state
         self._identity = identity
-        self._load = functools.partial(load_variant, arity=arity, differentiate=differentiate)
-        self._make_tape = functools.partial(Tape, name=name, arity=arity, state=state)
-        self._tape: Tape | None = None
+        self._signature = signature
+        self._load = functools.partial(load_variant, differentiate=differentiate)
+        self._make_tape = functools.partial(Tape, name=name, arity=len(signature.parameters), state=state)
+        self._numbers = numbers
+        self._wound_for = numbers.version
+        self.tape: Tape | None = None
+        self._entry: Entry | None = None
         self._native: Any = None
         self._lock = Lock()
         self._refusals: dict[Key, OpwrightError] = {}
@@ -82,14 +108,24 @@ class Variants:
             self.state.equip(native)
             self._wind()
 
+    def keep_up(self) -> None:
+        """Look which numbers change by now."""
+        if self._wound_for != self._numbers.version:
+            with self._lock:
+                self._wind()
+
     def _wind(self) -> None:
-        self._tape = None
+        tape = entry = None
+        self._wound_for = self._numbers.version
         try:
-            if self._native and self.plain:
-                self._tape = self._make_tape(self._native, self.by_call)
+            if self._native:
+                made = self._make_tape(self._native, self.by_call, varying=self._numbers.varying())
+                if made.runs is not None:
+                    tape, entry = made, Entry(self._signature, [(None, made)])
         except Exception as error:  # calls go through Python, which is also right
             _log.warning("calls take the path in Python: %s", summary(error))
-        self.play = self._tape and self._tape.play
+        self.tape, self._entry = tape, entry
+        self.play = entry.play if entry else None
 
     def add(
         self,
@@ -135,8 +171,8 @@ class Variants:
                 raise NoKernel(fact, hint="pass a value that changes from call to call as a tensor")
             try:
                 with refusing_faults():
-                    recorded = self._recorded(kind, known, settings, pinned=pinned)
-                    variant = recorded or self._derived(kind, settings, derive, pinned=pinned)
+                    recorded = self._recorded(kind, arguments, known, settings, pinned=pinned)
+                    variant = recorded or self._derived(kind, arguments, settings, derive, pinned=pinned)
             except LeftToFunction:
                 self._left_kinds.add(kind)
                 raise
@@ -154,9 +190,11 @@ class Variants:
             native.equip(self, settings)
         return recorded is None
 
-    def _derived(self, kind: Key, settings: Settings, derive: Callable[[], Plan], *, pinned: bool) -> Variant:
+    def _derived(
+        self, kind: Key, arguments: Sequence[Any], settings: Settings, derive: Callable[[], Plan], *, pinned: bool
+    ) -> Variant:
         plan = derive()
-        variant = self._built(plan, settings) if pinned or not plan.left_to_function else None
+        variant = self._built(plan, settings, arguments) if pinned or not plan.left_to_function else None
         try:
             self._record(kind, plan, settings)
         except Exception as error:  # it costs only the next process time
@@ -165,8 +203,8 @@ class Variants:
             raise LeftToFunction
         return variant
 
-    def _built(self, plan: Plan, settings: Settings) -> Variant:
-        return self._load(plan, build(plan.sources, settings))
+    def _built(self, plan: Plan, settings: Settings, arguments: Sequence[Any]) -> Variant:
+        return self._load(plan, build(plan.sources, settings), arguments)
 
     def refuse(self, way: Key, arguments: Sequence[Any], refusal: OpwrightError) -> None:
         """Remember that arguments have no variant."""
@@ -180,7 +218,9 @@ class Variants:
         self._refusals[kind] = refusal.again()
         return refusal
 
-    def _recorded(self, kind: Key, known: Sequence[Variant], settings: Settings, *, pinned: bool) -> Variant | None:
+    def _recorded(
+        self, kind: Key, arguments: Sequence[Any], known: Sequence[Variant], settings: Settings, *, pinned: bool
+    ) -> Variant | None:
         """A variant that another process derived; the guards of loaded ones have failed."""
         identity = self._identity()
         if identity is None:
@@ -195,7 +235,7 @@ class Variants:
                 if plan.left_to_function and not pinned:
                     raise LeftToFunction
                 if all(variant.plan.forward.name != plan.forward.name for variant in known):
-                    return self._built(plan, settings)
+                    return self._built(plan, settings, arguments)
             except OpwrightError:
                 raise
             except Exception:  # of another version of opwright

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -39,9 +40,30 @@ class Outcome:
     transcript: str
 
 
+class _Process(subprocess.Popen[bytes]):
+    """A process that is known before it begins: an interrupt while it does leaves none behind."""
+
+    pid = 0
+    returncode = None
+
+    def __init__(self) -> None:
+        pass
+
+    def begin(self, job: Job, transcript: IO[bytes]) -> None:
+        """Start it in a session of its own, so that all that it starts in turn can be killed with it."""
+        super().__init__(
+            job.command,
+            cwd=job.directory,
+            stdin=subprocess.DEVNULL,
+            stdout=transcript,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class _Running:
-    process: subprocess.Popen[bytes]
+    process: _Process
     transcript: IO[bytes]
     deadline: float
 
@@ -67,7 +89,9 @@ def run_side_by_side(
         while waiting or running:
             while waiting and len(running) < limit:
                 index = waiting.pop(0)
-                running[index] = _start(jobs[index], timeout_s)
+                transcript = tempfile.TemporaryFile()  # noqa: SIM115  (closed by _end)
+                running[index] = _Running(_Process(), transcript, time.monotonic() + timeout_s)
+                _start(running[index], jobs[index])
             time.sleep(_POLL_S)
             for index in [index for index, run in running.items() if _is_over(run)]:
                 outcomes[index] = _end(running.pop(index))
@@ -78,22 +102,11 @@ def run_side_by_side(
     return tuple(outcomes[index] for index in range(len(jobs)))
 
 
-def _start(job: Job, timeout_s: float) -> _Running:
-    """Start a job in a session of its own, so that all that it starts in turn can be killed with it."""
-    transcript = tempfile.TemporaryFile()  # noqa: SIM115  (closed by _end)
+def _start(run: _Running, job: Job) -> None:
     try:
-        process = subprocess.Popen(
-            job.command,
-            cwd=job.directory,
-            stdin=subprocess.DEVNULL,
-            stdout=transcript,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        run.process.begin(job, run.transcript)
     except OSError as error:
-        transcript.close()
         raise CompilerMissing(f"{job.command[0]} cannot run: {error.strerror}") from error
-    return _Running(process, transcript, time.monotonic() + timeout_s)
 
 
 def _is_over(run: _Running) -> bool:
@@ -102,9 +115,11 @@ def _is_over(run: _Running) -> bool:
 
 def _end(run: _Running) -> Outcome:
     """Collect a job that is over; kill one that is not."""
-    status = run.process.poll()
-    if status is None:
-        os.killpg(run.process.pid, signal.SIGKILL)
+    status = run.process.poll() if run.process.pid else None
+    if run.process.pid and status is None:
+        with contextlib.suppress(ProcessLookupError):  # it may not have a session yet
+            os.killpg(run.process.pid, signal.SIGKILL)
+        run.process.kill()
         run.process.wait()
     with run.transcript as transcript:
         transcript.seek(0)
