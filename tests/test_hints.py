@@ -20,7 +20,6 @@ _NO_REMEDY = {
     "binding/serving/server.py: a guard of its new kernel fails": "the reference then says what is wrong with them",
     "binding/variants/backends.py: kernels are linked as Linux does it": "another system is needed",
     "codegen/cpp/access.py: is indexed by": "the user wrote no such index: passes store it first",
-    "codegen/cpp/program.py: a view of": "the user wrote no such view: the lowering copies instead",
     "codegen/python/": "the function rung cannot spell it; kernels serve the operator",
     "handwritten/kernels/cuda_kernel.py: compiles for": "another machine is needed",
     "handwritten/kernels/cuda_kernel.py: failed:": "the driver's own words are all that is known",

@@ -56,7 +56,8 @@ def random(*shape, gradient=True):
     return torch.randn(shape, generator=torch.Generator().manual_seed(len(shape))).requires_grad_(gradient)
 
 
-REFERENCES = [bare, anything, unresolvable, of_a_type, of_numpy, mixed, wrongly]
+BY_DAY, AT_NIGHT = [bare, unresolvable, mixed], [anything, of_a_type, of_numpy, wrongly]
+REFERENCES = [*BY_DAY, *(pytest.param(each, marks=pytest.mark.nightly) for each in AT_NIGHT)]
 
 
 @pytest.mark.parametrize("reference", REFERENCES)

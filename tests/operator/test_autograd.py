@@ -27,8 +27,6 @@ from tests.operator.operators import (
     wave,
 )
 
-pytestmark = pytest.mark.built_together
-
 
 @pytest.fixture(params=["C++", "Python"], autouse=True)
 def path(request, monkeypatch):

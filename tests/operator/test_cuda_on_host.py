@@ -40,11 +40,12 @@ def test_forward_and_backward_are_served_by_cuda(operator: Operator) -> None:
 
 
 def test_the_rungs_say_so(operator: Operator) -> None:
+    operator(torch.randn(5, 300), torch.randn(5, 300))
     rungs = {rung.name: rung for rung in operator.rungs()}
 
     assert rungs["cuda"].available
     assert rungs["cuda"].variants > 0
-    assert rungs["cpp"].reason == "tensors on the processor are served by CUDA kernels, as OPWRIGHT_CUDA_ON_HOST asks"
+    assert rungs["cpp"].reason.startswith("OPWRIGHT_CUDA_ON_HOST has CUDA kernels serve tensors on the processor")
     with pytest.raises(RungMissing, match="no rung 'cpp' here"):
         operator.on("cpp")
 

@@ -13,7 +13,6 @@ from opwright.api.operator import Operator
 from opwright.checking.accuracy import Comparison
 from opwright.ir.program import Call, Kernel
 from opwright.settings import Settings
-from tests.quiet_settings import quiet_settings
 
 
 def normalized(x: Tensor, groups: int, weight: Tensor, bias: Tensor) -> Tensor:
@@ -52,11 +51,6 @@ LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def settings() -> Settings:
-    return quiet_settings()
-
-
 def results(call: Callable[..., Tensor], x: Tensor, groups: int, cotangents: Tensor) -> list[Tensor]:
     generator = torch.Generator().manual_seed(2)
     channels = [torch.randn(x.shape[1], generator=generator, dtype=torch.float64).to(x.dtype) for _ in range(2)]
@@ -67,9 +61,13 @@ def results(call: Callable[..., Tensor], x: Tensor, groups: int, cotangents: Ten
 
 @pytest.mark.parametrize(("function", "dtype", "shape", "groups"), CASES)
 def test_values_and_gradients(
-    function: Callable[..., Tensor], dtype: torch.dtype, shape: tuple[int, ...], groups: int, settings: Settings
+    function: Callable[..., Tensor],
+    dtype: torch.dtype,
+    shape: tuple[int, ...],
+    groups: int,
+    settings_quick_by_day: Settings,
 ) -> None:
-    operator = Operator(function, name=function.__name__, settings=settings)
+    operator = Operator(function, name=function.__name__, settings=settings_quick_by_day)
     generator = torch.Generator().manual_seed(1)
     for layout in LAYOUTS.values():
         x = layout(torch.randn(shape, generator=generator).to(dtype))
@@ -80,8 +78,8 @@ def test_values_and_gradients(
         Comparison("result", mine, eager, exact, inputs=[x]).judge()
 
 
-def test_it_is_one_kernel_forward_without_a_library_call(settings: Settings) -> None:
-    operator = Operator(activated, name="activated", settings=settings)
+def test_it_is_one_kernel_forward_without_a_library_call(settings_quick_by_day: Settings) -> None:
+    operator = Operator(activated, name="activated", settings=settings_quick_by_day)
     x, weight, bias = (torch.randn(shape, requires_grad=True) for shape in ((4, 8, 5, 6), (8,), (8,)))
     derivation = operator._derive([x, 4, weight, bias], recording=True)
     assert derivation.backward is not None
@@ -90,8 +88,8 @@ def test_it_is_one_kernel_forward_without_a_library_call(settings: Settings) -> 
     assert not any(isinstance(step, Call) for step in (*forward, *derivation.backward.steps))
 
 
-def test_second_order(settings: Settings) -> None:
-    operator = Operator(activated, name="activated", settings=settings)
+def test_second_order(settings_quick_by_day: Settings) -> None:
+    operator = Operator(activated, name="activated", settings=settings_quick_by_day)
     found = []
     for call in (operator, activated):
         generator = torch.Generator().manual_seed(3)

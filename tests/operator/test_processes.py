@@ -63,7 +63,8 @@ def start(tmp_path):
     }
 
     def start_program(lengths, text=PROGRAM, begin=start_warm):
-        program = tmp_path / f"program_{len(started)}.py"
+        program = tmp_path / str(len(started)) / "program.py"  # a source names the file that it was made from
+        program.parent.mkdir()
         program.write_text(text)
         started.append(program)
         return begin(str(program), json.dumps(lengths), env=environment)

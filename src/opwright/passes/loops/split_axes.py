@@ -31,7 +31,7 @@ def split_axes(program: ir.Program) -> ir.Program:
 
     An axis is split in all kernels that read from one another, and so are the buffers between them; what must be in
     memory is written as it was, at the index that the split axes stand for. A reshape that others than kernels read
-    stays, beside the view. Kernels are left alone where an index cannot be split in the same way.
+    stays, beside the view. Kernels are left alone if they gather, or if an index cannot be split in the same way.
     """
     steps: dict[int, tuple[ir.Step, ...]] = {}
     if any(isinstance(step, ir.Call) and _reshaped(step) for step in program.steps):
@@ -96,6 +96,8 @@ class _Whole:
     def split(self, island: Sequence[int]) -> dict[int, tuple[ir.Step, ...]]:
         """The new steps of an island, by the positions of the old ones; none if nothing would be gained."""
         steps = {position: self.program.steps[position] for position in island}
+        if any(isinstance(s, ir.Kernel) and any(isinstance(let, ir.Gather) for let in s.lets) for s in steps.values()):
+            return {}  # a Check has seen the indices in the shape that they have
         between = [
             step for step in steps.values() if isinstance(step, ir.Call) and self._is_between(step, steps.values())
         ]
