@@ -25,9 +25,11 @@ def other():
         work()
 """
 END = """
-with ThreadPoolExecutor(3) as threads:
-    for done in [threads.submit(traced, 2), threads.submit(traced, 3), threads.submit(other)]:
-        done.result()
+def run_all():  # a function, as traces would see a global that changes meanwhile
+    with ThreadPoolExecutor(3) as threads:
+        for done in [threads.submit(traced, 2), threads.submit(traced, 3), threads.submit(other)]:
+            done.result()
+run_all()
 """
 WORK = {
     "torch.compile": """
