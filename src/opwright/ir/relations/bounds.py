@@ -52,8 +52,8 @@ class Bounds:
         return found
 
     @cached_property
-    def simplified(self) -> dict[Integer, Integer]:
-        """What `simplified` has found."""
+    def simplifications(self) -> dict[Integer, Integer]:
+        """Expressions, and what `simplified` has made of them."""
         return {}
 
     @cached_property

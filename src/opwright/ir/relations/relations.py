@@ -11,7 +11,7 @@ this changes nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -49,7 +49,7 @@ class Relations:
         conditions: What else must hold of the sizes that are left.
     """
 
-    equal: dict[str, Integer]
+    equal: Mapping[str, Integer]
     conditions: tuple[Condition, ...]
 
     @property
@@ -73,7 +73,7 @@ def relations(guards: Iterable[Condition]) -> Relations:
     return _relations(tuple(guards))
 
 
-@lru_cache(maxsize=16)  # the Programs of one derivation have the same guards
+@lru_cache(maxsize=16)  # the Programs of one derivation have the same guards, and share what is found
 def _relations(given: tuple[Condition, ...]) -> Relations:
     guards = _by_name(given)
     bounds = bounds_in(((f, s) for f, s in filter(None, map(span_of, guards)) if is_size(f)))

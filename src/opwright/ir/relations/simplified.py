@@ -26,7 +26,7 @@ def simplified(expression: Integer, bounds: Bounds) -> Integer:
     """
     if all(isinstance(atom, Symbol) for monomial, _ in expression.terms for atom in monomial):
         return expression
-    known = bounds.simplified
+    known = bounds.simplifications
     if expression not in known:
         total = ZERO
         for monomial, coefficient in expression.terms:
