@@ -12,6 +12,7 @@ from pathlib import Path
 
 from opwright.toolchain.process.cores import available_cores
 from opwright.toolchain.storage.records import digest
+from tests.executables import write_executable
 
 OPTIMIZING_LITTLE = "-O1 -fno-tree-vectorize"
 OPTIMIZING_NOTHING = "-O0 -fuse-ld=gold" if shutil.which("ld.gold") else "-O0"  # which links in a fifth of the time
@@ -42,11 +43,7 @@ def quick_compiler(directory: Path, options: str = OPTIMIZING_LITTLE, compiler: 
     )
     script = directory / f"quick-g++-{digest(text)[:12]}"
     if not script.exists():
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        beside = script.with_name(f"{script.name}.{os.getpid()}")
-        beside.write_text(text)
-        beside.chmod(0o700)
-        beside.replace(script)
+        write_executable(script, text)
     return str(script)
 
 

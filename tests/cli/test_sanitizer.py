@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import stat
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ from opwright.cli.sanitizer import run_under
 from opwright.errors import SanitizerMissing
 from opwright.settings import Settings
 from opwright.toolchain.process.own_python import python_command
+from tests.executables import write_executable
 
 SCRIPT = '#!/bin/sh\nfor word; do echo "$word"; done > {log}\nexit {status}\n'
 
@@ -17,9 +17,7 @@ SCRIPT = '#!/bin/sh\nfor word; do echo "$word"; done > {log}\nexit {status}\n'
 def toolkit(folder: Path, status: int) -> tuple[Path, Path]:
     """A toolkit whose compute-sanitizer writes down its words, and where it does."""
     script, log = folder / "bin" / "compute-sanitizer", folder / "log"
-    script.parent.mkdir(parents=True)
-    script.write_text(SCRIPT.format(log=log, status=status))
-    script.chmod(stat.S_IRWXU)
+    write_executable(script, SCRIPT.format(log=log, status=status))
     return folder, log
 
 

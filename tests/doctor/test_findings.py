@@ -38,7 +38,8 @@ from opwright.settings import Settings
 from opwright.toolchain.gpu import toolkit as toolkit_module
 from opwright.toolchain.source import Source
 from opwright.toolchain.storage.locks import hold
-from tests.toolchain.fake_toolkit import executable, fake_toolkit, wrapper
+from tests.executables import write_executable
+from tests.toolchain.fake_toolkit import fake_toolkit, wrapper
 
 
 @dataclass
@@ -54,7 +55,7 @@ class Machine:
         """Leave only these programs on the PATH."""
         for name in names:
             if not (self.place / "bin" / name).exists():
-                executable(self.place / "bin" / name, "#!/bin/sh\n")
+                write_executable(self.place / "bin" / name, "#!/bin/sh\n")
         self.patch.setenv("PATH", str(self.place / "bin"))
 
     def choose(self, **options: Any) -> None:

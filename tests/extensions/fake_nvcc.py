@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from tests.toolchain.fake_toolkit import executable, fake_toolkit
+from tests.executables import write_executable
+from tests.toolchain.fake_toolkit import fake_toolkit
 
 # Compiles what is host code; the device link makes an object that has a symbol of its own.
 _COMPILING = r"""
@@ -32,7 +33,7 @@ def compiling_toolkit(root: Path) -> Path:
     """Write the toolkit, with the libraries that a PyTorch for CUDA has; return the folder of these."""
     talking = fake_toolkit(root).rename(root / "bin" / "talk")
     (root / "compile.py").write_text(_COMPILING)
-    executable(
+    write_executable(
         root / "bin" / "nvcc",
         f'#!/bin/sh\ncase "$*" in\n  *--dryrun*|*--version*|*--list*) exec {talking} "$@";;\nesac\n'
         f'echo "$*" >> {root}/calls\nexec python3 {root}/compile.py "$@"\n',

@@ -22,6 +22,7 @@ from torch import Tensor
 import opwright
 from opwright.api.operator import Operator
 from opwright.settings import Settings
+from tests.executables import write_executable
 from tests.faults.injection import sample
 from tests.faults.trial import Subject, problems
 from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
@@ -85,12 +86,11 @@ COMPILERS = {
 def test_a_compiler_that_fails(script, tmp_path, monkeypatch):
     real = shlex.quote(os.environ["CXX"])
     compiler = tmp_path / "compiler"
-    compiler.write_text(f"#!/bin/sh\n{script.replace('{real}', real)}\n")
-    compiler.chmod(0o700)
+    write_executable(compiler, f"#!/bin/sh\n{script.replace('{real}', real)}\n")
     monkeypatch.setitem(opwright.toolchain.build.build.__kwdefaults__, "timeout_s", 2.0)
     monkeypatch.setattr("opwright.toolchain.process.asking.PROBE_TIMEOUT_S", 1.0)
     assert not problems(subject(tmp_path / "cache", str(compiler)), as_it_is, recovers=False)
-    compiler.write_text(f'#!/bin/sh\nexec {real} "$@"\n')  # as after an update: the next process asks again
+    write_executable(compiler, f'#!/bin/sh\nexec {real} "$@"\n')  # as after an update: the next process asks again
     operator = subject(tmp_path / "cache", str(compiler)).make()
     results(operator)
     assert operator.last_rung == "cpp"

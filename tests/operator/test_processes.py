@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from tests.executables import write_executable
 from tests.suite.warm_python import start as start_warm
 
 pytestmark = pytest.mark.seconds(60)  # some processes import PyTorch
@@ -53,8 +54,9 @@ def start(tmp_path):
     """Start the program in a process of its own, with a compiler that counts the sources that it is given."""
     log, started = tmp_path / "log", []
     compiler = tmp_path / "compiler"
-    compiler.write_text(f'#!/bin/sh\ncase "$*" in *.cpp*) echo "$*" >> {log};; esac\nexec {os.environ["CXX"]} "$@"\n')
-    compiler.chmod(0o700)
+    write_executable(
+        compiler, f'#!/bin/sh\ncase "$*" in *.cpp*) echo "$*" >> {log};; esac\nexec {os.environ["CXX"]} "$@"\n'
+    )
     environment = {
         **os.environ,
         "OPWRIGHT_CACHE": str(tmp_path / "cache"),
@@ -127,9 +129,8 @@ def test_many_processes_build_once(crowd_size, start):
 def test_a_process_killed_while_it_builds_leaves_nothing_in_the_way(start, tmp_path):
     compiler, hangs = tmp_path / "compiler", tmp_path / "hangs"
     works = compiler.read_text()
-    compiler.write_text(
-        works.replace("exec", f'case "$*" in *remembered_forward*) echo $$ > {hangs}; exec sleep 600;; esac\nexec')
-    )
+    hanging = f'case "$*" in *remembered_forward*) echo $$ > {hangs}; exec sleep 600;; esac\nexec'
+    write_executable(compiler, works.replace("exec", hanging))
     process = start([3])
     deadline = time.monotonic() + 300
     while not (hangs.exists() and hangs.read_text().strip()):
@@ -139,6 +140,6 @@ def test_a_process_killed_while_it_builds_leaves_nothing_in_the_way(start, tmp_p
     process.communicate()
     os.kill(int(hangs.read_text()), signal.SIGKILL)
     assert list((tmp_path / "cache" / "building").iterdir()) != []
-    compiler.write_text(works)
+    write_executable(compiler, works)
     assert answer(start([3]))[0] == ["cpp"]
     assert list((tmp_path / "cache" / "building").iterdir()) == []

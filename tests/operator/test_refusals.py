@@ -19,6 +19,7 @@ from opwright.errors import (
     UntraceableReference,
 )
 from opwright.settings import Settings
+from tests.executables import write_executable
 
 
 def returns_numbers(x: Tensor) -> tuple[float, int]:
@@ -224,12 +225,10 @@ def plain(x: Tensor) -> Tensor:
 
 
 def failing_compiler(folder):
-    script = folder / "compiler"
-    script.write_text(
+    text = (
         '#!/bin/sh\ncase "$*" in *--version*) echo "Free Software Foundation";; *-fsyntax-only*) ;; *) exit 1;; esac\n'
     )
-    script.chmod(0o700)
-    return str(script)
+    return str(write_executable(folder / "compiler", text))
 
 
 @pytest.mark.falls_back

@@ -13,6 +13,7 @@ from opwright.settings import Settings
 from opwright.toolchain.build import build
 from opwright.toolchain.source import Source
 from opwright.toolchain.storage.records import RecordStore
+from tests.executables import write_executable
 from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
 from tests.suite.kept_libraries import cache_of_a_run, prune
 
@@ -21,9 +22,7 @@ SOURCE = Source("kernel", 'extern "C" int f() { return 7; }\n')
 
 def written(path: Path, body: str) -> str:
     """A compiler that runs some lines of shell first."""
-    path.write_text(f'#!/bin/sh\n{body}\nexec g++ "$@"\n')
-    path.chmod(0o700)
-    return str(path)
+    return str(write_executable(path, f'#!/bin/sh\n{body}\nexec g++ "$@"\n'))
 
 
 @dataclass

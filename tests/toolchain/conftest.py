@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
 from opwright.toolchain.source import Source
+from tests.executables import write_executable
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,7 @@ def write_script(tmp_path: Path, real_compiler: str) -> WriteScript:
 
     def write(body: str = "", name: str = "compiler") -> Script:
         script = Script(tmp_path / "bin" / name, tmp_path / f"{name}.log")
-        script.path.parent.mkdir(exist_ok=True)
-        script.path.write_text(f'#!/bin/sh\necho "$*" >> {script.log}\n{body}\nexec {real_compiler} "$@"\n')
-        script.path.chmod(stat.S_IRWXU)
+        write_executable(script.path, f'#!/bin/sh\necho "$*" >> {script.log}\n{body}\nexec {real_compiler} "$@"\n')
         return script
 
     return write

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import stat
 from pathlib import Path
+
+from tests.executables import write_executable
 
 TALK = """#!/bin/sh
 echo "$*" >> {log}
@@ -15,22 +16,14 @@ esac
 """
 
 
-def executable(path: Path, text: str) -> Path:
-    """Write a script."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    path.chmod(stat.S_IRWXU)
-    return path
-
-
 def fake_toolkit(root: Path, version: str = "13.0", libraries: str = "lib64/libcudart.so") -> Path:
     """Write a toolkit, and return its nvcc."""
     for name in ("include/cuda_runtime.h", libraries):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("")
-    return executable(root / "bin" / "nvcc", TALK.format(root=root, version=version, log=root / "calls"))
+    return write_executable(root / "bin" / "nvcc", TALK.format(root=root, version=version, log=root / "calls"))
 
 
 def wrapper(path: Path, nvcc: Path) -> Path:
     """Write a script that calls an nvcc which lives elsewhere."""
-    return executable(path, f'#!/bin/sh\nexec {nvcc} "$@"\n')
+    return write_executable(path, f'#!/bin/sh\nexec {nvcc} "$@"\n')

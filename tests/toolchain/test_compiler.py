@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from opwright.settings import Settings
 from opwright.toolchain import compiler
 from opwright.toolchain.compiler import find_compiler
 from opwright.toolchain.process import asking
+from tests.executables import write_executable
 from tests.toolchain.conftest import WriteScript
 
 BROKEN = {
@@ -25,13 +25,6 @@ BROKEN = {
         "cannot execute cc1plus",
     ),
 }
-
-
-def install(path: Path, text: str) -> Path:
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text)
-    path.chmod(stat.S_IRWXU)
-    return path
 
 
 def test_the_compiler_of_this_machine_is_found(settings: Settings) -> None:
@@ -52,7 +45,7 @@ def test_a_compiler_that_cannot_run_is_missing(
     text: str, reason: str, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(asking, "PROBE_TIMEOUT_S", 0.5)
-    broken = install(tmp_path / "broken", text)
+    broken = write_executable(tmp_path / "broken", text)
 
     with pytest.raises(CompilerMissing, match=rf"{broken} .*{reason}.*\nhint: "):
         find_compiler(replace(settings, compiler=str(broken)))
@@ -62,7 +55,7 @@ def test_every_candidate_is_tried_and_named(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    install(tmp_path / "clang++", BROKEN["fails"][0])
+    write_executable(tmp_path / "clang++", BROKEN["fails"][0])
 
     with pytest.raises(
         CompilerMissing, match=r"g\+\+ was not found; .*clang\+\+ cannot run: no licence; c\+\+ was not"
@@ -74,7 +67,7 @@ def test_a_broken_compiler_gives_way_to_the_next(
     settings: Settings, write_script: WriteScript, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     works = write_script(name="c++")
-    install(works.path.parent / "g++", BROKEN["fails"][0])
+    write_executable(works.path.parent / "g++", BROKEN["fails"][0])
     monkeypatch.setenv("PATH", f"{works.path.parent}{os.pathsep}/bin")
     monkeypatch.setattr(compiler, "CANDIDATES", ("g++", "c++"))
 
@@ -110,7 +103,7 @@ case "$*" in
 *use_gather_8parts*) exit 1;;
 esac"""
     scripts = {"older": text, "newer": text.replace("exit 1", "exit 0")}
-    paths = {name: install(tmp_path / name, script) for name, script in scripts.items()}
+    paths = {name: write_executable(tmp_path / name, script) for name, script in scripts.items()}
     older, newer = (find_compiler(replace(settings, compiler=str(path))) for path in paths.values())
 
     assert older.flags[-1] == "-mtune-ctrl=use_gather_4parts,use_gather"
@@ -125,7 +118,7 @@ esac"""
     ],
 )
 def test_kinds_are_told_apart(greeting: str, kind: str, limit: str, settings: Settings, tmp_path: Path) -> None:
-    fake = install(tmp_path / "fake", f"#!/bin/sh\nprintf '{greeting}'\n")
+    fake = write_executable(tmp_path / "fake", f"#!/bin/sh\nprintf '{greeting}'\n")
     found = find_compiler(replace(settings, compiler=str(fake)))
 
     assert (found.kind, found.version) == (kind, greeting.splitlines()[0])

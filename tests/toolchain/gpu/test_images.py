@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from opwright.settings import Settings
 from opwright.toolchain.build import build
 from opwright.toolchain.gpu import images, nvrtc
 from opwright.toolchain.source import Source
+from tests.executables import write_executable
 from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
 
 ARGUMENTS = "struct twice_arguments { const float* x; float* y; long long count; };"
@@ -135,11 +135,7 @@ def test_without_a_compiler_of_cuda_the_remedy_is_named(settings: Settings, monk
 
 def nvcc(folder: Path, body: str) -> str:
     """A script that stands for nvcc: the file to write is its last word."""
-    folder.mkdir(exist_ok=True)
-    script = folder / "nvcc"
-    script.write_text(f"#!/bin/sh\nfor made; do :; done\n{body}\n")
-    script.chmod(stat.S_IRWXU)
-    return str(script)
+    return str(write_executable(folder / "nvcc", f"#!/bin/sh\nfor made; do :; done\n{body}\n"))
 
 
 def test_nvcc_compiles_where_it_is_asked_for(settings: Settings, tmp_path: Path) -> None:

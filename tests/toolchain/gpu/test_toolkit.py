@@ -12,7 +12,8 @@ from opwright.settings import Settings
 from opwright.toolchain.gpu import toolkit as cuda_toolkit
 from opwright.toolchain.gpu.toolkit import find_cuda_toolkit
 from opwright.toolchain.process import asking
-from tests.toolchain.fake_toolkit import executable, fake_toolkit, wrapper
+from tests.executables import write_executable
+from tests.toolchain.fake_toolkit import fake_toolkit, wrapper
 
 
 @pytest.fixture
@@ -102,15 +103,15 @@ def without_a_runtime(place: Path) -> None:
 
 
 def broken(place: Path) -> None:
-    executable(place / "bin" / "nvcc", "#!/bin/sh\necho 'nvcc fatal: no licence'\nexit 1\n")
+    write_executable(place / "bin" / "nvcc", "#!/bin/sh\necho 'nvcc fatal: no licence'\nexit 1\n")
 
 
 def not_nvcc(place: Path) -> None:
-    executable(place / "bin" / "nvcc", "#!/bin/sh\necho hello\n")
+    write_executable(place / "bin" / "nvcc", "#!/bin/sh\necho hello\n")
 
 
 def hanging(place: Path) -> None:
-    executable(place / "bin" / "nvcc", "#!/bin/sh\nexec sleep 600\n")
+    write_executable(place / "bin" / "nvcc", "#!/bin/sh\nexec sleep 600\n")
 
 
 def nothing(place: Path) -> None:
