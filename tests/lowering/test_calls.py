@@ -32,7 +32,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
     "pieces of two buffers": lambda x: torch.cat([x, x * 2]).sum(0) + torch.cat([x, x.exp()], 1).sum(1),
     "membership": lambda x: x * torch.isin(x.round(), torch.arange(2.0)),
     "a loss with a margin": lambda x: functional.multi_margin_loss(x, (x[:, 0] > 0).long() * 2, p=2, margin=0.7),
-    "padding": lambda x: functional.pad(x, (1, -2, 3, 0), value=1.5),
+    "padding": lambda x: functional.pad(x, (1, -2, 3, 0), value=1.5) * 2,
     "a variance": lambda x: torch.var(x, dim=1) + x.std(),
     "rolled": lambda x: x.roll((1, -2), (0, 1)) + x.roll(3),
     "a view by strides": lambda x: (x + 0).as_strided((2, 3), (4, 1), 1) * 2,

@@ -57,7 +57,7 @@ class Nested(nn.Module):
 
 
 KERNELS = {
-    "linear": (lambda: nn.Linear(8, 5), lambda: [_rows(6, 8)]),
+    "linear": (lambda: nn.Sequential(nn.Linear(8, 5), nn.Tanh()), lambda: [_rows(6, 8)]),
     "perceptron": (_perceptron, lambda: [_rows(6, 8)]),
     "layer norm": (lambda: nn.LayerNorm(8), lambda: [_rows(6, 8)]),
     "conv, batch norm, relu": (_block, lambda: [_images()]),
@@ -69,7 +69,7 @@ KERNELS = {
     "weight norm": (lambda: parametrizations.weight_norm(nn.Linear(8, 5)), lambda: [_rows(6, 8)]),
     "without parameters": (lambda: nn.Softplus(), lambda: [_rows(6, 8)]),
     "attributes before the module's own": (nn.PReLU, lambda: [_rows(6, 8)]),
-    "frozen": (lambda: nn.Linear(8, 5).requires_grad_(False), lambda: [_rows(6, 8)]),
+    "frozen": (lambda: nn.Sequential(nn.Linear(8, 5), nn.Tanh()).requires_grad_(False), lambda: [_rows(6, 8)]),
 }
 
 
@@ -79,6 +79,35 @@ def test_kernels_serve(name: str, training: bool) -> None:
     torch.manual_seed(0)
     make, arguments = KERNELS[name]
     assert compare(make().train(training), arguments(), steps=3).last_rung == "cpp"
+
+
+LEFT_TO_THEMSELVES = {
+    "linear": (lambda: nn.Linear(8, 5), lambda: [_rows(6, 8)]),
+    "embedding": (lambda: nn.Embedding(6, 5), lambda: [torch.tensor([1, 5, 0, 1])]),
+    "1-dimensional pooling": (lambda: nn.MaxPool1d(2), lambda: [_rows(2, 3, 8)]),
+    "convolution": (lambda: nn.Conv1d(3, 4, 3), lambda: [_rows(2, 3, 8)]),
+    "padding": (lambda: nn.ReflectionPad1d(2), lambda: [_rows(2, 3, 8)]),
+}
+
+
+@pytest.mark.parametrize("name", LEFT_TO_THEMSELVES)
+def test_one_operation_of_torch_is_left_to_the_module_without_a_warning(name: str) -> None:
+    torch.manual_seed(0)
+    make, arguments = LEFT_TO_THEMSELVES[name]
+    assert compare(make(), arguments(), steps=3).last_rung == "composed"
+
+
+def test_what_is_left_to_the_module_has_its_layout_and_its_hooks() -> None:
+    layer = nn.Conv2d(3, 4, 3)
+    served = opwright.module(layer)
+    x = torch.randn(2, 3, 8, 8).contiguous(memory_format=torch.channels_last)
+    for _ in range(2):
+        assert served(x).stride() == layer(x).stride()
+    assert served.last_rung == "composed"
+    seen: list[str] = []
+    served.register_forward_hook(lambda *_: seen.append("hook"))
+    served(x)
+    assert seen == ["hook"]
 
 
 REFERENCES = {
@@ -228,7 +257,7 @@ def test_buffers_of_ones_own() -> None:
 
 
 def test_modes_and_compilers_run_it_as_written() -> None:
-    module = opwright.module(nn.Linear(8, 5))
+    module = opwright.module(nn.Sequential(nn.Linear(8, 5), nn.Tanh()))
     x = torch.randn(6, 8)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert module(x).dtype is torch.bfloat16

@@ -22,17 +22,27 @@ from opwright.tracing.interface.specs import ArgumentSpec, TensorSpec
 if TYPE_CHECKING:
     from opwright.operators.base import BaseOperator
 
+LEFT_TO_FUNCTION = (
+    "the function itself: it is one operation of PyTorch, and these kernels would gain nothing over it. They serve "
+    "calls pinned to them, and calls under transforms are derived as always"
+)
+
 
 def explanation(operator: BaseOperator) -> str:
     """Explain an operator for its first sample; one without samples, or without kernels, as far as that goes."""
+    served_by = ""
     try:
-        sections = _derived(operator.derivation())
+        derivation = operator.derivation()
+        sections = _derived(derivation)
+        served_by = LEFT_TO_FUNCTION if derivation.plan.left_to_function else ""
     except OpwrightError as refusal:
         sections = {
             "Kernels": [*labelled("none", refusal.fact), *(labelled("hint", refusal.hint) if refusal.hint else [])]
         }
     rungs = operator.rungs()
     sections["Rungs"] = [line for rung in rungs for line in _rung(rung)]
+    if served_by:
+        sections["Served by"] = wrapped(served_by)
     sections["Last call"] = wrapped(_last_call(operator, rungs))
     title = f"{operator.name}, from {operator.reference.__name__} at {place_from_here(operator)}"
     head = "\n".join([title, *wrapped(_schema(operator), "", "    ")])

@@ -16,6 +16,7 @@ from opwright.api.operator import Operator
 from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.own_errors import is_wanted, runs_reference
 from opwright.binding.serving.last_rung import RemembersRung
+from opwright.binding.variants.kinds import Key, call_of, is_among
 from opwright.errors import NoKernel, OpwrightError, UndeclaredMutation
 from opwright.ir.names.identifiers import identifiers
 from opwright.nn.description import Described
@@ -42,10 +43,13 @@ class Serving(RemembersRung):
         super().__init__()
         self._forward = forward
         self._operators: dict[Hashable, tuple[Operator, tuple[int, ...]] | None] = {}
+        self._left: set[Key] = set()
         self._fallbacks: Fallbacks | None = None
 
     def serve(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the forward by an operator, or as it was written."""
+        if self._left and not kwargs and is_among(self._left, (module.training, *args)):
+            return self.run_as_written(module, args, kwargs)
         try:
             refuse_listeners(module)
             return self._serve(module, args, kwargs)
@@ -108,6 +112,8 @@ class Serving(RemembersRung):
         made = operator.server.serve(arguments, {})
         self.last_rung = operator.last_rung
         if isinstance(made, Ran):
+            if not given[2] and operator.server.leaves(arguments):
+                self._left.add(call_of((given[0].training, *given[1])))
             return made.returned
         returned, values = made
         for position, value in zip(mutated, values, strict=True):

@@ -163,6 +163,7 @@ class Session:
             described=self._recorder.described.names,
             hides_from_autograd=self._recorder.hides_from_autograd,
             number_guards=self._recorder.numbers.guards(),
+            operations=self._recorder.operations,
             is_random=self._recorder.is_random,
             needs_row_major=self._recorder.needs_row_major,
             needs_whole_memory=self._recorder.needs_whole_memory,

@@ -28,10 +28,10 @@ from opwright.binding.serving.numbers import Numbers, constants_of, needed_in
 from opwright.binding.tape import Tape
 from opwright.binding.transforms.levels import are_transformed
 from opwright.binding.variants.backends import backend_for, examine
-from opwright.binding.variants.kinds import Key, are_constants
+from opwright.binding.variants.kinds import Key, are_constants, call_of, is_among
 from opwright.binding.variants.states import OutsideMoved, State
 from opwright.binding.variants.variant import Plan, Variant
-from opwright.binding.variants.variants import Variants, VariantsByState
+from opwright.binding.variants.variants import LeftToFunction, Variants, VariantsByState
 from opwright.errors import NoKernel, OpwrightError, TracingFailed, UndeclaredMutation, UnsupportedReturn
 from opwright.ir.names.identifiers import identifiers
 from opwright.settings import Settings
@@ -96,11 +96,16 @@ class Server(RemembersRung):
     def tape(self) -> tuple[Tape, RungName] | None:
         """What runs calls of flat arguments in C++, and what its kernels are written in; None if nothing does."""
         latest = self._latest
-        return (latest.tape, latest.rung) if latest and latest.tape and latest.rung else None
+        return (latest.tape, latest.rung) if latest and latest.tape and latest.rung and not latest.left else None
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
         """Serve a call; a pinned one raises instead of running the reference."""
-        if (latest := self._latest) is not None and not is_compiling():
+        latest = self._latest
+        if latest is not None and latest.left and not pinned and is_quiet():
+            given = self._signature.bind(args, kwargs) if kwargs or len(args) != self._arity else args
+            if is_among(latest.left, given):
+                return self.serve_by_reference(given)
+        if latest is not None and not is_compiling():
             try:
                 if (play := latest.play) is not None:
                     result = play(*args, **kwargs)
@@ -210,7 +215,7 @@ class Server(RemembersRung):
 
     def _serve_plainly(self, args: Sequence[Any], *, pinned: bool, gradients: bool) -> Any:
         """Serve a plain call, by variants for the current state."""
-        refusal: NoKernel = OutsideMoved(
+        refusal: NoKernel | None = OutsideMoved(
             "what it reads outside changes all the time", hint="pass what changes as an argument"
         )
         for _ in range(_MOST_TRACES):
@@ -222,14 +227,30 @@ class Server(RemembersRung):
             except OutsideUnknown as unknown:
                 refusal = unknown
                 break
+            except LeftToFunction:
+                refusal = None
+                break
             except OutsideMoved as moved:
                 self._variants.forget(variants)
                 refusal = moved
+        if refusal is None:
+            return self._serve_what_is_left(variants, args, gradients=gradients)
         if pinned:
             raise refusal
         result = self._serve_as_laid_out(args)
         self._fallbacks.tell(refusal)
         return result
+
+    def _serve_what_is_left(self, variants: Variants, args: Sequence[Any], *, gradients: bool) -> Any:
+        """Run the function as written, because kernels gain nothing over it."""
+        if not gradients:
+            return self._serve_as_laid_out(args)
+        variants.left.add(call_of(args))
+        return self.serve_by_reference(args)
+
+    def leaves(self, args: Sequence[Any]) -> bool:
+        """Whether calls like this one are left to the function."""
+        return self._latest is not None and is_among(self._latest.left, args)
 
     def _serve_in_state(self, variants: Variants, args: Sequence[Any], *, pinned: bool, gradients: bool) -> Any:
         """Serve a call by the variants of a state, or by the reference."""
@@ -238,10 +259,10 @@ class Server(RemembersRung):
             arguments, constants = prepared
             way, recording = self._way(arguments, constants, gradients)
             try:
-                result = self._run_added(variants, arguments, way, recording)
+                result = self._run_added(variants, arguments, way, recording, pinned=pinned)
                 self._numbers.settle(args, needed)
                 return result
-            except OutsideMoved:
+            except (OutsideMoved, LeftToFunction):
                 raise
             except (OpwrightError, Declined) as refusal:
                 if isinstance(refusal, TracingFailed):
@@ -267,8 +288,8 @@ class Server(RemembersRung):
     ) -> Any:
         way, recording = self._way(args, constants, gradients)
         try:
-            return self._run_added(variants, args, way, recording)
-        except (UnsupportedReturn, UndeclaredMutation, OutsideMoved):
+            return self._run_added(variants, args, way, recording, pinned=pinned)
+        except (UnsupportedReturn, UndeclaredMutation, OutsideMoved, LeftToFunction):
             raise
         except TracingFailed as failure:
             result = self._serve_as_laid_out(args)  # for a wrong call, it raises its own error
@@ -287,7 +308,7 @@ class Server(RemembersRung):
         self._fallbacks.tell(refusal)
         return result
 
-    def _run_added(self, variants: Variants, args: Sequence[Any], way: Key, recording: bool) -> Any:
+    def _run_added(self, variants: Variants, args: Sequence[Any], way: Key, recording: bool, *, pinned: bool) -> Any:
         """Run kernels, found on disk or derived if necessary; raises Declined if the guards of a derived one fail."""
         run = self._run if recording else self._run_forward
         derived = False
@@ -298,10 +319,17 @@ class Server(RemembersRung):
             except Declined:
                 if derived:
                     raise
-            derived = self._add_variant(variants, args, way, tried, recording)
+            derived = self._add_variant(variants, args, way, tried, recording, pinned=pinned)
 
     def _add_variant(
-        self, variants: Variants, args: Sequence[Any], way: Key, tried: Sequence[Variant], recording: bool
+        self,
+        variants: Variants,
+        args: Sequence[Any],
+        way: Key,
+        tried: Sequence[Variant],
+        recording: bool,
+        *,
+        pinned: bool,
     ) -> bool:
         backend = backend_for(args, self._settings)
 
@@ -309,7 +337,7 @@ class Server(RemembersRung):
             examine(backend, self._settings)  # before the work of tracing
             return self._derive(args, recording, variants.state)
 
-        return variants.add(way, args, tried, self._settings, derive)
+        return variants.add(way, args, tried, self._settings, derive, pinned=pinned)
 
     def is_ordinary(self, args: Sequence[Any]) -> bool:
         """Whether kernels may serve: no active mode, plain nonempty tensors, and constants."""

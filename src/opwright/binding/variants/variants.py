@@ -30,6 +30,13 @@ _MOST_VARIANTS = 32
 _log = logging.getLogger("opwright")
 
 
+class LeftToFunction(NoKernel):
+    """Kernels gain nothing over the function itself, which serves."""
+
+    def __init__(self) -> None:
+        super().__init__("the function is one operation of PyTorch, and a kernel gains nothing over it")
+
+
 class Changing(Protocol):
     """Tells which numbers change from call to call.
 
@@ -61,6 +68,7 @@ class Variants:
         plain: Whether every variant returns the results of its kernel unchanged.
         by_call: The variants for each way of calling.
         rung: The rung of all of them; None if they differ.
+        left: The calls that are left to the function itself, by `call_of`.
         play: Runs calls in C++, or returns NotImplemented; None as long as there is no tape.
         tape: The tape that runs them there; None as long as there is none.
     """
@@ -86,6 +94,8 @@ class Variants:
         self._native: Any = None
         self._lock = Lock()
         self._refusals: dict[Key, OpwrightError] = {}
+        self._left_kinds: set[Key] = set()
+        self.left: set[Key] = set()
         self.plain = True
         self.rung: RungName | None = None
         self.by_call: dict[Key, list[Variant]] = {}
@@ -124,6 +134,8 @@ class Variants:
         tried: Sequence[Variant],
         settings: Settings,
         derive: Callable[[], Plan],
+        *,
+        pinned: bool = False,
     ) -> bool:
         """Find or make a variant for arguments that no loaded variant takes.
 
@@ -133,17 +145,21 @@ class Variants:
             tried: The variants whose guards failed; if there are others by now, none is added.
             settings: Where to build and keep it.
             derive: Traces the reference for these arguments.
+            pinned: Whether kernels are wanted even if they gain nothing over the function.
 
         Returns:
             Whether it was derived for these arguments, so that there is nothing left to try if its guards fail.
 
         Raises:
+            LeftToFunction: If kernels gain nothing, and are not wanted all the same.
             OpwrightError: If it cannot be derived or built here; the same error at every later attempt.
         """
         kind = (way, kind_of(arguments))
         with self._lock:
             if kind in self._refusals:
                 raise self._refusals[kind].again()
+            if kind in self._left_kinds and not pinned:
+                raise LeftToFunction
             known = self.by_call.get(way, ())
             if known is not tried:
                 return False
@@ -155,8 +171,11 @@ class Variants:
                 raise NoKernel(fact, hint="pass a value that changes from call to call as a tensor")
             try:
                 with refusing_faults():
-                    recorded = self._recorded(kind, arguments, known, settings)
-                    variant = recorded or self._derived(kind, arguments, settings, derive)
+                    recorded = self._recorded(kind, arguments, known, settings, pinned=pinned)
+                    variant = recorded or self._derived(kind, arguments, settings, derive, pinned=pinned)
+            except LeftToFunction:
+                self._left_kinds.add(kind)
+                raise
             except (TracingFailed, OutsideMoved):
                 raise  # perhaps a wrong call, and a right one may be of the same kind
             except OpwrightError as refusal:
@@ -171,14 +190,21 @@ class Variants:
             native.equip(self, settings)
         return recorded is None
 
-    def _derived(self, kind: Key, arguments: Sequence[Any], settings: Settings, derive: Callable[[], Plan]) -> Variant:
+    def _derived(
+        self, kind: Key, arguments: Sequence[Any], settings: Settings, derive: Callable[[], Plan], *, pinned: bool
+    ) -> Variant:
         plan = derive()
-        variant = self._load(plan, build(plan.sources, settings), arguments)
+        variant = self._built(plan, settings, arguments) if pinned or not plan.left_to_function else None
         try:
             self._record(kind, plan, settings)
         except Exception as error:  # it costs only the next process time
             _log.warning("other processes will derive %s again: %s", plan.forward.name, summary(error))
+        if variant is None:
+            raise LeftToFunction
         return variant
+
+    def _built(self, plan: Plan, settings: Settings, arguments: Sequence[Any]) -> Variant:
+        return self._load(plan, build(plan.sources, settings), arguments)
 
     def refuse(self, way: Key, arguments: Sequence[Any], refusal: OpwrightError) -> None:
         """Remember that arguments have no variant."""
@@ -193,7 +219,7 @@ class Variants:
         return refusal
 
     def _recorded(
-        self, kind: Key, arguments: Sequence[Any], known: Sequence[Variant], settings: Settings
+        self, kind: Key, arguments: Sequence[Any], known: Sequence[Variant], settings: Settings, *, pinned: bool
     ) -> Variant | None:
         """A variant that another process derived; the guards of loaded ones have failed."""
         identity = self._identity()
@@ -206,8 +232,10 @@ class Variants:
                 return None
             try:
                 plan = Plan.from_record(record)
+                if plan.left_to_function and not pinned:
+                    raise LeftToFunction
                 if all(variant.plan.forward.name != plan.forward.name for variant in known):
-                    return self._load(plan, build(plan.sources, settings), arguments)
+                    return self._built(plan, settings, arguments)
             except OpwrightError:
                 raise
             except Exception:  # of another version of opwright

@@ -98,6 +98,15 @@ def _log_sum_exp(x: torch.Tensor, dim: list[int], keepdim: bool = False) -> Any:
     return core_decompositions()[aten.logsumexp.default](x, dim, keepdim)
 
 
+# Torch decomposes these into lookups by computed indices, whose gradients add up element by element: 2 to 24 times the
+# time of the one operation that eager calls (benchmarks/layers.py).
+_WHOLE: tuple[OpOverload, ...] = tuple(
+    getattr(aten, f"{name}{dimensions}d{suffix}").default
+    for dimensions in (1, 2, 3)
+    for name in ("reflection_pad", "replication_pad")
+    for suffix in ("", "_backward")
+)
+
 OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.add.Tensor: _scaled(aten.add.Tensor),
     aten.sub.Tensor: _scaled(aten.sub.Tensor),
@@ -118,4 +127,5 @@ OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     **NUMBER_DECOMPOSITIONS,
     **RANGE_DECOMPOSITIONS,
     **OUTER_PRODUCTS,
+    **dict.fromkeys(_WHOLE, _whole),
 }

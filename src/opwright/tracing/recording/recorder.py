@@ -58,7 +58,7 @@ class Recorder(Unseen, TorchDispatchMode):
         self._sizes = sizes
         self.numbers = NumberTable(sizes)
         self.fx = FxGraph()
-        self.hides_from_autograd = False
+        self.hides_from_autograd, self.operations = False, 0
         self.is_random = False
         self.needs_row_major = False
         self.needs_whole_memory = False
@@ -151,6 +151,7 @@ class Recorder(Unseen, TorchDispatchMode):
             return func(*args, **kwargs)
         if func is aten._local_scalar_dense.default:
             raise DataDependentOutputException(func)
+        self.operations += self._watching and not func.is_view
         hidden = self._recording and not torch.is_grad_enabled()
         if self._watching and (hidden or self._reads_detached((args, kwargs))):
             self.hides_from_autograd = True
