@@ -11,8 +11,8 @@ from opwright import errors
 from opwright.package import PACKAGE
 
 _FAMILY = {
-    "AutocastRefused", "CallableUnsupported", "Fault", "ImportedMeanwhile", "ModuleUnsupported", "NoKernel",
-    "NotEjectable", "NumberNeeded", "OutsideMoved", "OutsideUnknown", "ReferenceMissing", "RungMissing",
+    "AutocastRefused", "CallableUnsupported", "Fault", "ImportedMeanwhile", "LeftToFunction", "ModuleUnsupported",
+    "NoKernel", "NotEjectable", "NumberNeeded", "OutsideMoved", "OutsideUnknown", "ReferenceMissing", "RungMissing",
     "SamplesMissing", "SideEffect", "TracingFailed", "UndeclaredMutation", "UnsupportedParameter",
     "UnsupportedReturn", "UntraceableReference", "WheelUnsupported",
 }  # fmt: skip

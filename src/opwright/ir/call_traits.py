@@ -1,4 +1,4 @@
-"""Traits of library operations, by name: which are random, which may raise, which read any strides."""
+"""Traits of library operations, by name: which are random, may raise, read any strides, or return new memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,18 @@ TAKES_ANY_STRIDES = frozenset(
     f"aten::{name}"
     for name in (
         *("mm", "bmm", "addmm", "baddbmm", "mv", "dot", "sum", "mean", "amax", "amin", "prod", "any", "all"),
-        *("cumsum", "index", "index_select", "gather", "embedding", "reshape", "contiguous", "convolution"),
+        *("cumsum", "index", "index_select", "gather", "embedding", "linear", "reshape", "contiguous", "convolution"),
+    )
+)
+
+# What these return is in memory of its own, never an operand's. Only operations are listed whose results are often seen
+# in another shape.
+RETURNS_NEW = frozenset(
+    f"aten::{name}"
+    for name in (
+        *("mm", "bmm", "mv", "linear", "convolution", "convolution_backward", "max_pool1d"),
+        *("max_pool2d_with_indices", "max_pool2d_with_indices_backward", "avg_pool2d", "avg_pool2d_backward"),
+        *("_adaptive_avg_pool2d", "_adaptive_avg_pool2d_backward"),
     )
 )
 

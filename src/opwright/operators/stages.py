@@ -24,7 +24,7 @@ from opwright.derivation.products import gradients_by_product
 from opwright.errors import NoKernel
 from opwright.ir.expressions.integer import Condition
 from opwright.ir.names.fresh import fresh, fresh_stem
-from opwright.ir.program import Call, Program, buffers_of
+from opwright.ir.program import Call, Program, View, buffers_of, programs_of
 from opwright.lowering.lower import lower
 from opwright.lowering.pointwise.promotion import program_dtype
 from opwright.lowering.size_hints import size_hints
@@ -130,7 +130,7 @@ def derive(
     lowered = _lowered(graph, f"{name}_forward", _named_inputs(graph), _outputs(graph), graph.guards)
     forward = _optimized(lowered, backend)
     plan = _plan(graph, specs, result, _source(forward, backend, origin))
-    plan = replace(plan, left_to_function=_gains_nothing(graph, origin, lowered))
+    plan = replace(plan, left_to_function=_gains_nothing(graph, origin, forward))
     return Derivation(specs, graph, forward, None, (lowered, None), plan, origin)
 
 
@@ -220,7 +220,7 @@ def _derive_with_gradients(
         gradients=tuple(position for position, _ in gradients),
         saved=_saved(joint, kept, backward, positions, unrounded),
         products=() if graph.is_random else gradients_by_product(joint, kept),
-        left_to_function=_gains_nothing(graph, origin, lowered, lowered_backward),
+        left_to_function=_gains_nothing(graph, origin, forward, backward),
     )
     return Derivation(specs, graph, forward, backward, (lowered, lowered_backward), plan, origin)
 
@@ -245,16 +245,16 @@ def _plan(graph: Graph, specs: Sequence[ArgumentSpec], result: Result, forward: 
     )
 
 
-def _gains_nothing(graph: Graph, origin: Origin | None, *lowered: Lowered) -> bool:
-    """Whether the user's function is at most one operation of PyTorch, which kernels of ours do not compute alone.
+def _gains_nothing(graph: Graph, origin: Origin | None, *programs: Program) -> bool:
+    """Whether the user's function is at most one operation of PyTorch, and the Programs have no kernel of ours.
 
-    Then there is nothing to fuse, and the Programs are at best the calls that PyTorch makes itself. The references of
-    this package, such as gradients, are slower to run than their Programs.
+    Then they are at best the calls that PyTorch makes itself. The references of this package, such as gradients, are
+    slower to run than their Programs.
     """
     if origin is None or graph.is_random or graph.operations > 1:
         return False
-    steps = [step for part in lowered for step in part.program.steps]
-    return graph.operations == 0 or any(isinstance(step, Call) for step in steps)
+    steps = [step for program in programs for part in programs_of(program) for step in part.steps]
+    return all(isinstance(step, Call | View) for step in steps)
 
 
 def _saved_names(graph: Graph, nodes: Sequence[Node], stem: str) -> list[tuple[str, Node]]:

@@ -11,8 +11,11 @@ from typing import Literal
 
 from opwright.ir.program import Program, programs_of
 from opwright.passes.buffers.accumulate_in_place import accumulate_in_place
+from opwright.passes.buffers.bias_in_product import bias_in_product
 from opwright.passes.buffers.indexed_loads import indexed_loads
 from opwright.passes.buffers.narrow_products import narrow_products
+from opwright.passes.buffers.pool_without_positions import pool_without_positions
+from opwright.passes.buffers.return_views import return_views
 from opwright.passes.loops.drop_unit_axes import drop_unit_axes
 from opwright.passes.loops.fuse import fuse
 from opwright.passes.loops.separate_columns import separate_columns
@@ -43,12 +46,13 @@ class Order:
 
 
 _EVERYWHERE: Passes = (unroll, narrow_products, fuse, simplify, share, prune, inline)
+_KERNELS: Passes = (split_axes, *_EVERYWHERE, bias_in_product, prune)
 
 # CPU kernels gather. On a GPU, the check that all indices are in range would have to wait for the device; the rung
 # "function" uses torch's own gather operations.
 ORDERS: Mapping[Written, Order] = {
-    "cpp": Order((indexed_loads, accumulate_in_place, split_axes, *_EVERYWHERE), (reciprocals,)),
-    "cuda": Order((split_axes, *_EVERYWHERE), (separate_columns, drop_unit_axes)),
+    "cpp": Order((indexed_loads, accumulate_in_place, pool_without_positions, return_views, *_KERNELS), (reciprocals,)),
+    "cuda": Order((return_views, *_KERNELS), (separate_columns, drop_unit_axes)),
     "function": Order(_EVERYWHERE),
 }
 

@@ -34,7 +34,9 @@ class LeftToFunction(NoKernel):
     """Kernels gain nothing over the function itself, which serves."""
 
     def __init__(self) -> None:
-        super().__init__("the function is one operation of PyTorch, and a kernel gains nothing over it")
+        super().__init__(
+            "the function is one operation of PyTorch, and no kernel is derived from it", hint='pin it with .on("cpp")'
+        )
 
 
 class Changing(Protocol):

@@ -164,7 +164,8 @@ class _Emitter:
         self.computed = part.sizes
         self.kernels = kernels
         self.dtypes = {name: buffer.dtype for name, buffer in ir.buffers_of(program).items()}
-        self.call_results = {t.name for step in program.steps if isinstance(step, ir.Call) for t in step.targets}
+        by_library = [step for step in program.steps if isinstance(step, ir.Call | ir.View)]
+        self.strided = {target.name for step in by_library for target in ir.targets_of(step)}
 
     def definitions(self, beginning: Iterable[str]) -> Sequence[str]:
         """The functions of the kernels, and the launcher."""
@@ -178,7 +179,7 @@ class _Emitter:
                     lines += [line for target in step.targets for line in _allocation(target)]
                     lines += self.kernels.launch(step)
                 case ir.View():
-                    lines += _view(step)
+                    lines += _view(step, kept=step.target.name in self.program.outputs)
                 case ir.Number(target, value):
                     lines.append(f"const Size {target.name} = {spell_size(value)};")
                 case ir.Iota():
@@ -191,7 +192,7 @@ class _Emitter:
                     assert_never(step)
         for position, name in enumerate(self.program.outputs):
             moved = f"static_cast<Tensor&&>({name})"
-            lines.append(f"made[{position}] = {f'row_major({moved})' if name in self.call_results else moved};")
+            lines.append(f"made[{position}] = {f'row_major({moved})' if name in self.strided else moved};")
         lines.append("return true;")
         head = f"static bool {self.program.name}(const Tensor* given, const Size* sizes, Tensor* made) {{"
         return "\n".join([head, *(f"  {line}" for line in used(lines)), "}"])
@@ -282,17 +283,18 @@ def _allocation(target: ir.Buffer) -> Iterable[str]:
     yield f"if (!{target.name}) return false;"
 
 
-def _view(view: ir.View) -> Iterable[str]:
-    """A strided view of a tensor, for a library operation to read."""
+def _view(view: ir.View, *, kept: bool) -> Iterable[str]:
+    """A strided view of a tensor, for a library operation to read, or to be returned."""
     name = view.target.name
+    declared = f"Tensor {name}" if kept else f"const Tensor {name}"
     strides, offset = _strided(view.source, view.indices, len(view.target.shape))
     if not strides:
         yield f"const Size {name}_offset = {offset};"
-        yield f"const Tensor {name} = {view.source}.scalar_view({name}_offset);"
+        yield f"{declared} = {view.source}.scalar_view({name}_offset);"
         return
     yield f"const Size {name}_sizes[] = {{{', '.join(map(spell_size, view.target.shape))}}};"
     yield f"const Size {name}_strides[] = {{{', '.join(strides)}}};"
-    yield f"const Tensor {name} = {view.source}.view({name}_sizes, {name}_strides, {offset});"
+    yield f"{declared} = {view.source}.view({name}_sizes, {name}_strides, {offset});"
 
 
 def _check(check: ir.Check, dtype: DType) -> Iterable[str]:

@@ -23,9 +23,14 @@ def _sum_along(x: Array, dimensions: Sequence[int] | None, keep: bool = False, d
     return np.asarray(x.sum(axis=axis, keepdims=keep, dtype=accumulated))
 
 
+def _linear(x: Array, weight: Array, bias: Array) -> Array:
+    return np.asarray(x @ weight.T + bias)
+
+
 CALL_MEANINGS: dict[str, CallMeaning] = {
     "aten::mm": np.matmul,
     "aten::bmm": np.matmul,
+    "aten::linear": _linear,
     "aten::t": np.transpose,
     "aten::permute": np.transpose,
     "aten::transpose.int": np.swapaxes,

@@ -1,8 +1,9 @@
-"""Operations that are not recorded as they are."""
+"""Operations that are not recorded as they are, or do not compute."""
 
 from __future__ import annotations
 
 import torch
+from torch._ops import OpOverload
 
 aten = torch.ops.aten
 
@@ -20,3 +21,8 @@ BY_STRIDES = {aten.as_strided, aten.as_strided_copy, aten.as_strided_scatter}
 
 LOOKS_FOR_NAN = {aten._is_any_true.default, aten._local_scalar_dense.default}
 """The operations of anomaly mode on gradients."""
+
+
+def gives_tensors(func: OpOverload) -> bool:
+    """Whether an operation computes; others ask for a size or a device."""
+    return any("Tensor" in str(returned.type) for returned in func._schema.returns)

@@ -36,7 +36,7 @@ from opwright.tracing.recording.in_place import (
     without_out,
     written_by,
 )
-from opwright.tracing.recording.operations import BY_STRIDES, FORWARDING, LIFTS, LOOKS_FOR_NAN, SILENT
+from opwright.tracing.recording.operations import BY_STRIDES, FORWARDING, LIFTS, LOOKS_FOR_NAN, SILENT, gives_tensors
 from opwright.tracing.recording.values import STANDS_FOR
 from opwright.tracing.scalars.functions import FIRST_INTEGER, LAST_INTEGER, Bounds
 from opwright.tracing.scalars.numbers import NUMBER, NumberTable
@@ -151,7 +151,7 @@ class Recorder(Unseen, TorchDispatchMode):
             return func(*args, **kwargs)
         if func is aten._local_scalar_dense.default:
             raise DataDependentOutputException(func)
-        self.operations += self._watching and not func.is_view
+        self.operations += self._watching and not func.is_view and gives_tensors(func)
         hidden = self._recording and not torch.is_grad_enabled()
         if self._watching and (hidden or self._reads_detached((args, kwargs))):
             self.hides_from_autograd = True
