@@ -73,6 +73,10 @@ class NoKernel(OpwrightError):
     """No kernel can be derived for this signature (a dtype, a device, an operation); the reference serves the call."""
 
 
+class LeftToFunction(NoKernel):
+    """Kernels gain nothing over the function itself, which serves without a warning."""
+
+
 class NumberNeeded(NoKernel):
     """A kernel needs the value of a Python number that changes from call to call, so each value has its own.
 

@@ -57,7 +57,7 @@ class Nested(nn.Module):
 
 
 KERNELS = {
-    "linear": (lambda: nn.Sequential(nn.Linear(8, 5), nn.Tanh()), lambda: [_rows(6, 8)]),
+    "linear": (lambda: nn.Linear(8, 5), lambda: [_rows(6, 8)]),
     "perceptron": (_perceptron, lambda: [_rows(6, 8)]),
     "layer norm": (lambda: nn.LayerNorm(8), lambda: [_rows(6, 8)]),
     "conv, batch norm, relu": (_block, lambda: [_images()]),
@@ -82,7 +82,7 @@ def test_kernels_serve(name: str, training: bool) -> None:
 
 
 LEFT_TO_THEMSELVES = {
-    "linear": (lambda: nn.Linear(8, 5), lambda: [_rows(6, 8)]),
+    "identity": (nn.Identity, lambda: [_rows(6, 8)]),
     "embedding": (lambda: nn.Embedding(6, 5), lambda: [torch.tensor([1, 5, 0, 1])]),
     "1-dimensional pooling": (lambda: nn.MaxPool1d(2), lambda: [_rows(2, 3, 8)]),
     "convolution": (lambda: nn.Conv1d(3, 4, 3), lambda: [_rows(2, 3, 8)]),
@@ -112,7 +112,6 @@ def test_what_is_left_to_the_module_has_its_layout_and_its_hooks() -> None:
 
 REFERENCES = {
     "cumulative average": (lambda: nn.BatchNorm1d(8, momentum=None), lambda: [_rows(6, 8)]),
-    "identity": (nn.Identity, lambda: [_rows(6, 8)]),
 }
 
 

@@ -176,7 +176,6 @@ def itself(x: Tensor) -> Tensor:
         (closed, "the function uses a tensor that is not one of its parameters"),
         (number, "number returns no tensor that it computes"),
         (nothing, "nothing returns no tensor that it computes"),
-        (itself, "itself returns no tensor that it computes"),
         (with_size, "with_size returns a SymInt at position 1"),
         (one_element, "returns a view of one of its arguments"),
         (overlapping, "returns two views of the same memory"),

@@ -112,7 +112,7 @@ class Serving(RemembersRung):
         made = operator.server.serve(arguments, {})
         self.last_rung = operator.last_rung
         if isinstance(made, Ran):
-            if not given[2] and operator.server.leaves(arguments):
+            if not given[2] and not given[0]._modules and operator.server.leaves(arguments):
                 self._left.add(call_of((given[0].training, *given[1])))
             return made.returned
         returned, values = made

@@ -31,8 +31,15 @@ from opwright.binding.variants.backends import backend_for, examine
 from opwright.binding.variants.kinds import Key, are_constants, call_of, is_among
 from opwright.binding.variants.states import OutsideMoved, State
 from opwright.binding.variants.variant import Plan, Variant
-from opwright.binding.variants.variants import LeftToFunction, Variants, VariantsByState
-from opwright.errors import NoKernel, OpwrightError, TracingFailed, UndeclaredMutation, UnsupportedReturn
+from opwright.binding.variants.variants import Variants, VariantsByState
+from opwright.errors import (
+    LeftToFunction,
+    NoKernel,
+    OpwrightError,
+    TracingFailed,
+    UndeclaredMutation,
+    UnsupportedReturn,
+)
 from opwright.ir.names.identifiers import identifiers
 from opwright.settings import Settings
 from opwright.tracing.interface.flatten import Leaves
@@ -103,7 +110,7 @@ class Server(RemembersRung):
         latest = self._latest
         if latest is not None and latest.left and not pinned and is_quiet():
             given = self._signature.bind(args, kwargs) if kwargs or len(args) != self._arity else args
-            if is_among(latest.left, given):
+            if self.leaves(given):
                 return self.serve_by_reference(given)
         if latest is not None and not is_compiling():
             try:
@@ -215,7 +222,7 @@ class Server(RemembersRung):
 
     def _serve_plainly(self, args: Sequence[Any], *, pinned: bool, gradients: bool) -> Any:
         """Serve a plain call, by variants for the current state."""
-        refusal: NoKernel | None = OutsideMoved(
+        refusal: NoKernel = OutsideMoved(
             "what it reads outside changes all the time", hint="pass what changes as an argument"
         )
         for _ in range(_MOST_TRACES):
@@ -228,13 +235,12 @@ class Server(RemembersRung):
                 refusal = unknown
                 break
             except LeftToFunction:
-                refusal = None
-                break
+                if pinned:
+                    raise
+                return self._serve_what_is_left(variants, args, gradients=gradients)
             except OutsideMoved as moved:
                 self._variants.forget(variants)
                 refusal = moved
-        if refusal is None:
-            return self._serve_what_is_left(variants, args, gradients=gradients)
         if pinned:
             raise refusal
         result = self._serve_as_laid_out(args)
@@ -249,8 +255,12 @@ class Server(RemembersRung):
         return self.serve_by_reference(args)
 
     def leaves(self, args: Sequence[Any]) -> bool:
-        """Whether calls like this one are left to the function."""
-        return self._latest is not None and is_among(self._latest.left, args)
+        """Whether calls like this one are left to the function, as it is now."""
+        return self._latest is not None and is_among(self._latest.left, args) and self.is_unchanged()
+
+    def is_unchanged(self) -> bool:
+        """Whether the function reads the same outside of its arguments as in the last call that was not left to it."""
+        return self._latest is not None and self._latest.state.holds()
 
     def _serve_in_state(self, variants: Variants, args: Sequence[Any], *, pinned: bool, gradients: bool) -> Any:
         """Serve a call by the variants of a state, or by the reference."""

@@ -9,12 +9,12 @@ from torch.utils._pytree import TreeSpec
 
 from opwright.binding.dispatcher.autocast import is_autocast
 from opwright.binding.dispatcher.registration import row_major_if_own
-from opwright.binding.environment import PLAIN_TYPES, are_abstract, is_overheard
+from opwright.binding.environment import PLAIN_TYPES, are_abstract, is_overheard, is_quiet
 from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.own_errors import is_for_the_caller, runs_reference
 from opwright.binding.serving.hot_path import HotPath
 from opwright.binding.serving.server import Server
-from opwright.binding.variants.kinds import CONSTANT_TYPES
+from opwright.binding.variants.kinds import CONSTANT_TYPES, Key, call_of
 from opwright.tracing.interface.flatten import Leaves, flatten
 from opwright.tracing.interface.signature import Signature
 from opwright.tracing.recording.faults import fault_of
@@ -46,10 +46,13 @@ class StructuredServer(HotPath):
         self._flat = flat
         self._fallbacks = fallbacks
         self._serve_cast = serve_cast
+        self._left: dict[Key, Server] = {}
         self._of_flat: dict[tuple[type, ...], tuple[Server, TreeSpec]] = {}
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
         """Serve a call; a pinned one raises instead of running the reference."""
+        if self._left and not (kwargs or pinned) and self._leaves(args):
+            return self.serve_by_reference(args)
         result = self._play(args, kwargs)
         if result is not NotImplemented:
             return result
@@ -75,7 +78,17 @@ class StructuredServer(HotPath):
         result = server.serve(arguments, {}, pinned=pinned)
         self._keep_up(server, layout)
         self.last_rung = server.last_rung
+        if arguments is given and self.last_rung == "composed" and server.leaves(given):
+            self._left[call_of(given)] = server
         return result
+
+    def _leaves(self, args: tuple[Any, ...]) -> bool:
+        """Whether the server of these arguments leaves such calls to the function."""
+        try:
+            server = self._left.get(call_of(args))
+        except TypeError:  # an argument cannot be hashed; it is no constant
+            return False
+        return server is not None and is_quiet() and server.is_unchanged()
 
     def _server_of(self, given: tuple[Any, ...]) -> tuple[Server, TreeSpec, tuple[Any, ...]]:
         """The server for arguments, their layout, and the arguments it takes; flat ones stay as they are."""

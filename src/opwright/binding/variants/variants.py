@@ -17,7 +17,7 @@ from opwright.binding.tape import Entry, Tape, Varying
 from opwright.binding.variants.kinds import Key, kind_of
 from opwright.binding.variants.states import Outside, OutsideMoved, State
 from opwright.binding.variants.variant import Differentiate, Plan, Variant, load_variant
-from opwright.errors import NoKernel, NumberNeeded, OpwrightError, TracingFailed
+from opwright.errors import LeftToFunction, NoKernel, NumberNeeded, OpwrightError, TracingFailed
 from opwright.package import PACKAGE
 from opwright.settings import Settings
 from opwright.toolchain.build import build
@@ -30,13 +30,10 @@ _MOST_VARIANTS = 32
 _log = logging.getLogger("opwright")
 
 
-class LeftToFunction(NoKernel):
-    """Kernels gain nothing over the function itself, which serves."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "the function is one operation of PyTorch, and no kernel is derived from it", hint='pin it with .on("cpp")'
-        )
+def _one_operation() -> LeftToFunction:
+    return LeftToFunction(
+        "the function is one operation of PyTorch, and no kernel is derived from it", hint='pin it with .on("cpp")'
+    )
 
 
 class Changing(Protocol):
@@ -161,7 +158,7 @@ class Variants:
             if kind in self._refusals:
                 raise self._refusals[kind].again()
             if kind in self._left_kinds and not pinned:
-                raise LeftToFunction
+                raise _one_operation()
             known = self.by_call.get(way, ())
             if known is not tried:
                 return False
@@ -202,7 +199,7 @@ class Variants:
         except Exception as error:  # it costs only the next process time
             _log.warning("other processes will derive %s again: %s", plan.forward.name, summary(error))
         if variant is None:
-            raise LeftToFunction
+            raise _one_operation()
         return variant
 
     def _built(self, plan: Plan, settings: Settings, arguments: Sequence[Any]) -> Variant:
@@ -235,7 +232,7 @@ class Variants:
             try:
                 plan = Plan.from_record(record)
                 if plan.left_to_function and not pinned:
-                    raise LeftToFunction
+                    raise _one_operation()
                 if all(variant.plan.forward.name != plan.forward.name for variant in known):
                     return self._built(plan, settings, arguments)
             except OpwrightError:

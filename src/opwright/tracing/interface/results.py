@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten, treespec_dumps, treespec_loads
 
-from opwright.errors import NoKernel
+from opwright.errors import LeftToFunction, NoKernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,8 @@ def read_result(name: str, returned: Any, arguments: Sequence[Any]) -> tuple[Res
             what = f"{type(leaf).__name__}" + (f" at position {place}" if len(leaves) > 1 else "")
             raise NoKernel(f"{name} returns a {what}", hint="return tensors, constants, or containers of them")
     if not made:
-        raise NoKernel(f"{name} returns no tensor that it computes", hint="return a tensor that it computes")
+        refused = LeftToFunction if any(isinstance(member, Given) for member in members) else NoKernel
+        raise refused(f"{name} returns no tensor that it computes", hint="return a tensor that it computes")
     return Result(layout, tuple(members)), tuple(made.values())
 
 
