@@ -29,6 +29,7 @@ from opwright.lowering.lower import lower
 from opwright.lowering.pointwise.promotion import program_dtype
 from opwright.lowering.size_hints import size_hints
 from opwright.package import PACKAGE
+from opwright.passes.buffers.hand_on import hand_on
 from opwright.passes.order import optimize
 from opwright.toolchain.source import Source
 from opwright.tracing.graph import Graph, value_of
@@ -211,6 +212,8 @@ def _derive_with_gradients(
         effects=False,
         unrounded=unrounded,
     )
+    handed = hand_on(lowered_backward.program, {names[node] for node in tangents})
+    lowered_backward = replace(lowered_backward, program=handed)
     forward, backward = _optimized(lowered, backend), _optimized(lowered_backward, backend)
     positions = {spec.name: position for position, spec in enumerate(specs)}
     plan = replace(

@@ -190,9 +190,11 @@ class _Emitter:
                     lines += _call(step) if step.targets else ["{", *(f"  {line}" for line in _call(step)), "}"]
                 case _:
                     assert_never(step)
+        given = {buffer.name for buffer in self.program.inputs}
         for position, name in enumerate(self.program.outputs):
             moved = f"static_cast<Tensor&&>({name})"
-            lines.append(f"made[{position}] = {f'row_major({moved})' if name in self.strided else moved};")
+            taken = f"row_major({moved})" if name in self.strided else moved
+            lines.append(f"made[{position}] = {f'take(pass_row_major({name}))' if name in given else taken};")
         lines.append("return true;")
         head = f"static bool {self.program.name}(const Tensor* given, const Size* sizes, Tensor* made) {{"
         return "\n".join([head, *(f"  {line}" for line in used(lines)), "}"])

@@ -26,7 +26,7 @@ def return_views(program: Program) -> Program:
     taken = {makers.get(name) for name in program.outputs}
     steps: list[Step] = []
     for step in program.steps:
-        view = _copied(step, views) if isinstance(step, Kernel) else None
+        view = copied(step, views) if isinstance(step, Kernel) else None
         if view is not None and view.target.name in program.outputs and reads[view.target.name] == 1:
             maker = makers.get(view.source)
             if maker is not None and maker not in taken and keeps_order(view, buffers[view.source].shape):
@@ -50,10 +50,10 @@ def _makers(program: Program) -> Mapping[str, str]:
     return found
 
 
-def _copied(kernel: Kernel, views: Mapping[str, View]) -> View | None:
+def copied(kernel: Kernel, views: Mapping[str, View]) -> View | None:
     """What a kernel copies, as a view of the buffer in memory; None if it does more."""
     load = kernel.stores[0].value
-    if kernel.lets or not isinstance(load, Load):
+    if kernel.lets or not kernel.targets or not isinstance(load, Load):
         return None
     while load.buffer in views:
         load = through(views[load.buffer], load.indices, load)

@@ -100,11 +100,14 @@ def _log_sum_exp(x: torch.Tensor, dim: list[int], keepdim: bool = False) -> Any:
 
 # Torch decomposes these into lookups by computed indices, whose gradients add up element by element: 2 to 24 times the
 # time of the one operation that eager calls (benchmarks/layers.py).
-_WHOLE: tuple[OpOverload, ...] = tuple(
-    getattr(aten, f"{name}{dimensions}d{suffix}").default
-    for dimensions in (1, 2, 3)
-    for name in ("reflection_pad", "replication_pad")
-    for suffix in ("", "_backward")
+_WHOLE: tuple[OpOverload, ...] = (
+    aten.upsample_linear1d.default,
+    *(
+        getattr(aten, f"{name}{dimensions}d{suffix}").default
+        for dimensions in (1, 2, 3)
+        for name in ("reflection_pad", "replication_pad")
+        for suffix in ("", "_backward")
+    ),
 )
 
 OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
