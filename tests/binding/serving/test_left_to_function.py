@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from opwright.api.operator import Operator
+from opwright.errors import NoKernel
 from opwright.settings import Settings
 
 Function = Callable[[Tensor, Tensor], Tensor]
@@ -29,6 +30,18 @@ def product_and_more(x: Tensor, y: Tensor) -> Tensor:
     return (x @ y).tanh()
 
 
+def image(x: Tensor, y: Tensor) -> Tensor:
+    return functional.max_pool1d(x, 2)
+
+
+def handed_on(x: Tensor, y: Tensor) -> Tensor:
+    return functional.dropout(x, training=False)
+
+
+def normalized(x: Tensor, y: Tensor) -> Tensor:
+    return functional.layer_norm(x, (4,))
+
+
 def one_kernel(x: Tensor, y: Tensor) -> Tensor:
     return x * y
 
@@ -44,7 +57,10 @@ def strict() -> Settings:
 
 @pytest.mark.parametrize(
     ("function", "rung"),
-    [(product, "composed"), (layer, "composed"), (product_and_more, "cpp"), (one_kernel, "cpp")],
+    [
+        *((each, "composed") for each in (product, layer, image, handed_on)),
+        *((each, "cpp") for each in (product_and_more, one_kernel, normalized)),
+    ],
     ids=lambda value: getattr(value, "__name__", value),
 )
 def test_what_serves(function: Function, rung: str) -> None:
@@ -53,9 +69,9 @@ def test_what_serves(function: Function, rung: str) -> None:
         x, y = operands()
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            found = torch.autograd.grad(operator(x, y).sum(), (x, y))
+            found = torch.autograd.grad(operator(x, y).sum(), (x, y), allow_unused=True)
         assert operator.last_rung == rung
-        torch.testing.assert_close(found, torch.autograd.grad(function(x, y).sum(), (x, y)))
+        torch.testing.assert_close(found, torch.autograd.grad(function(x, y).sum(), (x, y), allow_unused=True))
         with torch.no_grad():
             torch.testing.assert_close(operator(x, y), function(x, y))
         assert operator.last_rung == rung
@@ -92,3 +108,26 @@ def test_another_process_does_not_derive_it_again(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(again, "_derive", lambda *_: pytest.fail("derived again"))
     torch.testing.assert_close(again(x, y), x @ y)
     assert again.last_rung == "composed"
+
+
+DOUBLES = False
+
+
+def by_a_flag(x: Tensor) -> Tensor:
+    return x * 2 if DOUBLES else x
+
+
+def test_a_function_is_left_to_itself_as_it_is_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    operator, x = Operator(by_a_flag, name="left_by_a_flag"), torch.rand(4)
+    for doubles in (False, True, False):
+        monkeypatch.setattr(f"{__name__}.DOUBLES", doubles)
+        for _ in range(2):
+            torch.testing.assert_close(operator(x), x * 2 if doubles else x, rtol=0, atol=0)
+            assert operator.last_rung == ("cpp" if doubles else "composed")
+
+
+def test_a_pinned_call_of_what_computes_nothing_raises() -> None:
+    operator = Operator(handed_on, name="left_nothing")
+    operator(*operands())
+    with pytest.raises(NoKernel, match="returns no tensor that it computes"):
+        operator.on("cpp")(*operands())
