@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
+from functools import cache
+from operator import is_
 from typing import Any, TypeVar
 
 Node = TypeVar("Node")
 
 
 def with_parts(node: Node, rewrite: Callable[[Any], Any]) -> Node:
-    """Rewrite what a node consists of; what has no parts, such as a name, comes back as it is."""
-    if isinstance(node, tuple):
-        return tuple(map(rewrite, node))  # type: ignore[return-value]
-    if is_dataclass(node) and not isinstance(node, type):
-        return replace(node, **{field.name: rewrite(getattr(node, field.name)) for field in fields(node)})
-    return node
+    """Rewrite what a node consists of; what has no parts, such as a name, or no new ones, comes back as it is."""
+    kind: Any = type(node)
+    if kind is tuple:
+        parts: Any = node
+    elif names := _fields(kind):
+        parts = [getattr(node, name) for name in names]
+    else:
+        return node
+    rewritten = tuple(map(rewrite, parts))
+    if all(map(is_, parts, rewritten)):
+        return node
+    return rewritten if kind is tuple else kind(*rewritten)
 
 
 def parts_of(node: object, kind: type[Node]) -> Iterator[Node]:
@@ -25,6 +33,12 @@ def parts_of(node: object, kind: type[Node]) -> Iterator[Node]:
     elif isinstance(node, tuple):
         for part in node:
             yield from parts_of(part, kind)
-    elif is_dataclass(node):
-        for field in fields(node):
-            yield from parts_of(getattr(node, field.name), kind)
+    else:
+        for name in _fields(type(node)):
+            yield from parts_of(getattr(node, name), kind)
+
+
+@cache
+def _fields(kind: type) -> tuple[str, ...]:
+    """What a node of a kind consists of, in the order in which it is made of it."""
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
