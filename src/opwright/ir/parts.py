@@ -4,27 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
-from functools import cache
 from operator import is_
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 Node = TypeVar("Node")
 
 
 def with_parts(node: Node, rewrite: Callable[[Any], Any]) -> Node:
     """Rewrite what a node consists of; what has no parts, such as a name, or no new ones, comes back as it is."""
-    kind: Any = type(node)
-    parts: Any
-    if kind is tuple:
-        parts = node
-    elif names := _fields(kind):
-        parts = [getattr(node, name) for name in names]
-    else:
-        return node
-    rewritten: Any = tuple(map(rewrite, parts))
+    parts = node if isinstance(node, tuple) else [getattr(node, name) for name in _fields(node)]
+    rewritten = tuple(map(rewrite, parts))
     if all(map(is_, parts, rewritten)):
         return node
-    return rewritten if kind is tuple else kind(*rewritten)
+    made: Any = rewritten if isinstance(node, tuple) else type(node)(*rewritten)
+    return cast(Node, made)
 
 
 def parts_of(node: object, kind: type[Node]) -> Iterator[Node]:
@@ -35,11 +28,16 @@ def parts_of(node: object, kind: type[Node]) -> Iterator[Node]:
         for part in node:
             yield from parts_of(part, kind)
     else:
-        for name in _fields(node.__class__):
+        for name in _fields(node):
             yield from parts_of(getattr(node, name), kind)
 
 
-@cache
-def _fields(kind: Any) -> tuple[str, ...]:
-    """What a node of a kind consists of, in the order in which it is made of it."""
-    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+def _fields(node: object) -> tuple[str, ...]:
+    """What a node consists of, in the order in which it is made of it; nothing if it is a name or a number."""
+    kind = type(node)
+    if kind not in _FIELDS:
+        _FIELDS[kind] = tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
+    return _FIELDS[kind]
