@@ -224,7 +224,7 @@ def test_what_says_nothing_is_skipped_with_the_reason(row, subject, reference, d
 
 def test_less_than_float64_has_no_numerical_derivatives():
     found = judged("numerical derivatives: gradcheck", planted.cell, planted.cell, dtype=torch.float32)
-    assert (found.state, found.detail[:22]) == ("skipped", "in less than float64 a")
+    assert (found.state, found.detail[:22]) == ("skipped", "below float64, a")
 
 
 @pytest.mark.parametrize("row", ["torch.compile: forward", "vmap: in_dims=0", "fake and meta: fake tensors"])

@@ -1,4 +1,4 @@
-"""Case: one function with one sample, as the experiments of an audit see it: a function of tensors."""
+"""Case: a function and one sample, seen by the experiments of an audit as a function of tensors."""
 
 from __future__ import annotations
 
@@ -22,18 +22,17 @@ Tensors = tuple[torch.Tensor, ...]
 class Case:
     """A function and a call of it.
 
-    Calling a case calls the function with other numbers in the place of the tensors that can have gradients; the rest
-    of the sample is held. What it returns are all tensors among the results, then the arguments that the function
-    changes, of which it is given copies.
+    Calling a case calls the function with new values for the tensors that can have gradients; the rest of the sample
+    stays fixed. It returns all tensors among the results, then copies of the arguments that the function changes.
 
     Attributes:
         function: The subject, or the reference.
         sample: The call.
-        sizes: The same call in other sizes, as far as the samples have some.
+        sizes: The same call in other sizes, if the samples have any.
         changed: Positions, among the tensors of the sample, of those that the function changes.
-        options: How the audit is done.
+        options: The options of the audit.
         overload: The subject as `torch.ops` has it, where it is known.
-        reference: What the function stands for; the function itself for the reference.
+        reference: The reference of the function; the function itself where it is the reference.
     """
 
     function: Callable[..., Any]
@@ -46,7 +45,7 @@ class Case:
 
     @cached_property
     def tensors(self) -> list[torch.Tensor]:
-        """Copies of all tensors of the sample, none of which asks for a gradient."""
+        """Copies of all tensors of the sample; none requires a gradient."""
         return fresh(self.sample).tensors()
 
     @cached_property
@@ -61,7 +60,7 @@ class Case:
 
     @property
     def leaves(self) -> Tensors:
-        """The same, asking for gradients."""
+        """The same, requiring gradients."""
         return tuple(tensor.requires_grad_() for tensor in self.inputs)
 
     def __call__(self, *inputs: torch.Tensor) -> Tensors:

@@ -1,4 +1,4 @@
-"""names: an operator that can be found by its name can be pickled and used in another process."""
+"""names: pickle an operator by its name, so that another process can use it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from opwright.checking.finding import Untold
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """An operator of `torch.ops`, which cannot be pickled itself.
+    """A picklable stand-in for an operator of `torch.ops`.
 
     Attributes:
-        namespace: As in `torch.ops.namespace.name.overload`.
-        name: The operator's.
-        overload: Its overload's; None for the one that fits the arguments.
+        namespace: The namespace in `torch.ops.namespace.name.overload`.
+        name: The name of the operator.
+        overload: The name of its overload; None for the one that fits the arguments.
         home: A module that registers it when it is imported.
     """
 
@@ -51,10 +51,10 @@ def registered(overload: OpOverload, home: str | None) -> Registered:
 
 
 def demand_importable(function: Callable[..., Any]) -> None:
-    """Refuse a function that lives in memory only.
+    """Refuse a function that exists in memory only.
 
     Raises:
-        Untold: No other process finds it by its name.
+        Untold: No other process can find it by its name.
     """
     if isinstance(function, Registered):
         if function.home in (None, "__main__"):
@@ -67,4 +67,4 @@ def demand_importable(function: Callable[..., Any]) -> None:
         isinstance(function, FunctionType) and getattr(sys.modules.get(module or ""), name, function) is not function
     )
     if "<" in name or module in (None, "__main__") or replaced:
-        raise Untold(f"{name} is in memory only: no import finds it again")
+        raise Untold(f"{name} exists in memory only: another process cannot import it")

@@ -86,22 +86,22 @@ def check(
     quick: bool = False,
     progress: Progress | None = None,
 ) -> Verdict:
-    """Judge an operator, each of its rungs, or any callable, against a reference.
+    """Test an operator, each of its rungs, or any callable, against a reference.
 
     Args:
         subject: An operator, tested rung by rung and as a whole, or any callable.
         reference: A function of PyTorch operations that defines what is right; an operator has its own.
         samples: Makes the test calls; an operator may have its own.
-        dtypes: The dtypes of the samples; the first also serves the checks for which one is enough.
+        dtypes: The dtypes of the samples; checks that need only one dtype use the first.
         device: Where the samples are.
-        only: Run the checks whose "rung: name" contains one of these; all of them if there are none.
+        only: Run the checks whose "rung: name" contains one of these; all checks if it is empty.
         quick: Run the checks that need few builds, on the smallest sample. The verdict lists what was left out.
-        progress: Told before each check.
+        progress: Called before each check.
 
     Raises:
         SamplesMissing: There are no samples.
         ReferenceMissing: The subject is not an operator and no reference is given.
-        CheckUnknown: No check is called what `only` says.
+        CheckUnknown: No check has a name that `only` asks for.
     """
     judged = subject_of(subject, reference, samples, "it cannot be checked")
     candidates, missing = judged.candidates(device)
@@ -159,7 +159,7 @@ def _row(trial: Trial, step: Check, sample: str, status: Status, finding: Findin
 
 
 def _service(candidate: Candidate) -> Row:
-    """Say whether a pinned rung served any call at all: if none, what passed is not its merit."""
+    """Replace the row of a pinned rung that served no call: what passed was computed by other rungs."""
     if candidate.rung in candidate.served_by:
         return Row(candidate.rung, "served", "", "passed")
     return Row(candidate.rung, "served", "", "failed", f"it served no call; {_servants(candidate.served_by)} did")

@@ -16,7 +16,7 @@ from opwright.checking.finding import Untold
 
 
 def under_autocast(experiment: Experiment, case: Case, dtype: torch.dtype = torch.bfloat16) -> Seen:
-    """Do something in float32 under autocast."""
+    """Run an experiment in float32 under autocast."""
     with torch.autocast(case.options.device.partition(":")[0], dtype):
         return experiment(_in_float32(case))
 

@@ -1,4 +1,4 @@
-"""autograd: derivatives of every order by backward passes, however they are asked for."""
+"""autograd: derivatives of every order by backward passes, requested in every way."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def third_order(case: Case) -> Seen:
 
 
 def gradient_penalty(case: Case) -> Seen:
-    """Add the square of the gradient of a sum to a loss: what arrives does not require a gradient, what leaves must."""
+    """Add a gradient penalty to a loss: the cotangent requires no gradient, but the gradient must."""
     leaves = case.leaves
     outputs = case.floats(*leaves)
     total = sum((_real_sum(output) for output in outputs), start=torch.zeros(()))
@@ -76,7 +76,7 @@ def each_output(case: Case) -> Seen:
 
 
 def same_tensor_twice(case: Case) -> Seen:
-    """Pass one tensor in the place of two."""
+    """Pass one tensor for two inputs."""
     inputs = case.inputs
     pairs = [
         (first, second)
@@ -95,7 +95,7 @@ def same_tensor_twice(case: Case) -> Seen:
 
 
 def two_steps(case: Case) -> Seen:
-    """Let two backward passes of two calls add up in `.grad`."""
+    """Let the backward passes of two calls accumulate in `.grad`."""
     leaves = case.leaves
     for _ in range(2):
         case.loss(*leaves).backward()
@@ -113,7 +113,7 @@ def same_graph_twice(case: Case) -> Seen:
 
 
 def freed_graph(case: Case) -> Seen:
-    """Run backward through a graph that is freed: torch refuses it where something was saved, and it is never wrong."""
+    """Run backward through a freed graph: torch raises if something was saved; a wrong gradient is a fault."""
     leaves = case.leaves
     outputs = reached(case(*leaves))
     cotangents = random_gradients(outputs)
@@ -127,7 +127,7 @@ def freed_graph(case: Case) -> Seen:
 
 
 def odd_gradients(case: Case) -> Seen:
-    """Let gradients arrive as autograd hands them out: expanded, transposed, a slice."""
+    """Run backward with cotangents in the layouts that autograd produces: expanded, transposed, a slice."""
     count = len(random_gradients(case.outputs))
     seen = {}
     for name, arrange in GRADIENT_LAYOUTS.items():
@@ -141,12 +141,12 @@ def odd_gradients(case: Case) -> Seen:
             found = torch.autograd.grad(outputs, leaves, cotangents, allow_unused=True, materialize_grads=True)
             seen[f"with gradient {position} {name}, gradient of input"] = found
     if not seen:
-        raise Untold("no result has an axis to arrange")
+        raise Untold("no result has an axis to rearrange")
     return seen
 
 
 def changed_before_backward(case: Case) -> Seen:
-    """Change an input in place after the call: torch refuses the backward pass, and wrong gradients never come out."""
+    """Change an input in place after the call: torch may raise in the backward pass; a wrong gradient is a fault."""
     leaves = case.leaves
     given = [leaf.clone() for leaf in leaves]
     loss = case.loss(*given)
@@ -163,7 +163,7 @@ def changed_before_backward(case: Case) -> Seen:
 
 
 def accumulated(leaf: torch.Tensor) -> torch.Tensor:
-    """Return the gradient that has arrived at a leaf; zeros if none has."""
+    """Return the gradient of a leaf; zeros if it has none."""
     return torch.zeros_like(leaf) if leaf.grad is None else leaf.grad
 
 

@@ -46,7 +46,7 @@ def different_axes(case: Case) -> Seen:
 
 
 def nested(case: Case) -> Seen:
-    """Batch the batch."""
+    """Nest `vmap` in `vmap`."""
     twice = [batched(batched(tensor), axis=-1) for tensor in case.inputs]
     return {"output": vmap(vmap(case), in_dims=-1)(*twice)}
 
@@ -100,7 +100,7 @@ def of_vjp(case: Case) -> Seen:
 
 def _mapped(case: Case, in_dims: Sequence[int | None], **options: Any) -> Seen:
     if not case.inputs:
-        raise Untold("no input is of numbers with a fraction")
+        raise Untold("no input is of floating point")
     inputs = [
         tensor if axis is None else batched(tensor, axis) for tensor, axis in zip(case.inputs, in_dims, strict=True)
     ]

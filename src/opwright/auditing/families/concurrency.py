@@ -1,4 +1,4 @@
-"""many at once: threads that call and run backward at the same time, and worker processes."""
+"""many at once: threads that call and run backward concurrently, and worker processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Work = Callable[[Case, int], list[Tensors]]
 
 
 class Calls(Dataset[Tensors]):
-    """A data set whose items are calls of a function, each with other numbers."""
+    """A data set whose items are calls of a function, each with different values."""
 
     def __init__(self, function: Callable[..., Any], sample: Sample) -> None:
         self._function = function
@@ -45,7 +45,7 @@ class Calls(Dataset[Tensors]):
 
 
 def in_turn(case: Case, work: Work) -> Seen:
-    """One after another."""
+    """Make the same calls one after another."""
     before = torch.get_rng_state()
     case(*case.inputs)
     if not torch.equal(before, torch.get_rng_state()):
@@ -54,14 +54,14 @@ def in_turn(case: Case, work: Work) -> Seen:
 
 
 def at_once(case: Case, work: Work) -> Seen:
-    """In many threads."""
+    """Make the calls in many threads."""
     with _impatient(), ThreadPoolExecutor(_THREADS) as pool:
         found = list(pool.map(partial(work, case), range(_THREADS)))
     return {f"in thread {index}, round and result": results for index, results in enumerate(found)}
 
 
 def backward_at_once(case: Case) -> Seen:
-    """Record in this thread, and run the backward passes in many."""
+    """Run forward in this thread, and the backward passes in many."""
     recorded = [_recorded(case, index) for index in range(_THREADS)]
     with _impatient(), ThreadPoolExecutor(_THREADS) as pool:
         found = list(pool.map(lambda pair: [_gradients(*pair)], recorded))
@@ -69,7 +69,7 @@ def backward_at_once(case: Case) -> Seen:
 
 
 def worker_processes(case: Case, *, start: str, workers: int) -> Seen:
-    """Call it in the workers of a DataLoader."""
+    """Call the function in the workers of a DataLoader."""
     if start == "spawn":
         demand_importable(case.function)
     loader = DataLoader(
@@ -83,7 +83,7 @@ def worker_processes(case: Case, *, start: str, workers: int) -> Seen:
 
 
 def in_this_process(case: Case) -> Seen:
-    """Call it here."""
+    """Call the function in this process."""
     items = Calls(case.function, case.sample)
     return {"item": [items[index] for index in range(len(items))]}
 
@@ -113,7 +113,7 @@ def _scaled(tensor: torch.Tensor, index: int) -> torch.Tensor:
 
 @contextmanager
 def _impatient() -> Iterator[None]:
-    """Let threads take turns often."""
+    """Make threads switch often."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_S)
     try:

@@ -1,4 +1,4 @@
-"""torch.export: the exported program, its decompositions, and what is made of it: AOTInductor packages and ONNX."""
+"""torch.export: the exported program, its decompositions, AOTInductor packages and ONNX models."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _OF_TORCH = ("aten", "prim", "prims", "_operator", "higher_order")
 
 
 def exported(case: Case) -> Seen:
-    """Export a module that calls it, and run the program."""
+    """Export a module that calls the function, and run the program."""
     _refuse_changes(case)
     return _run(_export(case).module(), case.sample)
 
 
 def exported_in_each_size(case: Case) -> Seen:
-    """Export with sizes that are not fixed, and run the program in others."""
+    """Export with dynamic sizes, and run the program with other sizes."""
     _refuse_changes(case)
     if len(case.sizes) < 2:
         raise Untold("the samples have one size only")
@@ -53,7 +53,7 @@ def decomposed(case: Case) -> Seen:
 
 
 def decomposed_to_the_reference(case: Case) -> Seen:
-    """Export, replace the operator by the reference, and run a program of torch's own operations."""
+    """Export, decompose the operator into its reference, and run the program of torch's own operations."""
     _refuse_changes(case)
     program = _export(case)
     if not _strangers(program):
@@ -99,7 +99,7 @@ def run_by_onnx(case: Case) -> Seen:
 
 
 def in_float32(case: Case) -> Seen:
-    """Call it in float32."""
+    """Call the function in float32."""
     _demand_onnx(case)
     sample = _in_float32(case.sample)
     return {"output": tensors_of(case.function(*sample.args, **sample.kwargs))}
@@ -117,7 +117,7 @@ def _run(program: Any, sample: Sample) -> Seen:
 
 def _by_the_reference(program: torch.export.ExportedProgram, case: Case) -> torch.export.ExportedProgram:
     if case.overload is None or case.reference is None:
-        raise Untold(f"nothing says what {', '.join(_strangers(program))} stands for")
+        raise Untold(f"no decomposition is known for {', '.join(_strangers(program))}")
     rewritten: torch.export.ExportedProgram = program.run_decompositions({case.overload: case.reference})
     return rewritten
 
@@ -130,7 +130,7 @@ def _strangers(program: torch.export.ExportedProgram) -> list[str]:
 
 def _refuse_changes(case: Case) -> None:
     if case.changed:
-        raise Untold("it changes its arguments, so that a program runs with others than it was exported with")
+        raise Untold("it changes its arguments, so the program would run with other values than it was exported with")
 
 
 def _demand_onnx(case: Case) -> None:

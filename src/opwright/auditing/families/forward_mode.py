@@ -1,4 +1,4 @@
-"""forward mode: dual tensors, in the arguments and in the gradients that arrive."""
+"""forward mode: dual tensors as arguments and as cotangents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def dual_inputs(case: Case) -> Seen:
 
 
 def one_dual_input(case: Case) -> Seen:
-    """Give each input a tangent in turn, and the others none."""
+    """Give one input at a time a tangent."""
     seen = {}
     for position in range(len(case.inputs)):
         with forward_ad.dual_level():
@@ -32,7 +32,7 @@ def one_dual_input(case: Case) -> Seen:
 
 
 def dual_leaves(case: Case) -> Seen:
-    """Give tensors that ask for gradients a tangent, and run backward: tangents come with the gradients."""
+    """Give leaves that require gradients a tangent, and run backward: the gradients have tangents too."""
     leaves = case.leaves
     with forward_ad.dual_level():
         loss = case.loss(*_duals(leaves))
@@ -41,7 +41,7 @@ def dual_leaves(case: Case) -> Seen:
 
 
 def dual_gradient(case: Case) -> Seen:
-    """Let the gradient that arrives have a tangent."""
+    """Run backward with a cotangent that has a tangent."""
     leaves = case.leaves
     outputs = reached(case(*leaves))
     with forward_ad.dual_level():
@@ -57,7 +57,7 @@ def _duals(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def _unpacked(results: Sequence[torch.Tensor]) -> Seen:
-    """Take primals and tangents apart; a tangent that is missing is zero."""
+    """Separate primals and tangents; a missing tangent is zero."""
     parts = [forward_ad.unpack_dual(result) for result in results]
     primals = [part.primal.detach() for part in parts]
     tangents = [torch.zeros_like(p.primal) if p.tangent is None else p.tangent.detach() for p in parts]

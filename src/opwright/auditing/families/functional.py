@@ -20,7 +20,7 @@ _BATCH = 3
 
 
 def gradient(case: Case) -> Seen:
-    """`grad` of the loss for all inputs."""
+    """`grad` of the loss with respect to all inputs."""
     return {"gradient of input": grad(case.loss, _all(case))(*case.inputs)}
 
 
@@ -51,7 +51,7 @@ def jacobian_vector_twice(case: Case) -> Seen:
 
 
 def linearized(case: Case) -> Seen:
-    """`linearize`, and the linear function it gives."""
+    """`linearize`, and a call of the linear function that it returns."""
     outputs, push = linearize(case.floats, *case.inputs)
     return {"output": outputs, "tangent of output": push(*_tangents(case))}
 
@@ -92,14 +92,14 @@ def functionalized(case: Case) -> Seen:
 
 
 def with_other_parameters(case: Case) -> Seen:
-    """`functional_call` of a module that calls the operator, and `grad` of it for its parameters."""
+    """`functional_call` of a module that calls the operator, and `grad` with respect to its parameters."""
     layer = Layer(case)
     parameters = {name: 0.5 * parameter.detach() for name, parameter in layer.named_parameters()}
     return {"gradient": grad(layer.loss)(parameters, case.inputs[0])}
 
 
 def per_sample(case: Case, **options: Any) -> Seen:
-    """Gradients for the parameters of a module, one for each sample of a batch."""
+    """Gradients of the parameters of a module for each sample of a batch."""
     layer = Layer(case)
     parameters = {name: parameter.detach() for name, parameter in layer.named_parameters()}
     many = vmap(grad(layer.loss), in_dims=(None, 0), **options)
@@ -107,7 +107,7 @@ def per_sample(case: Case, **options: Any) -> Seen:
 
 
 def batched(tensor: torch.Tensor, axis: int = 0) -> torch.Tensor:
-    """Stack a tensor and smaller ones of the same signs along a new axis."""
+    """Stack a tensor and scaled-down copies along a new axis."""
     return torch.stack([tensor * (1 - index / 8) for index in range(_BATCH)], dim=axis)
 
 

@@ -1,4 +1,4 @@
-"""numerical derivatives: PyTorch's own gradcheck and gradgradcheck, with every option that looks at something else."""
+"""numerical derivatives: PyTorch's own gradcheck and gradgradcheck, with every option that tests something more."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def gradgradcheck(case: Case, **options: Any) -> Seen:
 def _checked(checker: Any, case: Case, options: dict[str, Any]) -> Seen:
     leaves = case.leaves
     if any(leaf.dtype not in _WIDEST for leaf in leaves):
-        raise Untold("in less than float64 a difference of nearly equal numbers is all rounding")
+        raise Untold("below float64, a difference of nearly equal numbers is all rounding error")
     large = sum(leaf.numel() for leaf in leaves) > _ELEMENTWISE_UP_TO
     try:
         checker(case.floats, leaves, fast_mode=large, **options)

@@ -1,7 +1,7 @@
 """Derivatives: first and second order against numerical differentiation of the candidate itself.
 
-Always in float64. A numerical derivative subtracts two nearly equal numbers; in float32 what is left of them is
-rounding, and even a built-in sigmoid fails.
+Always in float64. A numerical derivative subtracts two nearly equal numbers; in float32 the difference is mostly
+rounding error, and even a built-in sigmoid fails.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from opwright.checking.finding import Fault, Finding, Untold, one_line
 from opwright.checking.trial import Trial
 from opwright.samples import Sample
 
-_WHY_DOUBLE = "in float64, because in float32 a difference of nearly equal numbers is all rounding"
+_WHY_DOUBLE = "in float64, because in float32 a difference of nearly equal numbers is mostly rounding error"
 _ELEMENTWISE_UP_TO = 200  # a numerical Jacobian costs two calls for each element; above it, random projections
 
 

@@ -1,4 +1,4 @@
-"""Edges: for sizes 0 and 1, the operator returns or raises the same as the reference."""
+"""Edges: for sizes 0 and 1, the operator returns or raises what the reference does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def edges(trial: Trial, sample: Sample) -> Finding:
         outputs_of(trial.reference, fresh(sample))
     except Exception as expected:
         demand_refusal(trial, sample, expected)
-        return Finding(f"refused, as by the reference: {one_line(expected)}")
+        return Finding(f"raises, as the reference does: {one_line(expected)}")
     accuracy = value_accuracy(trial, sample)
     try:
         accuracy = accuracy.worst(gradient_accuracy(trial, sample))

@@ -1,4 +1,4 @@
-"""Forward mode: tangents are right or refused; PyTorch's own default for a custom operator is silent zeros."""
+"""Forward mode: tangents are right, or the call raises; PyTorch's default for a custom operator is silent zeros."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def forward_mode(trial: Trial, sample: Sample) -> Finding:
     try:
         actual = _tangents(trial.candidate, sample, tangents)
     except (RuntimeError, NotImplementedError) as refusal:
-        raise Untold(f"forward mode is refused: {one_line(refusal)}") from refusal
+        raise Untold(f"raises in forward mode: {one_line(refusal)}") from refusal
     exact = [widened(tensor) for tensor in expected]
     Comparison("tangent of output", actual, expected, exact, [*inputs, *tangents]).judge()
     return Finding()
@@ -43,6 +43,6 @@ def _tangents(function: Callable[..., Any], sample: Sample, tangents: list[torch
 
     chosen = tuple(primals[index] for index in positions)
     with warnings.catch_warnings():
-        # PyTorch scripts its decompositions for forward mode on first use, and warns that scripting is deprecated.
+        # On first use PyTorch scripts its decompositions for forward mode, and warns that scripting is deprecated.
         warnings.filterwarnings("ignore", message=".*torch.jit.script", category=DeprecationWarning)
         return list(torch.func.jvp(of_differentiable, chosen, tuple(tangents))[1])

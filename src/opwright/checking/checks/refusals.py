@@ -1,4 +1,4 @@
-"""Refusals: for wrong shapes, the operator raises the same error as the reference."""
+"""Refusals: for wrong shapes, the operator raises the error that the reference raises."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def refusals(trial: Trial, sample: Sample) -> Finding:
 
 
 def demand_refusal(trial: Trial, sample: Sample, expected: Exception) -> None:
-    """Demand the same exception from the candidate.
+    """Demand the same exception of the candidate.
 
     Raises:
         Fault: It raises another one, or none.
-        Untold: It cannot trace such a call, which is then the reference's.
+        Untold: It cannot trace such a call, so the reference serves it.
     """
     try:
         outputs_of(trial.candidate, fresh(sample))

@@ -1,4 +1,4 @@
-"""Second use: a tensor passed twice, gradients for some inputs only, two backward passes, an output left unused."""
+"""Second use: a tensor passed twice, gradients of some inputs only, two backward passes, an unused output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opwright.samples import Sample
 
 
 def same_tensor_twice(trial: Trial, sample: Sample) -> Finding:
-    """Pass one tensor for each pair of inputs that are alike."""
+    """Pass one tensor for both inputs of each pair that has the same shape and dtype."""
     tensors = sample.tensors()
     alike = [
         (first, second)
@@ -33,7 +33,7 @@ def same_tensor_twice(trial: Trial, sample: Sample) -> Finding:
 
 
 def some_gradients(trial: Trial, sample: Sample) -> Finding:
-    """Ask for the gradient of each input alone, and of all others without it."""
+    """Request the gradient of each input alone, and of all inputs but that one."""
     able = [index for index, tensor in enumerate(sample.tensors()) if differentiable(tensor)]
     if len(able) < 2:
         raise Untold("fewer than two inputs can require a gradient")
