@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 
 from opwright.auditing.options import Options
 from opwright.checking.calls import differentiable, fresh
-from opwright.checking.finding import Untold
+from opwright.checking.finding import Skipped
 from opwright.samples import Sample
 
 Tensors = tuple[torch.Tensor, ...]
@@ -98,12 +98,12 @@ class Case:
         """Refuse where there is nothing to differentiate.
 
         Raises:
-            Untold: No input can have a gradient, or no result has one.
+            Skipped: No input can have a gradient, or no result has one.
         """
         if not self.positions:
-            raise Untold("no input can have a gradient")
+            raise Skipped("no input can have a gradient")
         if not any(output.requires_grad for output in self.outputs):
-            raise Untold("no result of the reference has a gradient")
+            raise Skipped("no result of the reference has a gradient")
 
     @cached_property
     def _tree(self) -> tuple[list[Any], pytree.TreeSpec]:
@@ -118,7 +118,7 @@ def tensors_of(results: Any) -> Tensors:
 def loss_of(outputs: Sequence[torch.Tensor]) -> torch.Tensor:
     """Add up all elements with different weights, and their squares, so that gradients depend on the inputs."""
     if not outputs:
-        raise Untold("no result can be differentiated")
+        raise Skipped("no result can be differentiated")
     return sum((_weighed(output) for output in outputs), start=torch.zeros(()))
 
 

@@ -13,13 +13,13 @@ from opwright.auditing.case import Case
 from opwright.auditing.scorecard import Row
 from opwright.auditing.witness import Seen, demand_same
 from opwright.checking.calls import exact
-from opwright.checking.finding import Fault, Untold, one_line
+from opwright.checking.finding import Fault, Skipped, one_line
 
 Experiment = Callable[[Case], Seen]
 """Runs an experiment with the function of a case and returns its observations.
 
 Raises:
-    Untold: Nothing can be said here; the message says why.
+    Skipped: Nothing can be said here; the message says why.
     Fault: The observations are wrong whatever the reference does.
 """
 
@@ -47,9 +47,9 @@ class Judge:
         with _undisturbed():
             try:
                 if self.slow and subject.options.quick:
-                    raise Untold("left out of a quick audit")
+                    raise Skipped("left out of a quick audit", hint="audit without quick")
                 return self._compared(family, subject, reference)
-            except Untold as reason:
+            except Skipped as reason:
                 return Row(family, self.name, "skipped", str(reason))
             except Exception as error:
                 return Row(family, self.name, "torch itself raises", _said(error))
@@ -61,7 +61,7 @@ class Judge:
         expected = _seen(self.expected or self.experiment, reference)
         try:
             got = _seen(self.experiment, subject)
-        except Untold as reason:
+        except Skipped as reason:
             if self.expected is None or self.differentiates:  # the experiment was run with the reference
                 return Row(family, self.name, "raises", str(reason))
             raise
@@ -100,7 +100,7 @@ class Judge:
             return expected
         try:
             return _seen(self.experiment, reference)
-        except Untold:
+        except Skipped:
             return expected
 
 
@@ -109,7 +109,7 @@ def _demand_steadiness(by_reference: Seen, expected: Seen, truth: Seen | None, i
     try:
         demand_same(by_reference, expected, truth, inputs)
     except Fault as fault:
-        raise Untold(f"the reference itself gives something else: {fault.finding.detail}") from fault
+        raise Skipped(f"the reference itself gives something else: {fault.finding.detail}") from fault
 
 
 def _seen(experiment: Experiment, case: Case) -> Seen:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 
-from opwright.checking.finding import Untold
+from opwright.checking.finding import Skipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,12 @@ def demand_importable(function: Callable[..., Any]) -> None:
     """Refuse a function that exists in memory only.
 
     Raises:
-        Untold: No other process can find it by its name.
+        Skipped: No other process can find it by its name.
     """
     if isinstance(function, Registered):
         if function.home in (None, "__main__"):
-            raise Untold(f"no module is known whose import registers {function.__name__}")
+            hint = "define `reference` and `samples` in the module that registers it"
+            raise Skipped(f"no module is known whose import registers {function.__name__}", hint=hint)
         return
     owner = getattr(function, "__self__", function)
     name = getattr(owner, "__qualname__", type(owner).__qualname__)
@@ -67,4 +68,5 @@ def demand_importable(function: Callable[..., Any]) -> None:
         isinstance(function, FunctionType) and getattr(sys.modules.get(module or ""), name, function) is not function
     )
     if "<" in name or module in (None, "__main__") or replaced:
-        raise Untold(f"{name} exists in memory only: another process cannot import it")
+        hint = "define it at the top level of a module"
+        raise Skipped(f"{name} exists in memory only: another process cannot import it", hint=hint)

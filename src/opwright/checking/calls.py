@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from opwright.checking.finding import Fault, Untold
+from opwright.checking.finding import Fault, Skipped
 from opwright.samples import Sample, tensors_in
 
 
@@ -70,10 +70,10 @@ def random_gradients(outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Draw a reproducible cotangent for each output that requires one.
 
     Raises:
-        Untold: None does.
+        Skipped: None does.
     """
     if not reached(outputs):
-        raise Untold("no output of the reference is differentiable")
+        raise Skipped("no output of the reference is differentiable")
     return random_tangents(reached(outputs))
 
 

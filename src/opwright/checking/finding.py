@@ -24,8 +24,11 @@ class Fault(Exception):
         super().__init__(detail)
 
 
-class Untold(Exception):
-    """The check cannot say anything of this sample; the message says why."""
+class Skipped(Exception):
+    """A check or a row does not apply; the message says why, and what would make it apply, if anything can."""
+
+    def __init__(self, reason: str, *, hint: str | None = None) -> None:
+        super().__init__(f"{reason} (hint: {hint})" if hint else reason)
 
 
 def one_line(error: BaseException) -> str:
@@ -49,11 +52,12 @@ def by_the_reference() -> Iterator[None]:
     """Run code that calls only the reference: if it raises, the sample cannot test the candidate.
 
     Raises:
-        Untold: In place of the exception raised inside.
+        Skipped: In place of the exception raised inside.
     """
     try:
         yield
-    except Untold:
+    except Skipped:
         raise
     except Exception as error:
-        raise Untold(f"the reference itself raises {one_line(error)}") from error
+        hint = "let samples= make calls that the reference accepts"
+        raise Skipped(f"the reference itself raises {one_line(error)}", hint=hint) from error

@@ -19,7 +19,7 @@ from opwright.checking.checks.refusals import refusals
 from opwright.checking.checks.second_use import same_tensor_twice, some_gradients, two_backward_passes, unused_output
 from opwright.checking.checks.special_values import special_values
 from opwright.checking.checks.values import values
-from opwright.checking.finding import Fault, Finding, Untold, one_line
+from opwright.checking.finding import Fault, Finding, Skipped, one_line
 from opwright.checking.subject import COMPOSED, Candidate, subject_of
 from opwright.checking.trial import Trial, material_of
 from opwright.checking.verdict import Row, Status, Verdict
@@ -48,7 +48,7 @@ def _tiny_and_wide(trial: Trial) -> Sequence[Sample]:
 
 def _edges(trial: Trial) -> Sequence[Sample]:
     if not trial.material.edges:
-        raise Untold("the samples have no method `small`; opwright.shapes(...) gives them one")
+        raise Skipped("the samples have no method `small`", hint="opwright.shapes(...) makes samples that have one")
     return trial.material.edges
 
 
@@ -129,7 +129,7 @@ def _wanted(trial: Trial, step: Check, only: Sequence[str], quick: bool) -> bool
 def _rows(trial: Trial, step: Check) -> Iterator[Row]:
     try:
         samples = step.samples(trial)
-    except Untold as reason:
+    except Skipped as reason:
         yield _row(trial, step, "", "skipped", Finding(str(reason)))
         return
     for sample in samples:
@@ -146,7 +146,7 @@ def _judged(trial: Trial, step: Check, sample: Sample) -> tuple[Status, Finding]
         return "passed", step.judge(trial, sample)
     except Fault as fault:
         return "failed", fault.finding
-    except Untold as reason:
+    except Skipped as reason:
         return "skipped", Finding(str(reason))
     except (NoKernel, RungMissing) as refusal:
         return "skipped", Finding(f"your function serves such calls: {refusal.fact}")

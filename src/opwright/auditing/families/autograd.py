@@ -12,7 +12,7 @@ from opwright.auditing.judge import Judge
 from opwright.auditing.witness import Seen
 from opwright.checking.calls import differentiable, random_gradients, reached
 from opwright.checking.checks.layouts import GRADIENT_LAYOUTS
-from opwright.checking.finding import Untold
+from opwright.checking.finding import Skipped
 
 _ALL_SUBSETS_UP_TO = 4
 
@@ -64,7 +64,7 @@ def each_output(case: Case) -> Seen:
     """Differentiate each output alone, so that the others get no gradient."""
     count = sum(output.requires_grad for output in case.outputs)
     if count < 2:
-        raise Untold("there is one differentiable output only")
+        raise Skipped("there is one differentiable output only")
     seen = {}
     for used in range(count):
         leaves = case.leaves
@@ -84,7 +84,7 @@ def same_tensor_twice(case: Case) -> Seen:
         if (inputs[first].shape, inputs[first].dtype) == (inputs[second].shape, inputs[second].dtype)
     ]
     if not pairs:
-        raise Untold("no two inputs are alike")
+        raise Skipped("no two inputs have the same shape and dtype")
     seen = {}
     for first, second in pairs:
         leaves = list(case.leaves)
@@ -141,7 +141,7 @@ def odd_gradients(case: Case) -> Seen:
             found = torch.autograd.grad(outputs, leaves, cotangents, allow_unused=True, materialize_grads=True)
             seen[f"with gradient {position} {name}, gradient of input"] = found
     if not seen:
-        raise Untold("no result has an axis to rearrange")
+        raise Skipped("no result has an axis to rearrange")
     return seen
 
 

@@ -16,7 +16,7 @@ from opwright.auditing.case import Case
 from opwright.auditing.families.autograd import gradients
 from opwright.auditing.judge import Judge
 from opwright.auditing.witness import Seen
-from opwright.checking.finding import Fault, Untold
+from opwright.checking.finding import Fault, Skipped
 from opwright.errors import CompilerMissing
 from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
@@ -32,7 +32,7 @@ def forward(case: Case) -> Seen:
 def in_each_size(case: Case) -> Seen:
     """Call it in several sizes."""
     if len(case.sizes) < 2:
-        raise Untold("the samples have one size only")
+        raise Skipped("the samples have one size only", hint="give samples= several sizes")
     return {f"output with {sample.name}": replace(case, sample=sample).outputs for sample in case.sizes}
 
 

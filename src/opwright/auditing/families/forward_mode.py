@@ -11,7 +11,7 @@ from opwright.auditing.case import Case
 from opwright.auditing.judge import Judge
 from opwright.auditing.witness import Seen
 from opwright.checking.calls import random_gradients, random_tangents, reached
-from opwright.checking.finding import Untold
+from opwright.checking.finding import Skipped
 
 
 def dual_inputs(case: Case) -> Seen:
@@ -52,7 +52,7 @@ def dual_gradient(case: Case) -> Seen:
 
 def _duals(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     if not tensors:
-        raise Untold("no input can have a tangent")
+        raise Skipped("no input can have a tangent")
     return [forward_ad.make_dual(t, tangent) for t, tangent in zip(tensors, random_tangents(tensors), strict=True)]
 
 

@@ -18,7 +18,7 @@ from opwright.auditing.families.autograd import accumulated, gradients
 from opwright.auditing.judge import Judge
 from opwright.auditing.witness import Seen
 from opwright.checking.calls import differentiable
-from opwright.checking.finding import Fault, Untold
+from opwright.checking.finding import Fault, Skipped
 
 _STEPS_BEFORE = 50
 _FEW_TENSORS = 8
@@ -100,7 +100,7 @@ def _resident_bytes() -> int:
 
 def _doubled(tensor: torch.Tensor) -> torch.Tensor:
     if not isinstance(tensor, torch.Tensor):
-        raise Untold("what it saves is not a tensor")
+        raise Skipped("what it saves is not a tensor")
     return tensor * 2 if differentiable(tensor) else tensor.clone()
 
 

@@ -13,7 +13,7 @@ import torch
 from torch.autograd.gradcheck import GradcheckError
 
 from opwright.checking.calls import fresh, outputs_of, tracked
-from opwright.checking.finding import Fault, Finding, Untold, one_line
+from opwright.checking.finding import Fault, Finding, Skipped, one_line
 from opwright.checking.trial import Trial
 from opwright.samples import Sample
 
@@ -36,7 +36,9 @@ def _compare(checker: Callable[..., bool], trial: Trial, sample: Sample) -> Find
     if fault is None:
         return Finding(_WHY_DOUBLE)
     if fault_of_reference := _fault(checker, trial.reference, sample):
-        raise Untold(f"the reference itself fails: {fault_of_reference}")
+        raise Skipped(
+            f"the reference itself fails: {fault_of_reference}", hint="give samples= values where it is smooth"
+        )
     raise Fault(fault)
 
 

@@ -6,7 +6,7 @@ from opwright.checking.calls import fresh, outputs_of
 from opwright.checking.checks.gradients import gradient_accuracy
 from opwright.checking.checks.refusals import demand_refusal
 from opwright.checking.checks.values import value_accuracy
-from opwright.checking.finding import Finding, Untold, one_line
+from opwright.checking.finding import Finding, Skipped, one_line
 from opwright.checking.trial import Trial
 from opwright.samples import Sample
 
@@ -21,6 +21,6 @@ def edges(trial: Trial, sample: Sample) -> Finding:
     accuracy = value_accuracy(trial, sample)
     try:
         accuracy = accuracy.worst(gradient_accuracy(trial, sample))
-    except Untold as reason:
+    except Skipped as reason:
         return Finding(f"values only: {reason}", accuracy.error, accuracy.eager_error)
     return Finding("", accuracy.error, accuracy.eager_error)

@@ -32,7 +32,7 @@ def gradient_accuracy(
 
     Raises:
         Fault: A gradient differs from the reference's.
-        Untold: The reference cannot be differentiated this way.
+        Skipped: The reference cannot be differentiated this way.
     """
     eager, true, own = tracked(fresh(sample), wanted), tracked(exact(sample), wanted), tracked(fresh(sample), wanted)
     with by_the_reference():

@@ -11,7 +11,7 @@ import torch
 
 from opwright.checking.accuracy import Comparison
 from opwright.checking.calls import fresh, gradients_of, outputs_of, random_gradients, tracked, widened
-from opwright.checking.finding import Finding, Untold, by_the_reference, fault_within
+from opwright.checking.finding import Finding, Skipped, by_the_reference, fault_within
 from opwright.checking.trial import Trial
 from opwright.samples import Sample
 
@@ -71,7 +71,7 @@ def layouts(trial: Trial, sample: Sample) -> Finding:
         outputs = outputs_of(trial.reference, tracked(fresh(sample)))
     try:
         cotangents = random_gradients(outputs)
-    except Untold:
+    except Skipped:
         cotangents = []
     count = 0
     for what, arranged, gradients in _arrangements(fresh(sample), cotangents):
@@ -79,7 +79,7 @@ def layouts(trial: Trial, sample: Sample) -> Finding:
         with fault_within(what):
             _same_as_contiguous(trial, arranged, gradients)
     if not count:
-        raise Untold("no tensor has an axis to rearrange")
+        raise Skipped("no tensor has an axis to rearrange", hint="give samples= a tensor with an axis")
     return Finding(f"{count} layouts")
 
 

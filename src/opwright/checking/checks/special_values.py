@@ -9,7 +9,7 @@ import torch
 
 from opwright.checking.calls import fresh
 from opwright.checking.checks.values import value_accuracy
-from opwright.checking.finding import Finding, Untold, fault_within
+from opwright.checking.finding import Finding, Skipped, fault_within
 from opwright.checking.trial import Trial
 from opwright.samples import Sample
 
@@ -22,7 +22,7 @@ def special_values(trial: Trial, sample: Sample) -> Finding:
         with fault_within(poisoned.name):
             value_accuracy(trial, poisoned)
     if not count:
-        raise Untold("no input is of floating point")
+        raise Skipped("no input is of floating point")
     return Finding(f"{count} samples with special values")
 
 

@@ -20,7 +20,7 @@ def value_accuracy(trial: Trial, sample: Sample) -> Accuracy:
 
     Raises:
         Fault: One of them differs from the reference's.
-        Untold: The reference raises.
+        Skipped: The reference raises.
     """
     eager, true, own = fresh(sample), exact(sample), fresh(sample)
     with by_the_reference():
