@@ -19,7 +19,7 @@ Texts = str | Sequence[str]
 Functions = str | Sequence[str] | Mapping[str, str]
 
 
-def load_inline(
+def load_inline(  # noqa: D417  (the others are those of load)
     name: str,
     cpp_sources: Texts,
     cuda_sources: Texts | None = None,
@@ -46,8 +46,9 @@ def load_inline(
 ) -> ModuleType | str:
     """Build C++ and CUDA sources that are given as texts, and load the result.
 
-    The arguments are those of `torch.utils.cpp_extension.load_inline`, in the same order. The C++ texts become one
-    source, and so do the CUDA texts. Errors count lines by text: `cpp_sources[0]:3` is the third line of the first.
+    The arguments are those of `torch.utils.cpp_extension.load_inline`, in the same order; those that are not
+    described here are as for `opwright.load`. The C++ texts become one source, and so do the CUDA texts. Errors count
+    lines by text: `cpp_sources[0]:3` is the third line of the first.
 
     Args:
         name: The name of the module.
@@ -59,20 +60,6 @@ def load_inline(
         no_implicit_headers: Whether the texts themselves include torch/extension.h, torch/types.h and CUDA's headers.
         gil_not_used: Whether the module that binds `functions` declares that it is safe without the GIL, so that a
             free-threaded Python does not enable it. (`torch.utils.cpp_extension` has it from 2.15 on.)
-        extra_cflags: See `load`.
-        extra_cuda_cflags: See `load`.
-        extra_sycl_cflags: See `load`.
-        extra_ldflags: See `load`.
-        extra_include_paths: See `load`.
-        build_directory: See `load`.
-        verbose: See `load`.
-        with_cuda: See `load`.
-        with_sycl: See `load`.
-        is_python_module: See `load`.
-        keep_intermediates: See `load`.
-        use_pch: See `load`.
-        cuda_optional: See `load`.
-        settings: See `load`.
 
     Returns:
         As `load` does.

@@ -24,16 +24,6 @@ def gradients(case: Case) -> Seen:
     return {"gradient of input": [accumulated(leaf) for leaf in leaves]}
 
 
-def second_order(case: Case) -> Seen:
-    """Differentiate the gradient."""
-    return {"second derivative for input": _derivatives(case, order=2)}
-
-
-def third_order(case: Case) -> Seen:
-    """Differentiate the gradient of the gradient."""
-    return {"third derivative for input": _derivatives(case, order=3)}
-
-
 def gradient_penalty(case: Case) -> Seen:
     """Add a gradient penalty to a loss: the cotangent requires no gradient, but the gradient must."""
     leaves = case.leaves
@@ -185,8 +175,8 @@ def _real_sum(output: torch.Tensor) -> torch.Tensor:
 
 JUDGES = (
     Judge("backward", gradients),
-    Judge("second order (create_graph)", second_order),
-    Judge("third order", third_order),
+    Judge("second order (create_graph)", lambda case: {"second derivative for input": _derivatives(case, order=2)}),
+    Judge("third order", lambda case: {"third derivative for input": _derivatives(case, order=3)}),
     Judge("gradient penalty", gradient_penalty),
     Judge("each subset of inputs", each_subset),
     Judge("each output alone", each_output),

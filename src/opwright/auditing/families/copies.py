@@ -17,11 +17,6 @@ from opwright.auditing.names import demand_importable
 from opwright.auditing.witness import Seen
 
 
-def deep_copied(case: Case) -> Seen:
-    """Copy a module that calls the function, and train the copy."""
-    return gradients(replace(case, function=copy.deepcopy(Calling(case.function))))
-
-
 def pickled(case: Case) -> Seen:
     """Pickle and unpickle a module that calls the function, and call it."""
     demand_importable(case.function)
@@ -44,7 +39,11 @@ def in_inference_mode(case: Case) -> Seen:
 
 
 JUDGES = (
-    Judge("deepcopy of a module", deep_copied, expected=gradients),
+    Judge(
+        "deepcopy of a module",
+        lambda case: gradients(replace(case, function=copy.deepcopy(Calling(case.function)))),
+        expected=gradients,
+    ),
     Judge("pickle of a module", pickled, expected=forward, differentiates=False),
     Judge("no_grad", without_gradients, differentiates=False),
     Judge("inference_mode", in_inference_mode, differentiates=False),

@@ -19,16 +19,6 @@ from opwright.checking.finding import Skipped
 _BATCH = 3
 
 
-def gradient(case: Case) -> Seen:
-    """`grad` of the loss with respect to all inputs."""
-    return {"gradient of input": grad(case.loss, _all(case))(*case.inputs)}
-
-
-def gradient_of_gradient(case: Case) -> Seen:
-    """`grad` of `grad`."""
-    return {"second derivative for input": grad(partial(_slope, case), _all(case))(*case.inputs)}
-
-
 def vector_jacobian(case: Case) -> Seen:
     """`vjp` with random cotangents."""
     outputs, pullback = vjp(case.floats, *case.inputs)  # type: ignore[misc]
@@ -56,11 +46,6 @@ def linearized(case: Case) -> Seen:
     return {"output": outputs, "tangent of output": push(*_tangents(case))}
 
 
-def gradient_under_jvp(case: Case) -> Seen:
-    """`jvp` of `grad`: a product with the Hessian, forward over reverse."""
-    return {"tangent of gradient": jvp(grad(case.loss, _all(case)), case.inputs, _tangents(case))}
-
-
 def jvp_under_gradient(case: Case) -> Seen:
     """`grad` of `jvp`: reverse over forward."""
 
@@ -79,16 +64,6 @@ def jacobian(transform: Callable[..., Any], case: Case, **options: Any) -> Seen:
 def second_jacobian(outer: Callable[..., Any], inner: Callable[..., Any], case: Case) -> Seen:
     """All second derivatives of the loss."""
     return {"Hessian": outer(inner(case.loss, _all(case)), _all(case))(*case.inputs)}
-
-
-def whole_hessian(case: Case) -> Seen:
-    """`hessian` of the loss."""
-    return {"Hessian": hessian(case.loss, _all(case))(*case.inputs)}
-
-
-def functionalized(case: Case) -> Seen:
-    """`functionalize`."""
-    return {"output": functionalize(case)(*case.inputs)}
 
 
 def with_other_parameters(case: Case) -> Seen:
@@ -130,13 +105,19 @@ def _alike(case: Case) -> bool:
 
 
 JUDGES = (
-    Judge("grad", gradient),
-    Judge("grad of grad", gradient_of_gradient),
+    Judge("grad", lambda case: {"gradient of input": grad(case.loss, _all(case))(*case.inputs)}),
+    Judge(
+        "grad of grad",
+        lambda case: {"second derivative for input": grad(partial(_slope, case), _all(case))(*case.inputs)},
+    ),
     Judge("vjp", vector_jacobian),
     Judge("jvp", jacobian_vector),
     Judge("jvp of jvp", jacobian_vector_twice),
     Judge("linearize", linearized),
-    Judge("jvp of grad", gradient_under_jvp),
+    Judge(
+        "jvp of grad",
+        lambda case: {"tangent of gradient": jvp(grad(case.loss, _all(case)), case.inputs, _tangents(case))},
+    ),
     Judge("grad of jvp", jvp_under_gradient),
     Judge("jacrev", partial(jacobian, jacrev)),
     Judge("jacrev, chunk_size", partial(jacobian, jacrev, chunk_size=2)),
@@ -145,8 +126,8 @@ JUDGES = (
     Judge("jacrev of jacrev", partial(second_jacobian, jacrev, jacrev)),
     Judge("jacrev of jacfwd", partial(second_jacobian, jacrev, jacfwd)),
     Judge("jacfwd of jacfwd", partial(second_jacobian, jacfwd, jacfwd)),
-    Judge("hessian", whole_hessian),
-    Judge("functionalize", functionalized, differentiates=False),
+    Judge("hessian", lambda case: {"Hessian": hessian(case.loss, _all(case))(*case.inputs)}),
+    Judge("functionalize", lambda case: {"output": functionalize(case)(*case.inputs)}, differentiates=False),
     Judge("functional_call", with_other_parameters),
     Judge("per-sample gradients", per_sample),
     Judge("per-sample gradients, chunk_size", partial(per_sample, chunk_size=2)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -133,11 +134,6 @@ def dispatch_mode(case: Case) -> Seen:
     return {"something is heard": bool(mode.heard), "output": [output.detach() for output in outputs]}
 
 
-def wrapper_gradient(case: Case) -> Seen:
-    """Run backward with wrapper subclasses as cotangents."""
-    return plain_gradient(case, arriving=Wrapper)
-
-
 def plain_gradient(case: Case, arriving: Callable[[torch.Tensor], torch.Tensor] = torch.clone) -> Seen:
     """Run backward with plain cotangents: the expected result, even where torch loses a wrapped one's conjugate bit."""
     leaves = case.leaves
@@ -170,7 +166,7 @@ JUDGES = (
     Judge("logging subclass", logging_subclass, differentiates=False),
     Judge("wrapper subclass", wrapper_subclass, differentiates=False),
     Judge("wrapper subclass, backward", wrapper_subclass_backward),
-    Judge("wrapper subclass as cotangent", wrapper_gradient, expected=plain_gradient),
+    Judge("wrapper subclass as cotangent", partial(plain_gradient, arriving=Wrapper), expected=plain_gradient),
     Judge("function mode", function_mode, differentiates=False),
     Judge("dispatch mode", dispatch_mode, differentiates=False),
     Judge("dispatch mode, backward", dispatch_mode_backward),
