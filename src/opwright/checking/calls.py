@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 
 from opwright.checking.finding import Fault, Skipped
 from opwright.samples import Sample, tensors_in
+
+every_gradient = partial(torch.autograd.grad, allow_unused=True, materialize_grads=True)
+"""`torch.autograd.grad` with respect to every input: zeros for unused ones."""
 
 
 def fresh(sample: Sample) -> Sample:
@@ -98,7 +102,7 @@ def gradients_of(
     if len(ends) != len(cotangents):
         raise Fault(f"{len(ends)} of the used outputs require a gradient, but {len(cotangents)} of the reference's")
     inputs = [tensor for tensor in sample.tensors() if tensor.requires_grad]
-    return list(torch.autograd.grad(ends, inputs, cotangents, allow_unused=True, materialize_grads=True))
+    return list(every_gradient(ends, inputs, cotangents))
 
 
 def _widest(dtype: torch.dtype) -> torch.dtype:

@@ -10,7 +10,7 @@ import torch
 from opwright.auditing.case import Case, loss_of
 from opwright.auditing.judge import Judge
 from opwright.auditing.witness import Seen
-from opwright.checking.calls import differentiable, random_gradients, reached
+from opwright.checking.calls import differentiable, every_gradient, random_gradients, reached
 from opwright.checking.checks.layouts import GRADIENT_LAYOUTS
 from opwright.checking.finding import Skipped
 
@@ -29,9 +29,11 @@ def gradient_penalty(case: Case) -> Seen:
     leaves = case.leaves
     outputs = case.floats(*leaves)
     total = sum((_real_sum(output) for output in outputs), start=torch.zeros(()))
-    first = _grad(total, leaves)
+    first = every_gradient(total, leaves, create_graph=True)
     penalty = sum(((gradient * gradient.conj()).real.sum() for gradient in first), start=torch.zeros(()))
-    return {"gradient of loss and penalty for input": _grad(loss_of(outputs) + penalty, leaves)}
+    return {
+        "gradient of loss and penalty for input": every_gradient(loss_of(outputs) + penalty, leaves, create_graph=True)
+    }
 
 
 def each_subset(case: Case) -> Seen:
@@ -44,7 +46,7 @@ def each_subset(case: Case) -> Seen:
         outputs = case(*inputs)
         if not reached(outputs):
             continue
-        found = _grad(loss_of(reached(outputs)), [inputs[index] for index in wanted], again=False)
+        found = every_gradient(loss_of(reached(outputs)), [inputs[index] for index in wanted])
         seen[f"with inputs {list(wanted)} only, gradient"] = found
         seen[f"with inputs {list(wanted)} only, requires_grad of output"] = [out.requires_grad for out in outputs]
     return seen
@@ -61,7 +63,7 @@ def each_output(case: Case) -> Seen:
         outputs = reached(case(*leaves))
         if used >= len(outputs):
             break
-        seen[f"with output {used} only, gradient of input"] = _grad(loss_of([outputs[used]]), leaves, again=False)
+        seen[f"with output {used} only, gradient of input"] = every_gradient(loss_of([outputs[used]]), leaves)
     return seen
 
 
@@ -80,7 +82,9 @@ def same_tensor_twice(case: Case) -> Seen:
         leaves = list(case.leaves)
         leaves[second] = leaves[first]
         distinct = [leaf for index, leaf in enumerate(leaves) if index != second]
-        seen[f"with input {first} as input {second}, gradient"] = _grad(case.loss(*leaves), distinct)
+        seen[f"with input {first} as input {second}, gradient"] = every_gradient(
+            case.loss(*leaves), distinct, create_graph=True
+        )
     return seen
 
 
@@ -128,7 +132,7 @@ def odd_gradients(case: Case) -> Seen:
             if position >= len(outputs) or not cotangents[position].dim():
                 continue
             cotangents[position] = arrange(cotangents[position])
-            found = torch.autograd.grad(outputs, leaves, cotangents, allow_unused=True, materialize_grads=True)
+            found = every_gradient(outputs, leaves, cotangents)
             seen[f"with gradient {position} {name}, gradient of input"] = found
     if not seen:
         raise Skipped("no result has an axis to rearrange")
@@ -161,12 +165,8 @@ def _derivatives(case: Case, order: int) -> Sequence[torch.Tensor]:
     leaves = case.leaves
     derivatives: Sequence[torch.Tensor] = case.floats(*leaves)
     for _ in range(order):
-        derivatives = _grad(loss_of(derivatives), leaves)
+        derivatives = every_gradient(loss_of(derivatives), leaves, create_graph=True)
     return [derivative.detach() for derivative in derivatives]
-
-
-def _grad(loss: torch.Tensor, inputs: Sequence[torch.Tensor], *, again: bool = True) -> tuple[torch.Tensor, ...]:
-    return torch.autograd.grad(loss, inputs, create_graph=again, allow_unused=True, materialize_grads=True)
 
 
 def _real_sum(output: torch.Tensor) -> torch.Tensor:

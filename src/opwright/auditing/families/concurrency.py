@@ -16,7 +16,7 @@ from opwright.auditing.case import Case, Tensors, tensors_of
 from opwright.auditing.judge import Judge
 from opwright.auditing.names import demand_importable
 from opwright.auditing.witness import Seen
-from opwright.checking.calls import differentiable
+from opwright.checking.calls import differentiable, every_gradient
 from opwright.checking.finding import Skipped
 from opwright.samples import Sample
 
@@ -64,7 +64,7 @@ def backward_at_once(case: Case) -> Seen:
     """Run forward in this thread, and the backward passes in many."""
     recorded = [_recorded(case, index) for index in range(_THREADS)]
     with _impatient(), ThreadPoolExecutor(_THREADS) as pool:
-        found = list(pool.map(lambda pair: [_gradients(*pair)], recorded))
+        found = list(pool.map(lambda pair: [every_gradient(*pair)], recorded))
     return {f"in thread {index}, round and result": results for index, results in enumerate(found)}
 
 
@@ -95,16 +95,12 @@ def _forward(case: Case, thread: int) -> list[Tensors]:
 
 
 def _train(case: Case, thread: int, rounds: int = _ROUNDS) -> list[Tensors]:
-    return [_gradients(*_recorded(case, thread)) for _ in range(rounds)]
+    return [every_gradient(*_recorded(case, thread)) for _ in range(rounds)]
 
 
 def _recorded(case: Case, thread: int) -> tuple[torch.Tensor, list[torch.Tensor]]:
     leaves = [_scaled(tensor, thread).requires_grad_() for tensor in case.inputs]
     return case.loss(*leaves), leaves
-
-
-def _gradients(loss: torch.Tensor, leaves: list[torch.Tensor]) -> Tensors:
-    return torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)
 
 
 def _scaled(tensor: torch.Tensor, index: int) -> torch.Tensor:

@@ -10,7 +10,7 @@ from torch.autograd import forward_ad
 from opwright.auditing.case import Case
 from opwright.auditing.judge import Judge
 from opwright.auditing.witness import Seen
-from opwright.checking.calls import random_gradients, random_tangents, reached
+from opwright.checking.calls import every_gradient, random_gradients, random_tangents, reached
 from opwright.checking.finding import Skipped
 
 
@@ -36,8 +36,7 @@ def dual_leaves(case: Case) -> Seen:
     leaves = case.leaves
     with forward_ad.dual_level():
         loss = case.loss(*_duals(leaves))
-        found = torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)
-        return _unpacked(found)
+        return _unpacked(every_gradient(loss, leaves))
 
 
 def dual_gradient(case: Case) -> Seen:
@@ -46,8 +45,7 @@ def dual_gradient(case: Case) -> Seen:
     outputs = reached(case(*leaves))
     with forward_ad.dual_level():
         cotangents = _duals(random_gradients(outputs))
-        found = torch.autograd.grad(outputs, leaves, cotangents, allow_unused=True, materialize_grads=True)
-        return _unpacked(found)
+        return _unpacked(every_gradient(outputs, leaves, cotangents))
 
 
 def _duals(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:

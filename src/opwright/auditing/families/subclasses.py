@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from opwright.auditing.case import Case
 from opwright.auditing.judge import Judge
 from opwright.auditing.witness import Seen
-from opwright.checking.calls import random_gradients, reached
+from opwright.checking.calls import every_gradient, random_gradients, reached
 
 
 class Logging(torch.Tensor):
@@ -114,8 +114,7 @@ def wrapper_subclass_backward(case: Case) -> Seen:
     """Differentiate with respect to wrapper subclasses."""
     leaves = [Wrapper(tensor).requires_grad_() for tensor in case.inputs]
     loss = case.loss(*leaves)
-    found = torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)
-    return {"gradient of input": list(map(_inner, found))}
+    return {"gradient of input": list(map(_inner, every_gradient(loss, leaves)))}
 
 
 def function_mode(case: Case) -> Seen:
@@ -138,7 +137,7 @@ def plain_gradient(case: Case, arriving: Callable[[torch.Tensor], torch.Tensor] 
     """Run backward with plain cotangents: the expected result, even where torch loses a wrapped one's conjugate bit."""
     leaves = case.leaves
     outputs = reached(case(*leaves))
-    found = _differentiated(outputs, leaves, list(map(arriving, random_gradients(outputs))))
+    found = every_gradient(outputs, leaves, list(map(arriving, random_gradients(outputs))))
     return {"gradient of input": list(map(_inner, found))}
 
 
@@ -148,14 +147,8 @@ def dispatch_mode_backward(case: Case) -> Seen:
     outputs = reached(case(*leaves))
     cotangents = random_gradients(outputs)
     with OperationsHeard() as mode:
-        found = _differentiated(outputs, leaves, cotangents)
+        found = every_gradient(outputs, leaves, cotangents)
     return {"something is heard": bool(mode.heard), "gradient of input": found}
-
-
-def _differentiated(
-    outputs: Sequence[torch.Tensor], leaves: Sequence[torch.Tensor], cotangents: Sequence[torch.Tensor]
-) -> tuple[torch.Tensor, ...]:
-    return torch.autograd.grad(outputs, leaves, cotangents, allow_unused=True, materialize_grads=True)
 
 
 def _inner(tensor: torch.Tensor) -> torch.Tensor:
