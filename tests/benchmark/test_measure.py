@@ -96,7 +96,7 @@ def test_a_wrong_result_voids_its_timing_loudly(faulty, message):
     ("rungs", "served", "message"),
     [
         ({"cpp": broken}, None, "NoKernel: float32 has no kernel"),
-        ({"cpp": written}, {"cpp": "composed"}, "the call is served by composed"),
+        ({"cpp": written}, {"cpp": "composed"}, "the call is served by composed (hint: explain() says why)"),
     ],
 )
 def test_a_rung_that_does_not_run_is_absent_with_the_reason(rungs, served, message):
