@@ -111,36 +111,36 @@ static void group_norm_backward_ds_val_row(Size count, void* const* row) {
 }
 
 static void group_norm_backward_ds_val_row_start(Size count, void* const* row) {
-  double* into_0 = static_cast<double*>(row[0]);
-  double* into_1 = static_cast<double*>(row[1]);
+  double* sum_2_total = static_cast<double*>(row[0]);
+  double* grad_bias_total = static_cast<double*>(row[1]);
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
-    into_0[j] = 0;
-    into_1[j] = 0;
+    sum_2_total[j] = 0;
+    grad_bias_total[j] = 0;
   }
 }
 
 static void group_norm_backward_ds_val_row_combine(Size count, void* const* row) {
-  double* into_0 = static_cast<double*>(row[0]);
-  double* into_1 = static_cast<double*>(row[1]);
-  const double* from_0 = static_cast<const double*>(row[2]);
-  const double* from_1 = static_cast<const double*>(row[3]);
+  double* sum_2_total = static_cast<double*>(row[0]);
+  double* grad_bias_total = static_cast<double*>(row[1]);
+  const double* sum_2_other = static_cast<const double*>(row[2]);
+  const double* grad_bias_other = static_cast<const double*>(row[3]);
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
-    into_0[j] += from_0[j];
-    into_1[j] += from_1[j];
+    sum_2_total[j] += sum_2_other[j];
+    grad_bias_total[j] += grad_bias_other[j];
   }
 }
 
 static void group_norm_backward_ds_val_row_end(Size count, void* const* row) {
-  double* into_0 = static_cast<double*>(row[0]);
-  double* into_1 = static_cast<double*>(row[1]);
-  float* result_0 = static_cast<float*>(row[2]);
-  float* result_1 = static_cast<float*>(row[3]);
+  double* sum_2_total = static_cast<double*>(row[0]);
+  double* grad_bias_total = static_cast<double*>(row[1]);
+  float* sum_2 = static_cast<float*>(row[2]);
+  float* grad_bias = static_cast<float*>(row[3]);
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
-    result_0[j] = static_cast<float>(into_0[j]);
-    result_1[j] = static_cast<float>(into_1[j]);
+    sum_2[j] = static_cast<float>(sum_2_total[j]);
+    grad_bias[j] = static_cast<float>(grad_bias_total[j]);
   }
 }
 
@@ -349,8 +349,8 @@ static void group_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "group_norm_backward_f781beab96e4(Tensor x, Tensor weight, Tensor bias, Tensor saved_squares, Tensor "
+    "group_norm_backward_2146ef8df0e3(Tensor x, Tensor weight, Tensor bias, Tensor saved_squares, Tensor "
     "saved_sum, Tensor grad_output) -> (Tensor, Tensor, Tensor)",
-    "group_norm_backward_f781beab96e4", group_norm_backward_on_stack);
+    "group_norm_backward_2146ef8df0e3", group_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

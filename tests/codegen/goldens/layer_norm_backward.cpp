@@ -62,36 +62,36 @@ static void layer_norm_backward_row(Size count, void* const* row) {
 }
 
 static void layer_norm_backward_row_start(Size count, void* const* row) {
-  double* into_0 = static_cast<double*>(row[0]);
-  double* into_1 = static_cast<double*>(row[1]);
+  double* grad_weight_total = static_cast<double*>(row[0]);
+  double* grad_bias_total = static_cast<double*>(row[1]);
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
-    into_0[j] = 0;
-    into_1[j] = 0;
+    grad_weight_total[j] = 0;
+    grad_bias_total[j] = 0;
   }
 }
 
 static void layer_norm_backward_row_combine(Size count, void* const* row) {
-  double* into_0 = static_cast<double*>(row[0]);
-  double* into_1 = static_cast<double*>(row[1]);
-  const double* from_0 = static_cast<const double*>(row[2]);
-  const double* from_1 = static_cast<const double*>(row[3]);
+  double* grad_weight_total = static_cast<double*>(row[0]);
+  double* grad_bias_total = static_cast<double*>(row[1]);
+  const double* grad_weight_other = static_cast<const double*>(row[2]);
+  const double* grad_bias_other = static_cast<const double*>(row[3]);
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
-    into_0[j] += from_0[j];
-    into_1[j] += from_1[j];
+    grad_weight_total[j] += grad_weight_other[j];
+    grad_bias_total[j] += grad_bias_other[j];
   }
 }
 
 static void layer_norm_backward_row_end(Size count, void* const* row) {
-  double* into_0 = static_cast<double*>(row[0]);
-  double* into_1 = static_cast<double*>(row[1]);
-  float* result_0 = static_cast<float*>(row[2]);
-  float* result_1 = static_cast<float*>(row[3]);
+  double* grad_weight_total = static_cast<double*>(row[0]);
+  double* grad_bias_total = static_cast<double*>(row[1]);
+  float* grad_weight = static_cast<float*>(row[2]);
+  float* grad_bias = static_cast<float*>(row[3]);
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
-    result_0[j] = static_cast<float>(into_0[j]);
-    result_1[j] = static_cast<float>(into_1[j]);
+    grad_weight[j] = static_cast<float>(grad_weight_total[j]);
+    grad_bias[j] = static_cast<float>(grad_bias_total[j]);
   }
 }
 
@@ -162,8 +162,8 @@ static void layer_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "layer_norm_backward_79854fc34123(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
+    "layer_norm_backward_ae2bfbdbb6be(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
     "grad_output) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_backward_79854fc34123", layer_norm_backward_on_stack);
+    "layer_norm_backward_ae2bfbdbb6be", layer_norm_backward_on_stack);
 
 }  // namespace opwright::emitted
