@@ -157,7 +157,7 @@ class Recorder(Unseen, TorchDispatchMode):
         is_random = torch.Tag.nondeterministic_seeded in func.tags
         rule = OWN_DECOMPOSITIONS.get(func) or core_decompositions().get(func)
         if rule is not None and not is_random:  # a decomposition would draw different numbers
-            with self, self._unwatched(), self.described.of(func, rule, self._nodes):
+            with self, self._unwatched(), self.described.of(rule, self._nodes):
                 result = rule(*args, **kwargs)
             if func is aten.detach.default and self._watching:
                 self._detached.add(id(result))
