@@ -38,6 +38,7 @@ class Transform:
 
 
 Transforms = tuple[Transform, ...]
+ITSELF = Transform("call", (), lambda function: function)
 
 
 class TransformedReference:
@@ -63,8 +64,11 @@ class TransformedReference:
         data, args = (args[0], args[1:]) if function.data is not NOTHING else (NOTHING, args)
         try:
             return applied(function.close(data), by)(*args, **kwargs)
-        except UndeclaredMutation as refusal:
-            raise NoKernel("the function changes an argument", hint="change a copy, and return it") from refusal
+        except (UndeclaredMutation, RuntimeError) as error:
+            is_told = isinstance(error, UndeclaredMutation) or "leaf Variable that requires grad" in str(error)
+            if not (is_told and is_recorded()):
+                raise
+            raise NoKernel("the function changes an argument", hint="change a copy, and return it") from error
 
 
 class Closing:
@@ -93,15 +97,26 @@ def derived(function: Callable[..., Any], transform: Transform) -> Callable[...,
     """The operator of a transform of a function; while a compiler or a trace looks on, torch's own transform."""
     if is_seen_through():
         return transform.apply(function)
-    base, by = _origin(function)
-    operator, before = _served(base, (*by, transform))
-    return Closing(base, (*by, transform)) if before else operator
+    operator, before = served(function, transform)
+    return Closing(*_chain(function, transform)) if before else operator
+
+
+def operator_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The operator of a function, for transforms of torch's own; itself, if it is one."""
+    return derived(function, ITSELF)
 
 
 def served(function: Callable[..., Any], transform: Transform) -> tuple[Operator, tuple[Any, ...]]:
     """The operator of a transform of a function, and what it is given before its arguments."""
+    if transform is ITSELF and isinstance(function, Operator):
+        return function, ()
+    return _served(*_chain(function, transform))
+
+
+def _chain(function: Callable[..., Any], transform: Transform) -> tuple[Callable[..., Any], Transforms]:
+    """What is transformed in the end, and by what."""
     base, by = _origin(function)
-    return _served(base, (*by, transform))
+    return base, by if by and transform is ITSELF else (*by, transform)
 
 
 def _served(base: Callable[..., Any], by: Transforms) -> tuple[Operator, tuple[Any, ...]]:

@@ -38,7 +38,8 @@ def functional_call(
     """
     given = (parameter_and_buffer_dicts, args, kwargs)
     how: dict[str, Any] = {"tie_weights": bool(tie_weights), "strict": bool(strict)}
-    if not isinstance(module, nn.Module) or not is_quiet():
+    is_known = isinstance(module, nn.Module) and isinstance(parameter_and_buffer_dicts, (dict, list, tuple))
+    if not is_known or not is_quiet():
         return torch.func.functional_call(module, *given, **how)
     if _is_given_whole(module, parameter_and_buffer_dicts):
         call = Transform("functional_call", tuple(how.values()), functools.partial(_call, how))
@@ -53,11 +54,18 @@ def _call(how: dict[str, Any], module: Any) -> Any:
 def _is_given_whole(module: nn.Module, given: Any) -> bool:
     """Whether all of a module's tensors are given, and none of its own would change."""
     dicts = [given] if isinstance(given, dict) else given
-    names = {name for tensors in dicts for name in tensors} if all(isinstance(d, dict) for d in dicts) else set()
-    buffers = {name for name, _ in module.named_buffers(remove_duplicate=False)}
-    if buffers and any(inner.training for inner in module.modules()):
+    if not all(isinstance(tensors, dict) for tensors in dicts):
         return False
-    return names.issuperset(buffers) and all(n in names for n, _ in module.named_parameters(remove_duplicate=False))
+    return _are_given(module, "", {name for tensors in dicts for name in tensors})
+
+
+def _are_given(module: nn.Module, prefix: str, names: set[str]) -> bool:
+    for held in (module._parameters, module._buffers):  # `named_parameters` takes as long as a small module
+        for name, tensor in held.items():
+            if tensor is not None and ((module.training and held is module._buffers) or prefix + name not in names):
+                return False
+    children = module._modules.items()
+    return all(child is None or _are_given(child, f"{prefix}{name}.", names) for name, child in children)
 
 
 def _served_once(module: nn.Module) -> nn.Module:

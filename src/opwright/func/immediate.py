@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch.autograd import forward_ad
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_map_only, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from opwright.binding.environment import is_quiet
+from opwright.binding.returned import Returned
 from opwright.derivation.forward import is_differentiable
-from opwright.func.derived import Transform, derived, is_seen_through, served
+from opwright.func.derived import ITSELF, Transform, derived, is_seen_through, served
 from opwright.func.recorded import recorded
 
 Function = Callable[..., Any]
@@ -34,7 +34,7 @@ def vjp(func: Function, *primals: Any, has_aux: bool = False) -> Any:
     """
     if is_seen_through():
         return torch.func.vjp(func, *primals, has_aux=has_aux)
-    operator, before = served(func, _ITSELF)
+    operator, before = served(func, ITSELF)
     found = recorded(operator, before, primals, has_aux)
     return found or torch.func.vjp(functools.partial(operator, *before), *primals, has_aux=has_aux)
 
@@ -47,7 +47,7 @@ def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
     flat, layout = tree_flatten(primals)
     if not is_quiet() or not all(map(is_differentiable, flat)):
         return torch.func.linearize(func, *primals)
-    output, pushed = derived(func, _ITSELF)(*primals), derived(func, _PUSHED)
+    output, pushed = derived(func, ITSELF)(*primals), derived(func, _PUSHED)
     kept = tree_unflatten([primal.clone() for primal in flat], layout)
 
     def push(*tangents: Any) -> Any:
@@ -83,21 +83,19 @@ def _jvp(strict: bool, has_aux: bool, func: Function) -> Function:
 
 
 def _pushed(func: Function) -> Function:
-    """(primals, tangents) → tangents, by dual numbers, as `torch.func.linearize` computes them."""
+    """(primals, tangents) → tangents of the tensors in what `func` returns."""
 
     def pushed(primals: Any, tangents: Any) -> Any:
-        with forward_ad.dual_level():
-            flat, layout = tree_flatten(primals)
-            duals = [forward_ad.make_dual(p, t) for p, t in zip(flat, tree_leaves(tangents), strict=True)]
-            return tree_map_only(torch.Tensor, _tangent, func(*tree_unflatten(duals, layout)))
+        returned: list[Returned] = []
+
+        def tensors_of(*primals: Any) -> tuple[torch.Tensor, ...]:
+            returned.append(Returned(func(*primals)))
+            return tuple(returned[-1].tensors)
+
+        _, moved, *_ = torch.func.jvp(tensors_of, primals, tangents)
+        return returned[-1].rebuilt(moved)
 
     return pushed
 
 
-def _tangent(output: torch.Tensor) -> torch.Tensor:
-    primal, tangent = forward_ad.unpack_dual(output)
-    return torch.zeros_like(primal) if tangent is None else tangent
-
-
-_ITSELF = Transform("call", (), lambda func: func)
 _PUSHED = Transform("linearize", (), _pushed)

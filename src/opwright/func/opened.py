@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from opwright.binding.variants.kinds import are_constants
+from opwright.binding.variants.kinds import CONSTANT_TYPES
 
 NOTHING: Mapping[str, Any] = types.MappingProxyType({})
 _PLACEHOLDER = "an argument of the operator"
@@ -95,16 +95,17 @@ def _opened_function(function: types.FunctionType, within: tuple[Any, ...]) -> O
     attributes, about = dict(function.__dict__), (function.__qualname__, function.__module__)
 
     def make(parts: dict[str, Any]) -> Callable[..., Any]:
-        *contents, defaults = parts.values()
-        positional, by_keyword = (None, None) if defaults == _PLACEHOLDER else defaults
-        made = types.FunctionType(code, scope, name, positional, tuple(map(types.CellType, contents)))
+        defaults = parts.pop("its defaults", _PLACEHOLDER)
+        positional, by_keyword = (None, None) if defaults is _PLACEHOLDER else defaults
+        made = types.FunctionType(code, scope, name, positional, tuple(map(types.CellType, parts.values())))
         made.__kwdefaults__ = by_keyword
         made.__dict__.update(attributes)
         made.__qualname__, made.__module__ = about
         return made
 
-    defaults = function.__defaults__, function.__kwdefaults__
-    return _joined((Same(code), Same(scope)), values | {"its defaults": defaults}, make, within)
+    if function.__defaults__ or function.__kwdefaults__:
+        values["its defaults"] = function.__defaults__, function.__kwdefaults__
+    return _joined((Same(code), Same(scope)), values, make, within)
 
 
 def _joined(
@@ -137,7 +138,7 @@ def _data_or_placeholder(data: Any) -> Any:
 
 
 def _is_data(leaf: object) -> bool:
-    return isinstance(leaf, torch.Tensor) or are_constants([leaf])
+    return isinstance(leaf, torch.Tensor) or type(leaf) in CONSTANT_TYPES
 
 
 def _has_tensors_as_defaults(function: types.FunctionType) -> bool:

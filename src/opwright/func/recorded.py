@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -22,18 +23,20 @@ def recorded(operator: Operator, before: tuple[Any, ...], primals: tuple[Any, ..
         primals: Where.
         has_aux: Whether it returns a pair, of which the second member is not differentiated.
     """
-    leaves, layout = tree_flatten(primals)
-    if not is_quiet() or not leaves or not all(map(is_differentiable, leaves)):
+    leaves, rebuilt = _flat(primals)
+    if not is_quiet() or torch.is_inference_mode_enabled() or not leaves or not all(map(is_differentiable, leaves)):
         return None
     is_recording = torch.is_grad_enabled()
-    tensors = [leaf for leaf in tree_leaves((before, leaves)) if isinstance(leaf, torch.Tensor)]
-    if any(tensor.is_inference() or (is_recording and tensor.requires_grad) for tensor in tensors):
+    others = [leaf for leaf in tree_leaves(before) if isinstance(leaf, torch.Tensor)] if before else []
+    if any(tensor.is_inference() or (is_recording and tensor.requires_grad) for tensor in (*leaves, *others)):
         return None
     sources = [leaf.detach().requires_grad_() for leaf in leaves]
-    with torch.inference_mode(False), torch.enable_grad():
-        returned = operator(*before, *tree_unflatten(sources, layout))
-    outputs, outputs_layout = tree_flatten(returned[0] if has_aux and _is_pair(returned) else returned)
-    if (has_aux and not _is_pair(returned)) or not outputs or not all(map(is_differentiable, outputs)):
+    with torch.enable_grad():
+        returned = operator(*before, *rebuilt(sources))
+    is_pair = has_aux and isinstance(returned, tuple) and len(returned) == 2
+    outputs, outputs_layout = tree_flatten(returned[0] if is_pair else returned)
+    are_tensors = not is_pair or all(isinstance(leaf, torch.Tensor) for leaf in tree_leaves(returned[1]))
+    if is_pair is not has_aux or not are_tensors or not outputs or not all(map(is_differentiable, outputs)):
         return torch.func.vjp(lambda *_: returned, *primals, has_aux=has_aux)  # raises what it raises of such a result
     keeps = is_recording and operator.last_rung == "composed"  # a kernel depends on its arguments alone
 
@@ -46,14 +49,18 @@ def recorded(operator: Operator, before: tuple[Any, ...], primals: tuple[Any, ..
             )
         if create_graph is None:
             create_graph = torch.is_grad_enabled() and (not is_quiet() or any(c.requires_grad for c in given))
-        return tree_unflatten(_gradients(outputs, sources, given, retain_graph, create_graph), layout)
+        return rebuilt(_gradients(outputs, sources, given, retain_graph, create_graph))
 
     result = tree_map_only(torch.Tensor, _without(sources) if keeps else torch.Tensor.detach, returned)
     return (result[0], pull, result[1]) if has_aux else (result, pull)
 
 
-def _is_pair(returned: Any) -> bool:
-    return isinstance(returned, tuple) and len(returned) == 2
+def _flat(primals: tuple[Any, ...]) -> tuple[Sequence[Any], Callable[[Sequence[Any]], Any]]:
+    """The leaves of primals, and what puts them together again; torch's trees take longer than a small kernel."""
+    if all(isinstance(primal, torch.Tensor) for primal in primals):
+        return primals, tuple
+    leaves, layout = tree_flatten(primals)
+    return leaves, lambda others: tree_unflatten(others, layout)
 
 
 def _gradients(
@@ -66,7 +73,7 @@ def _gradients(
     flowing = [(out, given) for out, given in zip(outputs, cotangents, strict=True) if out.requires_grad]
     if not flowing:
         return [torch.zeros_like(source) for source in sources]
-    with torch.inference_mode(False):
+    with torch.inference_mode(False) if torch.is_inference_mode_enabled() else nullcontext():
         return torch.autograd.grad(
             [out for out, _ in flowing],
             sources,

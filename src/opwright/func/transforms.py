@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_flatten, tree_map
 
-from opwright.func.derived import Transform, derived
+from opwright.func.derived import Transform, derived, operator_of
 
 Function = Callable[..., Any]
 
@@ -32,8 +32,10 @@ def value_and_grad(func: Function, argnums: int | tuple[int, ...] = 0, has_aux: 
 def vmap(
     func: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None
 ) -> Function:
-    """The operator of `func` over a batch, as `torch.func.vmap` has it."""
-    options = {"in_dims": in_dims, "out_dims": out_dims, "randomness": randomness, "chunk_size": chunk_size}
+    """The operator of `func` over a batch, as `torch.func.vmap` has it; with `chunk_size`, called for each chunk."""
+    options = {"in_dims": in_dims, "out_dims": out_dims, "randomness": randomness}
+    if chunk_size is not None:
+        return torch.func.vmap(operator_of(func), **options, chunk_size=chunk_size)
     return _derived(torch.func.vmap, func, **options)
 
 
@@ -45,9 +47,15 @@ def jacrev(
     chunk_size: int | None = None,
     _preallocate_and_copy: bool = False,
 ) -> Function:
-    """The operator of the Jacobian of `func` by reverse mode, as `torch.func.jacrev` has it."""
-    how: dict[str, Any] = {"chunk_size": chunk_size, "_preallocate_and_copy": _preallocate_and_copy}
-    return _derived(torch.func.jacrev, func, argnums=argnums, has_aux=has_aux, **how)
+    """The operator of the Jacobian of `func` by reverse mode, as `torch.func.jacrev` has it.
+
+    With `chunk_size`, it is `torch.func.jacrev` of the operator of `func`, whose backward pass runs for each chunk.
+    """
+    options: dict[str, Any] = {"argnums": argnums, "has_aux": has_aux}
+    if chunk_size is not None or _preallocate_and_copy:
+        options |= {"chunk_size": chunk_size, "_preallocate_and_copy": _preallocate_and_copy}
+        return torch.func.jacrev(operator_of(func), **options)
+    return _derived(torch.func.jacrev, func, **options)
 
 
 def jacfwd(
@@ -63,19 +71,28 @@ def hessian(func: Function, argnums: int | tuple[int, ...] = 0) -> Function:
 
 
 def _derived(transform: Callable[..., Function], func: Function, *, name: str = "", **options: Any) -> Function:
-    options = tree_map(lambda leaf: leaf, options)  # lists of the caller's, which may change
-    apply = functools.partial(_apply, transform, options)
-    return derived(func, Transform(name or transform.__name__, _key(options), apply))
+    keys = tuple([_key(option) for option in options.values()])
+    apply = functools.partial(_apply, transform, {name: _own(option) for name, option in options.items()})
+    return derived(func, Transform(name or transform.__name__, keys, apply))
 
 
 def _apply(transform: Callable[..., Function], options: dict[str, Any], func: Function) -> Function:
     return transform(func, **options)
 
 
-def _key(options: dict[str, Any]) -> Hashable:
-    """Options as a key, which tells 0 from False."""
-    leaves, layout = tree_flatten(options)
-    return tuple([(type(leaf).__name__, leaf) for leaf in leaves]), layout
+def _own(option: Any) -> Any:
+    """A copy of an option: lists of the caller's may change."""
+    return tree_map(lambda leaf: leaf, option) if isinstance(option, (tuple, list, dict)) else option
+
+
+def _key(option: Any) -> Hashable:
+    """An option as a key, which tells 0 from False."""
+    if type(option) is tuple:
+        return tuple([_key(member) for member in option])
+    if isinstance(option, (list, dict)):
+        leaves, layout = tree_flatten(option)
+        return (*map(_key, leaves), layout)
+    return type(option), option
 
 
 def _value_and_grad(func: Function, **options: Any) -> Function:
