@@ -204,4 +204,4 @@ def _names_of(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def _name_of(function: Any) -> str:
-    return str(getattr(function, "__name__", None) or type(function).__name__)
+    return str(getattr(function, "__name__", None) or type(function).__name__).strip("<>")  # a lambda's is <lambda>

@@ -46,9 +46,18 @@ class ComposedUnderTransforms(Composed):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call the composition, if there is one and a transform is active."""
-        if functorch.are_active():
-            return super().__torch_function__(func, types, args, kwargs)
-        return func(*args, **(kwargs or {}))
+        if not functorch.are_active():
+            return func(*args, **(kwargs or {}))
+        if func is functional.linear:
+            return _linear(*args, **(kwargs or {}))
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """With a bias and more than two dimensions, torch's own asks a wrapped tensor for sizes that are known."""
+    if bias is None or input.dim() <= 2:
+        return functional.linear(input, weight, bias)
+    return torch.matmul(input, weight.mT) + bias
 
 
 def _layer_norm(
