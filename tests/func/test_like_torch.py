@@ -111,6 +111,20 @@ def test_a_compiler_sees_torchs_own_transforms():
     torch.testing.assert_close(compiled(W, X), step(W, X))
 
 
+def test_an_operator_of_a_wrapper_of_torchs_leaves_torch_alone():
+    hessian = torch.func.hessian(lambda x: x.pow(3).mul(torch.arange(4)).sum())
+    torch.testing.assert_close(opwright.operator(hessian)(W), hessian(W))  # it changes torch's globals meanwhile
+
+
+def test_layers_and_classes_of_stacked_rows():
+    def of(weight, bias, x):
+        scores = torch.nn.functional.linear(x[None], weight, bias).reshape(-1, 3)
+        return torch.nn.functional.cross_entropy(scores, torch.zeros(6, dtype=torch.long))
+
+    args = random(3, 4, seed=4), random(3, seed=5), X
+    torch.testing.assert_close(func.grad(of, (0, 1))(*args), torch.func.grad(of, (0, 1))(*args))
+
+
 def test_tangents_of_inner_values_may_lie_in_another_order():
     x = random(3, 2)
     found, expected = (t.hessian(lambda x: (x.mT @ x).exp().sum())(x) for t in (func, torch.func))
