@@ -54,27 +54,39 @@ def child(settings: Settings, fault: Fault | None = None) -> int:
         os._exit(1)
 
 
-@pytest.mark.parametrize("processes", [6, pytest.param(32, marks=pytest.mark.nightly)])
-def test_processes_that_are_killed_leave_the_others_and_the_next_one_right(processes, tmp_path):
-    chooser = random.Random(processes)
-    settings = Settings(tmp_path / "cache", quick_compiler(Path(tmp_path), OPTIMIZING_NOTHING), tape="off")
-    torch.set_num_threads(1)
-    running, ended, struck = {child(settings) for _ in range(processes)}, [], 0
+def ends_of_a_crowd(processes: int, settings: Settings, chooser: random.Random) -> list[int]:
+    """How processes ended that check at the same time, where up to half of them were killed; Linux's exit codes."""
+    running, ended = {child(settings) for _ in range(processes)}, []
     deadline = time.monotonic() + _LONGEST_S
     while running:
         assert time.monotonic() < deadline, f"{len(running)} processes hang"
         time.sleep(chooser.uniform(0.05, 0.4))
-        if struck < processes // 2:
+        if ended.count(-signal.SIGKILL) < processes // 2:
             os.kill(chooser.choice(sorted(running)), signal.SIGKILL)  # one that has ended by itself is not struck
         for pid in list(running):
             done, status = os.waitpid(pid, os.WNOHANG)
             if done:
                 running.discard(pid)
                 ended.append(os.waitstatus_to_exitcode(status))
+    return ended
+
+
+@pytest.mark.parametrize("processes", [6, pytest.param(32, marks=pytest.mark.nightly)])
+def test_processes_that_are_killed_leave_the_others_and_the_next_one_right(processes, tmp_path):
+    chooser = random.Random(processes)
+    torch.set_num_threads(1)
+    struck = 0
+    for attempt in range(5):  # on a busy machine, all may have ended before one is killed
+        settings = Settings(
+            tmp_path / f"cache-{attempt}", quick_compiler(Path(tmp_path), OPTIMIZING_NOTHING), tape="off"
+        )
+        ended = ends_of_a_crowd(processes, settings, chooser)
+        assert set(ended) <= {0, -signal.SIGKILL}, ended
+        assert check(settings) == "cpp"
         struck = ended.count(-signal.SIGKILL)
-    assert set(ended) <= {0, -signal.SIGKILL}, ended
+        if struck:
+            break
     assert struck, "all had ended before they were killed"
-    assert check(settings) == "cpp"
     print(f"{struck} of {processes} processes killed at work")
 
 

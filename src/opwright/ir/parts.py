@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import fields, is_dataclass
+from operator import is_
+from typing import Any, TypeVar, cast
 
 Node = TypeVar("Node")
 
 
 def with_parts(node: Node, rewrite: Callable[[Any], Any]) -> Node:
-    """Rewrite what a node consists of; what has no parts, such as a name, comes back as it is."""
-    if isinstance(node, tuple):
-        return tuple(map(rewrite, node))  # type: ignore[return-value]
-    if is_dataclass(node) and not isinstance(node, type):
-        return replace(node, **{field.name: rewrite(getattr(node, field.name)) for field in fields(node)})
-    return node
+    """Rewrite what a node consists of; what has no parts, such as a name, or no new ones, comes back as it is."""
+    parts = node if isinstance(node, tuple) else [getattr(node, name) for name in _fields(node)]
+    rewritten = tuple(map(rewrite, parts))
+    if all(map(is_, parts, rewritten)):
+        return node
+    made: Any = rewritten if isinstance(node, tuple) else type(node)(*rewritten)
+    return cast(Node, made)
 
 
 def parts_of(node: object, kind: type[Node]) -> Iterator[Node]:
@@ -25,6 +27,17 @@ def parts_of(node: object, kind: type[Node]) -> Iterator[Node]:
     elif isinstance(node, tuple):
         for part in node:
             yield from parts_of(part, kind)
-    elif is_dataclass(node):
-        for field in fields(node):
-            yield from parts_of(getattr(node, field.name), kind)
+    else:
+        for name in _fields(node):
+            yield from parts_of(getattr(node, name), kind)
+
+
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+def _fields(node: object) -> tuple[str, ...]:
+    """What a node consists of, in the order in which it is made of it; nothing if it is a name or a number."""
+    kind = type(node)
+    if kind not in _FIELDS:
+        _FIELDS[kind] = tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
+    return _FIELDS[kind]

@@ -10,7 +10,7 @@ Division and remainder round towards minus infinity, as in Python.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import assert_never
@@ -58,7 +58,10 @@ class Integer:
     terms: tuple[tuple[Monomial, int], ...]
 
     def __add__(self, other: Integer | int) -> Integer:
-        return _collect((*self.terms, *integer(other).terms))
+        added = integer(other).terms
+        if not added:
+            return self
+        return _collect((*self.terms, *added)) if self.terms else Integer(added)
 
     __radd__ = __add__
 
@@ -69,7 +72,12 @@ class Integer:
         return self + -integer(other)
 
     def __mul__(self, other: Integer | int) -> Integer:
-        return _collect((_product(left, right), a * b) for left, a in self.terms for right, b in integer(other).terms)
+        factors = integer(other).terms
+        if factors == ONE.terms:
+            return self
+        if self.terms == ONE.terms:
+            return Integer(factors)
+        return _collect([(_product(left, right), a * b) for left, a in self.terms for right, b in factors])
 
     __rmul__ = __mul__
 
@@ -198,6 +206,8 @@ def evaluate(expression: Integer, values: Mapping[str, int]) -> int:
 
 def substitute(expression: Integer, replacements: Mapping[str, Integer]) -> Integer:
     """Replace symbols by expressions."""
+    if symbols_of(expression).isdisjoint(replacements):
+        return expression
     total = ZERO
     for monomial, coefficient in expression.terms:
         total = total + coefficient * product(_substitute_atom(atom, replacements) for atom in monomial)
@@ -302,7 +312,9 @@ def _product(left: Monomial, right: Monomial) -> Monomial:
     return tuple(sorted((*left, *right), key=_atom_key))
 
 
-def _collect(terms: Iterable[tuple[Monomial, int]]) -> Integer:
+def _collect(terms: Sequence[tuple[Monomial, int]]) -> Integer:
+    if len(terms) == 1:
+        return Integer(tuple(terms)) if terms[0][1] else ZERO
     totals: dict[Monomial, int] = {}
     for monomial, coefficient in terms:
         totals[monomial] = totals.get(monomial, 0) + coefficient
