@@ -10,6 +10,7 @@ from torch._ops import OpOverload
 from torch._prims_common import compute_elementwise_output_logical_to_physical_perm
 
 from opwright.errors import NoKernel
+from opwright.tracing.decompositions.batches import BATCHES
 from opwright.tracing.decompositions.losses import LOSSES
 from opwright.tracing.decompositions.normalizations import NORMALIZATIONS
 from opwright.tracing.decompositions.norms import NORMS
@@ -132,4 +133,5 @@ OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     **NUMBER_DECOMPOSITIONS,
     **RANGE_DECOMPOSITIONS,
     **OUTER_PRODUCTS,
+    **BATCHES,
 }
