@@ -18,6 +18,7 @@ from example_operators import example_operator
 from scorecard import Options, Row, Scorecard, Target, geometric_mean, medians_us, run_script
 from torch import Tensor
 
+import opwright
 from opwright import func
 
 LEAST = {"small": 3.0, "medium": 1.5, "large": 1.1}
@@ -75,6 +76,11 @@ TRANSFORMS: dict[str, Case] = {
     ),
     "jvp": (_pushed, lambda n, m: _random((n, m), (m,), (n, m)) * 2, PLANES),
     "vjp": (_pulled, lambda n, m: _random((n, m), (m,), (n, m)), PLANES),
+    "vjp in an operator": (
+        lambda t: opwright.operator(_pulled(t)) if t is func else _pulled(t),
+        lambda n, m: _random((n, m), (m,), (n, m)),
+        PLANES,
+    ),
     "hessian": (lambda t: t.hessian(quartic), lambda n: _random((n,), (n, n)), ((8,), (64,), (256,))),
     "jacrev": (lambda t: t.vmap(t.jacrev(normed), in_dims=(0, None)), lambda n, m: _random((n, m), (m,)), (
         (16, 8), (256, 16), (1024, 64),

@@ -68,6 +68,6 @@ def clipped_gradients(weights: Weights, x: Tensor, target: Tensor, most: float =
         return (network(weights, x) - target).square()
 
     gradients = vmap(grad(loss_of), in_dims=(None, 0, 0))(weights, x, target)
-    squares = torch.stack([g.flatten(1).square().sum(1) for g in gradients.values()]).sum(0)
-    factors = torch.clamp(most * torch.rsqrt(squares), max=1.0)
-    return {name: torch.tensordot(factors, g, 1) / len(x) for name, g in gradients.items()}
+    lengths = sum(g.square().flatten(1).sum(1) for g in gradients.values()).sqrt()
+    factors = torch.clamp(most / lengths, max=1.0) / x.shape[0]
+    return {name: torch.tensordot(factors, g, 1) for name, g in gradients.items()}
