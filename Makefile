@@ -1,4 +1,4 @@
-# Everything runs from .venv, which the first target that needs it makes. `make help` lists the targets.
+# Everything runs from .venv, which is made by the first target that needs it. `make help` lists the targets.
 
 PYTHON ?= python3
 WORKERS ?= 2
@@ -17,10 +17,10 @@ setup: $(INSTALLED) ## make .venv with the pinned dependencies and the package
 demo: $(INSTALLED) ## derive, check and measure the example operator
 	$(BIN)/python examples/demo.py
 
-test: $(INSTALLED) ## run the tests; with SINCE=main those that the changes since main can reach
+test: $(INSTALLED) ## run the tests; with SINCE=main only those that changes since main can affect
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(if $(SINCE),--since $(SINCE))
 
-nightly: $(INSTALLED) ## run the long sweeps
+nightly: $(INSTALLED) ## run the long tests, then all tests in reverse order
 	$(BIN)/pytest -m nightly --record-sweeps -o faulthandler_timeout=0
 	$(BIN)/pytest --backwards
 
@@ -29,13 +29,13 @@ newest: ## run the tests on the newest PyTorch, in .venv-newest (gigabytes)
 	.venv-newest/bin/python -m pip install --quiet --no-input --upgrade torch -e '.[test]'
 	.venv-newest/bin/pytest -n $(WORKERS) --dist worksteal
 
-lint: $(INSTALLED) ## check style, types and the floors
+lint: $(INSTALLED) ## check style, types and the architecture
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest --quiet tests/architecture
 
-format: $(INSTALLED) ## format the code and apply the safe fixes
+format: $(INSTALLED) ## format the code and apply safe fixes
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -46,7 +46,7 @@ clean: ## remove .venv, caches and build products
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "opwright needs Python 3.11 or newer, and $(PYTHON) is not."; echo "hint: make PYTHON=python3.11"; exit 1; } >&2
-	@echo "Installing the package and its pinned dependencies into .venv: some minutes the first time."
+	@echo "Installing the package and its pinned dependencies into .venv; this takes minutes the first time."
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check -c constraints.txt -e '.[test,lint]'
 	@touch $@

@@ -1,6 +1,6 @@
 """Measure all functions and write the page: python -m tests.accuracy docs/accuracy.md [--quick].
 
-Kernels are built as users build them, or with --quick without optimization, in a fifth of the time.
+Kernels are built as users build them; with --quick they are built without optimization, in a fifth of the time.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ DTYPES = (torch.float32, torch.bfloat16)
 _INTRODUCTION = """# Accuracy
 
 An operator promises, against the same function in float64, **at most twice eager's root mean square error and three
-times its worst error, or 4 ulp of every element**, for values and for the gradient of every argument. This page is what
-`python -m tests.accuracy docs/accuracy.md{options}` measured; half types are converted to float64 exactly first.
+times its worst error, or 4 ulp of every element**, for values and for the gradient of every argument. This page is the
+output of `python -m tests.accuracy docs/accuracy.md{options}`; half types are first converted to float64, exactly.
 
 Machine: {machine}. Versions: torch {torch}, Python {python}, {compiler}.
 
-Each cell is the largest rms ratio, ours to eager's, over the ranges that the inputs lie in (about zero, up to ±80, down
-to 10⁻⁸, near the points where functions change, sorted, about 1000). It is of {few} samples of 64 rows of 128 elements
-together, or of {many} where {few} say that something is outside. "≤ 4 ulp" stands where every element is so near and
-the ratio is above 2; below 1, the operator is nearer to the truth than eager. **Bold** is outside of the promise; the
-end of the page names the causes. Ratios up to 2.3 are within what so many samples can tell, and the tests allow them.
+Each cell is the largest ratio of our rms error to eager's over several ranges of inputs (around zero, up to ±80,
+down to 10⁻⁸, near the points where functions change, sorted, around 1000). It covers {few} samples of 64 rows of
+128 elements, or {many} where {few} are outside of the promise. Below 1, the operator is more accurate than eager.
+"≤ 4 ulp" means that the ratio is above 2, but every element is within 4 ulp. **Bold** cells are outside of the
+promise; their causes are at the end of the page. Ratios up to 2.3 are within the noise of so many samples, and the
+tests allow them.
 """
 
 
@@ -48,7 +49,7 @@ class Cell:
     is_outside: bool = False
 
     def see(self, figures: Figures) -> None:
-        """Take another into account."""
+        """Include another figure."""
         if figures.are_kept() and figures.rms_ratio > 2:
             self.is_near = True
             return

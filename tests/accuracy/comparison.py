@@ -1,4 +1,4 @@
-"""One result of an operator beside eager's and the exact one: errors, and whether they are within the promise."""
+"""Compare an operator's result with eager's and the exact one: errors, and whether they keep the promise."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Errors:
     """Errors of a result.
 
     Attributes:
-        rms: Root mean square, relative to that of the exact result.
-        worst: The largest, relative to the same.
-        ulps: The largest, in units in the last place of the exact number there.
+        rms: The root mean square error, relative to that of the exact result.
+        worst: The largest error, relative to the same.
+        ulps: The largest error in units in the last place of the exact number.
     """
 
     rms: float
@@ -29,33 +29,33 @@ class Errors:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Errors of an operator and of eager; the operator's are infinite where it alone has no number."""
+    """Errors of an operator and of eager; the operator's are infinite where only it returns NaN or Inf."""
 
     ours: Errors
     eager: Errors
 
     @property
     def rms_ratio(self) -> float:
-        """How many times eager's root mean square error; 1 where neither has any."""
+        """The ratio of the rms error to eager's; 1 if both are zero."""
         return _ratio(self.ours.rms, self.eager.rms)
 
     @property
     def worst_ratio(self) -> float:
-        """The same of the largest errors."""
+        """The ratio of the largest error to eager's."""
         return _ratio(self.ours.worst, self.eager.worst)
 
     def are_kept(self, slack: float = 1.0) -> bool:
         """Whether the promise is kept: twice eager's rms error and three times its worst, or 4 ulp everywhere.
 
         Args:
-            slack: How much more is allowed, because what is measured is a sample.
+            slack: A factor for the noise of a sample.
         """
         within = self.rms_ratio <= slack * RMS_FACTOR and self.worst_ratio <= slack * WORST_FACTOR
         return within or self.ours.ulps <= ULPS
 
 
 def pooled(samples: Sequence[Figures]) -> Figures:
-    """Figures of several samples as of one, each relative to the size of its own results."""
+    """Combine the figures of several samples, each relative to the size of its own results."""
     return Figures(_pooled([sample.ours for sample in samples]), _pooled([sample.eager for sample in samples]))
 
 
@@ -89,7 +89,7 @@ class Comparison:
         return Figures(_errors(self.actual, self.exact, numbers), _errors(self.eager, self.exact, numbers))
 
     def planted(self) -> Comparison:
-        """The same with a wrong result: its errors are three times eager's, and three times 4 ulp more."""
+        """The same with a planted error: three times eager's error plus three times 4 ulp."""
         error = self.eager.double() - self.exact
         away = torch.where(error < 0, -1.0, 1.0)
         wrong = self.exact + 3 * error + away * 3 * ULPS * _spacing(self.exact, self.eager.dtype)
@@ -120,7 +120,7 @@ def _ratio(ours: float, eager: float) -> float:
 
 
 def _spacing(exact: Tensor, dtype: torch.dtype) -> Tensor:
-    """One unit in the last place of each number, as it is rounded to a dtype."""
+    """One unit in the last place of each number, rounded to a dtype."""
     kind = torch.finfo(dtype)
     exponent = torch.frexp(exact.abs().clamp(kind.tiny, kind.max)).exponent - 1
     return torch.ldexp(torch.full_like(exact, kind.eps), exponent)

@@ -1,4 +1,4 @@
-"""Inputs: kinds of arguments, drawn in ranges where functions are delicate in different ways."""
+"""Draw inputs: kinds of arguments, in ranges that are numerically difficult in different ways."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _positive(draw: Draw, shape: Shape, generator: Generator) -> Tensor:
 
 
 def _fraction(draw: Draw, shape: Shape, generator: Generator) -> Tensor:
-    """Inside of (0, 1), also in bfloat16."""
+    """Inside of (0, 1), also after rounding to bfloat16."""
     return torch.sigmoid(draw(shape, generator)).clamp(0.01, 0.99)
 
 
@@ -70,7 +70,7 @@ def _sign(draw: Draw, shape: Shape, generator: Generator) -> Tensor:
 
 
 def _mask(draw: Draw, shape: Shape, generator: Generator) -> Tensor:
-    """Some of each row is kept."""
+    """A mask that keeps some of each row."""
     kept = torch.rand(shape, generator=generator) < 0.7
     kept[:, 0] = True
     kept[0, :] = True

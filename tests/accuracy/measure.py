@@ -1,4 +1,4 @@
-"""Run an operator of several functions beside eager and beside float64."""
+"""Run one operator of several functions, eager, and the functions in float64."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from tests.accuracy.draws import GRADIENTS, Shape, draw_arguments
 from tests.accuracy.subject import Subject
 
 Functions = Callable[[list[Tensor]], list[Tensor]]
-THOROUGHLY, QUICKLY = (0, 8, 64), (0, 3, 8, 24, 64)  # how many samples, one after the other, while something is outside
+THOROUGHLY, QUICKLY = (
+    (0, 8, 64),
+    (0, 3, 8, 24, 64),
+)  # how many samples to take, one count after the other, while a figure is outside of the promise
 _AT_A_TIME = 13  # functions in one operator: a build for each would take four times as long
 
 
@@ -48,7 +51,7 @@ def operator_of(subjects: Sequence[Subject], settings: Settings) -> Operator:
 
 
 def chunks(subjects: Mapping[str, Subject], dtype: torch.dtype) -> Iterator[dict[str, Subject]]:
-    """Those that are measured in a dtype, as many at a time as one operator takes."""
+    """The subjects of a dtype, in groups of as many as one operator takes."""
     name = str(dtype).removeprefix("torch.")
     wanted = [(key, subject) for key, subject in subjects.items() if name in subject.dtypes]
     for begin in range(0, len(wanted), _AT_A_TIME):
@@ -66,12 +69,12 @@ def measure(
     """Compare values, and gradients of every argument, of the subjects that are measured in a range.
 
     Args:
-        functions: What is measured, such as an operator of the subjects.
-        subjects: The functions by their names, and what their arguments are.
-        dtype: What the arguments are rounded to.
-        range_name: Where they lie.
-        shape: How large they are.
-        seed: Of what is drawn.
+        functions: The candidate, such as an operator of the subjects.
+        subjects: The functions and the kinds of their arguments, by name.
+        dtype: The dtype of the arguments.
+        range_name: The range of the arguments.
+        shape: The shape of the arguments.
+        seed: The seed of the arguments.
     """
     together = Together(tuple(subjects.values()))
     drawn = [
@@ -94,10 +97,10 @@ def measure_samples(
     shape: Shape = (64, 128),
     samples: Sequence[int] = THOROUGHLY,
 ) -> Iterator[tuple[str, str, Figures]]:
-    """The same of several samples together: name, what is compared, figures. More samples where a few are outside.
+    """Combine several samples: name, what is compared, figures. Take more samples where a few are outside.
 
-    Errors that are common to a row, such as that of its sum, are one draw for each row; and in some ranges one number
-    is nearly all of a result. One sample then compares a handful of roundings with another.
+    An error that a whole row shares, such as that of its sum, is drawn once for each row; and in some ranges one number
+    dominates a result. One sample then compares only a few roundings.
     """
     found: dict[tuple[str, str], list[Figures]] = {}
     for seeds in itertools.starmap(range, itertools.pairwise(samples)):
@@ -111,7 +114,7 @@ def measure_samples(
 
 
 def _labels(subjects: Mapping[str, Subject]) -> tuple[list[str], list[str]]:
-    """Whose each result is, and what it is: all values, then all gradients."""
+    """The subject and the kind of each result: all values, then all gradients."""
     gradients = [
         (name, f"gradient {index}")
         for name, subject in subjects.items()
@@ -123,7 +126,7 @@ def _labels(subjects: Mapping[str, Subject]) -> tuple[list[str], list[str]]:
 
 
 def _results(functions: Functions, inputs: Sequence[Tensor], kinds: str, dtype: torch.dtype) -> list[Tensor]:
-    """The values, and the gradients of what has some."""
+    """The values, and the gradients of the arguments that have one."""
     leaves = [
         argument.detach().requires_grad_() if kind in GRADIENTS else argument
         for kind, argument in zip(kinds, inputs, strict=True)

@@ -1,4 +1,4 @@
-"""A subject: a function whose error is measured, and what its arguments are drawn as."""
+"""A subject: a function whose error is measured, and the kinds of its arguments."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.accuracy.draws import FLOATING_RANGES, Shape
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A function, and its arguments by their kinds.
+    """A function, and the kinds of its arguments.
 
     Attributes:
-        function: Takes tensors, gives one tensor.
-        kinds: What each argument is: a key of `draws.KINDS`.
-        ranges: Where the values of its arguments lie: keys of `draws.RANGES`.
+        function: Takes tensors and returns one tensor.
+        kinds: The kind of each argument: a key of `draws.KINDS`.
+        ranges: The ranges of its arguments: keys of `draws.RANGES`.
         dtypes: Names of the dtypes that it is measured in.
         fits: Whether it takes arguments of a shape.
     """

@@ -15,7 +15,7 @@ from tests.accuracy.subject import Subject
 from tests.accuracy.tables import EXCEPTIONAL_FACTOR, EXCEPTIONS, FAMILIES
 from tests.quiet_settings import quiet_settings
 
-SAMPLING = 1.15  # a root mean square over 64 rows whose errors are common to a row is not known better
+SAMPLING = 1.15  # the noise of an rms error over 64 rows that each share one error
 BY_DAY, AT_NIGHT = (torch.float32,), (torch.bfloat16, torch.float16)
 RANGES_BY_DAY = ("large", "delicate", "sorted", "offset")  # where most faults were found
 LENGTHS = ((4096, 1), (512, 7), (7, 4096), (1, 100_000), (4096, 7), (100_000, 1))

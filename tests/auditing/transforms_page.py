@@ -1,6 +1,6 @@
-"""The scorecards of one operator written in three ways, as a page: `python -m tests.auditing.transforms_page`.
+"""Write docs/transforms.md: one operator in three implementations, audited: `python -m tests.auditing.transforms_page`.
 
-Each argument is an option of the audit that is switched on, such as `quick`.
+Each argument switches an option of the audit on, such as `quick`.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from opwright.auditing.scorecard import RED, STATES
 from tests.auditing.three_ways import SAMPLES, WAYS, reference
 
 _MARKS = {"pass": "pass", "raises": "**raises**", "silently wrong": "**WRONG**", "torch itself raises": "torch raises"}
-_HEAD = """# What PyTorch can do to an operator
+_HEAD = """# Operators under PyTorch's transforms, modes and tools
 
-The element-wise part of an LSTM-like cell with two results (`examples/lltm.py`), written in three ways and audited row
-by row (`opwright audit`): with `@opwright.operator`; with `torch.library.custom_op`, `register_autograd` and
-`register_fake`; and as a `torch.autograd.Function`. The last two share a backward pass by hand, which is right and made
-of differentiable operations; the sources are in `tests/auditing/three_ways.py`.
+The element-wise part of an LSTM-like cell with two results (`examples/lltm.py`), implemented in three ways and audited
+(`opwright audit`): with `@opwright.operator`; with `torch.library.custom_op`, `register_autograd` and `register_fake`;
+and as a `torch.autograd.Function`. The last two share a correct handwritten backward pass of differentiable operations;
+the sources are in `tests/auditing/three_ways.py`.
 
-- **pass**: the same as with the function it stands for, in float64 where derivatives are compared
-- **raises**: where the function works
-- **WRONG**: other numbers, strides, dtypes or types than the function gives, and nothing is said
-- **torch raises**: PyTorch cannot do it to the function either
-- **–**: nothing to say; the reasons are below
+- **pass**: the same result as the function itself; derivatives are compared in float64
+- **raises**: an error, although the function itself works
+- **WRONG**: values, strides, dtypes or types differ from the function's, without an error
+- **torch raises**: PyTorch fails on the function itself, too
+- **–**: skipped; the reasons are below
 
-To write it again (some minutes):
+To generate this page again (takes minutes):
 
     python -m tests.auditing.transforms_page > docs/transforms.md
 """
@@ -70,7 +70,7 @@ def _rows(scorecards: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def _words(way: str, scorecard: Mapping[str, Any]) -> list[str]:
-    """What is said of the rows that did not pass: red ones first, and those of which the same is said together."""
+    """The reasons of the rows that did not pass: red rows first, and rows with the same reason on one line."""
     said: dict[tuple[str, str], list[str]] = {}
     for row in sorted(scorecard["rows"], key=lambda row: row["state"] not in RED):
         if row["state"] != "pass":

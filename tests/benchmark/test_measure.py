@@ -78,7 +78,7 @@ def test_every_rung_is_timed_and_verified_on_every_sample():
         (wrong, "its timing is void: output 0 is wrong: error 0.001"),
         (WrongGradient.apply, "its timing is void: gradient 1 is wrong"),
         (lambda x, y: scale(x, y).double(), "output 0 has dtype float64"),
-        (lambda x, y: scale(x, y).detach(), "0 of the outputs used require a gradient"),
+        (lambda x, y: scale(x, y).detach(), "0 of the used outputs require a gradient"),
         (remembering(), "its timing is void: output 0 is wrong"),
     ],
 )
@@ -96,7 +96,7 @@ def test_a_wrong_result_voids_its_timing_loudly(faulty, message):
     ("rungs", "served", "message"),
     [
         ({"cpp": broken}, None, "NoKernel: float32 has no kernel"),
-        ({"cpp": written}, {"cpp": "composed"}, "the call is served by composed"),
+        ({"cpp": written}, {"cpp": "composed"}, "the call is served by composed (hint: explain() says why)"),
     ],
 )
 def test_a_rung_that_does_not_run_is_absent_with_the_reason(rungs, served, message):

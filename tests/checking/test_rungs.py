@@ -104,4 +104,4 @@ class FakeOperatorOfTwoDevices(FakeOperator):
 def test_a_rung_for_another_device_is_missing_and_not_wrong():
     verdict = check(FakeOperatorOfTwoDevices(scale, SAMPLES, {"cuda": wrong, "cpp": written}))
     assert verdict.passed, str(verdict)
-    assert "cuda is not here: it serves tensors on cuda, and the samples are on cpu" in str(verdict)
+    assert "cuda is not here: it serves tensors on cuda, but the samples are on cpu" in str(verdict)

@@ -112,7 +112,7 @@ def test_a_fault_of_ours_is_told_apart_and_keeps_its_trace(run, monkeypatch, tmp
     assert (exit_code, out) == (code, "")
     assert re.match(sentence, err, re.MULTILINE)
     assert "Traceback" not in err
-    found = re.search("\nhint: report it, with the trace in (.*)\n", err)
+    found = re.search("\nhint: please report it, with the traceback in (.*)\n", err)
     assert (found is not None) is (code == 3)
     if found:
         assert "in fails" in Path(found[1]).read_text()
@@ -187,15 +187,15 @@ def test_samples_that_are_missing_end_with_two(write_file, run, command, done, t
 def test_a_dtype_that_torch_does_not_have_is_a_usage_error(write_file, run):
     code, out, err = run("bench", write_file(RIGHT), "--dtype", "float12")
     assert (code, out) == (2, "")
-    assert "'float12' is not a dtype of torch" in err
+    assert "'float12' is not a torch dtype" in err
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "there is nothing to build but wheels yet; add --wheel"),
-        (("--wheel", "--dtype", "float12"), "'float12' is not a dtype of torch"),
-        (("--wheel",), "error: scale is no operator of opwright, so no wheel can hold it"),
+        ((), "wheels are the only format yet; add --wheel"),
+        (("--wheel", "--dtype", "float12"), "'float12' is not a torch dtype"),
+        (("--wheel",), "error: scale is not an operator of opwright, so a wheel cannot include it"),
     ],
 )
 def test_what_cannot_be_built_ends_with_two(write_file, run, tmp_path, options, message):

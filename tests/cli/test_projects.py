@@ -38,8 +38,8 @@ def test_eject_says_what_it_wrote(write_file, run, tmp_path):
     ("operator", "options", "words"),
     [
         ("", (), "has the operators first, second\nhint: name one of them: FILE:NAME"),
-        (":second", (), "second has no samples, so it is not known which kernels to eject"),
-        (":first", ("--dtype", "float31"), "'float31' is not a dtype of torch"),
+        (":second", (), "second has no samples, so it is unknown which kernels to eject"),
+        (":first", ("--dtype", "float31"), "'float31' is not a torch dtype"),
     ],
 )
 def test_eject_refuses(write_file, run, tmp_path, operator, options, words):

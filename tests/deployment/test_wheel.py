@@ -145,7 +145,7 @@ def pairs(device, dtype):
         (
             [operator(autocast="low")],
             {},
-            "has a policy under autocast, where operators of a wheel run",
+            "has an autocast policy, but operators of a wheel run",
         ),
         ([operator(listed, pairs)], {}, "opwright::listed takes or returns a structure"),
         ([operator(single)], {}, "opwright::single returns a tuple of one tensor"),

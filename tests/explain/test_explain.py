@@ -95,7 +95,7 @@ def test_it_fits_on_a_terminal(operator):
     ("call", "words"),
     [
         (lambda operator: operator.reference, "none in this process"),
-        (lambda operator: operator.on("composed"), "served by composed: it was pinned to it, or cpp does not take"),
+        (lambda operator: operator.on("composed"), "served by composed: it was pinned to it, or cpp does not support"),
         (lambda operator: operator.on("function"), "served by function, to which it was pinned"),
         (lambda operator: operator, "served by cpp, the fastest rung here"),
     ],

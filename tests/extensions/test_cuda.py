@@ -82,7 +82,7 @@ def test_a_toolkit_of_another_major_version_is_refused(
     settings, options = toolkit
     monkeypatch.setattr(torch.version, "cuda", "12.8")
 
-    with pytest.raises(ToolkitMissing, match=r"is 13\.0, and PyTorch is built for 12\.8\nhint: set CUDA_HOME"):
+    with pytest.raises(ToolkitMissing, match=r"is 13\.0, but PyTorch is built for 12\.8\nhint: set CUDA_HOME"):
         opwright.load("old", write("a.cu", ""), settings=settings, **options)
 
 

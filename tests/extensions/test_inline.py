@@ -138,7 +138,7 @@ def test_a_module_without_bindings_is_refused(shared: Settings) -> None:
         bound(shared, None)
 
 
-@pytest.mark.parametrize("gil_not_used", [False, True])
+@pytest.mark.parametrize("gil_not_used", [True, pytest.param(False, marks=pytest.mark.nightly)])
 def test_bindings_may_say_that_they_need_no_gil(gil_not_used: bool, settings: Settings) -> None:
     text = "#include <pybind11/pybind11.h>\nint seven() { return 7; }"
     options = {"gil_not_used": gil_not_used, "with_pytorch_error_handling": False, "no_implicit_headers": True}

@@ -24,15 +24,20 @@ REFUSALS: dict[str, tuple[dict[str, str], dict[str, Any], type[OpwrightError], s
         {"gone.cpp": ""},
         {},
         SourcesRefused,
-        r"there is no source .*gone\.cpp\nhint: paths are taken from",
+        r"there is no source .*gone\.cpp\nhint: paths are relative to",
     ),
     "twins": (
         {"x.cpp": "1", "x.cu": "1"},
         {},
         SourcesRefused,
-        r"x\.cpp and x\.cu differ by their suffix alone, so .*\nhint: rename one of them, for example to x_cuda\.cu",
+        r"x\.cpp and x\.cu differ only in their suffix, so .*\nhint: rename one of them, for example to x_cuda\.cu",
     ),
-    "header": ({"a.h": "1"}, {}, SourcesRefused, r"a\.h cannot be told by its suffix '\.h'\nhint: known are \.cpp.*"),
+    "header": (
+        {"a.h": "1"},
+        {},
+        SourcesRefused,
+        r"the language of .*a\.h is unknown: .* '\.h'\nhint: known .* \.cpp.*",
+    ),
     "sycl source": ({"a.sycl": "1"}, {}, SourcesRefused, r"SYCL sources are not built here: .*\nhint: torch\.utils"),
     "hip source": ({"a.hip": "1"}, {}, SourcesRefused, r"HIP sources are not built here: .*\nhint: torch\.utils"),
     "sycl": (
@@ -46,13 +51,13 @@ REFUSALS: dict[str, tuple[dict[str, str], dict[str, Any], type[OpwrightError], s
         {"a.cpp": "1"},
         {"is_standalone": True},
         SourcesRefused,
-        r"cannot be a module of Python and a program\nhint: pass is_python_module=False",
+        r"cannot be both a Python module and a program\nhint: pass is_python_module=False",
     ),
     "flags as a text": (
         {"a.cpp": "1"},
         {"extra_cflags": "-O3 -g"},
         SourcesRefused,
-        r"flags are a list of words, not the text '-O3 -g'\nhint: pass \['-O3', '-g'\]",
+        r"flags must be a list of strings, not the string '-O3 -g'\nhint: pass \['-O3', '-g'\]",
     ),
     "compile error": (
         {"a.cpp": "\nint f() {\n  return 1\n}"},
@@ -126,7 +131,7 @@ def test_a_mistake_gets_one_message(
 
 @pytest.mark.parametrize("name", ["a b", "1a", "a.b", "a-b", ""])
 def test_a_name_that_is_none_is_refused(name: str, write: WriteSource, settings: Settings) -> None:
-    with pytest.raises(SourcesRefused, match=rf"an extension cannot be called '{name}'\nhint: take letters"):
+    with pytest.raises(SourcesRefused, match=rf"an extension cannot be named '{name}'\nhint: use letters"):
         opwright.load(name, write("a.cpp", returning(1)), settings=settings)
 
 

@@ -127,7 +127,7 @@ def test_optional_cuda_leaves_the_cpp_part(build: Build, write: WriteSource, mon
 @pytest.mark.parametrize(
     ("extension", "words"),
     [
-        (lambda: CppExtension("twins", ["x.cpp", "x.cu"]), r"x\.cpp and x\.cu differ by their suffix alone"),
+        (lambda: CppExtension("twins", ["x.cpp", "x.cu"]), r"x\.cpp and x\.cu differ only in their suffix"),
         (lambda: CUDAExtension("needs", ["x.cu"]), r"this PyTorch, .*, is built without CUDA"),
         (lambda: CppExtension("bad", ["bad.cpp"]), r"bad\.cpp:2: .*, building bad\nhint: "),
     ],

@@ -69,7 +69,7 @@ def test_the_examples_run_on_the_processor(sources: str, operator: tuple[str, st
 
 
 def test_what_is_no_kernel_is_refused() -> None:
-    with pytest.raises(WrongDeclaration, match="forward is no __global__ function"):
+    with pytest.raises(WrongDeclaration, match="forward is not a __global__ function"):
         made().implement("cuda", source=KERNEL.replace("__global__ ", ""))
 
 
@@ -127,5 +127,5 @@ def test_what_the_driver_refuses_is_told(stub: Path) -> None:
 
 
 def test_no_driver_is_told() -> None:
-    with pytest.raises(opwright.errors.CudaCompilerMissing, match="there is no driver"):
+    with pytest.raises(opwright.errors.CudaCompilerMissing, match="NVIDIA's driver is not installed here"):
         Driver("libcuda-of-nobody.so").load(b"")

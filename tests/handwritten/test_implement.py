@@ -167,7 +167,7 @@ def test_a_number_that_an_int_does_not_hold_is_refused() -> None:
     operator = opwright.Operator(_times, name="tests::times")
     operator.implement("cpp", source="void forward(const float* x, float* z, int c) { z[0] = c * x[0]; }")
     assert operator.on("cpp")(torch.ones(1), 3).item() == 3
-    with pytest.raises(NoKernel, match="takes 'c' in 32 bits, and it is 2147483648"):
+    with pytest.raises(NoKernel, match="takes 'c' in 32 bits, but it is 2147483648"):
         operator.on("cpp")(torch.ones(1), 2**31)
 
 

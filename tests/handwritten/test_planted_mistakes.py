@@ -42,7 +42,7 @@ MISTAKES: dict[str, tuple[str, dict[str, Any], type[OpwrightError], int, str, st
         FunctionMissing,
         1,
         "no function 'run'",
-        "what is defined there is forward",
+        "the functions defined there are forward",
     ),
     "an argument too few": (
         changed(RIGHT, ("const T* y, ", ""), (" - y[k]", "")),
@@ -50,30 +50,30 @@ MISTAKES: dict[str, tuple[str, dict[str, Any], type[OpwrightError], int, str, st
         WrongDeclaration,
         2,
         "forward takes 1 of the 2 arguments of planted; 'y' is not among its parameters",
-        "has the name of the argument",
+        "the name of the argument that it receives",
     ),
     "an argument too many": (
         changed(RIGHT, ("const T* y, ", "const T* y, const T* w, ")),
         {},
         WrongDeclaration,
         2,
-        "forward has parameter 'w', which stands for nothing of its operator",
-        "here x, y, x_size_0, n",
+        "forward has parameter 'w', which matches nothing of its operator",
+        "here one of x, y, x_size_0, n",
     ),
     "a result too many": (
         changed(RIGHT, ("T* z, ", "T* z, T* u, ")),
         {},
         WrongDeclaration,
         2,
-        "forward writes 2 results, and planted returns 1",
-        "stands for a result",
+        "forward writes 2 results, but planted returns 1",
+        "is a result that the kernel writes",
     ),
     "wrong return type": (
         changed(RIGHT, ("void forward", "int forward")),
         {},
         WrongDeclaration,
         2,
-        "forward returns int, and a kernel returns void",
+        "forward returns int, but a kernel returns void",
         "write results through pointers",
     ),
     "wrong name of a gradient": (
@@ -81,7 +81,7 @@ MISTAKES: dict[str, tuple[str, dict[str, Any], type[OpwrightError], int, str, st
         {"backward": "backward"},
         WrongDeclaration,
         6,
-        "backward writes 'grad_w', which is no gradient of planted",
+        "backward writes 'grad_w', which is not a gradient of planted",
         "grad_x, grad_y",
     ),
     "a cotangent of nothing": (
@@ -98,7 +98,7 @@ MISTAKES: dict[str, tuple[str, dict[str, Any], type[OpwrightError], int, str, st
         {},
         WrongDeclaration,
         2,
-        "the overloads of forward differ by more than types",
+        "the overloads of forward differ in more than types",
         "name the parameters as at",
     ),
     "wrong return type over tensors": (
@@ -106,7 +106,7 @@ MISTAKES: dict[str, tuple[str, dict[str, Any], type[OpwrightError], int, str, st
         {},
         WrongDeclaration,
         4,
-        "forward returns int, and a function over torch::Tensor returns tensors",
+        "forward returns int, but a function over torch::Tensor returns tensors",
         "std::vector<torch::Tensor>",
     ),
     "wrong argument count over tensors": (
@@ -114,7 +114,7 @@ MISTAKES: dict[str, tuple[str, dict[str, Any], type[OpwrightError], int, str, st
         {},
         WrongDeclaration,
         4,
-        "forward takes 1 arguments (x), and the operator 2 (x, y)",
+        "forward takes 1 arguments (x), but the operator takes 2 (x, y)",
         "",
     ),
     "backward over tensors that asks for too much": (
@@ -123,7 +123,7 @@ MISTAKES: dict[str, tuple[str, dict[str, Any], type[OpwrightError], int, str, st
         {"backward": "backward"},
         WrongDeclaration,
         5,
-        "backward takes 'z', which names nothing that a backward pass is given",
+        "backward takes 'z', which a backward pass does not have",
         "results= and saved=",
     ),
 }
@@ -197,15 +197,21 @@ def test_guard_zones_leave_a_right_kernel_alone(tmp_path: Path) -> None:
 
 
 REFUSALS: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "no source": (lambda op: op.implement("cpp", forward="forward"), "by no source"),
-    "both kinds of source": (lambda op: op.implement("cpp", sources=["a.cpp"], source=RIGHT), "by files and a text"),
+    "no source": (lambda op: op.implement("cpp", forward="forward"), "was given no source"),
+    "both kinds of source": (
+        lambda op: op.implement("cpp", sources=["a.cpp"], source=RIGHT),
+        "was given both sources= and source=",
+    ),
     "no such file": (lambda op: op.implement("cpp", sources=["nowhere.cpp"]), "cannot be read"),
     "an unknown layout": (
         lambda op: op.implement("cpp", source=RIGHT, layouts={"x": "diagonal"}),
         "gives 'diagonal' for 'x'",
     ),
     "a layout of nothing": (lambda op: op.implement("cpp", source=RIGHT, layouts={"w": "any"}), "gives 'any' for 'w'"),
-    "saved without sizes": (lambda op: op.implement("cpp", source=RIGHT, saved=("z",)), "has no sizes"),
+    "saved without sizes": (
+        lambda op: op.implement("cpp", source=RIGHT, saved=("z",)),
+        "the sizes of what the kernels of planted save .* are not given",
+    ),
     "a class that is no Function": (lambda op: op.implement("function", dict), "cannot be implemented by"),
     "sources for a Function": (lambda op: op.implement("function", len, source=RIGHT), "cannot be implemented so"),
     "the rung of the reference": (lambda op: op.implement("composed", len), "cannot be implemented so"),
@@ -227,7 +233,7 @@ def test_a_function_that_returns_something_else_is_told() -> None:
         return (3 * x - y).double()
 
     with pytest.raises(
-        WrongResult, match=r"wrong returned float64\[2, 3\] as result 0, and the reference returns float32"
+        WrongResult, match=r"wrong returned float64\[2, 3\] as result 0, but the reference returns float32"
     ):
         operator(torch.ones(2, 3), torch.ones(2, 3))
 

@@ -76,7 +76,7 @@ def test_a_registered_operator_serves(stable: opwright.Operator) -> None:
 def test_a_result_of_another_size_is_told(stable: opwright.Operator) -> None:
     operator = opwright.Operator(copied, name="tests::halved")
     operator.implement("cpp", source=STABLE, forward="tests_stable::half")
-    with pytest.raises(WrongResult, match=r"half returned float32\[2, 3\] as result 0, and"):
+    with pytest.raises(WrongResult, match=r"half returned float32\[2, 3\] as result 0, but"):
         operator(torch.randn(4, 3))
 
 
@@ -92,7 +92,7 @@ def test_what_is_registered_otherwise_is_refused(stable: opwright.Operator) -> N
     assert torch.equal(stable(torch.ones(2, 2)), torch.ones(2, 2))
     operator = opwright.Operator(copied, name="tests::again")
     operator.implement("cpp", source=STABLE + "// edited\n", forward="tests_stable::same")
-    with pytest.raises(ImplementationRefused, match="tests_stable::half is registered already, by another source"):
+    with pytest.raises(ImplementationRefused, match="another source has already registered tests_stable::half"):
         operator(torch.randn(4, 3))
 
 

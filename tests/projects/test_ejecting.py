@@ -111,9 +111,7 @@ def test_constants_and_numbers_have_kernels_of_their_own(tmp_path):
     assert "type(shift) is int" in text
     assert "-(2**63) <= shift < 2**63" in text
     assert "integer(shift)" in text
-    assert {kind.without_cuda for kind in ejected.kinds} == {
-        "a kernel would wait for its numbers, which come from the processor"
-    }
+    assert {kind.without_cuda for kind in ejected.kinds} == {"a kernel would wait for numbers from the CPU"}
 
 
 def scaled_by(factor):
@@ -169,14 +167,18 @@ def named_like_another(x: torch.Tensor) -> torch.Tensor:
 
 
 REFUSALS = [
-    (without_samples, SamplesMissing, "has no samples, so it is not known which kernels to eject"),
-    (with_a_table, NotEjectable, "uses TABLE, a value of type Tensor, so a project cannot hold it"),
-    (noisy, NotEjectable, "noisy draws random numbers, which its second derivative would draw again"),
+    (without_samples, SamplesMissing, "has no samples, so it is unknown which kernels to eject"),
+    (with_a_table, NotEjectable, "uses TABLE, a value of type Tensor, so a project cannot include it"),
+    (noisy, NotEjectable, "noisy draws random numbers; its second derivative would draw new ones"),
     (doubling, NotEjectable, "doubling changes its arguments"),
-    (lowered, NotEjectable, "lowered has a policy under autocast, where an ejected operator runs its reference"),
+    (
+        lowered,
+        NotEjectable,
+        "lowered has an autocast policy, but an ejected operator runs its reference under autocast",
+    ),
     (calls_another, NotEjectable, "calls_another uses operators, the module tests.projects.operators"),
     (of_a_list, NotEjectable, "of_a_list takes a structure, xs"),
-    (named_like_another, ProjectNameUnusable, "'math' is the name of something else"),
+    (named_like_another, ProjectNameUnusable, "'math' is the name of a module"),
 ]
 
 

@@ -48,5 +48,5 @@ def shown(x: Tensor, repr: float = 0.5) -> Tensor:
 
 @pytest.mark.parametrize(("operator", "name"), [(doubled, "reference"), (shown, "repr")])
 def test_names_that_the_project_needs_are_refused(operator, name, tmp_path):
-    with pytest.raises(NotEjectable, match=rf"test_names.py:\d+: there is a parameter called {name}, a name"):
+    with pytest.raises(NotEjectable, match=rf"test_names.py:\d+: a parameter is named {name}, a name"):
         eject(operator, tmp_path / "project", dtypes=(torch.float64,))

@@ -50,7 +50,7 @@ def lines(width=100):
         "function, B=64 S=128: NoKernel: [float32] has no kernel",
         "composed, B=1 S=1: its timing is void",
         "cuda: not here: there is no GPU here",
-        "A Processor; 2 cores; 1 threads of torch; torch 2.13.0; python 3.11.7; no C++ compiler;",
+        "A Processor; 2 cores; 1 torch threads; torch 2.13.0; python 3.11.7; no C++ compiler;",
     ],
 )
 def test_every_fact_is_there_in_words(line):

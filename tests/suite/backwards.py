@@ -1,6 +1,6 @@
-"""`--backwards`: the tests from the last to the first, to find those that need what another did before.
+"""`--backwards`: run the tests in reverse order, to find those that depend on another.
 
-Of two tests in one process, one of which needs the other or is spoilt by it, one order fails.
+If one of two tests in a process needs or breaks the other, one of the two orders fails.
 """
 
 from __future__ import annotations

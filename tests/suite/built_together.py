@@ -1,10 +1,10 @@
-"""Kernels of many operators in one file: a compiler reads the headers, and compiles what all of them need, once.
+"""Compile the kernels of many operators as one file, so that the headers are compiled only once.
 
     build_together(lambda: operator(x).sum().backward(), …)
 
-Each call runs without kernels; what would have been built for it is collected, compiled as one library, and kept in the
-cache as the library of each source. A call after it finds its kernels there. Nothing is lost where that fails: what is
-missing is built when it is asked for, alone.
+Each call first runs without kernels. The sources that it would have built are collected, compiled as one library, and
+stored in the cache as the library of each source, where later calls find it. If that fails, each kernel is built on its
+own when it is needed.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ Wanted = dict[Settings, dict[str, Source]]
 
 
 def build_together(*calls: Callable[[], Any]) -> int:
-    """Build what calls of new operators need for processors; gives how many libraries are new."""
+    """Build the CPU kernels that calls of new operators need; returns the number of new libraries."""
     wanted: Wanted = {}
     with _collecting(wanted):
         for call in calls:
-            with contextlib.suppress(Exception):  # the call itself will tell
+            with contextlib.suppress(Exception):  # the real call will raise it again
                 call()
     return sum(_build(list(sources.values()), settings) for settings, sources in wanted.items())
 
@@ -81,5 +81,5 @@ def _build(sources: Sequence[Source], settings: Settings) -> int:
 
 
 def _apart(number: int, recipe: Recipe) -> str:
-    """A source whose names are no other's: functions of two may be called the same."""
+    """A source whose functions get a namespace of their own, as two sources may use the same names."""
     return f"#define emitted emitted_{number}\n{recipe.source.text}\n#undef emitted\n"

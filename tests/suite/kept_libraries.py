@@ -1,13 +1,13 @@
-"""Libraries that outlast a run of the tests: the same source, compiler, flags, headers and torch are built once.
+"""Keep compiled libraries between test runs: the same source, compiler, flags, headers and torch are built once.
 
-    <folder>/libraries/        what was built, found by its content (opwright/toolchain/storage/cache.py)
-    <folder>/locks/            held while a library is made, by any run
+    <folder>/libraries/        libraries by their content (opwright/toolchain/storage/cache.py)
+    <folder>/locks/            held while any run builds a library
     <folder>/compilers/        the quick compilers, whose paths are among the facts that a library depends on
     <folder>/runs/<random>/    the cache directory of one run, in which `libraries` and `locks` are links
 
-A run begins without records, so that all is derived again; only the work of compilers is spared. The folder is
-`.pytest_cache/d/opwright`, or OPWRIGHT_TESTS_CACHE, and as private as a cache directory must be. When a run begins and
-no other is under way, what was used least recently is removed until the rest is below a limit.
+A run starts without records, so that everything is derived again and only compilation is saved. The folder is
+`.pytest_cache/d/opwright`, or OPWRIGHT_TESTS_CACHE, and as private as a cache directory must be. When a run starts and
+no other is running, the least recently used libraries are removed until the rest is below a limit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SHARED = ("libraries", "locks")
 
 
 def folder_of(config: pytest.Config) -> Path:
-    """The folder that this checkout keeps, or one for this run where others could write to it."""
+    """The folder of this checkout, or a temporary one if other users could write to it."""
     if chosen := os.environ.get(VARIABLE):
         return private_directory(Path(chosen))
     try:
@@ -42,7 +42,7 @@ def folder_of(config: pytest.Config) -> Path:
 
 @contextmanager
 def cache_of_a_run(folder: Path, limit_bytes: int = LIMIT_BYTES) -> Iterator[Path]:
-    """A cache directory without records, in which the libraries of earlier runs are found."""
+    """A cache directory without records, with the libraries of earlier runs."""
     descriptor = os.open(folder / "in_use", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if _nobody_else_runs(descriptor):
@@ -60,9 +60,9 @@ def cache_of_a_run(folder: Path, limit_bytes: int = LIMIT_BYTES) -> Iterator[Pat
 
 
 def directory_with_libraries_of(shared: Path, directory: Path) -> Path:
-    """Make of a folder a cache directory with the libraries of another one, and nothing else of it.
+    """Make a folder a cache directory that has only the libraries of another one.
 
-    Both must lie on one file system.
+    Both must be on one file system.
     """
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     for name in _SHARED:
@@ -71,7 +71,7 @@ def directory_with_libraries_of(shared: Path, directory: Path) -> Path:
 
 
 def prune(libraries: Path, limit_bytes: int) -> None:
-    """Remove what was used least recently until the rest is below a limit."""
+    """Remove the least recently used libraries until the rest is below a limit."""
     entries = sorted(((_last_use(entry), entry) for entry in libraries.glob("*/*")), reverse=True)
     kept_bytes = 0
     for _, entry in entries:

@@ -1,8 +1,8 @@
-"""`--since REVISION`: only the tests that what changed since then can reach.
+"""`--since REVISION`: run only the tests that changes since then can affect.
 
-A test file reaches what it imports, what that imports, and so on; the modules and files that strings in these name,
-such as those of a program that runs in a process of its own; and the conftest.py of its folders. A string that names a
-folder, such as "examples", reaches all that is in there; C++ headers are reached by such a string.
+A test file reaches the modules that it imports, directly or indirectly; the modules and files that strings in these
+name, such as a program for another process; and the conftest.py of its folders. A string that names a folder, such as
+"examples", reaches everything in it; C++ headers are reached by such a string.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from tests.architecture.source_tree import Module, read_module, read_package
 
 PACKAGE, TESTS = "opwright", "tests"
 EVERYTHING = frozenset({"pyproject.toml", "constraints.txt", "Makefile"})
-ALWAYS = ("tests/architecture/", "tests/test_frame.py", "tests/suite/")  # they read all files there are
+ALWAYS = ("tests/architecture/", "tests/test_frame.py", "tests/suite/")  # these tests read all files of the repository
 
 _MODULE = re.compile(rf"\b(?:{PACKAGE}|{TESTS})(?:\.\w+)+")
 _ROOT = re.compile(rf"\bimport {PACKAGE}\b(?!\.)|\bfrom {PACKAGE} import|^{PACKAGE}$", re.MULTILINE)
 
 
 class Reach:
-    """What each test file of a repository reaches.
+    """The files that each test file of a repository reaches.
 
     Args:
         repository: Where it is.
@@ -52,7 +52,7 @@ class Reach:
         self._edges = {file: set(self._edges_of(module)) for file, module in read.items()}
 
     def tests(self, changed: Iterable[str]) -> set[str]:
-        """The test files that files, relative to the repository, can reach."""
+        """The test files that reach one of the given files, which are relative to the repository."""
         changed, all_tests = set(changed), {file for file in self._edges if _is_test(file)}
         gone = {file for file in changed if file.endswith(".py") and file not in self._edges}
         conftest = self._reached(f"{TESTS}/conftest.py", inside=TESTS) if all_tests else set()
@@ -61,7 +61,7 @@ class Reach:
         return {test for test in all_tests if test.startswith(ALWAYS) or changed & self.reached_by(test)}
 
     def reached_by(self, test: str) -> set[str]:
-        """All files that a test file reaches, itself among them."""
+        """All files that a test file reaches, including itself."""
         folders = [str(folder) for folder in PurePosixPath(test).parents if str(folder) not in (".", TESTS)]
         starts = [test, *(file for folder in folders if (file := f"{folder}/conftest.py") in self._edges)]
         return set().union(*(self._reached(start) for start in starts))
@@ -93,9 +93,9 @@ class Reach:
             yield from self._files_run_by(name)
 
     def _files_run_by(self, name: str) -> Iterator[str]:
-        """The file of a module, or of the one that a longer name begins with, and of the packages that it lies in.
+        """The files of a module and its packages; of a longer name, those of its longest prefix that is a module.
 
-        A member of the root stands for the module that it comes from, and the root as a whole for all of them.
+        A member of the root package reaches the module that defines it; the root as a whole reaches all of them.
         """
         root, _, member = name.partition(".")
         if root == PACKAGE and (not member or name not in self._file_of):
@@ -120,7 +120,7 @@ def _exported(root: Module) -> dict[str, str]:
 
 
 def _members_of_the_root(nodes: list[ast.AST]) -> set[str]:
-    """Which members of the package a module imports or uses, as in `opwright.member`; itself, if used otherwise."""
+    """The members of the package that a module uses, as in `opwright.member`; the whole package if used otherwise."""
     imported = {
         f"{PACKAGE}.{alias.name}"
         for node in nodes
@@ -138,14 +138,14 @@ def _is_root(node: ast.AST) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """A plugin that leaves out the test files that no change reaches."""
+    """A plugin that deselects the test files that no change can affect."""
 
     repository: Path
     chosen: frozenset[str]
 
     @classmethod
     def of(cls, config: pytest.Config) -> Since:
-        """Ask git what has changed; the workers of a run are told what to run."""
+        """Ask git what has changed; the workers get the resulting list."""
         if workerinput := getattr(config, "workerinput", None):
             return cls(config.rootpath, frozenset(workerinput["chosen"]))
         changed = changed_since(config.rootpath, config.getoption("--since"))
@@ -157,7 +157,7 @@ class Since:
         node.workerinput["chosen"] = sorted(self.chosen)
 
     def pytest_report_header(self) -> str:
-        """Say what is run."""
+        """Report the number of test files to run."""
         return f"what has changed can reach {len(self.chosen)} test files"
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
@@ -167,7 +167,7 @@ class Since:
         return None if collection_path.relative_to(self.repository).as_posix() in self.chosen else True
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """That nothing can be reached is no error."""
+        """An empty selection is not an error."""
         if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
             session.exitstatus = pytest.ExitCode.OK
 
@@ -176,7 +176,7 @@ _FILES = ("ls-files", "--cached", "--others", "--exclude-standard")
 
 
 def changed_since(repository: Path, revision: str) -> set[str]:
-    """The files that differ from where a revision and this one parted, new ones among them."""
+    """The files, including new ones, that differ from the merge base with a revision."""
     (parted,) = _git(repository, "merge-base", revision, "HEAD")
     tracked = _git(repository, "diff", "--name-only", "--no-renames", parted)
     return {*tracked, *_git(repository, "ls-files", "--others", "--exclude-standard")}
@@ -190,7 +190,7 @@ def _git(repository: Path, *arguments: str) -> list[str]:
 
 
 def _by_words(files: Iterable[str], folders: bool = True) -> Mapping[str, set[str]]:
-    """Files by their names, and by those of the folders that they lie in."""
+    """Files by their names, and by the names of their folders."""
     found = defaultdict(set)
     for file in files:
         path = PurePosixPath(file)
@@ -201,7 +201,7 @@ def _by_words(files: Iterable[str], folders: bool = True) -> Mapping[str, set[st
 
 
 def _strings(nodes: list[ast.AST]) -> Iterator[str]:
-    """The strings in a module that are no documentation."""
+    """The strings in a module that are not docstrings."""
     documentation = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:

@@ -1,6 +1,6 @@
-"""Tests marked `built_together` are rehearsed, a dozen at a time: their kernels are then built in one file.
+"""Rehearse tests marked `built_together`, a dozen at a time, then build their kernels as one file.
 
-A rehearsal runs them without kernels, and nobody hears how they end.
+A rehearsal runs the tests without kernels and ignores their outcomes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ AT_A_TIME = 12
 
 
 class Rehearsal:
-    """A plugin that rehearses tests before the first of them."""
+    """A plugin that rehearses a group of tests before the first of them runs."""
 
     def __init__(self) -> None:
         self._rehearsed: set[str] = set()
@@ -30,7 +30,7 @@ class Rehearsal:
             self._rehearse(self._following(item))
 
     def _following(self, first: pytest.Item) -> Sequence[pytest.Item]:
-        """The first and those that follow it in its module."""
+        """A test and those that follow it in its module."""
         items = first.session.items
         later = items[items.index(first) :]
         near = (each for each in later if each.path == first.path and each.nodeid not in self._rehearsed)
@@ -41,6 +41,6 @@ class Rehearsal:
 
         self._rehearsed.update(item.nodeid for item in items)
         if len(items) > 1:
-            others = [*items[1:], items[0]]  # whatever stands for the next test keeps what their module shares
+            others = [*items[1:], items[0]]  # passing the next test keeps the fixtures of their module alive
             pairs = zip(items, others, strict=True)
             build_together(*(partial(runtestprotocol, item, log=False, nextitem=other) for item, other in pairs))

@@ -1,6 +1,6 @@
-"""`--record-sweeps`: what of the nightly sweeps ran, on which commit, in docs/sweeps.json; docs/sweeps.md shows it.
+"""`--record-sweeps`: record the results of nightly sweeps and their commit in docs/sweeps.json, and docs/sweeps.md.
 
-A sweep is a nightly test with all its cases. What ran last stands for it, also where only some of the cases were run.
+A sweep is a nightly test with all its cases. Its record is that of the last run, even if that ran only some cases.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Record = dict[str, dict[str, Any]]
 
 
 class SweepRecord:
-    """A plugin that notes how nightly tests end.
+    """A plugin that records the outcomes of nightly tests.
 
     Args:
         repository: Where the record and the page are.
@@ -38,13 +38,13 @@ class SweepRecord:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Count the cases, before any are left out."""
+        """Count the cases, before any are deselected."""
         for item in items:
             if item.get_closest_marker("nightly"):
                 self._sweep_of[item.nodeid] = item.nodeid.partition("[")[0]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note how a case ended: of what passes, only the call counts."""
+        """Record the outcome of a case; a passed setup or teardown does not count."""
         sweep = self._sweep_of.get(report.nodeid)
         if sweep is None:
             return
@@ -53,7 +53,7 @@ class SweepRecord:
             self._ended[sweep][report.outcome] += 1
 
     def pytest_sessionfinish(self) -> None:
-        """Write down what ran, in place of what was there of the same sweeps."""
+        """Write the results, replacing earlier ones of the same sweeps."""
         if not self._ended:
             return
         path, page = self._repository / RECORD, self._repository / PAGE
@@ -67,7 +67,7 @@ class SweepRecord:
 
 
 def where(repository: Path) -> dict[str, Any]:
-    """On which commit, when, and with which versions."""
+    """The commit, the date, and the versions."""
     return {
         "commit": _git(repository, "rev-parse", "--short=12", "HEAD"),
         "changed": bool(_git(repository, "status", "--porcelain", "--", "src", "tests")),
@@ -79,14 +79,14 @@ def where(repository: Path) -> dict[str, Any]:
 
 
 def with_table(page: str, record: Record) -> str:
-    """A page whose table, between two marks, is that of a record."""
+    """Replace the table of a page, between two marks, by that of a record."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{table(record)}\n{END}{after}"
 
 
 def table(record: Record) -> str:
-    """A line for each sweep: what ran, and on which commit."""
+    """A row for each sweep: its results, and the commit."""
     lines = ["| sweep | ran | failed | skipped | commit | on | torch |", "|---|---|---|---|---|---|---|"]
     for sweep, ran in sorted(record.items()):
         count = sum(ran[outcome] for outcome in _OUTCOMES)

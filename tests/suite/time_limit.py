@@ -1,7 +1,7 @@
-"""A test that takes longer than a limit fails, unless it says how long it may take: `@pytest.mark.seconds(60)`.
+"""Fail tests that take longer than a limit, or than their own limit: `@pytest.mark.seconds(60)`.
 
-Setup, call and teardown have that limit each. It is longer on a busy machine, in proportion to the processes that share
-a core. What is made once for all tests, the hot path in C++, is no test's time.
+The limit applies to setup, call and teardown separately. It is longer on a busy machine, in proportion to the processes
+that share a core. Building the hot path in C++, once for all tests, does not count.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 
 
 def processes_for_each_core() -> float:
-    """How many processes wanted to run in the last minute, for each core; at least one."""
+    """The average number of runnable processes for each core in the last minute; at least one."""
     return max(1.0, os.getloadavg()[0] / len(os.sched_getaffinity(0)))
 
 
@@ -22,8 +22,8 @@ class TimeLimit:
     """A plugin that fails slow tests.
 
     Args:
-        limit_s: How long a test may take that says nothing.
-        crowd: By what a busy machine makes that longer.
+        limit_s: The limit of a test without one of its own.
+        crowd: The factor by which a busy machine lengthens limits.
     """
 
     def __init__(self, limit_s: float = 20.0, crowd: Callable[[], float] = processes_for_each_core) -> None:
@@ -32,7 +32,7 @@ class TimeLimit:
         self._nobodys_s = 0.0
 
     def pytest_configure(self, config: pytest.Config) -> None:
-        config.addinivalue_line("markers", "seconds(limit): how long a test may take that takes long")
+        config.addinivalue_line("markers", "seconds(limit): the time limit of a long test")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -44,13 +44,13 @@ class TimeLimit:
         if report.passed and took_s > limit_s and took_s > limit_s * self._crowd():
             report.outcome = "failed"
             report.longrepr = (
-                f"{item.nodeid}: its {call.when} took {took_s:.1f} s, and {limit_s:g} s are the most\n"
-                "hint: make it shorter, or what is long of it nightly; or mark it with @pytest.mark.seconds(limit)"
+                f"{item.nodeid}: its {call.when} took {took_s:.1f} s; the limit is {limit_s:g} s\n"
+                "hint: make it shorter, move its long part to nightly, or mark it with @pytest.mark.seconds(limit)"
             )
         return report
 
     def uncounted(self, work: Callable[[object], None]) -> Callable[[object], None]:
-        """A method whose seconds are no test's time."""
+        """A method whose time does not count."""
 
         def counted_for_nobody(self_of_work: object) -> None:
             began = time.perf_counter()

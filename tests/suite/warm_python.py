@@ -1,10 +1,10 @@
-"""Processes of a Python that has imported PyTorch and opwright already: a fork in place of two seconds of imports.
+"""Fork processes from a Python that has already imported PyTorch and opwright, which saves two seconds of imports.
 
     ran = run("-c", "import torch, opwright; ...")            as subprocess.run([sys.executable, "-c", ...])
     started = start("program.py", "argument", env=...)        as subprocess.Popen
 
-One server for each process of the tests imports both, derives nothing, and forks for each program, which gets its own
-arguments, environment, folder and output. What is asked of the imports themselves needs a Python of its own.
+Each test process has one server, which imports both, derives nothing, and forks for each program. The program gets its
+own arguments, environment, folder and output. Tests of the imports themselves need a new Python.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LENGTH_BYTES = 8
 
 
 class Started:
-    """A program that runs."""
+    """A running program."""
 
     def __init__(self, command: tuple[str, ...], pid: int, output: int, errors: int, status: int) -> None:
         self.command, self.pid = command, pid
@@ -38,7 +38,7 @@ class Started:
         self._output, self._errors, self._status = output, errors, status
 
     def communicate(self, timeout: float = 300) -> tuple[str, str]:
-        """What it wrote, once it has ended; one that takes longer is killed."""
+        """Wait for its end and return its output; kill it if it takes too long."""
         deadline, still_open = time.monotonic() + timeout, set(self._pipes) if self.returncode is None else set()
         while still_open:
             ready, _, _ = select.select(list(still_open), [], [], max(0.0, deadline - time.monotonic()))
@@ -56,7 +56,7 @@ class Started:
 
 
 def start(*command: str, env: Mapping[str, str] | None = None, cwd: str | Path | None = None) -> Started:
-    """Begin a program: `-c TEXT`, `-m MODULE` or a file, and its arguments."""
+    """Start a program: `-c TEXT`, `-m MODULE` or a file, and its arguments."""
     return _Server.of_this_process().start(command, dict(os.environ if env is None else env), str(cwd or os.getcwd()))
 
 
@@ -113,7 +113,7 @@ def _receive(given: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
 
 
 def serve(descriptor: int) -> None:
-    """Fork a process for each program that is asked for, and tell how it ended, until nobody can ask any more."""
+    """Fork a process for each requested program and report its exit code, until the client closes the connection."""
     import torch  # noqa: F401 - for the programs
 
     import opwright
@@ -152,7 +152,7 @@ def serve(descriptor: int) -> None:
 
 
 def _become(command: list[str], environment: dict[str, str], folder: str, output: int, errors: int) -> NoReturn:
-    """Run a program in this process as `python COMMAND` would, and end."""
+    """Run a program in this process as `python COMMAND` would, and exit."""
     os.dup2(output, 1)
     os.dup2(errors, 2)
     os.close(output)

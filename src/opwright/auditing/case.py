@@ -1,4 +1,4 @@
-"""Case: one function with one sample, as the experiments of an audit see it: a function of tensors."""
+"""Case: a function and one sample, seen by the experiments of an audit as a function of tensors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 
 from opwright.auditing.options import Options
 from opwright.checking.calls import differentiable, fresh
-from opwright.checking.finding import Untold
+from opwright.checking.finding import Skipped
 from opwright.samples import Sample
 
 Tensors = tuple[torch.Tensor, ...]
@@ -22,18 +22,17 @@ Tensors = tuple[torch.Tensor, ...]
 class Case:
     """A function and a call of it.
 
-    Calling a case calls the function with other numbers in the place of the tensors that can have gradients; the rest
-    of the sample is held. What it returns are all tensors among the results, then the arguments that the function
-    changes, of which it is given copies.
+    Calling a case calls the function with new values for the tensors that can have gradients; the rest of the sample
+    stays fixed. It returns all tensors among the results, then copies of the arguments that the function changes.
 
     Attributes:
         function: The subject, or the reference.
         sample: The call.
-        sizes: The same call in other sizes, as far as the samples have some.
+        sizes: The same call in other sizes, if the samples have any.
         changed: Positions, among the tensors of the sample, of those that the function changes.
-        options: How the audit is done.
+        options: The options of the audit.
         overload: The subject as `torch.ops` has it, where it is known.
-        reference: What the function stands for; the function itself for the reference.
+        reference: The reference of the function; the function itself where it is the reference.
     """
 
     function: Callable[..., Any]
@@ -46,7 +45,7 @@ class Case:
 
     @cached_property
     def tensors(self) -> list[torch.Tensor]:
-        """Copies of all tensors of the sample, none of which asks for a gradient."""
+        """Copies of all tensors of the sample; none requires a gradient."""
         return fresh(self.sample).tensors()
 
     @cached_property
@@ -61,7 +60,7 @@ class Case:
 
     @property
     def leaves(self) -> Tensors:
-        """The same, asking for gradients."""
+        """The same, requiring gradients."""
         return tuple(tensor.requires_grad_() for tensor in self.inputs)
 
     def __call__(self, *inputs: torch.Tensor) -> Tensors:
@@ -99,12 +98,12 @@ class Case:
         """Refuse where there is nothing to differentiate.
 
         Raises:
-            Untold: No input can have a gradient, or no result has one.
+            Skipped: No input can have a gradient, or no result has one.
         """
         if not self.positions:
-            raise Untold("no input can have a gradient")
+            raise Skipped("no input can have a gradient")
         if not any(output.requires_grad for output in self.outputs):
-            raise Untold("no result of the reference has a gradient")
+            raise Skipped("no result of the reference has a gradient")
 
     @cached_property
     def _tree(self) -> tuple[list[Any], pytree.TreeSpec]:
@@ -119,7 +118,7 @@ def tensors_of(results: Any) -> Tensors:
 def loss_of(outputs: Sequence[torch.Tensor]) -> torch.Tensor:
     """Add up all elements with different weights, and their squares, so that gradients depend on the inputs."""
     if not outputs:
-        raise Untold("no result can be differentiated")
+        raise Skipped("no result can be differentiated")
     return sum((_weighed(output) for output in outputs), start=torch.zeros(()))
 
 

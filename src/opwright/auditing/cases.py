@@ -1,4 +1,4 @@
-"""The calls that a subject is audited by: itself and its reference, with the smallest sample there is."""
+"""The cases of an audit: the subject and its reference, each with the smallest sample."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_SIZES = 3
 
 
 def cases_of(subject: Subject, options: Options) -> tuple[Case, Case]:
-    """Pair the subject and the reference with the smallest sample there is.
+    """Pair the subject and the reference with the smallest sample.
 
     Raises:
         SamplesMissing: There is none, or the reference does not take it.
@@ -56,7 +56,7 @@ def _callable(subject: Subject, overload: OpOverload | None) -> Callable[..., An
 
 
 def _sizes(subject: Subject, options: Options, tiny: Sample) -> list[Sample]:
-    """The call in other sizes, with ranks and dtypes as they are, as far as the reference takes them."""
+    """The call in other sizes that the reference accepts, with the same ranks and dtypes."""
     made = subject.make_samples(options.device, options.dtype, _resized(subject.samples))
     return [other for other in islice(made, _MOST_SIZES) if _alike(other, tiny) and _takes(subject.reference, other)]
 
@@ -71,7 +71,7 @@ def _takes(reference: Callable[..., Any], sample: Sample) -> bool:
 
 
 def _resized(samples: SampleFactory) -> SampleFactory:
-    """Samples of several sizes that have nothing in common, where there is a choice."""
+    """Samples of several sizes, as different from each other as possible."""
     if not isinstance(samples, Shapes):
         return samples
     letters = list(samples.sizes[0])
@@ -89,6 +89,6 @@ def _changed(reference: Callable[..., Any], sample: Sample) -> frozenset[int]:
 
 
 def _alike(other: Sample, tiny: Sample) -> bool:
-    """Whether two calls differ in their sizes only, and do differ."""
+    """Whether two calls differ, and only in their sizes."""
     shapes, tiny_shapes = ([tensor.shape for tensor in sample.tensors()] for sample in (other, tiny))
     return shapes != tiny_shapes and list(map(len, shapes)) == list(map(len, tiny_shapes))

@@ -22,22 +22,22 @@ def audit(
     progress: Progress | None = None,
     **options: Any,
 ) -> Scorecard:
-    """Judge what PyTorch can do to an operator: derivatives, transforms, compilers, modes, processes, row by row.
+    """Test derivatives, transforms, compilers, modes and processes against the reference, row by row.
 
-    Every row does one thing to the subject and the same to the reference, and compares. What `torch.compile` has
-    compiled in this process is forgotten on the way.
+    Every row does the same thing to the subject and to the reference, and compares the results. It clears what
+    `torch.compile` has compiled in this process.
 
     Args:
         subject: An operator of opwright or of `torch.ops`, a subclass of `torch.autograd.Function`, or any callable.
         reference: A function of PyTorch operations that defines what is right; an operator of opwright has its own.
-        samples: Makes the calls to judge by, of which the smallest serves; an operator of opwright may have its own.
-        progress: Told before each row.
+        samples: Makes the test calls, of which the smallest is used; an operator of opwright may have its own.
+        progress: Called before each row.
         options: `dtype=`, `device=`, `steps=`, `quick=` and `only=`; see `Options`.
 
     Raises:
         ReferenceMissing: The subject is not an operator of opwright and no reference is given.
         SamplesMissing: There are no samples, or the reference does not take them.
-        CheckUnknown: No row is called what `only` says.
+        CheckUnknown: No row has a name that `only` asks for.
     """
     from opwright.auditing.families.table import FAMILIES  # imports torch's compilers, which nothing else needs
 

@@ -1,4 +1,4 @@
-"""Judge: one row of an audit: an experiment with the subject and the reference, and the comparison."""
+"""Judge: one row of an audit: runs an experiment with the subject and the reference, and compares."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from opwright.auditing.case import Case
 from opwright.auditing.scorecard import Row
 from opwright.auditing.witness import Seen, demand_same
 from opwright.checking.calls import exact
-from opwright.checking.finding import Fault, Untold, one_line
+from opwright.checking.finding import Fault, Skipped, one_line
 
 Experiment = Callable[[Case], Seen]
 """Runs an experiment with the function of a case and returns its observations.
 
 Raises:
-    Untold: Nothing can be said here; the message says why.
-    Fault: What it saw contradicts itself, whatever the reference does.
+    Skipped: Nothing can be said here; the message says why.
+    Fault: The observations are wrong whatever the reference does.
 """
 
 
@@ -29,8 +29,8 @@ class Judge:
     """One row.
 
     Attributes:
-        name: What is done.
-        experiment: Does it.
+        name: The name of the row.
+        experiment: Runs with the subject, and with the reference.
         expected: A cheaper experiment for the reference with the same observations; None for the experiment itself.
         differentiates: Whether it needs derivatives.
         slow: Whether it takes many seconds.
@@ -43,26 +43,26 @@ class Judge:
     slow: bool = False
 
     def row(self, family: str, subject: Case, reference: Case) -> Row:
-        """Do the experiment to both and compare."""
+        """Run the experiment with both and compare."""
         with _undisturbed():
             try:
                 if self.slow and subject.options.quick:
-                    raise Untold("left out of a quick audit")
+                    raise Skipped("left out of a quick audit", hint="audit without quick")
                 return self._compared(family, subject, reference)
-            except Untold as reason:
+            except Skipped as reason:
                 return Row(family, self.name, "skipped", str(reason))
             except Exception as error:
                 return Row(family, self.name, "torch itself raises", _said(error))
 
     def _compared(self, family: str, subject: Case, reference: Case) -> Row:
-        """Compare; what is raised by what is done to the reference goes out."""
+        """Compare; what the experiment raises with the reference is passed on."""
         if self.differentiates:
             reference.demand_gradients()
         expected = _seen(self.expected or self.experiment, reference)
         try:
             got = _seen(self.experiment, subject)
-        except Untold as reason:
-            if self.expected is None or self.differentiates:  # it was told of the reference
+        except Skipped as reason:
+            if self.expected is None or self.differentiates:  # the experiment was run with the reference
                 return Row(family, self.name, "raises", str(reason))
             raise
         except Exception as error:
@@ -88,28 +88,28 @@ class Judge:
                 raise
 
     def _truth(self, reference: Case) -> Seen | None:
-        """Do it in float64, or with inputs moved by one rounding; None where the reference does not take them."""
+        """Run it in float64, or with inputs moved by one rounding; None where the reference does not take them."""
         try:
             return _seen(self.experiment, replace(reference, sample=exact(reference.sample)))
         except Exception:
             return None
 
     def _demand_of_torch(self, reference: Case, expected: Seen) -> Seen:
-        """Do the experiment itself to the reference, where something else was done: torch may fail at it too."""
+        """Run the experiment itself with the reference where a cheaper one was used: torch may fail at it too."""
         if self.expected is None:
             return expected
         try:
             return _seen(self.experiment, reference)
-        except Untold:
+        except Skipped:
             return expected
 
 
 def _demand_steadiness(by_reference: Seen, expected: Seen, truth: Seen | None, inputs: list[torch.Tensor]) -> None:
-    """Demand that the reference gives what it is expected to give, which one that draws random numbers may not."""
+    """Demand that the reference gives the expected result; one that draws random numbers may not."""
     try:
         demand_same(by_reference, expected, truth, inputs)
     except Fault as fault:
-        raise Untold(f"the reference itself gives something else: {fault.finding.detail}") from fault
+        raise Skipped(f"the reference itself gives something else: {fault.finding.detail}") from fault
 
 
 def _seen(experiment: Experiment, case: Case) -> Seen:
@@ -123,7 +123,7 @@ def _said(error: BaseException) -> str:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Keep the state of random numbers as it was, and what torch has to say of performance to itself."""
+    """Restore the state of random numbers, and silence torch's messages about performance."""
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch._C._functorch._set_vmap_fallback_warning_enabled(False)  # type: ignore[attr-defined]  # C++ writes to stderr

@@ -12,7 +12,7 @@ from opwright.auditing.case import Case, Tensors, loss_of
 
 
 class Calling(nn.Module):
-    """Calls a function with what it is given."""
+    """Calls a function with its arguments."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class Calling(nn.Module):
 
 
 class Layer(nn.Module):
-    """Calls the function of a case: the first input, scaled by a parameter, is given; the others are parameters."""
+    """Calls a case: its argument, scaled by a parameter, is the first input; the other inputs are parameters."""
 
     def __init__(self, case: Case) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""names: an operator that can be found by its name can be pickled and used in another process."""
+"""names: pickle an operator by its name, so that another process can use it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 
-from opwright.checking.finding import Untold
+from opwright.checking.finding import Skipped
 
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """An operator of `torch.ops`, which cannot be pickled itself.
+    """A picklable stand-in for an operator of `torch.ops`.
 
     Attributes:
-        namespace: As in `torch.ops.namespace.name.overload`.
-        name: The operator's.
-        overload: Its overload's; None for the one that fits the arguments.
+        namespace: The namespace in `torch.ops.namespace.name.overload`.
+        name: The name of the operator.
+        overload: The name of its overload; None for the one that fits the arguments.
         home: A module that registers it when it is imported.
     """
 
@@ -51,14 +51,15 @@ def registered(overload: OpOverload, home: str | None) -> Registered:
 
 
 def demand_importable(function: Callable[..., Any]) -> None:
-    """Refuse a function that lives in memory only.
+    """Refuse a function that exists in memory only.
 
     Raises:
-        Untold: No other process finds it by its name.
+        Skipped: No other process can find it by its name.
     """
     if isinstance(function, Registered):
         if function.home in (None, "__main__"):
-            raise Untold(f"no module is known whose import registers {function.__name__}")
+            hint = "define `reference` and `samples` in the module that registers it"
+            raise Skipped(f"no module is known whose import registers {function.__name__}", hint=hint)
         return
     owner = getattr(function, "__self__", function)
     name = getattr(owner, "__qualname__", type(owner).__qualname__)
@@ -67,4 +68,5 @@ def demand_importable(function: Callable[..., Any]) -> None:
         isinstance(function, FunctionType) and getattr(sys.modules.get(module or ""), name, function) is not function
     )
     if "<" in name or module in (None, "__main__") or replaced:
-        raise Untold(f"{name} is in memory only: no import finds it again")
+        hint = "define it at the top level of a module"
+        raise Skipped(f"{name} exists in memory only: another process cannot import it", hint=hint)

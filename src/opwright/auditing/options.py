@@ -1,4 +1,4 @@
-"""Options: how much work an audit may be."""
+"""Options: what an audit runs, and how much."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import torch
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How an audit is done.
+    """The options of an audit.
 
     Attributes:
-        dtype: The dtype of the samples; numerical derivatives are judged in float64 only.
+        dtype: The dtype of the samples; numerical derivatives are tested in float64 only.
         device: Where the samples are.
         steps: How many training steps the row that looks for leaks takes.
-        quick: Compile with "aot_eager" whether or not a compiler is present, and leave out the rows that take many
-            seconds: AOTInductor, ONNX, and processes that start afresh.
-        only: Judge rows whose family or name contains one of these; all of them if there are none.
+        quick: Compile with "aot_eager" even if there is a C++ compiler, and leave out the rows that take many seconds:
+            AOTInductor, ONNX, and spawned processes.
+        only: Run the rows whose family or name contains one of these; all rows if it is empty.
     """
 
     dtype: torch.dtype = torch.float64
@@ -27,5 +27,5 @@ class Options:
     only: tuple[str, ...] = ()
 
     def wants(self, family: str, name: str) -> bool:
-        """Tell whether a row is to be judged."""
+        """Whether to run a row."""
         return not self.only or any(text in f"{family}: {name}" for text in self.only)

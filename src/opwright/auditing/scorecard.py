@@ -20,11 +20,11 @@ class Row:
     """The outcome of one experiment.
 
     Attributes:
-        family: What the row belongs to, such as "torch.func".
-        name: What was done, such as "jvp of jvp".
-        state: "pass"; "raises", where the same done to the reference works; "silently wrong", where it gives something
-            else; "torch itself raises", where the reference fails too; or "skipped".
-        detail: The witness, the message, or why nothing could be said.
+        family: The family of the row, such as "torch.func".
+        name: The name of the row, such as "jvp of jvp".
+        state: "pass"; "raises", if the reference does not; "silently wrong", if the reference gives another result;
+            "torch itself raises", if the reference raises too; or "skipped".
+        detail: The difference, the message, or why the row was skipped.
     """
 
     family: str
@@ -39,7 +39,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Scorecard(Shown):
-    """All rows of one subject. It passed if something was judged and no row is red."""
+    """All rows of one subject. It passed if at least one row passed and none is red."""
 
     subject: str
     rows: tuple[Row, ...]

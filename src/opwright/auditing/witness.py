@@ -16,23 +16,24 @@ from opwright.checking.tolerance import reduction_length, tolerance
 Seen = Mapping[str, Any]
 """The observations of an experiment: tensors, and values to compare with ==, in nested containers, by name."""
 
-# By how much more than the roundings of one call two right ways may differ, by the bytes of a number: derivatives of
-# derivatives round often. What is looked for is what is wrong, not what is imprecise, and that is larger by far.
+# How many times the rounding error of one call two right results may differ, by the bytes of a number: derivatives of
+# derivatives round often. An audit looks for wrong results, not for imprecise ones, and those differ by far more.
 _SLACK = {8: 1000.0, 4: 8.0, 2: 2.0, 1: 1.0}
 
 
 def demand_same(got: Seen, expected: Seen, exact: Seen | None, inputs: list[torch.Tensor]) -> None:
-    """Demand the same of the subject as of the reference.
+    """Demand that the subject's observations equal the reference's.
 
     Args:
         got: The observations of the subject.
         expected: The observations of the reference.
-        exact: The same in float64, with inputs that are moved by one rounding where they are in float64 already, which
-            says how far apart two right answers may be; None to allow for little more than rounding of the results.
-        inputs: What was computed from; says how long sums can be.
+        exact: The reference's in float64, with inputs moved by one rounding where they are in float64 already: its
+            distance from `expected` is how far apart two right results may be. None to allow rounding of the results
+            only.
+        inputs: The inputs of the computation, whose sizes bound the length of sums.
 
     Raises:
-        Fault: With the place, what was got and what was expected.
+        Fault: They differ; the message has the place, what was got and what was expected.
     """
     truth = dict(_leaves(exact)) if exact is not None else {}
     mine, theirs = dict(_leaves(got)), dict(_leaves(expected))

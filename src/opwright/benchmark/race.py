@@ -13,7 +13,7 @@ from opwright.benchmark.timings import Entry
 from opwright.binding.native import native
 from opwright.checking.accuracy import Comparison
 from opwright.checking.calls import exact, fresh, gradients_of, outputs_of, random_gradients, reached, tracked, widened
-from opwright.checking.finding import Fault, Untold, by_the_reference, one_line
+from opwright.checking.finding import Fault, Skipped, by_the_reference, one_line
 from opwright.checking.subject import Candidate
 from opwright.samples import Sample, tensors_in
 
@@ -73,7 +73,7 @@ def race(
         tell(f"warm up {name}")
         try:
             runners[name] = _runner(contender, course)
-        except Untold as reason:
+        except Skipped as reason:
             stopped[name] = Entry(sample.name, name, "absent", str(reason))
         except Fault as fault:
             stopped[name] = Entry(sample.name, name, "wrong", str(fault))
@@ -97,7 +97,7 @@ def _course(sample: Sample, reference: Candidate) -> Course:
     call = tracked(fresh(sample))
     try:
         return Course(call, random_gradients(outputs_of(reference.function, call)), "")
-    except Untold as reason:
+    except Skipped as reason:
         return Course(call, [], str(reason))
 
 
@@ -106,7 +106,7 @@ def _runner(contender: Candidate, course: Course) -> Runner:
 
     Raises:
         Fault: The outputs are not differentiable although the reference's are.
-        Untold: Another rung served the call.
+        Skipped: Another rung served the call.
         Exception: Whatever the contender raises.
     """
     function, call, cotangents = contender.function, course.call, course.cotangents
@@ -119,7 +119,7 @@ def _runner(contender: Candidate, course: Course) -> Runner:
         if cotangents:
             gradients_of(tensors_in(result), call, cotangents)
     if strangers := set(contender.served_by[served_before:]) - {contender.rung}:
-        raise Untold(f"the call is served by {', '.join(sorted(strangers))}")
+        raise Skipped(f"the call is served by {', '.join(sorted(strangers))}", hint="explain() says why")
     args, kwargs = call.args, dict(call.kwargs)
     training = _training(contender, course, result) if cotangents else None
     if training:
@@ -154,7 +154,7 @@ def _entry(
     entry = Entry(course.name, name, "measured", course.reason, forward, training)
     try:
         return _verified(entry, contender, reference, course)
-    except Untold as doubt:
+    except Skipped as doubt:
         return replace(entry, reason=f"the result is not verified: {doubt}")
     except Fault as fault:
         void, found = f"the result is wrong, its timing is void: {fault}", fault.finding

@@ -13,9 +13,9 @@ from opwright.checking.finding import Fault
 from opwright.checking.tolerance import reduction_length, tolerance
 
 _FEW_ELEMENTS = 8
-_PIECE = 1 << 15  # elements that are compared at a time: they stay in the cache, and torch starts no threads for them
+_PIECE = 1 << 15  # elements that are compared at a time: few enough for the cache, and for torch to start no threads
 _WIDEST = (torch.float64, torch.complex128)
-_CANCELLATION = 64.0  # with few elements, cancellation in one of them is the whole error
+_CANCELLATION = 64.0  # with few elements, cancellation in one of them dominates the error
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class Comparison:
     """Three results of one computation, and the inputs it had.
 
     Attributes:
-        what: What the tensors are, such as "output" or "gradient of input".
+        what: The name of the tensors in messages, such as "output" or "gradient of input".
         actual: What the candidate returned.
         eager: What the reference returned in the same dtype.
         exact: What the reference returned in float64.
-        inputs: Everything that was computed from; says how long sums can be.
+        inputs: The inputs of the computation, whose sizes bound the length of sums.
     """
 
     what: str
@@ -52,8 +52,8 @@ class Comparison:
         """Measure the errors.
 
         Raises:
-            Fault: A count, shape, dtype or device differs from eager's; NaN or Inf is elsewhere; or the error is above
-                twice eager's own and the tolerance.
+            Fault: A count, shape, dtype or device differs from eager's; NaN or Inf is in another place; or the error
+                exceeds both twice eager's own and the tolerance.
         """
         if len(self.actual) != len(self.eager):
             raise Fault(f"{len(self.actual)} tensors where the reference has {len(self.eager)} ({self.what})")
@@ -106,15 +106,15 @@ def _judge_discrete(what: str, actual: torch.Tensor, eager: torch.Tensor) -> Acc
 
 
 class _SpecialsDiffer(Exception):
-    """NaN or Inf differs from the other results."""
+    """NaN or Inf is not where the other results have it."""
 
 
 def _measure(actual: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor) -> tuple[float, float, float]:
-    """Find the largest exact value, and the largest errors of the others, where they are numbers.
+    """Find the largest exact value, and the largest errors of the finite results.
 
     Raises:
-        _SpecialsDiffer: NaN or ±Inf is elsewhere than in eager's result and in float64: a fused sum overflows less than
-            eager's.
+        _SpecialsDiffer: NaN or ±Inf is where neither eager's result nor the exact one has it: a fused sum may overflow
+            less than eager's.
     """
     rounded = exact.to(eager.dtype)
     if all(map(_is_finite, (actual, eager, rounded))):
@@ -151,7 +151,7 @@ def _largest(tensor: torch.Tensor) -> float:
     """The largest magnitude; NaN if there is a NaN, and zero if there is nothing."""
     if not tensor.numel():
         return 0.0
-    least, most = torch.aminmax(tensor)  # a tenth of the time of the norm that is the same
+    least, most = torch.aminmax(tensor)  # ten times as fast as the norm
     return max(-least.item(), most.item())
 
 

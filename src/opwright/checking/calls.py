@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 
-from opwright.checking.finding import Fault, Untold
+from opwright.checking.finding import Fault, Skipped
 from opwright.samples import Sample, tensors_in
+
+every_gradient = partial(torch.autograd.grad, allow_unused=True, materialize_grads=True)
+"""`torch.autograd.grad` with respect to every input: zeros for unused ones."""
 
 
 def fresh(sample: Sample) -> Sample:
-    """Copy the tensors, so that a call may change them."""
+    """Copy the tensors, so that a call can change them."""
     return sample.map(lambda tensor: tensor.detach().clone())
 
 
 def exact(sample: Sample) -> Sample:
     """Copy the tensors to float64 and complex128, from which the reference computes the "exact" result.
 
-    The values stay as the dtype of the sample rounded them. There is nothing wider for a sample in float64: its values
-    are moved by one rounding, so that the reference's two results are as far apart as two right answers may be.
+    The values stay as rounded by the sample's dtype. A sample in float64 has no wider dtype: its values are moved by
+    one rounding, so that the reference's two results are as far apart as two right results may be.
     """
     return sample.map(lambda tensor: _nudged(widened(tensor)) if tensor.dtype == torch.float64 else widened(tensor))
 
@@ -31,7 +35,7 @@ def widened(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _nudged(tensor: torch.Tensor) -> torch.Tensor:
-    """Move float64 numbers to one of their neighbours: equal ones to the same, and whole numbers not at all."""
+    """Move float64 numbers to an adjacent one: equal numbers to the same one, and whole numbers not at all."""
     upwards = tensor.contiguous().view(torch.int64).bitwise_and(2).bool().view_as(tensor)
     towards = torch.where(upwards, torch.inf, -torch.inf).to(tensor.dtype)
     return torch.where(tensor.isfinite() & (tensor != tensor.round()), torch.nextafter(tensor, towards), tensor)
@@ -42,7 +46,7 @@ def tracked(sample: Sample, wanted: Collection[int] | None = None) -> Sample:
 
     Args:
         sample: The sample; its tensors are shared, not copied.
-        wanted: The positions, among the tensors, of those that shall require a gradient; None for all that can.
+        wanted: The positions, among the tensors, of those that will require a gradient; None for all that can.
     """
     leaves: dict[int, torch.Tensor] = {}
     for index, tensor in enumerate(sample.tensors()):
@@ -70,10 +74,10 @@ def random_gradients(outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Draw a reproducible cotangent for each output that requires one.
 
     Raises:
-        Untold: None does.
+        Skipped: None does.
     """
     if not reached(outputs):
-        raise Untold("no output of the reference is differentiable")
+        raise Skipped("no output of the reference is differentiable")
     return random_tangents(reached(outputs))
 
 
@@ -89,16 +93,16 @@ def random_tangents(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 def gradients_of(
     outputs: Sequence[torch.Tensor], sample: Sample, cotangents: Sequence[torch.Tensor]
 ) -> list[torch.Tensor]:
-    """Differentiate for every tensor of the sample that requires a gradient; zeros where one is not used.
+    """Differentiate with respect to every tensor of the sample that requires a gradient; zeros for unused ones.
 
     Raises:
         Fault: The number of outputs that require a gradient is not the number of cotangents.
     """
     ends = reached(outputs)
     if len(ends) != len(cotangents):
-        raise Fault(f"{len(ends)} of the outputs used require a gradient, of the reference's {len(cotangents)}")
+        raise Fault(f"{len(ends)} of the used outputs require a gradient, but {len(cotangents)} of the reference's")
     inputs = [tensor for tensor in sample.tensors() if tensor.requires_grad]
-    return list(torch.autograd.grad(ends, inputs, cotangents, allow_unused=True, materialize_grads=True))
+    return list(every_gradient(ends, inputs, cotangents))
 
 
 def _widest(dtype: torch.dtype) -> torch.dtype:

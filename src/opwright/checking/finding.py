@@ -1,4 +1,4 @@
-"""Finding: the outcome of a check on one sample: a measurement, a fault, or that nothing can be said."""
+"""Finding: the outcome of a check on one sample: a measurement, a fault, or why the check was skipped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was measured; errors are relative to the largest value of the exact result."""
+    """A measurement; errors are relative to the largest value of the exact result."""
 
     detail: str = ""
     error: float | None = None
@@ -24,8 +24,11 @@ class Fault(Exception):
         super().__init__(detail)
 
 
-class Untold(Exception):
-    """The check cannot say anything of this sample; the message says why."""
+class Skipped(Exception):
+    """A check or a row does not apply; the message says why, and what would make it apply, if anything can."""
+
+    def __init__(self, reason: str, *, hint: str | None = None) -> None:
+        super().__init__(f"{reason} (hint: {hint})" if hint else reason)
 
 
 def one_line(error: BaseException) -> str:
@@ -36,7 +39,7 @@ def one_line(error: BaseException) -> str:
 
 @contextmanager
 def fault_within(where: str) -> Iterator[None]:
-    """Put the place in front of what a Fault says."""
+    """Prefix the message of a Fault with a place."""
     try:
         yield
     except Fault as fault:
@@ -46,14 +49,15 @@ def fault_within(where: str) -> Iterator[None]:
 
 @contextmanager
 def by_the_reference() -> Iterator[None]:
-    """Run what concerns the reference only: where it raises, the sample says nothing of the candidate.
+    """Run code that calls only the reference: if it raises, the sample cannot test the candidate.
 
     Raises:
-        Untold: Instead of whatever was raised inside.
+        Skipped: In place of the exception raised inside.
     """
     try:
         yield
-    except Untold:
+    except Skipped:
         raise
     except Exception as error:
-        raise Untold(f"the reference itself raises {one_line(error)}") from error
+        hint = "let samples= make calls that the reference accepts"
+        raise Skipped(f"the reference itself raises {one_line(error)}", hint=hint) from error

@@ -19,7 +19,7 @@ from opwright.checking.checks.refusals import refusals
 from opwright.checking.checks.second_use import same_tensor_twice, some_gradients, two_backward_passes, unused_output
 from opwright.checking.checks.special_values import special_values
 from opwright.checking.checks.values import values
-from opwright.checking.finding import Fault, Finding, Untold, one_line
+from opwright.checking.finding import Fault, Finding, Skipped, one_line
 from opwright.checking.subject import COMPOSED, Candidate, subject_of
 from opwright.checking.trial import Trial, material_of
 from opwright.checking.verdict import Row, Status, Verdict
@@ -48,7 +48,7 @@ def _tiny_and_wide(trial: Trial) -> Sequence[Sample]:
 
 def _edges(trial: Trial) -> Sequence[Sample]:
     if not trial.material.edges:
-        raise Untold("the samples have no method `small`; opwright.shapes(...) gives them one")
+        raise Skipped("the samples have no method `small`", hint="opwright.shapes(...) makes samples that have one")
     return trial.material.edges
 
 
@@ -86,22 +86,22 @@ def check(
     quick: bool = False,
     progress: Progress | None = None,
 ) -> Verdict:
-    """Judge an operator, each of its rungs, or any callable, against a reference.
+    """Test an operator, each of its rungs, or any callable, against a reference.
 
     Args:
         subject: An operator, tested rung by rung and as a whole, or any callable.
         reference: A function of PyTorch operations that defines what is right; an operator has its own.
         samples: Makes the test calls; an operator may have its own.
-        dtypes: The dtypes of the samples; the first also serves the checks for which one is enough.
+        dtypes: The dtypes of the samples; checks that need only one dtype use the first.
         device: Where the samples are.
-        only: Run the checks whose "rung: name" contains one of these; all of them if there are none.
+        only: Run the checks whose "rung: name" contains one of these; all checks if it is empty.
         quick: Run the checks that need few builds, on the smallest sample. The verdict lists what was left out.
-        progress: Told before each check.
+        progress: Called before each check.
 
     Raises:
         SamplesMissing: There are no samples.
         ReferenceMissing: The subject is not an operator and no reference is given.
-        CheckUnknown: No check is called what `only` says.
+        CheckUnknown: No check has a name that `only` asks for.
     """
     judged = subject_of(subject, reference, samples, "it cannot be checked")
     candidates, missing = judged.candidates(device)
@@ -129,7 +129,7 @@ def _wanted(trial: Trial, step: Check, only: Sequence[str], quick: bool) -> bool
 def _rows(trial: Trial, step: Check) -> Iterator[Row]:
     try:
         samples = step.samples(trial)
-    except Untold as reason:
+    except Skipped as reason:
         yield _row(trial, step, "", "skipped", Finding(str(reason)))
         return
     for sample in samples:
@@ -146,7 +146,7 @@ def _judged(trial: Trial, step: Check, sample: Sample) -> tuple[Status, Finding]
         return "passed", step.judge(trial, sample)
     except Fault as fault:
         return "failed", fault.finding
-    except Untold as reason:
+    except Skipped as reason:
         return "skipped", Finding(str(reason))
     except (NoKernel, RungMissing) as refusal:
         return "skipped", Finding(f"your function serves such calls: {refusal.fact}")
@@ -159,7 +159,7 @@ def _row(trial: Trial, step: Check, sample: str, status: Status, finding: Findin
 
 
 def _service(candidate: Candidate) -> Row:
-    """Say whether a pinned rung served any call at all: if none, what passed is not its merit."""
+    """Replace the row of a pinned rung that served no call: what passed was computed by other rungs."""
     if candidate.rung in candidate.served_by:
         return Row(candidate.rung, "served", "", "passed")
     return Row(candidate.rung, "served", "", "failed", f"it served no call; {_servants(candidate.served_by)} did")

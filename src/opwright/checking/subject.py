@@ -27,10 +27,10 @@ class Candidate:
     """One way to compute the operator.
 
     Attributes:
-        rung: The rung it is pinned to; "operator" for the operator as a whole, "callable" for what is not one.
+        rung: The rung it is pinned to; "operator" for the operator as a whole, "callable" for any other callable.
         function: What to call.
-        last_rung: Tells which rung served the last call; None where nothing can be told.
-        served_by: Filled by the calls: the rungs that served them, except those where a tensor is empty.
+        last_rung: Returns the rung that served the last call; None if that is unknown.
+        served_by: The rungs that have served calls, except calls with an empty tensor.
     """
 
     rung: str
@@ -40,11 +40,11 @@ class Candidate:
 
     @property
     def pinned(self) -> bool:
-        """Whether a certain rung has to serve the calls."""
+        """Whether one particular rung must serve the calls."""
         return self.rung not in (WHOLE_OPERATOR, PLAIN_CALLABLE)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function and note which rung served."""
+        """Call the function and record which rung served."""
         result = self.function(*args, **kwargs)
         servant = self.last_rung()
         if servant is not None and not _has_empty_tensor(args, kwargs):
@@ -54,14 +54,14 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is tested, and its reference.
+    """An operator or callable to test, and its reference.
 
     Attributes:
-        judged: As it was given.
-        name: What reports call it.
-        function: What is called.
-        reference: What it stands for, composed of torch's operations.
-        samples: Makes the calls.
+        judged: The subject as the user gave it.
+        name: Its name in reports.
+        function: The function to call.
+        reference: The function of torch's operations that defines the right results.
+        samples: Makes the test calls.
     """
 
     judged: Any
@@ -72,7 +72,7 @@ class Subject:
 
     @property
     def overload(self) -> OpOverload | None:
-        """The operator as `torch.ops` has it; None for what is not one."""
+        """The operator of `torch.ops`; None if there is none."""
         return _overload(self.judged)
 
     def make_samples(self, device: str, dtype: torch.dtype, factory: SampleFactory | None = None) -> list[Sample]:
@@ -93,7 +93,7 @@ class Subject:
         return made
 
     def tiny_samples(self, device: str, dtype: torch.dtype) -> list[Sample]:
-        """Make the smallest sample there is and, where the factory can, those with sizes 1 and 0.
+        """Make the smallest sample and, where the factory can, those with sizes 1 and 0.
 
         Raises:
             SamplesMissing: As `make_samples`.
@@ -114,7 +114,7 @@ class Subject:
     def candidates(self, device: str) -> tuple[tuple[Candidate, ...], Mapping[str, str]]:
         """The ways to compute it for tensors on a device, and why others are missing.
 
-        The rung "composed" is the reference itself and no candidate.
+        The rung "composed" is the reference itself, so it is not a candidate.
         """
         operator = self.judged
         if not is_operator(operator):
@@ -131,7 +131,7 @@ class Subject:
 
 
 def is_operator(value: object) -> TypeGuard[BaseOperator]:
-    """Tell whether a value is an operator of ours, by its members."""
+    """Whether a value is an operator of ours, judged by its members."""
     kind = type(value)
     return (
         callable(getattr(kind, "on", None)) and callable(getattr(kind, "rungs", None)) and hasattr(value, "reference")
@@ -144,13 +144,13 @@ def subject_of(
     samples: SampleFactory | None,
     otherwise: str,
 ) -> Subject:
-    """Collect what is to be tested.
+    """Collect everything that a test of a subject needs.
 
     Args:
         judged: An operator, an operator of `torch.ops`, a subclass of `torch.autograd.Function`, or any callable.
         reference: What defines the right result; an operator of ours has its own.
-        samples: The calls to judge by; an operator of ours may have its own.
-        otherwise: What follows where there are no samples: "it cannot be checked".
+        samples: The test calls; an operator of ours may have its own.
+        otherwise: The consequence of missing samples for messages, such as "it cannot be checked".
 
     Raises:
         SamplesMissing: There are no samples.
@@ -161,7 +161,7 @@ def subject_of(
         reference, samples = reference or judged.reference, samples or judged.samples
     if reference is None:
         raise ReferenceMissing(
-            f"{name} is not an operator of opwright, and no reference is given to judge it by",
+            f"{name} is not an operator of opwright, and no reference is given to compare it with",
             hint="pass reference=function",
         )
     if samples is None:
@@ -180,7 +180,7 @@ def _name(judged: Any) -> str:
 
 
 def _overload(judged: Any) -> OpOverload | None:
-    """The operator as `torch.ops` has it; `torch.library.custom_op` keeps it in a private attribute."""
+    """The operator of `torch.ops`, which `torch.library.custom_op` keeps in a private attribute."""
     if is_operator(judged):
         return judged.overload
     if isinstance(judged, OpOverloadPacket):
@@ -192,7 +192,7 @@ def _why_missing(rung: Rung, device: str) -> str:
     if not rung.available:
         return rung.reason
     if rung.devices and device not in rung.devices:
-        return f"it serves tensors on {' and '.join(rung.devices)}, and the samples are on {device}"
+        return f"it serves tensors on {' and '.join(rung.devices)}, but the samples are on {device}"
     return ""
 
 

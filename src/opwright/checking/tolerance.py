@@ -1,19 +1,19 @@
-"""Tolerance: the one place that says how large a rounding error may be."""
+"""Tolerance: the one place that defines how large a rounding error may be."""
 
 from __future__ import annotations
 
 import torch
 
 _ROUNDINGS = 4.0
-_ROUNDINGS_OF_HALF = 1.0  # the result alone is rounded
+_ROUNDINGS_OF_HALF = 1.0  # only the result is rounded
 
 
 def tolerance(dtype: torch.dtype, reduction_length: int) -> float:
-    """Return the error that rounding alone explains, relative to the largest value of the result.
+    """Return the error that rounding alone can cause, relative to the largest value of the result.
 
-    A few roundings of the result, and a sum of `n` terms whose roundings are independent, which grows with the square
-    root of `n` (Higham, Accuracy and Stability of Numerical Algorithms, section 2.8). Half types are computed and
-    summed in float32 and rounded once.
+    It allows a few roundings of the result, and a sum of `n` terms with independent rounding errors, whose error grows
+    with the square root of `n` (Higham, Accuracy and Stability of Numerical Algorithms, section 2.8). Half types are
+    computed and summed in float32 and rounded once.
 
     Args:
         dtype: The dtype of the result.
@@ -25,10 +25,10 @@ def tolerance(dtype: torch.dtype, reduction_length: int) -> float:
 
 
 def reduction_length(inputs: list[torch.Tensor], output: torch.Tensor) -> int:
-    """Estimate how many terms make up one element of an output.
+    """Estimate how many terms are added for one element of an output.
 
-    The longest axis of an input covers products of matrices; elements of the inputs per element of the output cover
-    sums over several axes.
+    The longest axis of an input covers matrix products; the number of input elements per output element covers sums
+    over several axes.
     """
     longest_axis = max((size for tensor in inputs for size in tensor.shape), default=1)
     gathered = sum(tensor.numel() for tensor in inputs) // max(output.numel(), 1)

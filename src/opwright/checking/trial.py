@@ -14,11 +14,11 @@ from opwright.samples import Sample
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """The samples of a subject, made once for all its candidates; their names carry the dtype.
+    """The samples of a subject, made once for all its candidates; their names include the dtype.
 
     Attributes:
-        given: What the user asked for, or the smallest of it, in every dtype.
-        tiny: The smallest sample there is, in every dtype.
+        given: The user's samples, or the smallest of them, in every dtype.
+        tiny: The smallest sample, in every dtype.
         tiny_double: The same in float64, for numerical derivatives.
         edges: Samples with sizes 1 and 0, in the first dtype; empty where the factory cannot make them.
     """
@@ -31,13 +31,13 @@ class Material:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a judge is given, beside the sample.
+    """What a check gets besides the sample.
 
     Attributes:
-        candidate: What is judged.
-        reference: What is right.
+        candidate: The candidate under test.
+        reference: Defines the right results.
         material: All samples.
-        overload: The operator as `torch.ops` has it; None for what is not an operator.
+        overload: The operator of `torch.ops`; None if there is none.
     """
 
     candidate: Candidate

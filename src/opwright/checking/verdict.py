@@ -20,11 +20,11 @@ class Row:
     """What one check of one rung found on one sample.
 
     Attributes:
-        rung: "function", "cpp", "cuda"; "operator" for the operator as a whole, "callable" for what is not an operator.
+        rung: "function", "cpp", "cuda"; "operator" for the operator as a whole, "callable" for any other callable.
         check: The name of the check.
         sample: The name of the sample and its dtype; empty where no sample was used.
         status: "passed", "failed" or "skipped".
-        detail: What is wrong, or why nothing can be said.
+        detail: What is wrong, or why the check was skipped.
         error: The largest error against the reference in float64, relative to its largest value; None if not measured.
         eager_error: The same for the reference in the dtype of the sample.
     """
@@ -48,9 +48,9 @@ class Verdict(Shown):
 
     Attributes:
         subject: The name of the operator or callable.
-        rows: What was found, check by check.
-        left_out: The checks that were not asked for.
-        quick: Whether it was the quick check, on the smallest sample.
+        rows: The findings, check by check.
+        left_out: The checks that `only` or `quick` left out.
+        quick: Whether this is the quick check, on the smallest sample.
     """
 
     subject: str

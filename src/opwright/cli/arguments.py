@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and what they mean."""
+"""Arguments that several commands share, and their meaning."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ TARGET_HELP = "FILE:NAME or package.module:NAME; without :NAME all the operators
 
 Target = Annotated[str, typer.Argument(metavar="TARGET", help=TARGET_HELP)]
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")]
-Device = Annotated[str, typer.Option(help="Where the tensors are.")]
-Dtypes = Annotated[list[str], typer.Option("--dtype", help="A dtype of the tensors; may be given again.")]
+Device = Annotated[str, typer.Option(help="The device of the tensors.")]
+Dtypes = Annotated[list[str], typer.Option("--dtype", help="A dtype of the tensors; may be repeated.")]
 
 DEFAULT = [str(dtype).removeprefix("torch.") for dtype in DEFAULT_DTYPES]
-"""What `Dtypes` are where none is given."""
+"""The default of `Dtypes`."""
 
 
 def dtypes_named(names: Sequence[str]) -> list[torch.dtype]:
-    """Return dtypes of torch by their names."""
+    """Return torch dtypes by their names."""
     return [dtype_named(name) for name in names]
 
 
 def dtype_named(name: str) -> torch.dtype:
-    """Return a dtype of torch by its name, such as "bfloat16"."""
+    """Return a torch dtype by its name, such as "bfloat16"."""
     dtype = getattr(torch, name, None)
     if not isinstance(dtype, torch.dtype):
-        raise typer.BadParameter(f"{name!r} is not a dtype of torch; float32 is one")
+        raise typer.BadParameter(f"{name!r} is not a torch dtype; float32 is one")
     return dtype

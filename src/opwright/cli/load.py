@@ -1,4 +1,4 @@
-"""load: a target, as the user writes it → operators.
+"""load: a target on the command line → operators.
 
 target ::= place [":" name]
 place  ::= a Python file | a module that can be imported from here
@@ -28,7 +28,7 @@ from opwright.toolchain.modules import module_of_file
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a file has to be judged; an operator of opwright knows its reference and its samples itself."""
+    """A callable of a file to test; an operator of opwright has its own reference and samples."""
 
     name: str
     subject: Any
@@ -39,10 +39,10 @@ class Loaded:
 def load_operators(target: str) -> list[Operator]:
     """Import the user's file or module, and collect its operators.
 
-    The folder of a file, or for a module the current one, is on the path of imports.
+    The folder of a file, or for a module the current folder, is added to the import path.
 
     Args:
-        target: "path/to/file.py" or "package.module" for all operators in it, with ":name" behind it for one.
+        target: "path/to/file.py" or "package.module" for all operators in it, or with ":name" appended for one.
 
     Raises:
         OperatorNotFound: There is no such file or module, or no such operator in it.
@@ -53,12 +53,12 @@ def load_operators(target: str) -> list[Operator]:
 
 
 def load_subjects(target: str, reference: str, samples: str) -> list[Loaded]:
-    """Import the user's file or module, and collect its operators, or the one callable that is named.
+    """Import the user's file or module, and collect its operators, or the one callable with the given name.
 
     Args:
         target: As for `load_operators`; the name may be that of any callable.
-        reference: What the file calls the function that such a callable stands for.
-        samples: What the file calls the samples to judge it by.
+        reference: The name, in the file, of the reference of such a callable.
+        samples: The name, in the file, of its samples.
 
     Raises:
         OperatorNotFound: There is no such file or module, or no such name in it.
@@ -111,9 +111,7 @@ def _imported(name: str) -> ModuleType:
     _search(Path.cwd())
     spec = find_spec(name.partition(".")[0])
     if spec is None:
-        raise OperatorNotFound(
-            f"there is no file and no module {name}", hint="such as FILE:NAME or package.module:NAME"
-        )
+        raise OperatorNotFound(f"there is no file and no module {name}", hint="write FILE:NAME or package.module:NAME")
     source = Path(spec.origin or name).resolve()
     with _said_with_its_line(source.parent if spec.submodule_search_locations else source):
         try:
@@ -131,7 +129,7 @@ def _search(folder: Path) -> None:
 
 @contextmanager
 def _said_with_its_line(source: Path) -> Iterator[None]:
-    """Turn what the user's file, or a file of his package, raises into a refusal at the line that it comes from."""
+    """Turn an exception from the user's file or package into a refusal that names its line."""
     try:
         yield
     except OperatorNotFound:
@@ -144,7 +142,7 @@ def _said_with_its_line(source: Path) -> Iterator[None]:
 
 
 def _place(source: Path, error: BaseException) -> Place:
-    """Find the last line of the user's on the way to the error."""
+    """Find the last line of the user's own code in the traceback."""
     lines = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]
     if isinstance(error, SyntaxError) and error.filename:
         lines.append((error.filename, error.lineno or 1))

@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OpwrightError as refusal:
         say_refusal(refusal)
         raise SystemExit(USED_WRONG) from None
-    except OSError as error:  # a folder that cannot be written to, say
+    except OSError as error:  # such as a folder without write permission
         say_refusal(OpwrightError(str(error)))
         raise SystemExit(USED_WRONG) from None
     except Exception as error:
@@ -90,8 +90,8 @@ def _options(
 
 
 def _say_fault(fact: str, error: Exception) -> None:
-    """Report an unexpected error in one sentence, with the file of its trace."""
+    """Report an unexpected error in one sentence, with the file that has its traceback."""
     trace = "".join(traceback.format_exception(error))
     with tempfile.NamedTemporaryFile("w", prefix="opwright-", suffix=".txt", encoding="utf-8", delete=False) as file:
         file.write(trace)
-    say_refusal(OpwrightError(fact, hint=f"report it, with the trace in {file.name}"))
+    say_refusal(OpwrightError(fact, hint=f"please report it, with the traceback in {file.name}"))

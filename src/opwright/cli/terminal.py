@@ -24,7 +24,7 @@ def write_json(value: Any) -> None:
 
 
 def write_text(text: str) -> None:
-    """Write text to stdout as it is."""
+    """Write text to stdout unchanged."""
     print(text)
 
 
@@ -39,7 +39,7 @@ def write_either(as_json: bool, value: Any, text: str) -> None:
 def write_judged(
     results: Sequence[Mapping[str, Any]], table: Callable[[Mapping[str, Any]], RenderableType], *, as_json: bool
 ) -> None:
-    """Write what was judged to stdout, as JSON or as tables; exit with 1 if one has not passed."""
+    """Write results to stdout, as JSON or as tables; exit with 1 if one has not passed."""
     if as_json:
         write_json(results)
     else:
@@ -50,22 +50,22 @@ def write_judged(
 
 
 def write_table(renderable: RenderableType) -> None:
-    """Write a table to stdout, coloured if it is a terminal and the user does not mind."""
+    """Write a table to stdout, coloured if it is a terminal and NO_COLOR is not set."""
     width = None if sys.stdout.isatty() else _WIDTH_OF_A_FILE
     Console(width=width, no_color=not Settings.from_environment().color, highlight=False).print(renderable, crop=False)
 
 
 def say_refusal(refusal: OpwrightError) -> None:
-    """Write to stderr why a command could not run."""
+    """Write the reason why a command could not run to stderr."""
     print(f"error: {refusal}", file=sys.stderr)
 
 
 @contextmanager
 def progress_on_stderr(subject: str) -> Iterator[Callable[[str, int, int], None]]:
-    """Show what is under way while a command runs; nothing where stderr is no terminal.
+    """Show progress while a command runs, if stderr is a terminal.
 
     Yields:
-        A function to tell what is under way, how many steps are done, and of how many.
+        A function to call with the current step, the number of finished steps, and their total.
     """
     console = Console(stderr=True, no_color=not Settings.from_environment().color)
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())

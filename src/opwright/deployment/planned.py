@@ -112,7 +112,7 @@ def plan_operator(
             operator, "takes or returns a structure that no schema of torch spells", "take and return tensors"
         )
     if operator.autocast is not None:
-        fact = "has a policy under autocast, where operators of a wheel run their references"
+        fact = "has an autocast policy, but operators of a wheel run their references under autocast"
         raise _unsupported(operator, fact, "leave autocast= out")
     variants: dict[Any, PlannedVariant] = {}
     left: dict[str, None] = {}

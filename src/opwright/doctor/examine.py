@@ -1,4 +1,4 @@
-"""examine: look at everything that opwright uses on this machine."""
+"""examine: test everything that opwright uses on this machine."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from opwright.settings import Settings
 def examine(
     settings: Settings | None = None, *, progress: Callable[[str, int, int], None] | None = None
 ) -> Examination:
-    """Say of everything that opwright uses what works, what does not, and the command that mends it.
+    """Find what works on this machine and what does not, and the command that fixes it.
 
     Args:
-        settings: What to look at; None for the settings of the environment.
-        progress: Called with what is looked at, how many things are done, and of how many.
+        settings: The settings to examine; None for those of the environment.
+        progress: Called with the current subject, the number of finished ones, and their total.
     """
     settings = settings or Settings.from_environment()
     found: list[Finding] = []
@@ -30,6 +30,6 @@ def examine(
                 progress(look.__name__.replace("_", " "), done, len(FINDINGS))
             found.append(look(settings))
             if look is cache and found[-1].state == "broken":
-                # What comes after it is to be judged by itself.
+                # an unusable cache must not affect the findings that follow
                 settings = replace(settings, cache_directory=Path(scratch))
     return Examination(tuple(found))

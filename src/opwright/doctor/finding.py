@@ -10,14 +10,13 @@ State = Literal["works", "limited", "broken"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing, looked at.
+    """The state of one thing.
 
     Attributes:
-        name: What was looked at.
-        state: "works"; "limited" where something is missing that opwright does without; "broken" where it is not itself
-            without it.
-        detail: What there is, or what is missing and the consequence.
-        remedy: The command that mends it; None where there is nothing to mend, or no command can.
+        name: The thing.
+        state: "works"; "limited" if opwright can do without what is missing; "broken" if it cannot.
+        detail: What was found, or what is missing and the consequence.
+        remedy: The command that fixes it; None if nothing needs fixing, or no command can.
     """
 
     name: str
@@ -31,7 +30,7 @@ class Examination:
     """All findings on this machine.
 
     Attributes:
-        findings: In the order in which one depends on another.
+        findings: The findings, each after those that it depends on.
     """
 
     findings: tuple[Finding, ...]
@@ -42,5 +41,5 @@ class Examination:
         return all(finding.state != "broken" for finding in self.findings)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the findings, fit for JSON."""
+        """Return the findings as values that `json.dumps` takes."""
         return {"passed": self.passed, "findings": [asdict(finding) for finding in self.findings]}

@@ -1,10 +1,10 @@
-"""The command that installs something of the system, with the package manager that is here."""
+"""The command that installs a system package, with the package manager of this machine."""
 
 from __future__ import annotations
 
 import shutil
 
-# What each manager is told, and what it calls g++ and the headers of Python.
+# The command of each package manager, and its names for g++ and the headers of Python.
 _MANAGERS = {
     "apt-get": ("sudo apt-get install", {"compiler": "g++", "python headers": "python3-dev"}),
     "dnf": ("sudo dnf install", {"compiler": "gcc-c++", "python headers": "python3-devel"}),
@@ -15,7 +15,7 @@ _MANAGERS = {
 
 
 def installing(what: str) -> str | None:
-    """Return the command that installs a compiler or Python's headers; None where no known manager is here."""
+    """Return the command that installs a compiler or Python's headers; None without a known package manager."""
     for manager, (command, names) in _MANAGERS.items():
         if shutil.which(manager):
             return f"{command} {names[what]}"

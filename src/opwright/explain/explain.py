@@ -1,4 +1,4 @@
-"""explain: everything that was made of an operator, as text of at most 100 columns."""
+"""explain: everything that was derived from an operator, as text of at most 100 columns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def explanation(operator: BaseOperator) -> str:
-    """Explain an operator for its first sample; one without samples, or without kernels, as far as that goes."""
+    """Explain an operator for its first sample; without samples or kernels, explain what there is."""
     try:
         sections = _derived(operator.derivation())
     except OpwrightError as refusal:
@@ -99,7 +99,7 @@ def _last_call(operator: BaseOperator, rungs: Sequence[Rung]) -> str:
     if served != "composed":
         return f"served by {served}, to which it was pinned"
     return (
-        f"served by composed: it was pinned to it, or {faster[-1]} does not take such calls. Empty tensors, tensor "
-        "subclasses, and calls under a transform, a mode, autocast or the compiler are always the reference's; for "
+        f"served by composed: it was pinned to it, or {faster[-1]} does not support such calls. Empty tensors, tensor "
+        "subclasses, and calls under a transform, a mode, autocast or the compiler always go to the reference; for "
         f'other calls, {operator.reference.__name__}.on("{faster[-1]}") raises the reason'
     )

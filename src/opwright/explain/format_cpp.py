@@ -1,4 +1,4 @@
-"""Formatting of C++ for people to read."""
+"""Format C++ for human readers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TIMEOUT_S = 20.0
 
 
 def format_cpp(text: str) -> str:
-    """Lay C++ out with clang-format; where there is none that works, the text comes back as it is."""
+    """Format C++ with clang-format; without a working one, return the text unchanged."""
     program = shutil.which("clang-format", path=sysconfig.get_path("scripts")) or shutil.which("clang-format")
     if program is None:
         return text

@@ -1,4 +1,4 @@
-"""Lines of text that are at most 100 columns wide."""
+"""Wrap text to at most 100 columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LABEL = 10
 
 
 def wrapped(text: str, first: str = "", then: str = "") -> list[str]:
-    """Break text where it is too wide for a section; `first` and `then` begin its lines."""
+    """Wrap text to the width of a section; `first` and `then` are the prefixes of its lines."""
     return textwrap.wrap(
         text,
         WIDTH - len(MARGIN),
@@ -24,10 +24,10 @@ def wrapped(text: str, first: str = "", then: str = "") -> list[str]:
 
 
 def labelled(label: str, text: str) -> list[str]:
-    """Write text behind a label, in a column of its own."""
+    """Write text in a column to the right of a label."""
     return wrapped(text, f"{label:<{_LABEL}}", " " * _LABEL)
 
 
 def counted(names: Iterable[str]) -> str:
-    """List names, each once, with how often it occurs: "gates ×3, old_cell"."""
+    """List distinct names with their counts: "gates ×3, old_cell"."""
     return ", ".join(f"{name} ×{count}" if count > 1 else name for name, count in Counter(names).items()) or "nothing"

@@ -1,4 +1,4 @@
-"""The operations of a Graph, counted: those of the reference, and those that its derivative adds."""
+"""Count the operations of a Graph: those of the reference, and those that its derivative adds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where an operator comes from, in words that a person can follow."""
+"""Where an operator comes from: a file and line, or a command."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def place_from_here(operator: BaseOperator) -> Place:
-    """The line of the reference; its file relative to the working directory where that is above it."""
+    """The file and line of the reference; the path is relative if the file is below the working directory."""
     place = place_of(operator.reference)
     file, here = Path(place.file), Path.cwd()
     return Place(str(file.relative_to(here)), place.line) if file.is_relative_to(here) else place
 
 
 def source_command(operator: BaseOperator, rung: str) -> str | None:
-    """The command that shows a source again; None if the command line cannot find the operator."""
+    """The command that shows a source; None if the command line cannot find the operator."""
     file, name = place_from_here(operator).file, operator.reference.__qualname__
     return shown_by(file, name, rung) if Path(file).is_file() else None

@@ -1,4 +1,4 @@
-"""Programs as text for people: each step with what it reads and writes, and its formulas."""
+"""Write Programs as readable text: each step with its inputs, its outputs and its formulas."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from opwright.ir.program import Call, Check, Iota, Kernel, Number, Program, Step
 
 
 def program_lines(program: Program) -> list[str]:
-    """Write the steps of a Program in their order, then those of its cases."""
+    """Write the steps of a Program in order, then those of its special cases."""
     lines = [line for step in program.steps for line in _step_lines(step)]
     for case in program.cases:
         sizes = " and ".join(f"{name} = {size}" for name, size in case.sizes)
-        lines += labelled("case", f"where {sizes}, in place of all that:")
+        lines += labelled("case", f"if {sizes}, these steps instead:")
         lines += [line for step in case.steps for line in _step_lines(step)]
     return lines
 

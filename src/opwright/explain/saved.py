@@ -1,4 +1,4 @@
-"""What is kept between forward and backward, and how much memory that is."""
+"""What is saved between forward and backward, and how much memory it takes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opwright.tracing.interface.specs import TensorSpec
 
 
 def saved_lines(derivation: Derivation) -> list[str]:
-    """List what is saved, with its bytes for the sample, beside the bytes of arguments and outputs."""
+    """List what is saved, with its bytes for the sample and the bytes of arguments and outputs."""
     plan, program = derivation.plan, derivation.forward
     buffers = buffers_of(program)
     arguments = [spec for spec in derivation.specs if isinstance(spec, TensorSpec)]

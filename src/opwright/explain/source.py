@@ -1,4 +1,4 @@
-"""The emitted sources of an operator, as a person wants to read them."""
+"""The emitted sources of an operator, formatted for readers."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 def source_text(operator: BaseOperator, rung: RungName) -> str:
-    """Return what is written for a rung: by its author, or else for the first sample.
+    """Return the source of a rung: the handwritten one, or else the one emitted for the first sample.
 
     Args:
-        operator: An operator with samples; what an author wrote, and the rung "composed", need none.
+        operator: An operator; handwritten rungs and the rung "composed" need no samples.
         rung: "composed", "function", "cpp" or "cuda".
 
     Raises:
         SamplesMissing: If the operator has no samples.
         NoKernel: If nothing can be derived for the first sample.
-        RungMissing: If nothing is written for the rung.
+        RungMissing: If the rung has no source.
     """
     written = operator._ladder.written(rung)
     if written is not None:
@@ -70,7 +70,7 @@ def _cuda(operator: BaseOperator) -> str:
 
 
 def _without_header(text: str) -> str:
-    """A built source without its header, which is shorter than the one here: it knows no folders."""
+    """A built source without its header comment, which the one here replaces: a built source names no folders."""
     return format_cpp(text[text.index("#include") :])
 
 

@@ -1,4 +1,4 @@
-"""A user's own C++ and CUDA sources: built, found again, loaded; in a running program or by setuptools."""
+"""Build and load a user's own C++ and CUDA sources, in a running program or with setuptools."""
 
 from opwright.extensions.inline import load_inline
 from opwright.extensions.loading import load

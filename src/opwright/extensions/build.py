@@ -1,4 +1,4 @@
-"""From a plan to the file it makes: looked up, or built under locks that die with their holder."""
+"""Plan → file: looked up in the cache, or built under locks that the system releases if their holder dies."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from opwright.toolchain.storage.records import RecordStore
 
 
 def build_extension(plan: Plan, settings: Settings, *, verbose: bool = False, keep_objects: bool = True) -> Path:
-    """Return the file that a plan makes, building what the cache does not hold.
+    """Return the file that a plan makes, building what the cache does not have.
 
-    Several processes that build the same wait for each other; one that is killed is replaced by the next.
+    Processes that build the same file wait for each other; if the builder is killed, the next one takes over.
 
     Args:
         plan: The steps.
         settings: Where the cache is, and how many compilers may run at a time.
         verbose: Whether to tell everything on stderr.
-        keep_objects: Whether objects stay in the cache, so that a change to one source compiles one source.
+        keep_objects: Whether objects stay in the cache, so that a change to one source recompiles only that one.
 
     Raises:
-        BuildFailed: A compiler or the linker refuses.
+        BuildFailed: A compiler or the linker fails.
         UnsafeCache: Others can write to the cache directory.
         CacheUnusable: The cache directory cannot be written.
     """
@@ -52,7 +52,7 @@ def build_extension(plan: Plan, settings: Settings, *, verbose: bool = False, ke
 
 
 def _find(plan: Plan, objects: Objects) -> Path | None:
-    """Return the file that a plan makes if the cache holds it."""
+    """Return the file that a plan makes if it is in the cache."""
     if plan.precompiled is not None:
         header = objects.known(plan.precompiled)
         objects = replace(objects, prelude="" if header is None else header.key)

@@ -1,4 +1,4 @@
-"""The steps of a build as the cache knows them: compiling a source, and making a product of objects."""
+"""The steps of a build, each with its cache key: compiling a source, and linking objects."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from opwright.extensions.sources import LANGUAGES, SourceFile
 from opwright.toolchain.headers.including import WRITING_DEPENDENCIES
 from opwright.toolchain.storage.records import canonical_json, digest
 
-# Raise it when the meaning of a fact, or what is recorded of headers, changes.
+# Increase it when the meaning of a fact, or the format of header records, changes.
 _FORMAT = 1
 _MEMORY_OF_A_LINK_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compilation:
-    """One source on its way to an object. Its key leaves open what the headers say.
+    """The compilation of one source to an object. Its key does not include the contents of headers.
 
     Attributes:
         source: What is compiled.
         command: The compiler and its flags.
         product: The name of the object.
-        facts: All that the object depends on, but for headers; fit for JSON.
+        facts: All that the object depends on, except headers, as JSON values.
         key: The digest of the facts.
-        memory_bytes: How much memory the compiler may need.
+        memory_bytes: The memory that the compiler may need.
     """
 
     source: SourceFile
@@ -41,30 +41,30 @@ class Compilation:
 
     @property
     def papers(self) -> Mapping[str, str]:
-        """The source, where it is a text."""
+        """The source, if it is a text."""
         return {} if self.source.text is None else {str(self.source.path): self.source.text}
 
     @property
     def is_cuda(self) -> bool:
-        """Whether it is for nvcc."""
+        """Whether nvcc compiles it."""
         return LANGUAGES.get(self.source.path.suffix) == "cuda"
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """What follows the flags: compile this, to there, and write down which headers were read."""
+        """The arguments after the flags: the source, the object, and the file that lists the headers."""
         return ("-c", str(self.source.path), "-o", self.product, *WRITING_DEPENDENCIES)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Product:
-    """A file in the cache of which everything is known.
+    """A file in the cache, identified by everything that it depends on.
 
     Attributes:
         product: The name of the file.
-        facts: All that it depends on, fit for JSON.
-        key: The digest of the facts: where it is kept.
-        papers: Nothing; an object or a library stands alone.
-        memory_bytes: How much memory the linker may need.
+        facts: All that it depends on, as JSON values.
+        key: The digest of the facts, under which it is stored.
+        papers: Empty: an object or a library has no companion files.
+        memory_bytes: The memory that the linker may need.
     """
 
     product: str
@@ -77,7 +77,7 @@ class Product:
 def compilation(
     source: SourceFile, command: Sequence[str], version: str, product: str, memory_bytes: int
 ) -> Compilation:
-    """Say how to compile a source, with a compiler of this version."""
+    """Describe the compilation of a source by a compiler of this version."""
     facts = {
         "format": _FORMAT,
         "source": [str(source.path), digest(source.read())],
@@ -91,5 +91,5 @@ def compilation(
 
 
 def product(name: str, facts: Mapping[str, Any]) -> Product:
-    """Say what a file is, given all that it depends on."""
+    """Describe a file by all that it depends on."""
     return Product(name, facts, digest(canonical_json([name, dict(facts)])))

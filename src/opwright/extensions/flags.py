@@ -1,4 +1,4 @@
-"""What compilers and linkers are told for an extension of PyTorch: those of `torch.utils.cpp_extension`."""
+"""The compiler and linker flags of an extension of PyTorch: those of `torch.utils.cpp_extension`."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _WITH_CUDA = "-DWITH_CUDA"
 
 
 def system_includes(toolkit: CudaToolkit | None) -> tuple[Path, ...]:
-    """Return the folders of the headers of torch, of CUDA where it is wanted, and of Python."""
+    """Return the header folders of torch, of CUDA if requested, and of Python."""
     return include_folders(*(() if toolkit is None else (toolkit.headers,)))
 
 
 def cpp_flags(request: Request, toolkit: CudaToolkit | None) -> tuple[str, ...]:
-    """Return the flags of C++ sources; a user's own come last, so that they win."""
+    """Return the flags of C++ sources; a user's own come last and take precedence."""
     return (
         *request.base_flags,
         *_shared_flags(request, toolkit),
@@ -65,7 +65,7 @@ def device_link_flags(request: Request, toolkit: CudaToolkit, settings: Settings
 
 
 def link_flags(request: Request, toolkit: CudaToolkit | None) -> tuple[str, ...]:
-    """Return what objects are linked to."""
+    """Return the linker flags: libraries, and where to find them."""
     cuda = ("c10_cuda", "torch_cuda") if toolkit is not None and torch.version.cuda else ()
     python = ("torch_python",) if request.kind != "program" and not request.limited_api else ()
     return (
@@ -85,7 +85,7 @@ def _cuda_libraries(request: Request, toolkit: CudaToolkit) -> tuple[str, ...]:
 
 
 def _shared_flags(request: Request, toolkit: CudaToolkit | None) -> tuple[str, ...]:
-    """Return what both compilers are told: who is being built, and where headers are."""
+    """Return the flags of both compilers: the name of the extension, and where headers are."""
     named = (f"-DTORCH_EXTENSION_NAME={request.name}", "-DTORCH_API_INCLUDE_EXTENSION_H")
     return (
         *(named if request.kind != "program" else ()),

@@ -1,4 +1,4 @@
-"""A built library becomes a module of Python, or is loaded for the operators that it registers."""
+"""Import a built library as a Python module, or load it for the operators that it registers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MODULES: dict[Path, ModuleType] = {}
 # Which library of each name has registered operators in this process.
 _REGISTRARS: dict[str, Path] = {}
 
-# What a library refers to if it defines a namespace of operators: by the stable interface, or by TORCH_LIBRARY.
+# Symbols used by a library that registers operators: by the stable interface, or by TORCH_LIBRARY.
 _REGISTERS = (b"aoti_torch_library_init_def", b"_ZN5torch7LibraryC1E", b"_ZN5torch7LibraryC2E")
 
 _UNDEFINED = re.compile(r"undefined symbol: (\S+)")
@@ -54,14 +54,14 @@ def load_library(name: str, library: Path) -> None:
 
 
 def _refuse_second_registration(name: str, library: Path) -> None:
-    """Refuse to define operators twice in one process: PyTorch would end it."""
+    """Refuse to register operators twice in one process: PyTorch would abort it."""
     content = library.read_bytes()
     if not any(symbol in content for symbol in _REGISTERS):
         return
     if _REGISTRARS.setdefault(name, library) != library:
         raise ExtensionUnloadable(
-            f"the extension {name} registers operators, and another build of it has done so in this process",
-            hint="start a new process; operators of a module with PYBIND11_MODULE can be replaced in one",
+            f"the extension {name} registers operators, and another build of it already did so in this process",
+            hint="start a new process; only modules with PYBIND11_MODULE can be loaded again in the same one",
         )
 
 
@@ -81,7 +81,7 @@ def _refusal(name: str, complaint: str) -> ExtensionUnloadable:
 
 
 def _demangled(symbol: str) -> str:
-    """Return a symbol as it is written in C++, where c++filt is there to tell."""
+    """Return a symbol as it is written in C++, if c++filt is installed."""
     try:
         done = subprocess.run(("c++filt", symbol), capture_output=True, text=True, timeout=5, check=True)
     except (OSError, subprocess.SubprocessError):

@@ -1,4 +1,4 @@
-"""load_inline: sources that are texts, with the bindings written for them."""
+"""load_inline: build sources given as texts, with generated bindings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Texts = str | Sequence[str]
 Functions = str | Sequence[str] | Mapping[str, str]
 
 
-def load_inline(
+def load_inline(  # noqa: D417  (the others are those of load)
     name: str,
     cpp_sources: Texts,
     cuda_sources: Texts | None = None,
@@ -44,37 +44,22 @@ def load_inline(
     cuda_optional: bool = False,
     settings: Settings | None = None,
 ) -> ModuleType | str:
-    """Build C++ and CUDA sources that are given as texts, and load what comes out of it.
+    """Build C++ and CUDA sources that are given as texts, and load the result.
 
-    The arguments are those of `torch.utils.cpp_extension.load_inline`, in the same order; those that are not named here
-    are those of `opwright.load`. The C++ texts become one source, and so do the CUDA texts. In an error, the line is
-    that of the text: `cpp_sources[0]:3` is the third line of the first.
+    The arguments are those of `torch.utils.cpp_extension.load_inline`, in the same order; those that are not
+    described here are as for `opwright.load`. The C++ texts become one source, and so do the CUDA texts. Errors count
+    lines by text: `cpp_sources[0]:3` is the third line of the first.
 
     Args:
         name: The name of the module.
         cpp_sources: C++ texts.
         cuda_sources: CUDA texts.
-        sycl_sources: Refused; for the order of the arguments.
-        functions: The functions of the C++ texts to bind, with their documentation where it is a mapping.
+        sycl_sources: Not supported; here to keep the order of the arguments.
+        functions: The functions of the C++ texts to bind; a mapping also gives their documentation.
         with_pytorch_error_handling: Whether errors that functions raise reach Python as PyTorch's own do.
-        no_implicit_headers: Whether torch/extension.h, and torch/types.h and CUDA's headers, are left for the texts to
-            include.
-        gil_not_used: Whether the module that binds `functions` says that it is safe without the GIL, so that a Python
-            without one does not switch it on. (`torch.utils.cpp_extension` has it from 2.15 on.)
-        extra_cflags: See `load`.
-        extra_cuda_cflags: See `load`.
-        extra_sycl_cflags: See `load`.
-        extra_ldflags: See `load`.
-        extra_include_paths: See `load`.
-        build_directory: See `load`.
-        verbose: See `load`.
-        with_cuda: See `load`.
-        with_sycl: See `load`.
-        is_python_module: See `load`.
-        keep_intermediates: See `load`.
-        use_pch: See `load`.
-        cuda_optional: See `load`.
-        settings: See `load`.
+        no_implicit_headers: Whether the texts themselves include torch/extension.h, torch/types.h and CUDA's headers.
+        gil_not_used: Whether the module that binds `functions` declares that it is safe without the GIL, so that a
+            free-threaded Python does not enable it. (`torch.utils.cpp_extension` has it from 2.15 on.)
 
     Returns:
         As `load` does.
@@ -113,13 +98,13 @@ def _listed(texts: Texts | None) -> list[str]:
 
 
 def _joined(headers: Sequence[str], texts: Sequence[str], title: str) -> str:
-    """Write texts below each other, each with the name and the lines that errors give."""
+    """Concatenate texts, each after a `#line` with the name that errors give."""
     includes = "".join(f"#include <{header}>\n" for header in headers)
     return includes + "".join(f'#line 1 "{title}[{index}]"\n{text}\n' for index, text in enumerate(texts))
 
 
 def _bindings(functions: Functions | None, with_pytorch_error_handling: bool, gil_not_used: bool) -> str:
-    """Write the module of pybind11 that has these functions; nothing where none are asked for."""
+    """Write a pybind11 module of these functions; nothing if there are none."""
     if functions is None:
         return ""
     documented = functions if isinstance(functions, Mapping) else {each: each for each in _listed(functions)}

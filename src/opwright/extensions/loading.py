@@ -1,4 +1,4 @@
-"""load: a user's own C++ and CUDA sources, built and loaded; the options of `torch.utils.cpp_extension.load`."""
+"""load: build and load a user's own C++ and CUDA sources, with the options of `torch.utils.cpp_extension.load`."""
 
 from __future__ import annotations
 
@@ -38,41 +38,41 @@ def load(
     cuda_optional: bool = False,
     settings: Settings | None = None,
 ) -> ModuleType | str:
-    """Build C++ and CUDA sources against PyTorch and load what comes out of it.
+    """Build C++ and CUDA sources against PyTorch and load the result.
 
-    The arguments are those of `torch.utils.cpp_extension.load`, in the same order. What was built is found again by the
-    contents of the sources and of every header they include, the flags, the compilers and PyTorch, so a second call
-    builds nothing and a changed header builds anew. Several processes may call it at once.
+    The arguments are those of `torch.utils.cpp_extension.load`, in the same order. A build is cached by the contents of
+    the sources and of every header they include, the flags, the compilers and PyTorch: a second call builds nothing,
+    and a changed header leads to a rebuild. Several processes may call it at once.
 
     Args:
-        name: What TORCH_EXTENSION_NAME is, and the name of the module.
+        name: The name of the module, and the value of TORCH_EXTENSION_NAME.
         sources: The files; `.cu` and `.cuh` go to nvcc, the others to the C++ compiler.
-        extra_cflags: Further flags for the C++ compiler. Without one for it, sources are optimized (-O2).
+        extra_cflags: Further flags for the C++ compiler. The default optimization level is -O2.
         extra_cuda_cflags: Further flags for nvcc. Relocatable device code (-rdc=true) is linked.
-        extra_sycl_cflags: Refused; for the order of the arguments.
+        extra_sycl_cflags: Not supported; here to keep the order of the arguments.
         extra_ldflags: Further flags for the linker.
         extra_include_paths: Where headers are looked for first.
-        build_directory: Where a copy of what was built is put; None to leave it in the cache alone.
+        build_directory: A folder for a copy of the build; None to keep it only in the cache.
         verbose: Whether every command, and all that compilers print, goes to stderr.
-        with_cuda: Whether CUDA's headers and libraries are at hand; None for where a source is CUDA.
-        with_sycl: Refused if true; for the order of the arguments.
-        is_python_module: Whether a module of Python is loaded, or else a library that registers operators.
+        with_cuda: Whether to use CUDA's headers and libraries; None to decide by the sources.
+        with_sycl: Not supported if true; here to keep the order of the arguments.
+        is_python_module: Whether to load a Python module, or else a library that registers operators.
         is_standalone: Whether a program is built instead.
-        keep_intermediates: Whether objects stay in the cache, so that a change to one source compiles one source.
+        keep_intermediates: Whether objects stay in the cache, so that a change to one source recompiles only that one.
         use_pch: Whether torch/extension.h is compiled once for all extensions with the same flags (g++ only).
-        cuda_optional: Whether the C++ sources alone will do where CUDA cannot be built; with CUDA, they see WITH_CUDA.
-        settings: Where the cache is, and which compilers to use; None for those of the environment.
+        cuda_optional: Whether to build only the C++ sources if CUDA cannot be built; with CUDA, WITH_CUDA is defined.
+        settings: Where the cache is, and which compilers to use; None for the settings of the environment.
 
     Returns:
         The module; the path of the library where `is_python_module` is false; the path of the program where
         `is_standalone` is true.
 
     Raises:
-        SourcesRefused: The sources cannot be built as they are, or the options contradict each other.
+        SourcesRefused: The sources cannot be built, or the options contradict each other.
         CompilerMissing: There is no working C++ compiler.
         ToolkitMissing: There are CUDA sources, and no CUDA toolkit or no PyTorch for them.
         ArchitectureUnknown: TORCH_CUDA_ARCH_LIST names what nvcc does not compile for.
-        BuildFailed: A compiler or the linker refuses; the message is its first error, with file and line.
+        BuildFailed: A compiler or the linker fails; the message is its first error, with file and line.
         ExtensionUnloadable: The library has no such module, or lacks a symbol.
         UnsafeCache: Others can write to the cache directory.
         CacheUnusable: The cache directory cannot be written.
@@ -108,7 +108,7 @@ def load_request(
     cuda_optional: bool = False,
     copy_to: str | Path | None = None,
 ) -> ModuleType | str:
-    """Build what is asked for and load it; see `load`."""
+    """Build a request and load the result; see `load`."""
     plan = make_plan_for(request, settings, cuda_optional)
     built = build_extension(plan, settings, verbose=verbose, keep_objects=keep_objects)
     shown = built if copy_to is None else _copy(built, Path(copy_to))
@@ -120,35 +120,37 @@ def load_request(
 
 
 def kind_of(is_python_module: bool, is_standalone: bool) -> Kind:
-    """Return what two switches ask for. As in torch, a program is one that is no module."""
+    """Return the kind that two switches ask for. As in torch, a program needs is_python_module=False."""
     if is_standalone and is_python_module:
         raise SourcesRefused(
-            "an extension cannot be a module of Python and a program",
+            "an extension cannot be both a Python module and a program",
             hint="pass is_python_module=False with is_standalone",
         )
     return "program" if is_standalone else "module" if is_python_module else "library"
 
 
 def refuse_sycl(*wishes: object) -> None:
-    """Refuse what would need a compiler for SYCL."""
+    """Refuse options that need a SYCL compiler."""
     if any(wishes):
         raise SourcesRefused("SYCL sources are not built here", hint=TORCHS_OWN)
 
 
 def words(flags: Sequence[str] | None) -> tuple[str, ...]:
-    """Return flags without the blanks around them."""
+    """Return flags without surrounding blanks."""
     if isinstance(flags, str):
-        raise SourcesRefused(f"flags are a list of words, not the text {flags!r}", hint=f"pass {flags.split()!r}")
+        raise SourcesRefused(
+            f"flags must be a list of strings, not the string {flags!r}", hint=f"pass {flags.split()!r}"
+        )
     return tuple(flag.strip() for flag in flags or ())
 
 
 def directories(paths: Sequence[str | Path] | None) -> tuple[Path, ...]:
-    """Return folders by their absolute paths."""
+    """Return the absolute paths of folders."""
     return tuple(Path(os.path.abspath(path)) for path in paths or ())
 
 
 def make_plan_for(request: Request, settings: Settings, cuda_optional: bool) -> Plan:
-    """Plan a build; of the C++ sources alone, where CUDA is optional and cannot be built."""
+    """Plan a build; only of the C++ sources if CUDA is optional and cannot be built."""
     try:
         return make_plan(request, settings)
     except ToolkitMissing:
@@ -159,7 +161,7 @@ def make_plan_for(request: Request, settings: Settings, cuda_optional: bool) -> 
 
 
 def _copy(built: Path, directory: Path) -> Path:
-    """Put a copy beside its place, then rename it there, so that nobody sees half of one."""
+    """Write a copy beside its place, then rename it, so that no process sees an incomplete file."""
     directory.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=directory, prefix=f".{built.name}.")
     os.close(descriptor)

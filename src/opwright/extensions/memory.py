@@ -1,4 +1,4 @@
-"""How many compilers may run at once: as many as there are cores, while there is memory for each."""
+"""How many compilers may run at once: one for each core, as long as there is memory for each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _GROUPS = Path("/sys/fs/cgroup")
 
 
 def jobs_at_once(settings: Settings, bytes_each: int) -> int:
-    """Return MAX_JOBS where the user has set it, else what cores and memory allow; at least one."""
+    """Return MAX_JOBS if the user has set it, else what cores and memory allow; at least one."""
     if settings.job_limit is not None:
         return settings.job_limit
     cores = available_cores()
@@ -23,7 +23,7 @@ def jobs_at_once(settings: Settings, bytes_each: int) -> int:
 
 
 def available_bytes() -> int | None:
-    """Return how much memory this process could still take, by the machine and by its control groups."""
+    """Return how much memory this process can still take, by the machine and by its control groups."""
     known = [size for size in (_of_machine(), _of_groups()) if size is not None]
     return min(known, default=None)
 
@@ -34,7 +34,7 @@ def _of_machine() -> int | None:
 
 
 def _of_groups() -> int | None:
-    """Return what the tightest of the groups above this process leaves."""
+    """Return the memory that the tightest control group of this process leaves."""
     match = re.search(r"^0::/(.*)$", _text(_OWN_GROUP), re.MULTILINE)
     group = _GROUPS / (match[1] if match else "")
     left = []

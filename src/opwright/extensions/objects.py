@@ -1,4 +1,4 @@
-"""Objects in the cache: addressed by their content, headers included, and compiled if missing."""
+"""Objects in the cache, addressed by the content of their sources and headers; compiled if missing."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Objects:
     """The objects of one build.
 
     Attributes:
-        cache: Where they are kept.
-        records: Where the names of their headers are kept.
+        cache: Stores the objects.
+        records: Stores the names of their headers.
         installed: Folders whose headers change only when something is installed.
         directories: Where compilers look for headers before those.
-        prelude: The key of the precompiled header that C++ sources take up; empty without one. A compiler does not say
-            which headers went into it.
+        prelude: The key of the precompiled header that C++ sources use; empty without one. A compiler does not list
+            the headers inside it.
     """
 
     cache: LibraryCache
@@ -38,7 +38,7 @@ class Objects:
     prelude: str = ""
 
     def known(self, compilation: Compilation) -> Product | None:
-        """Return the object of a compilation, built or not; None if nobody knows what its source includes."""
+        """Return the object of a compilation, built or not; None if the headers of its source are unknown."""
         return self._including(compilation).known()
 
     def at_hand(self, compilation: Compilation) -> Product | None:
@@ -53,11 +53,11 @@ class Objects:
 
         Args:
             compilations: What to compile.
-            prelude: Flags that take up a precompiled header, for C++ sources.
-            progress: Runs the compilers and tells of it.
+            prelude: Flags that use a precompiled header, for C++ sources.
+            progress: Runs the compilers and reports progress.
 
         Raises:
-            BuildFailed: A compiler refuses a source, or a header changes all the time.
+            BuildFailed: A compiler fails, or a header keeps changing.
         """
         done = {each.key: found for each in compilations if (found := self.at_hand(each)) is not None}
         including = {each.key: self._including(each) for each in compilations}

@@ -1,4 +1,4 @@
-"""From a request to the steps that fulfil it: which command compiles each source, and which one links the objects."""
+"""Request → plan: the command that compiles each source, and the one that links the objects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from opwright.toolchain.headers.torch_build import SYSTEM_FOLDERS
 
 DEVICE_LINKED = "device_link.o"
 
-# g++ 12 takes 1.5 GB for torch/extension.h; nvcc has several compilers running for one source.
+# g++ 12 takes 1.5 GB for torch/extension.h; nvcc runs several compilers for one source.
 _MEMORY_OF_CPP_BYTES = 2 << 30
 _MEMORY_OF_CUDA_BYTES = 4 << 30
 _PRELUDE = SourceFile(Path("prelude.h"), "#include <torch/extension.h>\n")
@@ -33,13 +33,13 @@ class Plan:
     """The steps of a build.
 
     Attributes:
-        title: What is built, for people.
+        title: The name of the build in messages.
         compilations: One for each source.
-        precompiled: The header that is compiled before them; None without one.
-        device_link: The command that links device code, without the objects; None where none is needed.
-        link: The command that links objects, without them.
-        link_facts: What the link depends on beside the objects.
-        product: The name of the file that is made.
+        precompiled: The header to compile first; None without one.
+        device_link: The command that links device code, without its objects; None if none is needed.
+        link: The command that links the objects, without them.
+        link_facts: What the link depends on besides the objects.
+        product: The name of the resulting file.
         installed: Folders whose headers change only when something is installed.
         directories: Where the compilers look for headers before those.
     """
@@ -55,12 +55,12 @@ class Plan:
     directories: tuple[Path, ...]
 
     def linked(self, objects: Sequence[Product]) -> Product:
-        """Say what is made of these objects."""
+        """Describe the file linked from these objects."""
         return product(self.product, {**self.link_facts, "objects": [each.key for each in objects]})
 
 
 def make_plan(request: Request, settings: Settings) -> Plan:
-    """Find the compilers and say what each has to do.
+    """Find the compilers and plan their commands.
 
     Raises:
         CompilerMissing: There is no working C++ compiler.
@@ -106,13 +106,13 @@ def toolkit_for_torch(settings: Settings) -> CudaToolkit:
     """
     if torch.version.cuda is None:
         raise ToolkitMissing(
-            f"this PyTorch, {torch.__version__}, is built without CUDA, so there is nothing to link CUDA sources to",
+            f"this PyTorch, {torch.__version__}, is built without CUDA, so CUDA sources cannot be linked to it",
             hint="install a build of PyTorch for CUDA (pytorch.org), or build the C++ part with cuda_optional=True",
         )
     toolkit = find_cuda_toolkit(settings)
     if toolkit.version.split(".")[0] != torch.version.cuda.split(".")[0]:
         raise ToolkitMissing(
-            f"the CUDA toolkit at {toolkit.root} is {toolkit.version}, and PyTorch is built for {torch.version.cuda}",
+            f"the CUDA toolkit at {toolkit.root} is {toolkit.version}, but PyTorch is built for {torch.version.cuda}",
             hint=f"set CUDA_HOME to a toolkit of version {torch.version.cuda}",
         )
     return toolkit
@@ -140,7 +140,7 @@ def _device_link(request: Request, toolkit: CudaToolkit, settings: Settings) -> 
 
 
 def _installed(toolkit: CudaToolkit | None) -> tuple[Path, ...]:
-    """Return where headers change only when something is installed."""
+    """Return the folders whose headers change only when something is installed."""
     return (*flags.system_includes(toolkit), *SYSTEM_FOLDERS, *(() if toolkit is None else (toolkit.root,)))
 
 
@@ -149,7 +149,7 @@ def _folders(request: Request) -> tuple[Path, ...]:
 
 
 def _precompiled(request: Request, compiler: Compiler, toolkit: CudaToolkit | None) -> Compilation | None:
-    """Say how to compile the header that most sources begin with; g++ alone takes up what it gives."""
+    """Plan the precompiled header that most sources begin with; only g++ uses it."""
     if not request.precompile or compiler.kind != "gcc":
         return None
     anonymous = replace(request, name="_")
@@ -160,7 +160,7 @@ def _precompiled(request: Request, compiler: Compiler, toolkit: CudaToolkit | No
 
 
 def _linker_facts(request: Request) -> dict[str, object]:
-    """Return the size and time of the libraries that a user links to, which may change under the same name."""
+    """Return size and time of the libraries that a user links to, whose content may change under the same name."""
     folders = [flag.removeprefix("-L") for flag in request.link_flags if flag.startswith("-L")]
     names = [flag.removeprefix("-l") for flag in request.link_flags if flag.startswith("-l")]
     files = [flag for flag in request.link_flags if not flag.startswith("-") and os.path.isfile(flag)]

@@ -18,9 +18,9 @@ from opwright.toolchain.process.jobs import Job, Outcome, run_side_by_side
 from opwright.toolchain.process.notice import Notice
 from opwright.toolchain.storage.cache import LibraryCache
 
-# Several CUDA architectures of a large template take many minutes.
+# A large template takes many minutes for several CUDA architectures.
 PATIENCE_S = 3600.0
-# The file, in a build that failed, with the command and what it said.
+# The file, in the folder of a failed build, with the command and its output.
 TRANSCRIPT = "transcript.txt"
 
 Step = TypeVar("Step", Compilation, Product)
@@ -28,11 +28,11 @@ Step = TypeVar("Step", Compilation, Product)
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One build as its user sees it.
+    """Runs the compilers of one build, and reports progress to its user.
 
     Attributes:
-        title: What is built.
-        settings: How many compilers may run, and whether to say something at a terminal.
+        title: The name of the build.
+        settings: How many compilers may run, and whether to print notices at a terminal.
         verbose: Whether every command, and all that compilers print, goes to stderr.
         notice: The one line of a build that is not verbose.
     """
@@ -43,18 +43,18 @@ class Progress:
     notice: Notice
 
     def wait(self, pid: str) -> None:
-        """Say that another process builds the same."""
+        """Report that another process builds the same."""
         self.notice.tick(f"waiting for process {pid} to build {self.title}")
 
     def say(self, text: str) -> None:
-        """Tell the user of a verbose build."""
+        """Print a line if the build is verbose."""
         if self.verbose:
             print(f"opwright: {text}", file=sys.stderr, flush=True)
 
     def run(
         self, jobs: Sequence[tuple[Step, Job]], cache: LibraryCache
     ) -> Iterator[tuple[Step, Job, BuildFailed | None]]:
-        """Run a job for each entry, and yield what failed with it; the directory of a failure is kept."""
+        """Run a job for each entry, and yield its failure, if any; the folder of a failure is kept."""
         for _, job in jobs:
             self.say(shlex.join(job.command))
         need = max((entry.memory_bytes for entry, _ in jobs), default=1)
@@ -73,7 +73,7 @@ class Progress:
         self.notice.tick(f"building {self.title}")
 
     def _failure(self, outcome: Outcome, transcript: Path) -> BuildFailed:
-        where = f"the command and all it said are in {transcript}; verbose=True shows them"
+        where = f"the command and its output are in {transcript}; verbose=True shows them"
         if outcome.status is None:
             return BuildFailed(f"building {self.title} took more than {PATIENCE_S:g} s and was stopped", hint=where)
         found = diagnose(outcome.transcript)

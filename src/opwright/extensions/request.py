@@ -1,4 +1,4 @@
-"""A user's request to build sources of their own, from any entry point."""
+"""A user's request to build sources of their own, the same for every entry point."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ Kind = Literal["module", "library", "program"]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Sources, and what the compilers are told beyond what every extension needs.
+    """Sources, and flags beyond those that every extension needs.
 
     Attributes:
         name: The name of the extension.
-        sources: What is compiled.
-        kind: A module for Python, a library that registers operators, or a program.
+        sources: The sources to compile.
+        kind: A Python module, a library that registers operators, or a program.
         cpp_flags: Further flags for the C++ compiler.
         cuda_flags: Further flags for nvcc.
         link_flags: Further flags for the linker, before torch's own libraries.
-        device_link_flags: Further flags for the device link; None where only relocatable device code asks for one.
+        device_link_flags: Further flags for the device link; None to link device code only if it is relocatable.
         include_directories: Where headers are looked for first.
-        base_flags: What the C++ compiler is told before everything else.
-        with_cuda: Whether CUDA's headers and libraries are at hand; so they are where a source is CUDA.
-        limited_api: Whether nothing but Python's limited interface is used.
+        base_flags: The first flags of the C++ compiler.
+        with_cuda: Whether to use CUDA's headers and libraries; they are always used if a source is CUDA.
+        limited_api: Whether only Python's limited API is used.
         precompile: Whether torch/extension.h is compiled once for all extensions with the same flags.
     """
 
@@ -46,7 +46,7 @@ class Request:
 
     @property
     def relocatable(self) -> bool:
-        """Whether device code of one source calls that of another, so that it must be linked."""
+        """Whether device code must be linked because sources call each other's."""
         words = " ".join(self.cuda_flags).replace("=", " ").split()
         asked = {"-dc", "--device-c"} & set(words)
         pairs = set(pairwise(words))

@@ -1,4 +1,4 @@
-"""For a `setup.py`: extensions that are built as `opwright.load` builds them, and installed by setuptools.
+"""For a `setup.py`: build extensions as `opwright.load` does, and install them with setuptools.
 
 from opwright.extensions.setuptools import BuildExtension, CUDAExtension
 
@@ -34,9 +34,9 @@ class NativeExtension(setuptools.Extension):
     """An extension of PyTorch; made by `CppExtension` and `CUDAExtension`.
 
     Attributes:
-        with_cuda: Whether CUDA's headers and libraries are at hand, also for C++ sources.
-        cuda_optional: Whether the C++ sources alone will do where CUDA cannot be built.
-        device_link_flags: Further flags for the link of device code; None where only relocatable code asks for one.
+        with_cuda: Whether to use CUDA's headers and libraries, also for C++ sources.
+        cuda_optional: Whether to build only the C++ sources if CUDA cannot be built.
+        device_link_flags: Further flags for the device link; None to link device code only if it is relocatable.
     """
 
     with_cuda = False
@@ -72,9 +72,9 @@ def CUDAExtension(  # noqa: N802
         name: The dotted name of the module.
         sources: The files, relative to `setup.py`.
         args: What else `setuptools.Extension` takes.
-        dlink: Whether device code of several objects is linked; relocatable device code always is.
+        dlink: Whether to link device code; relocatable device code is always linked.
         dlink_libraries: Static libraries of device code to link with.
-        cuda_optional: Whether the C++ sources alone will do where CUDA cannot be built; with CUDA, they see WITH_CUDA.
+        cuda_optional: Whether to build only the C++ sources if CUDA cannot be built; with CUDA, WITH_CUDA is defined.
         kwargs: What else `setuptools.Extension` takes; `extra_compile_args` may be a mapping with "cxx" and "nvcc".
     """
     extension = CppExtension(name, sources, *args, **kwargs)
@@ -87,10 +87,10 @@ def CUDAExtension(  # noqa: N802
 
 
 class BuildExtension(build_ext):
-    """Builds extensions of PyTorch, those of `torch.utils.cpp_extension` too; others are left to setuptools.
+    """Builds extensions of PyTorch, also those of `torch.utils.cpp_extension`; setuptools builds all others.
 
-    What is built is kept in opwright's cache, so that a second build compiles what has changed, by the contents of
-    sources and of the headers that they include. Ninja is not needed.
+    Builds are kept in opwright's cache, so that a second build compiles only what has changed, judged by the contents
+    of sources and headers. Ninja is not needed.
     """
 
     no_python_abi_suffix = False
@@ -100,7 +100,7 @@ class BuildExtension(build_ext):
         """Return this command with options of `torch.utils.cpp_extension.BuildExtension`.
 
         Args:
-            options: `no_python_abi_suffix` leaves Python's version out of the file's name; `use_ninja` changes nothing.
+            options: `no_python_abi_suffix` leaves Python's version out of the file's name; `use_ninja` has no effect.
         """
         chosen = {"no_python_abi_suffix": bool(options.get("no_python_abi_suffix", False))}
         return type(cls.__name__, (cls,), chosen)
@@ -112,7 +112,7 @@ class BuildExtension(build_ext):
         return str(Path(name).with_name(f"{first}.{last}")) if self.no_python_abi_suffix else name
 
     def build_extension(self, ext: setuptools.Extension) -> None:
-        """Build one extension and put it where setuptools wants it."""
+        """Build one extension and copy it to the place that setuptools asks for."""
         if not _is_native(ext):
             super().build_extension(ext)
             return
@@ -157,7 +157,7 @@ def _flags_by_compiler(ext: setuptools.Extension) -> dict[str, tuple[str, ...]]:
 
 
 def _device_link_flags(ext: setuptools.Extension, of_torch: Sequence[str]) -> tuple[str, ...] | None:
-    """Return what was asked for, or what torch's own CUDAExtension has made of it."""
+    """Return our option, or the one that torch's own CUDAExtension stores in its place."""
     if of_torch:
         return tuple(flag for flag in of_torch if flag != "-dlink")
     return getattr(ext, "device_link_flags", None)

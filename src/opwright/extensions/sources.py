@@ -1,4 +1,4 @@
-"""A user's own sources: what each is, and which lists of them cannot be built."""
+"""A user's own sources: their languages, and which lists of them cannot be built."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ TORCHS_OWN = "torch.utils.cpp_extension builds them"
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One source, in a file of the user or as a text.
+    """One source: a file of the user, or a text.
 
     Attributes:
-        path: The absolute path of the file; of a text, the name that it gets.
+        path: The absolute path of the file; for a text, a name.
         text: The text; None for a file.
     """
 
@@ -44,11 +44,11 @@ class SourceFile:
 
     @property
     def language(self) -> Language:
-        """Which compiler it is for."""
+        """The language, which decides the compiler."""
         return LANGUAGES[self.path.suffix]
 
     def read(self) -> bytes:
-        """Return what is in it.
+        """Return its content.
 
         Raises:
             SourcesRefused: The file cannot be read.
@@ -85,7 +85,7 @@ def check_name(name: str) -> str:
     """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise SourcesRefused(
-            f"an extension cannot be called {name!r}", hint="take letters, digits and '_', as in a variable of Python"
+            f"an extension cannot be named {name!r}", hint="use letters, digits and '_', as for a Python variable"
         )
     return name
 
@@ -95,12 +95,12 @@ def _refuse_unknown(path: Path) -> None:
         raise SourcesRefused(f"{_NOT_OURS[path.suffix]}: {path}", hint=TORCHS_OWN)
     if path.suffix not in LANGUAGES:
         raise SourcesRefused(
-            f"what is in {path} cannot be told by its suffix {path.suffix!r}",
-            hint=f"known are {', '.join(LANGUAGES)}; headers are not listed, they are found by what includes them",
+            f"the language of {path} is unknown: its suffix is {path.suffix!r}",
+            hint=f"known suffixes are {', '.join(LANGUAGES)}; headers are found through #include",
         )
     if not path.is_file():
         raise SourcesRefused(
-            f"there is no source {path}", hint=f"paths are taken from the working directory, {Path.cwd()}"
+            f"there is no source {path}", hint=f"paths are relative to the working directory, {Path.cwd()}"
         )
 
 
@@ -114,6 +114,6 @@ def _refuse_twins(paths: Sequence[Path]) -> None:
         if other == path:
             raise SourcesRefused(f"the source {path} is listed twice")
         raise SourcesRefused(
-            f"{other} and {path.name} differ by their suffix alone, so their object files would be one",
+            f"{other} and {path.name} differ only in their suffix, so they would share one object file",
             hint=f"rename one of them, for example to {path.stem}_{LANGUAGES[path.suffix]}{path.suffix}",
         )

@@ -1,4 +1,4 @@
-"""Whether handwritten functions fit the operator, tested on their declarations before anything is compiled."""
+"""Compare the declarations of handwritten functions with the operator, before anything is compiled."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Subject:
         return tuple(parameter.name for parameter in self.signature.parameters)
 
     def named(self, kind: Kind) -> tuple[str, ...]:
-        """The names of those that are tensors, or constants."""
+        """The names of its tensors or of its constants."""
         return tuple(parameter.name for parameter in self.signature.parameters if parameter.kind is kind)
 
     @property
@@ -55,7 +55,7 @@ def kernel_contracts(
 
     Raises:
         FunctionMissing: If one is not in the sources.
-        WrongDeclaration: If one does not fit the operator.
+        WrongDeclaration: If one does not match the operator.
     """
     tensors, constants = subject.named(Kind.TENSOR), subject.named(Kind.CONSTANT)
     first = read_contract(forward, sources.find(forward), tensors, constants)
@@ -71,7 +71,7 @@ def kernel_contracts(
 
 
 def check_layouts(subject: Subject, layouts: Mapping[str, str], contracts: Sequence[Contract]) -> None:
-    """Demand that layouts are known ones, of tensors that a kernel has.
+    """Demand that `layouts=` gives known layouts for tensors that the kernels use.
 
     Raises:
         ImplementationRefused: If one is not.
@@ -94,7 +94,7 @@ def _check_arguments(contract: Contract, subject: Subject) -> None:
             f"{contract.function} takes {len(subject.arguments) - len(missing)} of the {len(subject.arguments)} "
             f"arguments of {subject.name}; '{missing[0]}' is not among its parameters",
             place=contract.place,
-            hint="a parameter of a kernel has the name of the argument that it stands for",
+            hint="give each parameter of the kernel the name of the argument that it receives",
         )
 
 
@@ -102,23 +102,23 @@ def _check_results(contract: Contract, saved: Sequence[str], subject: Subject) -
     own = contract.writes[len(contract.writes) - len(saved) :] if saved else ()
     if tuple(own) != tuple(saved):
         raise WrongDeclaration(
-            f"{contract.function} writes {_listed(contract.writes)}, and saved= names {', '.join(saved)}",
+            f"{contract.function} writes {_listed(contract.writes)}, but saved= names {', '.join(saved)}",
             place=contract.place,
-            hint="what is saved comes behind the results, in the order of saved=",
+            hint="put the saved tensors after the results, in the order of saved=",
         )
     count, outputs = len(contract.writes) - len(own), subject.signature.outputs
     if count == 0 or outputs not in (None, count):
         raise WrongDeclaration(
-            f"{contract.function} writes {count or 'no'} results, and {subject.name} returns {outputs or 'some'}",
+            f"{contract.function} writes {count or 'no'} results, but {subject.name} returns {outputs or 'some'}",
             place=contract.place,
-            hint="a pointer that is not const is written to, and stands for a result",
+            hint="a pointer that is not const is a result that the kernel writes",
         )
 
 
 def _check_gradients(contract: Contract, tensors: Sequence[str], subject: Subject) -> None:
     wrong = [name for name in contract.writes if name.removeprefix(GRADIENT) not in tensors or GRADIENT not in name]
     if wrong or not contract.writes:
-        what = f"'{wrong[0]}', which is no gradient of {subject.name}" if wrong else "nothing"
+        what = f"'{wrong[0]}', which is not a gradient of {subject.name}" if wrong else "nothing"
         raise WrongDeclaration(
             f"{contract.function} writes {what}",
             place=contract.place,

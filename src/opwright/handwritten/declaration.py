@@ -1,4 +1,4 @@
-"""Declarations in C++ and CUDA sources, as far as binding needs them: names, types, lines.
+"""Read the function declarations in C++ and CUDA sources: names, types, lines.
 
 This reader only parses the heads of functions, so that a wrong name or parameter is reported with its line before
 anything is compiled.
@@ -34,7 +34,7 @@ class CppParameter:
         type: Its type without `const`, `*`, `&` and the namespaces of torch, std and opwright.
         spelling: The same with its namespaces.
         is_pointer: Whether it is a pointer.
-        is_const: Whether what it points to, or it itself, is constant.
+        is_const: Whether it, or what it points to, is constant.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Declaration:
         name: Its name, without namespaces.
         returns: The type it returns.
         parameters: Its parameters, in order.
-        place: Where it stands.
+        place: The file and line of the definition.
         type_parameters: The type parameters of a template.
         is_cuda_kernel: Whether it is a `__global__` function.
     """
@@ -75,13 +75,13 @@ def read_declarations(text: str, file: str) -> tuple[Declaration, ...]:
 
     Args:
         text: The source.
-        file: What it is called in places.
+        file: The name of the source in file-and-line places.
     """
     return tuple(_declarations(_blanked(text), file))
 
 
 def _blanked(text: str) -> str:
-    """The same without comments, strings and directives; every line stays where it is."""
+    """The text without comments, strings and directives; every line keeps its number."""
     text = _COMMENT_OR_STRING.sub(lambda found: '""' if found[0].startswith('"') else _lines_of(found[0]), text)
     return _DIRECTIVE.sub(lambda found: _lines_of(found[0]), text)
 
@@ -112,7 +112,7 @@ def _declarations(text: str, file: str) -> Iterator[Declaration]:
 
 
 def _closing(text: str, position: int) -> int | None:
-    """Where the parenthesis that was opened before `position` is closed."""
+    """The position of the parenthesis that closes the one opened before `position`."""
     depth = 1
     for place in range(position, len(text)):
         depth += {"(": 1, ")": -1}.get(text[place], 0)
@@ -122,7 +122,7 @@ def _closing(text: str, position: int) -> int | None:
 
 
 def _words_before(text: str, position: int) -> str:
-    """What stands between the end of the statement before and a function's name."""
+    """The text between the end of the previous statement and a function's name."""
     start = max(text.rfind(mark, 0, position) for mark in ";{}")
     return text[start + 1 : position].strip()
 

@@ -17,7 +17,7 @@ Described = tuple[tuple[int, ...], torch.dtype]
 
 
 class ReferenceRefuses(Exception):
-    """The reference raises for these arguments; running it on them raises its own error."""
+    """The reference raises for these arguments; calling it raises its own error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Tensors:
 
 
 class Expected:
-    """Describes what the reference returns; runs it once for each kind of arguments.
+    """Finds what the reference returns by running it on fake tensors, once for each kind of arguments.
 
     Args:
         reference: The function as written, taking every argument by position.
@@ -51,7 +51,7 @@ class Expected:
 
         Raises:
             ReferenceRefuses: If the reference raises.
-            NoKernel: If it returns something else than tensors, alone or in a tuple.
+            NoKernel: If it returns anything but a tensor or a tuple of tensors.
         """
         key = tuple([(a.shape, a.dtype) if isinstance(a, torch.Tensor) else constant_key(a) for a in args])
         found = self._known.get(key)
@@ -62,7 +62,7 @@ class Expected:
         return found
 
     def fake(self, function: Callable[..., Any], args: Sequence[Any]) -> Any:
-        """Run a function on tensors like the arguments, but without data.
+        """Run a function on fake tensors like the arguments.
 
         Raises:
             ReferenceRefuses: If it raises.
@@ -86,12 +86,12 @@ def described(returned: Any) -> Tensors:
     """Sizes and dtypes of tensors, alone or in a tuple.
 
     Raises:
-        NoKernel: If it is something else.
+        NoKernel: If the value is anything else.
     """
     members = (returned,) if isinstance(returned, torch.Tensor) else returned
     if type(members) is not tuple or not members or not all(isinstance(member, torch.Tensor) for member in members):
         raise NoKernel(
-            "a handwritten rung returns a tensor or a tuple of tensors, and the reference returns something else",
+            "a handwritten rung returns a tensor or a tuple of tensors, but the reference returns something else",
             hint="let the reference return a tensor or a tuple of tensors",
         )
     every = tuple((tuple(member.shape), member.dtype) for member in members)
@@ -103,21 +103,21 @@ def _like(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def check_made(name: str, place: Place, made: Any, expected: Sequence[Described]) -> None:
-    """Compare what a function written by hand returned with what the reference returns.
+    """Compare the results of a handwritten function with those that the reference returns.
 
     Raises:
-        WrongResult: If it is another number of tensors, or of other sizes or dtypes.
+        WrongResult: If the number of tensors, a size or a dtype differs.
     """
     if not isinstance(made, (tuple, list)) or not all(isinstance(member, torch.Tensor) for member in made):
         raise WrongResult(
-            f"{name} returned a {type(made).__name__}, and a tensor or a tuple of tensors was expected", place=place
+            f"{name} returned a {type(made).__name__}; a tensor or a tuple of tensors was expected", place=place
         )
     if len(made) != len(expected):
-        raise WrongResult(f"{name} returned {len(made)} tensors, and {len(expected)} were expected", place=place)
+        raise WrongResult(f"{name} returned {len(made)} tensors; {len(expected)} were expected", place=place)
     for position, (tensor, (sizes, dtype)) in enumerate(zip(made, expected, strict=True)):
         if tuple(tensor.shape) != sizes or tensor.dtype != dtype:
             raise WrongResult(
-                f"{name} returned {_spelled(tuple(tensor.shape), tensor.dtype)} as result {position}, and the "
+                f"{name} returned {_spelled(tuple(tensor.shape), tensor.dtype)} as result {position}, but the "
                 f"reference returns {_spelled(sizes, dtype)}",
                 place=place,
             )

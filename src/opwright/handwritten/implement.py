@@ -37,10 +37,10 @@ NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 def implemented(subject: Subject, rung: RungName, function: Any, options: Mapping[str, Any]) -> Passes:
-    """The passes of a rung, from whatever `op.implement(rung, ...)` was given.
+    """The passes of a rung, from the arguments of `op.implement(rung, ...)`.
 
     Raises:
-        ImplementationRefused, FunctionMissing, WrongDeclaration: If it does not fit the operator.
+        ImplementationRefused, FunctionMissing, WrongDeclaration: If they do not match the operator.
     """
     if rung == "function" and not options:
         return written_function(subject, function)
@@ -96,30 +96,30 @@ def written_sources(
         subject: The operator.
         rung: "cpp" or "cuda".
         sources: Files; relative paths start at the folder of the file that defines the reference.
-        source: The source itself, instead of files.
+        source: The text of the source, instead of files.
         forward: The name of the forward function.
-        backward: The name of the backward function; without one it is derived.
-        saved: What forward returns besides the results, for backward. For kernels a function for each name: it takes
-            the arguments of the operator and returns a tensor of the sizes and dtype that are to be allocated.
-        results: The names of the results in backward, if it reads any; kernels name them themselves.
+        backward: The name of the backward function; if there is none, the backward pass is derived.
+        saved: Names of what forward returns after the results, for backward. For kernels, a function for each name: it
+            takes the operator's arguments and returns a tensor with the sizes and dtype to allocate.
+        results: The names of the results in backward, if it reads any; kernels name them in their parameters.
         gradients: The arguments whose gradients backward returns, in order; by default all tensors. Kernels name them
-            themselves.
-        layouts: For kernels, the layout of a tensor: "any", "contiguous" or "channels_last". By default any if the
-            kernel takes one of its strides, else contiguous.
-        dtypes: For functions over tensors, the dtypes that they are written for; by default any.
+            in their parameters.
+        layouts: For kernels, the layout of each tensor: "any", "contiguous" or "channels_last". The default is "any" if
+            the kernel takes one of its strides, else "contiguous".
+        dtypes: For functions over tensors, the dtypes that they support; by default any.
         include_directories: Where the compiler looks for headers.
         flags: Further flags for the compiler.
         guarded: For kernels, whether to check after every call that nothing was written outside of the results.
-        threads: For CUDA kernels, how many threads a block has: a number, or three.
-        blocks: For CUDA kernels, how many blocks there are: a function of the operator's arguments that gives a number,
-            or three. By default as many as give every element of the first result a thread.
+        threads: For CUDA kernels, the threads of a block: one number, or three.
+        blocks: For CUDA kernels, a function of the operator's arguments that returns the number of blocks: one number,
+            or three. By default every element of the first result gets a thread.
 
-    A CUDA kernel on the rung "cpp" runs on the processor, thread by thread, to test it without a GPU.
+    A CUDA kernel on the rung "cpp" runs on the CPU, thread by thread, which tests it without a GPU.
 
     Raises:
-        ImplementationRefused: If the options do not fit together.
+        ImplementationRefused: If the options contradict each other.
         FunctionMissing: If a function is not in the sources.
-        WrongDeclaration: If a function takes or returns something else than the operator needs.
+        WrongDeclaration: If a function does not take or return what the operator needs.
     """
     read = read_sources(subject.name, sources, source, subject.place.file, include_directories, flags)
     functions = [name for name in (forward, backward) if name]
@@ -145,7 +145,7 @@ def _loader(subject: Subject, rung: RungName, contract: Contract, sources: Sourc
         return CppLoader(f"{subject.name}_{short}", contract, sources, subject.settings)
     if not contract.is_cuda_kernel:
         raise WrongDeclaration(
-            f"{contract.function} is no __global__ function, and so none for the rung 'cuda'", place=contract.place
+            f"{contract.function} is not a __global__ function, which the rung 'cuda' needs", place=contract.place
         )
     return CudaLoader(contract, sources)
 
@@ -154,7 +154,7 @@ def _makers(subject: Subject, saved: Saved) -> Mapping[str, Callable[..., torch.
     if not isinstance(saved, Mapping):
         if saved:
             raise ImplementationRefused(
-                f"what the kernels of {subject.name} save ({', '.join(saved)}) has no sizes",
+                f"the sizes of what the kernels of {subject.name} save ({', '.join(saved)}) are not given",
                 place=subject.place,
                 hint=f"saved={{{saved[0]!r}: lambda {', '.join(subject.arguments)}: ...}}, a tensor of those sizes",
             )
@@ -167,7 +167,7 @@ def _check_torch_facing(
 ) -> None:
     check_names(names, subject.name, subject.place)
     if library.registers:
-        return  # what an operator of torch.ops takes is known when it is loaded
+        return  # the parameters of an operator of torch.ops are known only when it is loaded
     first = library.declaration(forward)
     check_parameters(forward, first, names.arguments)
     if backward:

@@ -1,7 +1,7 @@
-"""The autograd node of a rung that is written by hand.
+"""The autograd node of a handwritten rung.
 
-Its backward pass is the author's. If that pass is itself differentiated or mapped, and for gradients that the author
-left out, the derived operator of the gradients runs instead: nothing is silently zero.
+Its backward pass is the author's. Where that pass is itself differentiated or under `vmap`, and for gradients that the
+author left out, the derived operator of the gradients runs instead, so that no gradient is silently zero.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from opwright.handwritten.passes import Passes, Recorded
 
 @dataclass(slots=True)
 class Written:
-    """What a call of a rung needs that is written by hand.
+    """What a call of a handwritten rung needs.
 
     Attributes:
         passes: The author's.

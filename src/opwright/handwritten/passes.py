@@ -1,4 +1,4 @@
-"""The handwritten part of an operator: a forward pass, and perhaps a backward pass."""
+"""A handwritten forward pass, with or without a backward pass."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from opwright.handwritten.expected import Tensors
 
 
-# Of these two there is one for each call; frozen, each would cost a microsecond more.
+# Every call makes one of each; as frozen classes, each would take a microsecond longer.
 @dataclass(slots=True)
 class Made:
     """The results of a forward pass.
@@ -19,7 +19,7 @@ class Made:
     Attributes:
         outputs: The results.
         kept: Tensors for the backward pass, besides the arguments.
-        state: Whatever else is for the backward pass.
+        state: Anything else for the backward pass.
     """
 
     outputs: tuple[torch.Tensor, ...]
@@ -35,9 +35,9 @@ class Recorded:
         args: The arguments of the forward pass.
         kept: The tensors that it kept.
         outputs: The sizes and dtypes of its results.
-        state: What else it kept.
-        cotangents: The cotangent of each result; None if nothing flows there.
-        wanted: Positions of the arguments whose gradients are asked for.
+        state: Anything else that it kept.
+        cotangents: The cotangent of each result; None if it has none.
+        wanted: Positions of the arguments whose gradients are needed.
     """
 
     args: Sequence[Any]
@@ -49,10 +49,10 @@ class Recorded:
 
 
 class Passes(Protocol):
-    """The passes of one rung that is written by hand."""
+    """The passes of one handwritten rung."""
 
     def forward(self, args: Sequence[Any], expected: Tensors, *, recording: bool) -> Made:
-        """Compute the results, without recording anything for autograd.
+        """Compute the results, without recording for autograd.
 
         Args:
             args: The arguments, in order; those that require gradients still do.
@@ -60,20 +60,20 @@ class Passes(Protocol):
             recording: Whether a backward pass may follow.
 
         Raises:
-            NoKernel: If it is not written for these arguments.
+            NoKernel: If it does not support these arguments.
         """
 
     def backward(self, recorded: Recorded) -> Mapping[int, torch.Tensor | None]:
-        """The gradients by position of their arguments; those that are not in it are derived."""
+        """The gradients by position of their arguments; missing ones are derived."""
 
     def examine(self) -> None:
-        """Raise an OpwrightError where the rung cannot be had."""
+        """Raise an OpwrightError if the rung cannot be built here."""
 
     def count(self) -> int:
         """How many instances are loaded."""
 
     def source(self) -> str:
-        """What the author wrote, and what is written to call it.
+        """The author's sources, and the code that calls them.
 
         Raises:
             RungMissing: If it cannot be read.

@@ -1,4 +1,4 @@
-"""Serving calls by handwritten rungs, and by derived ones for calls that these do not support."""
+"""Serve calls by handwritten rungs, and by derived ones where these do not support a call."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from opwright.settings import Settings
 from opwright.tracing.interface.signature import Signature, place_of
 from opwright.tracing.recording.faults import fault_of, line_of_ours
 
-# Refusals by the machine lead to a fallback; errors in an author's source or results are raised.
+# What this machine lacks leads to a fallback; errors in an author's source or results are raised.
 _OF_THE_MACHINE = (CacheUnusable, LibraryUnloadable, UnsafeCache)
 _FASTEST_FIRST: tuple[RungName, ...] = ("cuda", "cpp", "function")
 
 
 class WrittenServer:
-    """Serves the calls of one operator that has rungs written by hand.
+    """Serves the calls of one operator with handwritten rungs.
 
     Args:
         name: Its name, without namespace.
@@ -45,10 +45,10 @@ class WrittenServer:
         settings: Where to build.
         derived: Serves calls that they do not support, and calls under transforms and modes.
         gradients_of: The derived operators of the gradients.
-        fallbacks: Told why what is derived serves a call.
+        fallbacks: Records why a derived kernel serves a call.
 
     Raises:
-        ImplementationRefused: If it takes or returns structures, or changes arguments.
+        ImplementationRefused: If the operator takes or returns containers, or changes arguments.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class WrittenServer:
             raise ImplementationRefused(
                 f"{name} cannot be written by hand: it takes or returns containers, or changes its arguments",
                 place=place_of(reference),
-                hint="write an operator of plain tensors, and call it where there are structures",
+                hint="write an operator of plain tensors, and call it from a function that handles the containers",
             )
         self._derived = derived
         self._signature = signature
@@ -89,7 +89,7 @@ class WrittenServer:
         """Serve calls by a rung from now on.
 
         Raises:
-            ImplementationRefused, FunctionMissing, WrongDeclaration: If what is written does not fit the operator.
+            ImplementationRefused, FunctionMissing, WrongDeclaration: If the sources do not match the operator.
         """
         passes = implemented(self._subject, rung, function, options)
         self._rungs[rung] = passes
@@ -101,7 +101,7 @@ class WrittenServer:
         return self._serve(args, kwargs, gradients=True, otherwise=self._derived.serve)
 
     def serve_below_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Serve a call that records no gradients, whatever its tensors ask for."""
+        """Serve a call without recording gradients, even if its tensors require them."""
         return self._serve(args, kwargs, gradients=False, otherwise=self._derived.serve_below_autograd)
 
     def serve_by_reference(self, args: Sequence[Any]) -> Any:
@@ -137,7 +137,7 @@ class WrittenServer:
         """Run the passes of a rung.
 
         Raises:
-            NoKernel: If they are not for these arguments.
+            NoKernel: If they do not support these arguments.
         """
         passes = self._rungs[rung]
         try:

@@ -1,4 +1,4 @@
-"""The sources of a rung: files or one text, with the functions that are defined in them."""
+"""The sources of a rung: files or one text, and the functions that they define."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from opwright.handwritten.declaration import Declaration, read_declarations
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file, or a text that stands in for one.
+    """A file, or a text in its place.
 
     Attributes:
-        name: The path of the file, or what the text is called where errors name a place.
-        text: What is in it.
-        folder: Where its own `#include "…"` are looked for; None for a text.
+        name: The path of the file, or the name that errors give the text.
+        text: The content.
+        folder: Where its `#include "…"` are looked up; None for a text.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Sources:
 
     Attributes:
         files: The sources.
-        include_directories: Where headers are looked for besides.
+        include_directories: Further folders to look for headers in.
         flags: Further flags for the compiler.
     """
 
@@ -54,7 +54,7 @@ class Sources:
         names = list(dict.fromkeys(declaration.name for declaration in every))
         close = difflib.get_close_matches(name, names, 1)
         place = next((d.place for d in every if d.name in close), Place(self.files[0].name, 1))
-        there = f"what is defined there is {', '.join(names)}" if names else "no function is defined there"
+        there = f"the functions defined there are {', '.join(names)}" if names else "no function is defined there"
         raise FunctionMissing(
             f"no function '{function}' is defined in {', '.join(file.name for file in self.files)}",
             place=place,
@@ -62,7 +62,7 @@ class Sources:
         )
 
     def search_path(self) -> tuple[str, ...]:
-        """The flags that let the compiler find headers."""
+        """The flags with which the compiler finds headers."""
         folders = dict.fromkeys(file.folder for file in self.files if file.folder)
         return (*[f"-iquote{folder}" for folder in folders], *[f"-I{folder}" for folder in self.include_directories])
 
@@ -71,7 +71,7 @@ class Sources:
         return "\n".join(f"// {file.name}\n{file.text.rstrip()}\n" for file in self.files)
 
     def texts(self) -> Iterator[str]:
-        """The sources, each with a line that tells the compiler where it comes from."""
+        """The sources, each after a `#line` that tells the compiler its origin."""
         for file in self.files:
             escaped = file.name.replace("\\", "\\\\").replace('"', '\\"')
             yield f'#line 1 "{escaped}"\n{file.text}'
@@ -85,13 +85,13 @@ def read_sources(
     include_directories: Sequence[str | Path],
     flags: Sequence[str],
 ) -> Sources:
-    """Read what `implement` was given.
+    """Read `sources=` or `source=` of `implement`.
 
     Args:
-        operator: What the operator is called.
+        operator: The name of the operator.
         given: Paths; relative ones start at the folder of the file that defines the reference.
-        text: The source itself, instead of paths.
-        beside: That file.
+        text: The text of the source, instead of paths.
+        beside: The file that defines the reference.
         include_directories: Where headers are looked for.
         flags: Further flags for the compiler.
 
@@ -103,7 +103,7 @@ def read_sources(
         given = (given,)
     if bool(given) == (text is not None):
         raise ImplementationRefused(
-            f"{operator} is to be implemented by {'files and a text' if given else 'no source'}",
+            f"implement of {operator} was given {'both sources= and source=' if given else 'no source'}",
             hint='give sources=["file.cpp"], or source="the text"',
         )
     files = [SourceFile(f"<source of {operator}>", text, None)] if text is not None else []

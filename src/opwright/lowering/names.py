@@ -5,11 +5,13 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 
+import torch
 from torch._ops import OpOverload
 from torch.fx import Node
 
 from opwright.ir.expressions.functions import FUNCTIONS
 from opwright.ir.names.fresh import fresh
+from opwright.lowering.views import VIEWS
 from opwright.tracing.graph import Graph
 
 
@@ -35,11 +37,21 @@ class Names:
         return name
 
     def _describe(self, node: Node) -> str:
-        """`tanh(cell)` becomes tanh_cell; with several operands, the name of the operation."""
+        """`tanh(cell)` becomes tanh_cell, and `sum(x * y)` sum_x_y; else the name of the operation."""
         if node.target is operator.getitem:
             return self._describe(node.args[0]) if isinstance(node.args[0], Node) else node.name
         name = node.target._schema.name.split("::")[1].strip("_") if isinstance(node.target, OpOverload) else node.name
         operands = node.all_input_nodes
-        if len(operands) == 1 and operands[0] in self._wished:
-            return f"{name}_{self._wished[operands[0]]}"
-        return name
+        if name == "sum" and operands[0] not in self._wished and operands[0].target is torch.ops.aten.mul.Tensor:
+            operands = operands[0].all_input_nodes
+        elif len(operands) > 1:
+            return name
+        operands = list(map(self._viewed, operands))
+        known = [self._wished[operand] for operand in operands if operand in self._wished]
+        return "_".join([name, *known]) if len(known) == len(operands) else name
+
+    def _viewed(self, node: Node) -> Node:
+        """The value with a name that a node is a view of, if there is one."""
+        while node not in self._wished and getattr(node.target, "overloadpacket", None) in VIEWS:
+            (node,) = node.all_input_nodes[:1]
+        return node

@@ -55,6 +55,7 @@ REDUCTIONS: Mapping[Any, Reduction] = {
     aten.any: Reduction("any", truth=True),
     aten.all: Reduction("all", truth=True),
 }
+_NAMES = frozenset(operation.__name__ for operation in REDUCTIONS)
 
 
 def reduced_dimensions(row: Reduction, arguments: Mapping[str, Any], rank: int) -> tuple[int, ...]:
@@ -94,7 +95,9 @@ def reduce_kernel(source: Buffer, target: Buffer, row: Reduction, reduced: Seque
         return _copy(source, target, row, [d for d in range(len(axes)) if keep or d not in reduced])
     if wide[-1] not in reduced_axes:
         return Kernel(target.name, (target,), tuple(axes), (), (Store(target.name, at, value, row.reducer),))
-    reduction = Reduce(f"{target.name}_{row.reducer}", row.reducer, value)
+    says_so = target.name.partition("_")[0] in _NAMES
+    name = f"row_{target.name}" if says_so else f"{target.name}_{row.reducer}"
+    reduction = Reduce(name, row.reducer, value)
     store = Store(target.name, at, Local(reduction.name, value.dtype))
     return Kernel(target.name, (target,), (*kept, *reduced_axes), (reduction,), (store,), row_axes=len(reduced_axes))
 

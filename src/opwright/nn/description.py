@@ -1,7 +1,7 @@
-"""The non-tensor state that a module's forward may depend on, apart from the tensors it holds.
+"""Describe the state that a module's forward may depend on, apart from the values of its tensors.
 
 description = (class, training, plain attributes, parameters, buffers, children) of every module
-tensor      = its position among the module's tensors; one that is there twice has one position
+tensor      = its position among the module's tensors; a shared tensor has one position
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, OpOverload, OpOverl
 
 
 class Described:
-    """A module, taken apart.
+    """The description of a module, and its tensors.
 
     Args:
         module: The root.
 
     Attributes:
-        key: Equal for two calls whose traces are equal as far as the module goes.
+        key: The description: where it is equal for two calls, the module itself gives both the same trace.
         tensors: Its parameters and buffers, each once.
         buffers: Positions of the buffers.
         names: Dotted names of the tensors.
 
     Raises:
-        NoKernel: If an attribute holds something whose changes could not be seen.
+        NoKernel: If an attribute has a value whose changes could not be detected.
     """
 
     __slots__ = ("_modules", "_positions", "buffers", "key", "names", "tensors")
@@ -96,7 +96,7 @@ class Described:
 def _value(value: Any, name: str) -> Hashable:
     kind = type(value)
     if kind is float:
-        return kind, repr(value)  # tells -0.0 from 0.0, and knows a NaN again
+        return kind, repr(value)  # distinguishes -0.0 from 0.0, and equals itself for NaN
     if kind in _PLAIN or (isinstance(value, _FUNCTIONS) and not _is_bound(value)):
         return kind, value
     if isinstance(value, (list, tuple)):
@@ -108,8 +108,8 @@ def _value(value: Any, name: str) -> Hashable:
     if isinstance(value, type):
         return value
     raise NoKernel(
-        f"its attribute '{name}' is a {kind.__name__}, whose changes would go unseen",
-        hint="keep tensors in buffers, modules in attributes of their own, and the rest in plain values",
+        f"its attribute '{name}' is a {kind.__name__}, whose changes cannot be detected",
+        hint="keep tensors in buffers, modules as submodules, and everything else in plain values",
     )
 
 

@@ -1,6 +1,6 @@
 """A module's forward as a function of its tensors: the reference of the operator that serves it.
 
-It runs on a copy of the module's structure, so that a trace does not change the module, and changes of plain attributes
+It runs on a copy of the module's structure, so that tracing does not change the module and changes to plain attributes
 are detected and refused.
 """
 
@@ -23,7 +23,7 @@ Forward = Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], Any]
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """The result of the module itself, which has changed its buffers."""
+    """The result of running the module itself, which has already changed its buffers."""
 
     returned: Any
 
@@ -33,10 +33,10 @@ class ModuleReference:
 
     Args:
         module: What to copy the structure of.
-        described: The module, taken apart.
+        described: The module's description and tensors.
         layout: The structure of `(args, kwargs)`.
         mutated: Positions of the tensors that the forward may change.
-        forward: Calls the forward that a module was written with.
+        forward: Calls the module's original forward.
     """
 
     def __init__(
@@ -50,13 +50,13 @@ class ModuleReference:
         self._key = described.key
         self._count = len(described.tensors)
         self._template = _copied(module, described.position, {})
-        self.reads_from = _classes(module)  # what is in them is described
+        self.reads_from = _classes(module)  # their contents are in the description
 
     def __call__(self, *leaves: Any) -> tuple[Any, list[torch.Tensor]]:
         """Run the forward.
 
         Raises:
-            NoKernel: If it changes attributes, because the module's own would not change.
+            NoKernel: If it changes attributes: those of the module itself would not change.
         """
         tensors = [leaf.clone() if p in self._mutated else leaf for p, leaf in enumerate(leaves[: self._count])]
         copy = _copied(self._template, tensors.__getitem__, {})
@@ -73,13 +73,13 @@ class ModuleReference:
 
 
 def _classes(module: nn.Module) -> tuple[type, ...]:
-    """The classes that modules were written as; the first is the one that is served."""
+    """The original classes of the module and its submodules, the served module first."""
     written = next(kind for kind in type(module).__mro__[1:] if not kind.__module__.startswith("opwright.nn."))
     return tuple(dict.fromkeys([written, *(type(inner) for inner in module.modules() if inner is not module)]))
 
 
 def written_forward(module: nn.Module) -> Any:
-    """The forward of the class that a module was written as."""
+    """The forward of a module's original class."""
     return next(vars(kind)["forward"] for kind in type(module).__mro__[1:] if _is_written(kind))
 
 
@@ -88,7 +88,7 @@ def _is_written(kind: type) -> bool:
 
 
 def _copied(module: nn.Module, tensor: Callable[[Any], Any], seen: dict[int, nn.Module]) -> nn.Module:
-    """A copy with every parameter and buffer exchanged, and without hooks."""
+    """A copy with every parameter and buffer replaced, and without hooks."""
     if id(module) in seen:
         return seen[id(module)]
     copy = seen[id(module)] = object.__new__(type(module))
@@ -107,7 +107,7 @@ def _copied(module: nn.Module, tensor: Callable[[Any], Any], seen: dict[int, nn.
 
 
 def _container(value: Any) -> Any:
-    """Lists, dicts and sets anew: the forward may change them."""
+    """Copy lists, dicts and sets, which the forward may change."""
     if type(value) in (list, set):
         return type(value)(map(_container, value))
     if type(value) is dict:

@@ -17,16 +17,16 @@ AnyModule = TypeVar("AnyModule", bound=nn.Module)
 
 
 class ServedModule(nn.Module):
-    """A mixin before a module's class: its forward runs as an operator.
+    """A mixin that comes before a module's class and runs its forward as an operator.
 
-    The serving stands in a slot, apart from the attributes, which the module shares with the one it was made from.
+    It keeps its own state in a slot, because the module shares its attributes with the original.
     """
 
     __slots__ = ("_serving",)
     _written_as: type[nn.Module]
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the forward that the module was written with, by kernels where there are any."""
+        """Run the module's original forward, by kernels where there are any."""
         serving = self._served()
         if not is_quiet():
             return super().forward(*args, **kwargs)
@@ -46,7 +46,7 @@ class ServedModule(nn.Module):
             return serving
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        """Copied and pickled as the module it was made from, and served again."""
+        """Copy and pickle the original module, and serve the result again."""
         written = object.__new__(self._written_as)
         written.__dict__ = self.__dict__
         return module, (written,)
@@ -59,32 +59,34 @@ def _as_written(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
 def module(nn_module: AnyModule) -> AnyModule:
     """Make a module whose forward runs as one operator.
 
-    What is returned has the class of `nn_module` among its own and shares everything with it: parameters, buffers,
-    attributes, hooks and the training flag are one and the same. The forward, as one function of its arguments,
-    parameters and buffers, is derived once for each training flag and each other value of plain attributes in the
-    module; where there is no kernel, where a module inside has hooks, and under transforms, autocast and compilers,
-    it runs as it was written. `last_rung` tells which it was.
+    The result is an instance of a subclass of `nn_module`'s class and shares everything with it: parameters, buffers,
+    attributes, hooks and the training flag. Its forward, as one function of arguments, parameters and buffers, is
+    derived once for each training flag and each combination of plain attributes. It falls back to the original
+    forward if there is no kernel, if a submodule has hooks, and under transforms, autocast and compilers; `last_rung`
+    says what served the last call.
 
     Args:
-        nn_module: Any module with a forward in Python.
+        nn_module: A module whose forward is written in Python.
 
     Returns:
-        The module to call; `nn_module` itself stays as it is.
+        The module to call; `nn_module` itself is unchanged.
 
     Raises:
-        ModuleUnsupported: If it is no module, a scripted one, or a lazy one that has not run yet.
+        ModuleUnsupported: If it is not a module, is scripted, or is lazy and has not run yet.
     """
     if isinstance(nn_module, ServedModule):
         return nn_module
     if not isinstance(nn_module, nn.Module):
         raise ModuleUnsupported(
-            f"a {type(nn_module).__name__} is no torch.nn.Module", hint="use opwright.operator for functions"
+            f"a {type(nn_module).__name__} is not a torch.nn.Module", hint="use opwright.operator for functions"
         )
     if isinstance(nn_module, torch.jit.ScriptModule):
-        raise ModuleUnsupported(f"{type(nn_module).__name__} is scripted", hint="give the module that it was made from")
+        raise ModuleUnsupported(
+            f"{type(nn_module).__name__} is scripted", hint="pass the module that it was scripted from"
+        )
     if any(isinstance(inner, LazyModuleMixin) for inner in nn_module.modules()):
         raise ModuleUnsupported(
-            f"{type(nn_module).__name__} has lazy parameters that have no shape yet", hint="call it once before"
+            f"{type(nn_module).__name__} has lazy parameters that have no shape yet", hint="call it once first"
         )
     written = type(nn_module)
     namespace = {"_written_as": written, "__module__": written.__module__, "__doc__": written.__doc__}

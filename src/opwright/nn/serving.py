@@ -1,4 +1,4 @@
-"""Serving a module: one operator for each description of the module and each structure of arguments."""
+"""Serve a module: one operator for each description of the module and each structure of arguments."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Serving(RemembersRung):
     """Serves the calls of one module.
 
     Args:
-        forward: Calls the forward that a module was written with.
+        forward: Calls the module's original forward.
     """
 
     def __init__(self, forward: Forward) -> None:
@@ -45,11 +45,11 @@ class Serving(RemembersRung):
         self._fallbacks: Fallbacks | None = None
 
     def serve(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run the forward by an operator, or as it was written."""
+        """Run the forward by an operator, or fall back to the original."""
         try:
             refuse_listeners(module)
             return self._serve(module, args, kwargs)
-        except Exception as error:  # nothing has run yet: it is raised before, or by, a derivation
+        except Exception as error:  # raised before or during a derivation: nothing has run yet
             if is_wanted(error):
                 raise
             refusal = fault_of(error)
@@ -58,7 +58,7 @@ class Serving(RemembersRung):
 
     @runs_reference
     def run_as_written(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run the forward that the module was written with."""
+        """Run the module's original forward."""
         self.last_rung = "composed"
         return self._forward(module, args, kwargs)
 
@@ -70,7 +70,7 @@ class Serving(RemembersRung):
         if kind not in self._operators:
             if len(self._operators) >= MOST_OPERATORS:
                 raise NoKernel(
-                    f"there are {MOST_OPERATORS} operators for its attributes and arguments already",
+                    f"there are already {MOST_OPERATORS} operators for its attributes and arguments",
                     hint="keep what changes from call to call in buffers, or pass it as a tensor",
                 )
             self._operators[kind] = self._make(module, described, layout, members, ())
@@ -133,7 +133,7 @@ class Serving(RemembersRung):
 
 
 def tensor_names(dotted: Sequence[str]) -> list[str]:
-    """Different names for kernels: `0.weight` becomes `layer_0_weight`."""
+    """Distinct names for kernels: `0.weight` becomes `layer_0_weight`."""
     plain = [re.sub(r"\W", "_", name, flags=re.ASCII) for name in dotted]
     names = identifiers([f"layer_{name}" if name[0].isdigit() else name for name in plain])
     return [f"{name}_at_{place}" if names.count(name) > 1 else name for place, name in enumerate(names)]
@@ -147,7 +147,7 @@ def refuse_listeners(module: nn.Module) -> None:
     """
     if torch_module._has_any_global_hook():
         raise NoKernel(
-            "there are global module hooks, which must run", hint="remove them with .remove() of their handles"
+            "there are global module hooks, which must run", hint="remove them with the .remove() of their handles"
         )
     if parametrize._cache_enabled:
         raise NoKernel("parametrized tensors are cached", hint="call it outside of parametrize.cached()")
@@ -160,7 +160,7 @@ def refuse_shared(leaves: Sequence[Any], mutated: Sequence[int]) -> None:
     """Refuse kernels if a mutated tensor shares memory with another.
 
     Raises:
-        NoKernel: If so, or if torch would not let it change.
+        NoKernel: If it does, or if torch does not allow the change.
     """
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided]
     memories = [memory_of(tensor) for tensor in tensors]

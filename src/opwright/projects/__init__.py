@@ -1,4 +1,4 @@
-"""Projects that people own: an operator ejected with its sources, and a new one to begin with."""
+"""Stand-alone projects: an operator ejected with its sources, and a template for a new one."""
 
 from opwright.projects.ejecting import Ejected, eject
 from opwright.projects.new import new_project

@@ -1,4 +1,4 @@
-"""Write the files of a project, all or none, without overwriting other work."""
+"""Write the files of a project, without overwriting other files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from opwright.errors import DirectoryTaken, ProjectNameUnusable
 
-# Names that a package would take from others: PyTorch's own namespaces, and what stands in every project.
+# Names that a package cannot have: PyTorch's own namespaces, and those of modules that projects import.
 _TAKEN = frozenset(
     {"torch", "numpy", "opwright", "opwright_kernels", "aten", "prim", "prims", "tests", "setup", "csrc"}
 )
@@ -19,20 +19,20 @@ def check_name(name: str, hint: str) -> None:
     """Refuse a name that a package cannot have.
 
     Args:
-        name: What the package, and its operators at the dispatcher, are to be called.
+        name: The name of the package, and the namespace of its operators at the dispatcher.
         hint: How to choose another one.
 
     Raises:
-        ProjectNameUnusable: If it is no identifier, begins with an underscore, or means something else already.
+        ProjectNameUnusable: If it is not an identifier, begins with an underscore, or is already taken.
     """
     if not name.isidentifier() or not name.isascii() or name.startswith("_") or keyword.iskeyword(name):
         raise ProjectNameUnusable(f"{name!r} cannot be the name of a package", hint=hint)
     if name in _TAKEN or name in sys.stdlib_module_names:
-        raise ProjectNameUnusable(f"{name!r} is the name of something else that projects import", hint=hint)
+        raise ProjectNameUnusable(f"{name!r} is the name of a module that projects import", hint=hint)
 
 
 def check_directory(directory: Path, *, force: bool) -> None:
-    """Refuse a directory that is not empty, unless files in it may be written over.
+    """Refuse a directory that is not empty, unless files in it may be overwritten.
 
     Raises:
         DirectoryTaken: If it is not empty, or is a file.
@@ -42,15 +42,15 @@ def check_directory(directory: Path, *, force: bool) -> None:
     if not force and directory.is_dir() and any(directory.iterdir()):
         raise DirectoryTaken(
             f"{directory} is not empty",
-            hint="name another directory; --force (force=True) writes over files of the same names",
+            hint="name another directory; --force (force=True) overwrites files of the same names",
         )
 
 
 def write_files(directory: Path, files: Mapping[str, str | bytes]) -> None:
-    """Write files by their paths in a directory, which is made if it does not exist.
+    """Write files, given by their paths in a directory, which is created if it does not exist.
 
     Raises:
-        DirectoryTaken: If the operating system does not let us.
+        DirectoryTaken: If the operating system refuses.
     """
     try:
         for path, content in files.items():

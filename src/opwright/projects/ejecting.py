@@ -1,4 +1,4 @@
-"""eject: operator → a project of its own, which builds and passes its tests without opwright.
+"""eject: operator → a stand-alone project, which builds and passes its tests without opwright.
 
 operator → kinds of arguments → forms → files: C++, Python, tests, a README
 """
@@ -34,19 +34,19 @@ from opwright.version import VERSION
 if TYPE_CHECKING:
     from opwright.operators.base import BaseOperator
 
-_TEXT_HINT = "use functions of installed packages, functions that are written by `def`, and plain constants"
+_TEXT_HINT = "use functions of installed packages, functions defined with `def`, and plain constants"
 _HINT = 'give the operator another name: @opwright.operator(name="…")'
 
 
 @dataclass(frozen=True, slots=True)
 class Ejected:
-    """What was written.
+    """An ejected project.
 
     Attributes:
-        name: Of the operator, and of the package.
+        name: The name of the operator, and of the package.
         directory: Where the project is.
-        files: What is in it, in the order of writing.
-        kinds: The arguments that there are kernels for, by their label.
+        files: Its files, in the order of writing.
+        kinds: The kinds of arguments that have kernels.
         left_out: Samples that have no kernel, and why.
     """
 
@@ -66,19 +66,19 @@ def eject(
 ) -> Ejected:
     """Write a self-contained project: sources, an `autograd.Function`, a module, tests, a README.
 
-    It has kernels for the samples, in every requested dtype, and the reference for the rest.
+    Kernels serve calls like the samples, in every requested dtype; the reference serves all others.
 
     Args:
         operator: An operator with samples.
         directory: Where to write it: a new or empty directory.
-        dtypes: Those to make samples of, and so kernels for.
-        force: Whether to write over files in a directory that is not empty.
+        dtypes: The dtypes to make samples of, and so kernels for.
+        force: Whether to overwrite files in a directory that is not empty.
 
     Raises:
         SamplesMissing: If the operator has no samples.
-        NotEjectable: If something in it cannot stand without opwright, with its name.
-        DirectoryTaken: If there is something in the directory, or it cannot be written.
-        ProjectNameUnusable: If no package can be called as the operator is.
+        NotEjectable: If something in it needs opwright; the message names it.
+        DirectoryTaken: If the directory is not empty, or cannot be written.
+        ProjectNameUnusable: If a package cannot have the operator's name.
     """
     target = Path(directory)
     subject = _subject(operator, tuple(dict.fromkeys(dtypes)), lambda: check_directory(target, force=force))
@@ -91,7 +91,7 @@ def eject(
 
 
 def _subject(operator: BaseOperator, dtypes: tuple[torch.dtype, ...], check: Callable[[], None]) -> Subject:
-    """Ask first what costs nothing, and derive then."""
+    """Make the cheap tests first, then derive."""
     name = operator.name.partition("::")[2]
     check_name(name, _HINT)
     check()
@@ -100,7 +100,7 @@ def _subject(operator: BaseOperator, dtypes: tuple[torch.dtype, ...], check: Cal
     try:
         reference = reference_text([operator.reference], with_packages=True)
     except ReferenceWithoutText as refusal:
-        fact = f"{refusal.fact}, so a project cannot hold it"
+        fact = f"{refusal.fact}, so a project cannot include it"
         raise NotEjectable(fact, place=refusal.place, hint=refusal.hint or _TEXT_HINT) from refusal
     kinds, left_out = kinds_of(operator, dtypes)
     place = place_from_here(operator)
@@ -142,7 +142,7 @@ def _files(subject: Subject) -> Mapping[str, str | bytes]:
     return {"README.md": readme(subject), **build, **python, **sources, **tests}
 
 
-# The sources of each rung that a project has, by path.
+# The function that writes the sources of each rung.
 RUNGS: Mapping[str, Callable[[str, str, Sequence[Form]], Mapping[str, str]]] = {"cpp": cpp_files, "cuda": cuda_files}
 
 

@@ -1,4 +1,4 @@
-"""The C++ headers of a project: those that its sources use, and what these include."""
+"""The C++ headers of a project: those that its sources use, and those that they include."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _FOLDER = "opwright"
 _ALL = "kernel.h"  # includes all others
 _POOL = "pool.h"
 _INCLUDE = re.compile(r'^#include "opwright/([\w/]+\.h)"\n', re.MULTILINE)
-# What a header defines: functions, types and constants, on lines that are not indented.
+# The definitions of a header: functions, types and constants, on lines that are not indented.
 _DEFINED = re.compile(
     r"^(?:struct|class|using|enum class) (\w+)|^#define (\w+)"
     r"|^(?:OPWRIGHT_INLINE|inline|constexpr|static) [^(=]*?(\w+)[({\[ ]*[(=]",
     re.MULTILINE,
 )
 _WORD = re.compile(r"[A-Za-z_]\w+")
-# Functions of numbers under the names that others have for real ones.
+# These headers overload functions of real numbers, so only the name Complex shows that a source needs them.
 _TOLD_BY = {name: frozenset({"Complex"}) for name in ("complex.h", "complex_arithmetic.h")}
-# What the sources of projects are built without, and with.
+# The macros that are never and always defined in projects.
 _BUILT_WITH = {"OPWRIGHT_POOL": False, "OPWRIGHT_CUDA_ON_HOST": False, "OPWRIGHT_CUDA_RUNTIME": True}
 _ASKED = re.compile(r"#(?:if|elif) defined\((\w+)\)|#if(n?)def (\w+)")
 
 
 def headers_for(source: str) -> tuple[str, ...]:
-    """Name the headers that define something that a source says, without those that others of them include."""
+    """Find the headers that define a name used in a source, without those that another of them includes."""
     said = set(_WORD.findall(source))
     needed = [name for name in _headers() if _is_for_cpp(name) and said & _defined_in(name)]
     included = {inner for name in needed for inner in _closure(name) if inner != name}
@@ -41,7 +41,8 @@ def headers_for(source: str) -> tuple[str, ...]:
 def vendored(names: tuple[str, ...]) -> Mapping[str, str]:
     """Headers, those that they include, and their licence, by path.
 
-    Memory comes from torch alone: opwright's pool, which is one for all libraries of a process, belongs to one version.
+    Projects allocate memory through torch only: opwright's pool is shared by all libraries of a process, and belongs to
+    one version of opwright.
     """
     wanted = sorted({inner for name in names for inner in _closure(name)})
     line = f"// From opwright {VERSION}; BSD 3-Clause, see opwright/{LICENCE}.\n"
@@ -55,7 +56,7 @@ def _is_for_cpp(name: str) -> bool:
 
 @cache
 def _headers() -> Mapping[str, str]:
-    """All headers as projects have them, by their path."""
+    """All headers as they are in projects, by path."""
     folder = Path(INCLUDE_DIRECTORY) / _FOLDER
     paths = sorted(folder.rglob("*.h"))
     return {str(path.relative_to(folder)): settled(path.read_text(encoding="utf-8"), _BUILT_WITH) for path in paths}
@@ -78,14 +79,14 @@ def _defined_in(name: str) -> frozenset[str]:
 
 
 def settled(text: str, known: Mapping[str, bool]) -> str:
-    """A header without what is asked there of things that are known: the lines of the answers stay.
+    """Evaluate the `#if`s of a header that test known macros, and keep the lines that hold.
 
     Args:
-        text: The header, in which each such question stands alone, or first of several that must all hold.
+        text: The header; each test of a macro is alone, or the first of several joined by `&&`.
         known: Whether a macro is defined.
     """
     lines: list[str] = []
-    open_questions: list[_Answered | None] = []  # those that a line is under; None where the compiler is to ask
+    open_questions: list[_Answered | None] = []  # the `#if`s around a line; None for one that the compiler evaluates
     for line in text.splitlines(keepends=True):
         if line.startswith("#if"):
             open_questions.append(_Answered.of(line, known))
@@ -104,7 +105,7 @@ def settled(text: str, known: Mapping[str, bool]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Answered:
-    """A question whose answer is known: whether it holds here, and whether it, or one before it, held."""
+    """An `#if` of a known macro: whether this branch holds, and whether it or an earlier branch did."""
 
     holds: bool
     held: bool

@@ -1,7 +1,7 @@
 """The kinds of arguments that an ejected project has kernels for, from the operator's samples.
 
 samples → kinds     one for each pattern of dtypes, ranks, sizes of one and constants
-kinds   → forms     those that one `autograd.Function` serves: the same constants, and the same things saved
+kinds   → forms     one for each `autograd.Function`: kinds with the same constants and the same saved values
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Arguments that one pair of kernels serves.
+    """The kind of arguments that one pair of kernels serves.
 
     Attributes:
         label: A C identifier: "float32", "float64_2".
-        derivation: What is derived for them.
+        derivation: The derivation for them.
         sample: The first sample of the kind, its arguments ordered by parameter.
-        cuda: What is derived for the same on a GPU; None if there are no kernels for that.
-        without_cuda: Why there are none.
+        cuda: The derivation for the same arguments on a GPU; None if it has no kernels there.
+        without_cuda: Why it has none.
     """
 
     label: str
@@ -51,8 +51,8 @@ class Form:
     """Kinds that one `autograd.Function` serves.
 
     Attributes:
-        suffix: What tells its names from those of the first form: "", "_2", …
-        constants: Value by parameter; a parameter that is a tensor in this form is not in it.
+        suffix: Distinguishes its names from those of other forms: "", "_2", …
+        constants: Value by parameter, without the parameters that are tensors in this form.
         kinds: In the order of the samples.
     """
 
@@ -62,7 +62,7 @@ class Form:
 
     @property
     def derivation(self) -> Derivation:
-        """That of the first kind; what is said of arguments and saved tensors is the same for all."""
+        """The derivation of the first kind; arguments and saved tensors are the same for all."""
         return self.kinds[0].derivation
 
 
@@ -79,11 +79,11 @@ def kinds_of(operator: BaseOperator, dtypes: Sequence[torch.dtype]) -> tuple[tup
 
     Args:
         operator: An operator with samples.
-        dtypes: Those to make samples of.
+        dtypes: The dtypes to make samples of.
 
     Raises:
         SamplesMissing: If there are none.
-        NotEjectable: If kernels can be derived for none of them, or for something that a project cannot have.
+        NotEjectable: If no sample has kernels, or the operator needs something that a project cannot have.
     """
     signature = read_signature(operator.reference)
     samples = list(_samples(operator, signature, dtypes))
@@ -114,13 +114,13 @@ def kinds_of(operator: BaseOperator, dtypes: Sequence[torch.dtype]) -> tuple[tup
         cuda, reason = _on_gpu(operator, derivation)
         kinds.append(Kind(_label(sample, [kind.label for kind in kinds]), derivation, sample, cuda, reason))
     if not kinds:
-        fact, place = f"there is no kernel for any sample: {left[0].reason}", place_of(operator.reference)
+        fact, place = f"no sample has a kernel: {left[0].reason}", place_of(operator.reference)
         raise NotEjectable(fact, place=place, hint=hints[0])
     return tuple(kinds), tuple(left)
 
 
 def forms_of(kinds: Sequence[Kind], signature: Signature) -> tuple[Form, ...]:
-    """Group kinds by what Python sees of them."""
+    """Group kinds by what the Python side of a project distinguishes."""
     groups: list[tuple[Any, dict[str, Any], list[Kind]]] = []
     for kind in kinds:
         constants = _constants(kind, signature)
@@ -148,7 +148,7 @@ def describe_sample(sample: Sample) -> str:
 
 
 def serves(kind: Kind, sample: Sample) -> bool:
-    """Whether a kind's kernels take a sample, as far as dtypes, sizes and constants tell."""
+    """Whether a kind's kernels serve a sample, judged by dtypes, sizes and constants."""
     sizes: dict[str, int] = {}
     for spec, value in zip(kind.derivation.specs, sample.args, strict=True):
         match spec:
@@ -168,27 +168,27 @@ def serves(kind: Kind, sample: Sample) -> bool:
 
 
 def refuse_options(operator: BaseOperator) -> None:
-    """Refuse an operator that mutates or casts its arguments, which an ejected project does not support.
+    """Refuse an operator that mutates or casts its arguments, which ejected projects do not support.
 
     Raises:
-        NotEjectable: If it is one.
+        NotEjectable: If it does.
     """
     if operator._mutated:
         raise NotEjectable(
             f"{_name(operator)} changes its arguments",
             place=place_of(operator.reference),
-            hint="eject an operator that returns what is new",
+            hint="eject an operator that returns new tensors",
         )
     if operator.autocast is not None:
         raise NotEjectable(
-            f"{_name(operator)} has a policy under autocast, where an ejected operator runs its reference",
+            f"{_name(operator)} has an autocast policy, but an ejected operator runs its reference under autocast",
             place=place_of(operator.reference),
             hint="eject it without autocast=",
         )
 
 
 def _samples(operator: BaseOperator, signature: Signature, dtypes: Sequence[torch.dtype]) -> Iterator[Sample]:
-    otherwise = "it is not known which kernels to eject"
+    otherwise = "it is unknown which kernels to eject"
     samples = required(operator.samples, _name(operator), otherwise, place_of(operator.reference))
     for dtype in dtypes:
         for sample in samples("cpu", dtype):
@@ -211,9 +211,9 @@ def _derive(operator: BaseOperator, sample: Sample, numbers: Numbers) -> Derivat
 
 
 def _on_gpu(operator: BaseOperator, derivation: Derivation) -> tuple[Derivation | None, str]:
-    """Derive the same for tensors on a GPU; None, and why, if that cannot be, or Python would call it otherwise."""
+    """Derive the same for tensors on a GPU; None and the reason if that fails, or would need another Python side."""
     if derivation.plan.numbers:
-        return None, "a kernel would wait for its numbers, which come from the processor"
+        return None, "a kernel would wait for numbers from the CPU"
     try:
         on_gpu = operator._derive_for(
             [replace(spec, device="cuda") if isinstance(spec, TensorSpec) else spec for spec in derivation.specs],
@@ -223,7 +223,7 @@ def _on_gpu(operator: BaseOperator, derivation: Derivation) -> tuple[Derivation 
     except OpwrightError as error:
         return None, error.fact
     if _structure(on_gpu.plan) != _structure(derivation.plan):
-        return None, "it keeps other things for its backward pass there"
+        return None, "it saves other values for its backward pass there"
     return on_gpu, ""
 
 
@@ -231,22 +231,22 @@ def _refuse_what_cannot_stand_alone(operator: BaseOperator, derivation: Derivati
     plan, place = derivation.plan, place_of(operator.reference)
     if plan.is_random:
         raise NotEjectable(
-            f"{_name(operator)} draws random numbers, which its second derivative would draw again",
+            f"{_name(operator)} draws random numbers; its second derivative would draw new ones",
             place=place,
             hint="draw them outside of the operator, and pass them as an argument",
         )
     if plan.needs_whole_memory:
-        fact = f"{_name(operator)} asks how its arguments lie in memory"
+        fact = f"{_name(operator)} depends on the memory layout of its arguments"
         raise NotEjectable(fact, place=place, hint="index or reshape instead of as_strided")
     if not plan.result.is_plain:
         raise NotEjectable(
-            f"{_name(operator)} returns something else than a new tensor, or a tuple of new ones",
+            f"{_name(operator)} does not return a new tensor, or a tuple of new tensors",
             place=place,
-            hint="return tensors that it computes, each once",
+            hint="return tensors that it computes, each only once",
         )
     for program in (derivation.forward, derivation.backward):
         for name in sorted(_foreign_calls(program) if program else ()):
-            fact = f"{_name(operator)} calls {name}, which is not PyTorch's own"
+            fact = f"{_name(operator)} calls {name}, which is not part of PyTorch"
             raise NotEjectable(fact, place=place, hint="call it outside of the operator")
 
 
@@ -256,7 +256,7 @@ def _foreign_calls(program: Program) -> set[str]:
 
 
 def _label(sample: Sample, taken: Sequence[str]) -> str:
-    """The dtype of the first tensor; the ranks and a number are added where that is taken."""
+    """A label from the dtype of the first tensor; if that is taken, ranks and a number are added."""
     tensors = sample.tensors()
     dtype = str(tensors[0].dtype).removeprefix("torch.") if tensors else "constant"
     ranks = "_".join(f"{tensor.dim()}d" for tensor in tensors)
@@ -273,7 +273,7 @@ def _constants(kind: Kind, signature: Signature) -> dict[str, Any]:
 
 
 def _structure(plan: Plan) -> Any:
-    """What the Python side does with kernels."""
+    """Everything that the Python side of a project depends on."""
     saved = plan.saved
     return (
         (plan.outputs, plan.tensors, plan.numbers, plan.integers, plan.number_guards, plan.tangents, plan.gradients),
@@ -283,7 +283,7 @@ def _structure(plan: Plan) -> Any:
 
 
 def _told_apart(left: Kind, right: Kind) -> bool:
-    """Whether dtypes and ranks tell the kernels of two kinds apart, forward and backward."""
+    """Whether dtypes and ranks distinguish the kernels of two kinds, forward and backward."""
 
     def seen(program: Program | None) -> Any:
         return program and [(buffer.dtype, len(buffer.shape)) for buffer in program.inputs]

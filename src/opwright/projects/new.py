@@ -1,4 +1,4 @@
-"""new: a project to begin with, an operator with samples, tests and a README."""
+"""new: start a project: an operator with samples, tests and a README."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from opwright.projects.directory import check_directory, check_name, write_files
 from opwright.projects.templates import filled, prose
 
-_HINT = "choose letters, digits and underscores, such as gated_unit"
+_HINT = "use letters, digits and underscores, such as gated_unit"
 # Template by path; NAME in a path is the project's.
 _TEMPLATES = {
     "pyproject.toml": "pyproject.toml",
@@ -23,16 +23,16 @@ def new_project(name: str, directory: str | Path | None = None, *, force: bool =
     """Write a project with one operator in it.
 
     Args:
-        name: Of the package, and of the operator.
+        name: The name of the package, and of the operator.
         directory: Where to write it; by default a directory of that name.
-        force: Whether to write over files in a directory that is not empty.
+        force: Whether to overwrite files in a directory that is not empty.
 
     Returns:
         The directory, and the files in it.
 
     Raises:
-        ProjectNameUnusable: If no package can be called so.
-        DirectoryTaken: If there is something in the directory, or it cannot be written.
+        ProjectNameUnusable: If a package cannot have that name.
+        DirectoryTaken: If the directory is not empty, or cannot be written.
     """
     check_name(name, _HINT)
     target = Path(directory if directory is not None else name)

@@ -1,4 +1,4 @@
-"""What the files of an ejected project are written from."""
+"""The input of the writers of an ejected project's files."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """An operator, as the files of its project are written from it.
+    """An operator, with everything that the files of its project need.
 
     Attributes:
-        name: Of the package.
-        origin: Where it comes from, in a sentence.
+        name: The name of the package.
+        origin: A sentence that says where it comes from.
         operator: The operator.
-        parameters: What it takes.
-        reference: Its text, with all that it uses.
-        dtypes: Those that samples were made of.
-        kinds: What there are kernels for.
-        forms: The same, grouped.
+        parameters: The parameters of the reference.
+        reference: The text of the reference, with everything that it uses.
+        dtypes: The dtypes of the samples.
+        kinds: The kinds of arguments that have kernels.
+        forms: The kinds, grouped by `autograd.Function`.
         left_out: Samples without kernels.
     """
 

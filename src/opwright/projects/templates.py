@@ -1,4 +1,4 @@
-"""Files of a project that are the same for every operator but for names: templates beside this module."""
+"""Fill the templates of project files, which are the same for every operator except for names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def prose(folder: str, template: str, facts: Mapping[str, Any]) -> str:
 
 
 def code(folder: str, template: str, facts: Mapping[str, Any]) -> Any:
-    """Fill a template of jinja2 whose tags stand on lines of their own; `str` gives the text, members its macros."""
+    """Fill a jinja2 template whose tags are on lines of their own; `str` gives its text, attributes its macros."""
     return _template(folder, template, tags_leave_no_lines=True).make_module(dict(facts))
 
 

@@ -1,1 +1,1 @@
-"""Tables for people, made from the JSON of results and from nothing else; and how results show themselves."""
+"""Render results as tables, from their JSON alone; and display them at a prompt or in a notebook."""

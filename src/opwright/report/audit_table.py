@@ -1,4 +1,4 @@
-"""audit_table: a scorecard by families: passed rows are counted, all others are described."""
+"""audit_table: a scorecard by families, with passed rows counted and all others described."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REMARKED = ("silently wrong", "raises", "torch itself raises", "skipped")
 
 
 def audit_table(scorecard: Mapping[str, Any]) -> RenderableType:
-    """Render the JSON of a `Scorecard`: each row with its state, and below the table the witnesses and reasons."""
+    """Render the JSON of a `Scorecard`: each row with its state, then the differences and reasons."""
     rows: Sequence[Mapping[str, Any]] = scorecard["rows"]
     return Group(_headline(scorecard, rows), _table(rows), *_remarks(rows))
 

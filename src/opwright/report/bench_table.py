@@ -1,4 +1,4 @@
-"""bench_table: for each sample the contenders, their times, how much faster they are, and their errors."""
+"""bench_table: for each sample the contenders with their times, speed-ups and errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PEERS = {"composed": "vs eager", "torch.compile": "vs compile"}
 
 
 def bench_table(report: Mapping[str, Any]) -> RenderableType:
-    """Render the JSON of a `BenchReport`: microseconds, speed-ups, errors against float64 with eager's own behind."""
+    """Render the JSON of a `BenchReport`: microseconds, speed-ups, and errors against float64 followed by eager's."""
     entries: Sequence[Mapping[str, Any]] = report["entries"]
     samples = dict.fromkeys(entry["sample"] for entry in entries)
     tables = [_table(sample, [entry for entry in entries if entry["sample"] == sample]) for sample in samples]
@@ -70,7 +70,7 @@ def _machine(machine: Mapping[str, Any]) -> Text:
     facts = [
         machine["cpu"],
         f"{machine['cores']} cores",
-        f"{machine['torch_threads']} threads of torch",
+        f"{machine['torch_threads']} torch threads",
         machine["accelerator"],
         f"torch {machine['torch']}",
         f"python {machine['python']}",

@@ -1,4 +1,4 @@
-"""doctor_table: subjects with state and details; below them, the commands that fix what does not work."""
+"""doctor_table: subjects with state and details, then the commands that fix what does not work."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _table(findings: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _remedies(findings: Sequence[Mapping[str, Any]]) -> list[Text]:
-    """Write the command of each finding that has one, on a line that can be copied; what is broken comes first."""
+    """Write the command of each finding that has one, on a line that can be copied; broken findings first."""
     mendable = [finding for finding in findings if finding["remedy"]]
     ordered = sorted(mendable, key=lambda finding: finding["state"] != "broken")
     return [

@@ -1,4 +1,4 @@
-"""Figures: numbers as people read them; a missing one is a dash."""
+"""Format numbers for readers; a missing one is a dash."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
 def microseconds(value: float | None) -> str:
-    """Write a time in microseconds with three figures that matter."""
+    """Write a time in microseconds with three significant figures."""
     if value is None:
         return MISSING
     decimals = 2 if value < 10 else 1 if value < 100 else 0
@@ -28,12 +28,12 @@ def error(value: float | None) -> str:
 
 
 def error_beside(own: float | None, eager: float | None) -> str:
-    """Write an error with eager's own behind it."""
+    """Write an error, followed by eager's."""
     return MISSING if own is None else f"{error(own)} ({error(eager)})"
 
 
 def in_units(size_bytes: int) -> str:
-    """Write a number of bytes with three figures that matter."""
+    """Write a number of bytes with three significant figures."""
     size, unit = float(size_bytes), 0
     while size >= _KILO and unit < len(_UNITS) - 1:
         size, unit = size / _KILO, unit + 1

@@ -1,4 +1,4 @@
-"""Results at a prompt and in a notebook: the tables of the command line, and texts without quotes."""
+"""Display results at a prompt and in a notebook: as the tables of the command line, or as plain text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PREFORMATTED = '<pre style="line-height: normal">{code}</pre>'
 
 
 class Shown:
-    """A result shown as a table: plain at a prompt, coloured in a notebook."""
+    """A result that displays as a table: plain at a prompt, coloured in a notebook."""
 
     __slots__ = ()
 
@@ -31,16 +31,16 @@ class Shown:
 
 
 class Page(str):
-    """A text that a prompt and a notebook show as it is, and a notebook in colours.
+    """A string that displays without quotes: plain at a prompt, coloured in a notebook.
 
     Attributes:
-        language: What Pygments calls the language that it is in.
+        language: Its language, by the name in Pygments.
     """
 
     language: str
 
     def __new__(cls, text: str, language: str = "text") -> Page:
-        """Take a text, and its language."""
+        """Make one of a string and its language."""
         page = super().__new__(cls, text)
         page.language = language
         return page
@@ -56,7 +56,7 @@ class Page(str):
 
 
 def _console(width: int) -> Console:
-    from rich.console import Console  # a process that only calls operators need not have it
+    from rich.console import Console  # a process that only calls operators does not need Pygments
 
     return Console(file=io.StringIO(), record=True, width=width, highlight=False, force_jupyter=False)
 

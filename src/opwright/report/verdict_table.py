@@ -1,4 +1,4 @@
-"""verdict_table: checks by rungs; below it, in words, what failed, what could not be checked and what was left out."""
+"""verdict_table: checks by rungs, then a line for each failed, skipped and left-out check."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def verdict_table(verdict: Mapping[str, Any]) -> RenderableType:
     """Render the JSON of a `Verdict`.
 
     A cell counts the samples of a check: "6 passed", "FAILED 1 of 6", "not checked". Errors are the worst of all
-    samples, with eager's own on the same sample behind it.
+    samples, followed by eager's on the same sample.
     """
     rows: Sequence[Mapping[str, Any]] = verdict["rows"]
     checked = [row for row in rows if row["check"] != _NOT_A_CHECK]
@@ -81,7 +81,7 @@ def _failure(alike: Sequence[Mapping[str, Any]]) -> Text:
 
 
 def _unchecked(rows: Sequence[Mapping[str, Any]]) -> list[Text]:
-    """Write one line for each check that could not be made, and why; with the rungs, where others could."""
+    """Write one line for each skipped check and the reason, with the rungs if other rungs ran it."""
     reasons: dict[tuple[str, str], dict[str, None]] = {}
     for row in rows:
         if row["status"] == "skipped":

@@ -70,5 +70,5 @@ def test_prune_without_a_limit_removes_nothing(run, cache, monkeypatch):
 def test_a_size_that_cannot_be_read_is_a_usage_error(run, cache):
     code, out, err = run("cache", "prune", "--to", "five apples")
     assert (code, out) == (2, "")
-    assert "'five apples' is no size" in err
+    assert "'five apples' is not a size" in err
     assert len(list(cache.glob("libraries/*/*"))) == 2

@@ -69,9 +69,9 @@ static bool directions_backward_case_0(const Tensor* given, const Size* sizes, T
 //   norm = √saved_sum
 //   norm_reciprocal = 1/float64(norm)
 //   div = float32(float64(x)·norm_reciprocal)
-//   sum_sum = Σ -grad_output·float32(float64(div)·norm_reciprocal)
+//   row_sum = Σ -grad_output·float32(float64(div)·norm_reciprocal)
 //   eq_norm = norm = 0
-//   grad_x = float32(float64(grad_output)·norm_reciprocal) + sum_sum·(eq_norm ? 0 : div)
+//   grad_x = float32(float64(grad_output)·norm_reciprocal) + row_sum·(eq_norm ? 0 : div)
 static void directions_backward_row(Size count, void* const* row) {
   const float* grad_output_row = static_cast<const float*>(row[0]);
   const float* x_row = static_cast<const float*>(row[1]);
@@ -80,27 +80,27 @@ static void directions_backward_row(Size count, void* const* row) {
   const float norm = sqrt(saved_sum);
   const double norm_reciprocal = 1.0 / static_cast<double>(norm);
   const bool eq_norm = norm == 0.0f;
-  double sum_sum_total = 0;
+  double row_sum_total = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
     const Size end = least(begin + sum_run, count);
-    float sum_sum_part[sum_run];
+    float row_sum_part[sum_run];
 #pragma omp simd
     for (Size j = begin; j < end; ++j) {
       const float grad_output = grad_output_row[j];
       const float x = x_row[j];
       const float div = static_cast<float>(static_cast<double>(x) * norm_reciprocal);
-      sum_sum_part[j - begin] = -grad_output * static_cast<float>(static_cast<double>(div) * norm_reciprocal);
+      row_sum_part[j - begin] = -grad_output * static_cast<float>(static_cast<double>(div) * norm_reciprocal);
     }
-    sum_sum_total += sum_of(sum_sum_part, end - begin);
+    row_sum_total += sum_of(row_sum_part, end - begin);
   }
-  const float sum_sum = static_cast<float>(sum_sum_total);
+  const float row_sum = static_cast<float>(row_sum_total);
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
     const float grad_output = grad_output_row[j];
     const float x = x_row[j];
     const float div = static_cast<float>(static_cast<double>(x) * norm_reciprocal);
     grad_x_row[j] = static_cast<float>(static_cast<double>(grad_output) * norm_reciprocal) +
-        sum_sum * (eq_norm ? 0.0f : div);
+        row_sum * (eq_norm ? 0.0f : div);
   }
 }
 
@@ -145,7 +145,7 @@ static void directions_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "directions_backward_3a2855211184(Tensor x, Tensor saved_sum, Tensor grad_output) -> Tensor",
-    "directions_backward_3a2855211184", directions_backward_on_stack);
+    "directions_backward_59fbceb81652(Tensor x, Tensor saved_sum, Tensor grad_output) -> Tensor",
+    "directions_backward_59fbceb81652", directions_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -5,11 +5,11 @@
 namespace opwright::emitted {
 
 struct group_norm_backward_sum_row_reductions {
-  double sum_sum = 0;
-  double sum_1_sum = 0;
+  double row_sum = 0;
+  double row_sum_1 = 0;
   void add(const group_norm_backward_sum_row_reductions& other) {
-    sum_sum += other.sum_sum;
-    sum_1_sum += other.sum_1_sum;
+    row_sum += other.row_sum;
+    row_sum_1 += other.row_sum_1;
   }
 };
 
@@ -23,10 +23,10 @@ struct group_norm_backward_sum_row_reductions {
 //   reshape_result = (reshape_x - mean)·scale·reshape_weight + reshape_bias
 //   sigmoid_1 = σ(reshape_result)
 //   mul_4 = grad_output·sigmoid_1·(reshape_result·(1 - sigmoid_1) + 1)
-//   sum_sum = Σ mul_4·reshape_x
-//   sum_1_sum = Σ mul_4
-//   sum[i0, i1*(weight_size_0 // 4) + i2] = sum_sum
-//   sum_1[i0, i1*(weight_size_0 // 4) + i2] = sum_1_sum
+//   row_sum = Σ mul_4·reshape_x
+//   row_sum_1 = Σ mul_4
+//   sum[i0, i1*(weight_size_0 // 4) + i2] = row_sum
+//   sum_1[i0, i1*(weight_size_0 // 4) + i2] = row_sum_1
 static void group_norm_backward_sum_row(Size count, void* const* row,
     group_norm_backward_sum_row_reductions& reductions) {
   const float* grad_output_row = static_cast<const float*>(row[0]);
@@ -40,107 +40,107 @@ static void group_norm_backward_sum_row(Size count, void* const* row,
   const float variance = saved_squares / static_cast<float>(size);
   const float add_variance = variance + 1e-05f;
   const float scale = rsqrt(add_variance);
-  double sum_sum_total = 0;
-  double sum_1_sum_total = 0;
-#pragma omp simd reduction(+ : sum_sum_total) reduction(+ : sum_1_sum_total)
+  double row_sum_total = 0;
+  double row_sum_1_total = 0;
+#pragma omp simd reduction(+ : row_sum_total) reduction(+ : row_sum_1_total)
   for (Size j = 0; j < count; ++j) {
     const float grad_output = grad_output_row[j];
     const float reshape_x = reshape_x_row[j];
     const float reshape_result = (reshape_x - mean) * scale * reshape_weight + reshape_bias;
     const float sigmoid_1 = sigmoid(reshape_result);
     const float mul_4 = grad_output * sigmoid_1 * (reshape_result * (1.0f - sigmoid_1) + 1.0f);
-    sum_sum_total += mul_4 * reshape_x;
-    sum_1_sum_total += mul_4;
+    row_sum_total += mul_4 * reshape_x;
+    row_sum_1_total += mul_4;
   }
-  reductions.sum_sum += sum_sum_total;
-  reductions.sum_1_sum += sum_1_sum_total;
+  reductions.row_sum += row_sum_total;
+  reductions.row_sum_1 += row_sum_1_total;
 }
 
 static void group_norm_backward_sum_row_end(void* const* row,
     const group_norm_backward_sum_row_reductions& reductions) {
   float* sum = static_cast<float*>(row[7]);
   float* sum_1 = static_cast<float*>(row[8]);
-  const float sum_sum = static_cast<float>(reductions.sum_sum);
-  const float sum_1_sum = static_cast<float>(reductions.sum_1_sum);
-  *sum = sum_sum;
-  *sum_1 = sum_1_sum;
+  const float row_sum = static_cast<float>(reductions.row_sum);
+  const float row_sum_1 = static_cast<float>(reductions.row_sum_1);
+  *sum = row_sum;
+  *sum_1 = row_sum_1;
 }
 
 //   unsqueeze_weight = weight[i1*(weight_size_0 // 4) + i2]
-//   sum_2_sum = Σ sum·unsqueeze_weight
-//   sum_3_sum = Σ sum_1·unsqueeze_weight
-//   unsqueeze_6 = saved_sum/float32(size)
+//   ds_val_sum = Σ sum·unsqueeze_weight
+//   db_val_sum = Σ sum_1·unsqueeze_weight
+//   unsqueeze_mean = saved_sum/float32(size)
 //   variance = saved_squares/float32(size)
 //   add_variance = variance + 1e-05
-//   unsqueeze_7 = 1/√add_variance
-//   sum_2 = sum_2_sum
-//   sum_3 = sum_3_sum
-//   sum_4 = Σ (sum - sum_1·unsqueeze_6)·unsqueeze_7
+//   unsqueeze_scale_1 = 1/√add_variance
+//   ds_val = ds_val_sum
+//   db_val = db_val_sum
+//   sum_2 = Σ (sum - sum_1·unsqueeze_mean)·unsqueeze_scale_1
 //   grad_bias[i1*(weight_size_0 // 4) + i2] = Σ sum_1
-static void group_norm_backward_sum_2_row(Size count, void* const* row) {
+static void group_norm_backward_ds_val_row(Size count, void* const* row) {
   const float* sum_row = static_cast<const float*>(row[0]);
   const float* unsqueeze_weight_row = static_cast<const float*>(row[1]);
   const float* sum_1_row = static_cast<const float*>(row[2]);
   const float saved_sum = *static_cast<const float*>(row[3]);
   const int64_t size = *static_cast<const int64_t*>(row[4]);
   const float saved_squares = *static_cast<const float*>(row[5]);
-  float* sum_2 = static_cast<float*>(row[6]);
-  float* sum_3 = static_cast<float*>(row[7]);
-  double* sum_4_row = static_cast<double*>(row[8]);
+  float* ds_val = static_cast<float*>(row[6]);
+  float* db_val = static_cast<float*>(row[7]);
+  double* sum_2_row = static_cast<double*>(row[8]);
   double* grad_bias_row = static_cast<double*>(row[9]);
-  const float unsqueeze_6 = saved_sum / static_cast<float>(size);
+  const float unsqueeze_mean = saved_sum / static_cast<float>(size);
   const float variance = saved_squares / static_cast<float>(size);
   const float add_variance = variance + 1e-05f;
-  const float unsqueeze_7 = rsqrt(add_variance);
-  double sum_2_sum_total = 0;
-  double sum_3_sum_total = 0;
-#pragma omp simd reduction(+ : sum_2_sum_total) reduction(+ : sum_3_sum_total)
+  const float unsqueeze_scale_1 = rsqrt(add_variance);
+  double ds_val_sum_total = 0;
+  double db_val_sum_total = 0;
+#pragma omp simd reduction(+ : ds_val_sum_total) reduction(+ : db_val_sum_total)
   for (Size j = 0; j < count; ++j) {
     const float sum = sum_row[j];
     const float unsqueeze_weight = unsqueeze_weight_row[j];
     const float sum_1 = sum_1_row[j];
-    sum_2_sum_total += sum * unsqueeze_weight;
-    sum_3_sum_total += sum_1 * unsqueeze_weight;
-    sum_4_row[j] += (sum - sum_1 * unsqueeze_6) * unsqueeze_7;
+    ds_val_sum_total += sum * unsqueeze_weight;
+    db_val_sum_total += sum_1 * unsqueeze_weight;
+    sum_2_row[j] += (sum - sum_1 * unsqueeze_mean) * unsqueeze_scale_1;
     grad_bias_row[j] += sum_1;
   }
-  const float sum_2_sum = static_cast<float>(sum_2_sum_total);
-  const float sum_3_sum = static_cast<float>(sum_3_sum_total);
-  *sum_2 = sum_2_sum;
-  *sum_3 = sum_3_sum;
+  const float ds_val_sum = static_cast<float>(ds_val_sum_total);
+  const float db_val_sum = static_cast<float>(db_val_sum_total);
+  *ds_val = ds_val_sum;
+  *db_val = db_val_sum;
 }
 
-static void group_norm_backward_sum_2_row_start(Size count, void* const* row) {
-  double* into_0 = static_cast<double*>(row[0]);
-  double* into_1 = static_cast<double*>(row[1]);
+static void group_norm_backward_ds_val_row_start(Size count, void* const* row) {
+  double* sum_2_total = static_cast<double*>(row[0]);
+  double* grad_bias_total = static_cast<double*>(row[1]);
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
-    into_0[j] = 0;
-    into_1[j] = 0;
+    sum_2_total[j] = 0;
+    grad_bias_total[j] = 0;
   }
 }
 
-static void group_norm_backward_sum_2_row_combine(Size count, void* const* row) {
-  double* into_0 = static_cast<double*>(row[0]);
-  double* into_1 = static_cast<double*>(row[1]);
-  const double* from_0 = static_cast<const double*>(row[2]);
-  const double* from_1 = static_cast<const double*>(row[3]);
+static void group_norm_backward_ds_val_row_combine(Size count, void* const* row) {
+  double* sum_2_total = static_cast<double*>(row[0]);
+  double* grad_bias_total = static_cast<double*>(row[1]);
+  const double* sum_2_other = static_cast<const double*>(row[2]);
+  const double* grad_bias_other = static_cast<const double*>(row[3]);
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
-    into_0[j] += from_0[j];
-    into_1[j] += from_1[j];
+    sum_2_total[j] += sum_2_other[j];
+    grad_bias_total[j] += grad_bias_other[j];
   }
 }
 
-static void group_norm_backward_sum_2_row_end(Size count, void* const* row) {
-  double* into_0 = static_cast<double*>(row[0]);
-  double* into_1 = static_cast<double*>(row[1]);
-  float* result_0 = static_cast<float*>(row[2]);
-  float* result_1 = static_cast<float*>(row[3]);
+static void group_norm_backward_ds_val_row_end(Size count, void* const* row) {
+  double* sum_2_total = static_cast<double*>(row[0]);
+  double* grad_bias_total = static_cast<double*>(row[1]);
+  float* sum_2 = static_cast<float*>(row[2]);
+  float* grad_bias = static_cast<float*>(row[3]);
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
-    result_0[j] = static_cast<float>(into_0[j]);
-    result_1[j] = static_cast<float>(into_1[j]);
+    sum_2[j] = static_cast<float>(sum_2_total[j]);
+    grad_bias[j] = static_cast<float>(grad_bias_total[j]);
   }
 }
 
@@ -152,9 +152,9 @@ static void group_norm_backward_sum_2_row_end(Size count, void* const* row) {
 //   reshape_result = (reshape_x - mean)·scale·reshape_weight + reshape_bias
 //   sigmoid_1 = σ(reshape_result)
 //   mul_17 = grad_output·sigmoid_1·(reshape_result·(1 - sigmoid_1) + 1)·(scale·reshape_weight)
-//   unsqueeze_3 = (sum_3·mean - sum_2)·scale·scale·scale·float32(1/float64(size))
-//   unsqueeze_5 = -unsqueeze_3·mean - sum_3·scale·float32(1/float64(size))
-//   grad_x_1[i0, i1*(weight_size_0 // 4) + i2, i3, i4] = mul_17 + reshape_x·unsqueeze_3 + unsqueeze_5
+//   unsqueeze_2 = (db_val·mean - ds_val)·scale·scale·scale·float32(1/float64(size))
+//   unsqueeze_4 = -unsqueeze_2·mean - db_val·scale·float32(1/float64(size))
+//   grad_x_1[i0, i1*(weight_size_0 // 4) + i2, i3, i4] = mul_17 + reshape_x·unsqueeze_2 + unsqueeze_4
 static void group_norm_backward_grad_x_1_row(Size count, void* const* row) {
   const float* grad_output_row = static_cast<const float*>(row[0]);
   const float* reshape_x_row = static_cast<const float*>(row[1]);
@@ -163,8 +163,8 @@ static void group_norm_backward_grad_x_1_row(Size count, void* const* row) {
   const float saved_squares = *static_cast<const float*>(row[4]);
   const float reshape_weight = *static_cast<const float*>(row[5]);
   const float reshape_bias = *static_cast<const float*>(row[6]);
-  const float sum_3 = *static_cast<const float*>(row[7]);
-  const float sum_2 = *static_cast<const float*>(row[8]);
+  const float db_val = *static_cast<const float*>(row[7]);
+  const float ds_val = *static_cast<const float*>(row[8]);
   float* grad_x_1_row = static_cast<float*>(row[9]);
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
@@ -176,14 +176,15 @@ static void group_norm_backward_grad_x_1_row(Size count, void* const* row) {
     const float sigmoid_1 = sigmoid(reshape_result);
     const float mul_17 = grad_output * sigmoid_1 * (reshape_result * (1.0f - sigmoid_1) + 1.0f) *
         (scale * reshape_weight);
-    const float unsqueeze_3 = (sum_3 * mean - sum_2) * scale * scale * scale *
+    const float unsqueeze_2 = (db_val * mean - ds_val) * scale * scale * scale *
         static_cast<float>(1.0 / static_cast<double>(size));
-    const float unsqueeze_5 = -unsqueeze_3 * mean - sum_3 * scale * static_cast<float>(1.0 / static_cast<double>(size));
-    grad_x_1_row[j] = mul_17 + reshape_x * unsqueeze_3 + unsqueeze_5;
+    const float unsqueeze_4 = -unsqueeze_2 * mean -
+        db_val * scale * static_cast<float>(1.0 / static_cast<double>(size));
+    grad_x_1_row[j] = mul_17 + reshape_x * unsqueeze_2 + unsqueeze_4;
   }
 }
 
-//   grad_weight = sum_4[i0, i1]
+//   grad_weight = sum_2[i0, i1]
 //   grad_weight_1[i0*(weight_size_0 // 4) + i1] = grad_weight
 static void group_norm_backward_grad_weight_1_row(Size count, void* const* row) {
   const float* grad_weight_row = static_cast<const float*>(row[0]);
@@ -229,7 +230,7 @@ static bool group_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
       grad_output_size_0 == x_size_0 && grad_output_size_1 == x_size_1 && grad_output_size_2 == x_size_2 &&
       grad_output_size_3 == x_size_3;
   if (!valid) return false;
-  const Size sum_4_size_1 = floor_divide(weight_size_0, 4);
+  const Size sum_2_size_1 = floor_divide(weight_size_0, 4);
   const Size size = x_size_2*x_size_3*floor_divide(weight_size_0, 4);
   const Size sum_sizes[] = {x_size_0, x_size_1};
   Tensor sum = allocate(float32, sizeof(float), sum_sizes, 2);
@@ -238,7 +239,7 @@ static bool group_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
   Tensor sum_1 = allocate(float32, sizeof(float), sum_1_sizes, 2);
   if (!sum_1) return false;
   {
-    const Size extents[] = {x_size_0, 4, sum_4_size_1, x_size_2, x_size_3};
+    const Size extents[] = {x_size_0, 4, sum_2_size_1, x_size_2, x_size_3};
     const Operand<5> operands[] = {
         load<5>(grad_output.at<const float>(0),
             {grad_output.stride(0), floor_divide(weight_size_0, 4) * grad_output.stride(1), grad_output.stride(1),
@@ -260,20 +261,20 @@ static bool group_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
     reduce_rows<group_norm_backward_sum_row_reductions, 2>(extents, operands, 8192, group_norm_backward_sum_row,
         group_norm_backward_sum_row_end);
   }
-  const Size sum_2_sizes[] = {x_size_0, 4};
+  const Size ds_val_sizes[] = {x_size_0, 4};
+  Tensor ds_val = allocate(float32, sizeof(float), ds_val_sizes, 2);
+  if (!ds_val) return false;
+  const Size db_val_sizes[] = {x_size_0, 4};
+  Tensor db_val = allocate(float32, sizeof(float), db_val_sizes, 2);
+  if (!db_val) return false;
+  const Size sum_2_sizes[] = {4, sum_2_size_1};
   Tensor sum_2 = allocate(float32, sizeof(float), sum_2_sizes, 2);
   if (!sum_2) return false;
-  const Size sum_3_sizes[] = {x_size_0, 4};
-  Tensor sum_3 = allocate(float32, sizeof(float), sum_3_sizes, 2);
-  if (!sum_3) return false;
-  const Size sum_4_sizes[] = {4, sum_4_size_1};
-  Tensor sum_4 = allocate(float32, sizeof(float), sum_4_sizes, 2);
-  if (!sum_4) return false;
   const Size grad_bias_sizes[] = {x_size_1};
   Tensor grad_bias = allocate(float32, sizeof(float), grad_bias_sizes, 1);
   if (!grad_bias) return false;
   {
-    const Size extents[] = {x_size_0, 4, sum_4_size_1};
+    const Size extents[] = {x_size_0, 4, sum_2_size_1};
     const Operand<3> operands[] = {
         load<3>(sum.at<const float>(0), {sum.stride(0), floor_divide(weight_size_0, 4) * sum.stride(1), sum.stride(1)}),
         load<3>(weight.at<const float>(0), {0, floor_divide(weight_size_0, 4) * weight.stride(0), weight.stride(0)}),
@@ -282,24 +283,24 @@ static bool group_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
         load<3>(saved_sum.at<const float>(0), {saved_sum.stride(0), saved_sum.stride(1), 0}, false),
         load<3>(&size, {0, 0, 0}, false),
         load<3>(saved_squares.at<const float>(0), {saved_squares.stride(0), saved_squares.stride(1), 0}, false),
-        store<3>(sum_2.at<float>(0), {sum_2.stride(0), sum_2.stride(1), 0}, false),
-        store<3>(sum_3.at<float>(0), {sum_3.stride(0), sum_3.stride(1), 0}, false),
+        store<3>(ds_val.at<float>(0), {ds_val.stride(0), ds_val.stride(1), 0}, false),
+        store<3>(db_val.at<float>(0), {db_val.stride(0), db_val.stride(1), 0}, false),
     };
     const Size kept[] = {sizeof(double), sizeof(double)};
     const Operand<3> results[] = {
-        store<3>(sum_4.at<float>(0), {0, sum_4.stride(0), sum_4.stride(1)}),
+        store<3>(sum_2.at<float>(0), {0, sum_2.stride(0), sum_2.stride(1)}),
         store<3>(grad_bias.at<float>(0),
             {0, floor_divide(weight_size_0, 4) * grad_bias.stride(0), grad_bias.stride(0)}),
     };
-    reduce_columns<0, 1>(extents, operands, kept, results, 8192, group_norm_backward_sum_2_row,
-        {group_norm_backward_sum_2_row_start, group_norm_backward_sum_2_row_combine,
-        group_norm_backward_sum_2_row_end});
+    reduce_columns<0, 1>(extents, operands, kept, results, 8192, group_norm_backward_ds_val_row,
+        {group_norm_backward_ds_val_row_start, group_norm_backward_ds_val_row_combine,
+        group_norm_backward_ds_val_row_end});
   }
   const Size grad_x_1_sizes[] = {x_size_0, x_size_1, x_size_2, x_size_3};
   Tensor grad_x_1 = allocate(float32, sizeof(float), grad_x_1_sizes, 4);
   if (!grad_x_1) return false;
   {
-    const Size extents[] = {x_size_0, 4, sum_4_size_1, x_size_2, x_size_3};
+    const Size extents[] = {x_size_0, 4, sum_2_size_1, x_size_2, x_size_3};
     const Operand<5> operands[] = {
         load<5>(grad_output.at<const float>(0),
             {grad_output.stride(0), floor_divide(weight_size_0, 4) * grad_output.stride(1), grad_output.stride(1),
@@ -313,8 +314,8 @@ static bool group_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
             {0, floor_divide(weight_size_0, 4) * weight.stride(0), weight.stride(0), 0, 0}, false),
         load<5>(bias.at<const float>(0), {0, floor_divide(weight_size_0, 4) * bias.stride(0), bias.stride(0), 0, 0},
             false),
-        load<5>(sum_3.at<const float>(0), {sum_3.stride(0), sum_3.stride(1), 0, 0, 0}, false),
-        load<5>(sum_2.at<const float>(0), {sum_2.stride(0), sum_2.stride(1), 0, 0, 0}, false),
+        load<5>(db_val.at<const float>(0), {db_val.stride(0), db_val.stride(1), 0, 0, 0}, false),
+        load<5>(ds_val.at<const float>(0), {ds_val.stride(0), ds_val.stride(1), 0, 0, 0}, false),
         store<5>(grad_x_1.at<float>(0),
             {grad_x_1.stride(0), floor_divide(weight_size_0, 4) * grad_x_1.stride(1), grad_x_1.stride(1),
             grad_x_1.stride(2), grad_x_1.stride(3)}),
@@ -325,9 +326,9 @@ static bool group_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
   Tensor grad_weight_1 = allocate(float32, sizeof(float), grad_weight_1_sizes, 1);
   if (!grad_weight_1) return false;
   {
-    const Size extents[] = {4, sum_4_size_1};
+    const Size extents[] = {4, sum_2_size_1};
     const Operand<2> operands[] = {
-        load<2>(sum_4.at<const float>(0), {sum_4.stride(0), sum_4.stride(1)}),
+        load<2>(sum_2.at<const float>(0), {sum_2.stride(0), sum_2.stride(1)}),
         store<2>(grad_weight_1.at<float>(0),
             {floor_divide(weight_size_0, 4) * grad_weight_1.stride(0), grad_weight_1.stride(0)}),
     };
@@ -348,8 +349,8 @@ static void group_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "group_norm_backward_3af6d0ba7c67(Tensor x, Tensor weight, Tensor bias, Tensor saved_squares, Tensor "
+    "group_norm_backward_2146ef8df0e3(Tensor x, Tensor weight, Tensor bias, Tensor saved_squares, Tensor "
     "saved_sum, Tensor grad_output) -> (Tensor, Tensor, Tensor)",
-    "group_norm_backward_3af6d0ba7c67", group_norm_backward_on_stack);
+    "group_norm_backward_2146ef8df0e3", group_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -4,17 +4,17 @@
 
 namespace opwright::emitted {
 
-//   mul_1 = grad_output·weight
-//   sum_sum = Σ mul_1
+//   grad_x_hat = grad_output·weight
+//   row_sum_grad_x_hat = Σ grad_x_hat
 //   mean = saved_sum/float32(size)
 //   variance = saved_squares/float32(size)
 //   add_variance = variance + 1e-05
 //   scale = 1/√add_variance
-//   mul = (x - mean)·scale
-//   sum_1_sum = Σ mul_1·mul
+//   x_hat = (x - mean)·scale
+//   row_sum_grad_x_hat_x_hat = Σ grad_x_hat·x_hat
 //   div_scale = scale/float32(size_1)
-//   grad_x = div_scale·(mul_1·float32(size_1) - sum_sum - mul·sum_1_sum)
-//   grad_weight = Σ grad_output·mul
+//   grad_x = div_scale·(grad_x_hat·float32(size_1) - row_sum_grad_x_hat - x_hat·row_sum_grad_x_hat_x_hat)
+//   grad_weight = Σ grad_output·x_hat
 //   grad_bias = Σ grad_output
 static void layer_norm_backward_row(Size count, void* const* row) {
   const float* grad_output_row = static_cast<const float*>(row[0]);
@@ -32,65 +32,66 @@ static void layer_norm_backward_row(Size count, void* const* row) {
   const float add_variance = variance + 1e-05f;
   const float scale = rsqrt(add_variance);
   const float div_scale = scale / static_cast<float>(size_1);
-  double sum_sum_total = 0;
-  double sum_1_sum_total = 0;
-#pragma omp simd reduction(+ : sum_sum_total) reduction(+ : sum_1_sum_total)
+  double row_sum_grad_x_hat_total = 0;
+  double row_sum_grad_x_hat_x_hat_total = 0;
+#pragma omp simd reduction(+ : row_sum_grad_x_hat_total) reduction(+ : row_sum_grad_x_hat_x_hat_total)
   for (Size j = 0; j < count; ++j) {
     const float grad_output = grad_output_row[j];
     const float weight = weight_row[j];
-    const float mul_1 = grad_output * weight;
+    const float grad_x_hat = grad_output * weight;
     const float x = x_row[j];
-    const float mul = (x - mean) * scale;
-    sum_sum_total += mul_1;
-    sum_1_sum_total += mul_1 * mul;
-    grad_weight_row[j] += grad_output * mul;
+    const float x_hat = (x - mean) * scale;
+    row_sum_grad_x_hat_total += grad_x_hat;
+    row_sum_grad_x_hat_x_hat_total += grad_x_hat * x_hat;
+    grad_weight_row[j] += grad_output * x_hat;
     grad_bias_row[j] += grad_output;
   }
-  const float sum_sum = static_cast<float>(sum_sum_total);
-  const float sum_1_sum = static_cast<float>(sum_1_sum_total);
+  const float row_sum_grad_x_hat = static_cast<float>(row_sum_grad_x_hat_total);
+  const float row_sum_grad_x_hat_x_hat = static_cast<float>(row_sum_grad_x_hat_x_hat_total);
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
     const float grad_output = grad_output_row[j];
     const float weight = weight_row[j];
-    const float mul_1 = grad_output * weight;
+    const float grad_x_hat = grad_output * weight;
     const float x = x_row[j];
-    const float mul = (x - mean) * scale;
-    const float grad_x = div_scale * (mul_1 * static_cast<float>(size_1) - sum_sum - mul * sum_1_sum);
+    const float x_hat = (x - mean) * scale;
+    const float grad_x = div_scale *
+        (grad_x_hat * static_cast<float>(size_1) - row_sum_grad_x_hat - x_hat * row_sum_grad_x_hat_x_hat);
     grad_x_out_row[j] = grad_x;
   }
 }
 
 static void layer_norm_backward_row_start(Size count, void* const* row) {
-  double* into_0 = static_cast<double*>(row[0]);
-  double* into_1 = static_cast<double*>(row[1]);
+  double* grad_weight_total = static_cast<double*>(row[0]);
+  double* grad_bias_total = static_cast<double*>(row[1]);
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
-    into_0[j] = 0;
-    into_1[j] = 0;
+    grad_weight_total[j] = 0;
+    grad_bias_total[j] = 0;
   }
 }
 
 static void layer_norm_backward_row_combine(Size count, void* const* row) {
-  double* into_0 = static_cast<double*>(row[0]);
-  double* into_1 = static_cast<double*>(row[1]);
-  const double* from_0 = static_cast<const double*>(row[2]);
-  const double* from_1 = static_cast<const double*>(row[3]);
+  double* grad_weight_total = static_cast<double*>(row[0]);
+  double* grad_bias_total = static_cast<double*>(row[1]);
+  const double* grad_weight_other = static_cast<const double*>(row[2]);
+  const double* grad_bias_other = static_cast<const double*>(row[3]);
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
-    into_0[j] += from_0[j];
-    into_1[j] += from_1[j];
+    grad_weight_total[j] += grad_weight_other[j];
+    grad_bias_total[j] += grad_bias_other[j];
   }
 }
 
 static void layer_norm_backward_row_end(Size count, void* const* row) {
-  double* into_0 = static_cast<double*>(row[0]);
-  double* into_1 = static_cast<double*>(row[1]);
-  float* result_0 = static_cast<float*>(row[2]);
-  float* result_1 = static_cast<float*>(row[3]);
+  double* grad_weight_total = static_cast<double*>(row[0]);
+  double* grad_bias_total = static_cast<double*>(row[1]);
+  float* grad_weight = static_cast<float*>(row[2]);
+  float* grad_bias = static_cast<float*>(row[3]);
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
-    result_0[j] = static_cast<float>(into_0[j]);
-    result_1[j] = static_cast<float>(into_1[j]);
+    grad_weight[j] = static_cast<float>(grad_weight_total[j]);
+    grad_bias[j] = static_cast<float>(grad_bias_total[j]);
   }
 }
 
@@ -161,8 +162,8 @@ static void layer_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "layer_norm_backward_78d0178147b6(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
+    "layer_norm_backward_ae2bfbdbb6be(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
     "grad_output) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_backward_78d0178147b6", layer_norm_backward_on_stack);
+    "layer_norm_backward_ae2bfbdbb6be", layer_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -2,7 +2,7 @@
 
 namespace opwright::emitted {
 
-struct layer_norm_backward_sum_arguments {
+struct layer_norm_backward_sum_grad_x_hat_arguments {
   Walk<1> outer_axes;
   Walk<1> inner_axes;
   Elements<const float, 2> grad_output;
@@ -16,14 +16,14 @@ struct layer_norm_backward_sum_arguments {
 };
 
 template <class Index, int Width, int Held>
-struct layer_norm_backward_sum_rows {
+struct layer_norm_backward_sum_grad_x_hat_rows {
   // One pack of a row, in a thread.
   struct Piece {
     Pack<float, Width> grad_output_pack;
     Pack<float, Width> weight_pack;
     Pack<float, Width> x_pack;
 
-    __device__ void read(const layer_norm_backward_sum_arguments& given, const Points<Index, 1, 1>& at) {
+    __device__ void read(const layer_norm_backward_sum_grad_x_hat_arguments& given, const Points<Index, 1, 1>& at) {
       grad_output_pack = load<Width>(given.grad_output, at);
       weight_pack = load<Width>(given.weight, at);
       x_pack = load<Width>(given.x, at);
@@ -31,20 +31,21 @@ struct layer_norm_backward_sum_rows {
   };
 
   struct Reductions_0 {
-    double sum_sum;
-    double sum_1_sum;
+    double row_sum_grad_x_hat;
+    double row_sum_grad_x_hat_x_hat;
 
     __device__ void start() {
-      sum_sum = 0;
-      sum_1_sum = 0;
+      row_sum_grad_x_hat = 0;
+      row_sum_grad_x_hat_x_hat = 0;
     }
     __device__ void add(const Reductions_0& other) {
-      sum_sum += other.sum_sum;
-      sum_1_sum += other.sum_1_sum;
+      row_sum_grad_x_hat += other.row_sum_grad_x_hat;
+      row_sum_grad_x_hat_x_hat += other.row_sum_grad_x_hat_x_hat;
     }
   };
 
-  static __device__ void run(const layer_norm_backward_sum_arguments& given, const Row<Index, 1, 1>& this_row) {
+  static __device__ void run(const layer_norm_backward_sum_grad_x_hat_arguments& given,
+      const Row<Index, 1, 1>& this_row) {
     const int64_t size = given.size;
     const int64_t size_1 = given.size_1;
     const float saved_sum = load_one(given.saved_sum, this_row.at);
@@ -59,34 +60,35 @@ struct layer_norm_backward_sum_rows {
     Reductions_0 reductions_0;
     reductions_0.start();
     for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
-      float sum_sum_part = 0;
-      float sum_1_sum_part = 0;
+      float row_sum_grad_x_hat_part = 0;
+      float row_sum_grad_x_hat_x_hat_part = 0;
 #pragma unroll
       for (int j = 0; j < Width; ++j) {
         const float grad_output = this_piece.grad_output_pack[j];
         const float weight = this_piece.weight_pack[j];
-        const float mul_1 = grad_output * weight;
+        const float grad_x_hat = grad_output * weight;
         const float x = this_piece.x_pack[j];
-        const float mul = (x - mean) * scale;
-        sum_sum_part += mul_1;
-        sum_1_sum_part += mul_1 * mul;
+        const float x_hat = (x - mean) * scale;
+        row_sum_grad_x_hat_part += grad_x_hat;
+        row_sum_grad_x_hat_x_hat_part += grad_x_hat * x_hat;
       }
-      reductions_0.sum_sum += sum_sum_part;
-      reductions_0.sum_1_sum += sum_1_sum_part;
+      reductions_0.row_sum_grad_x_hat += row_sum_grad_x_hat_part;
+      reductions_0.row_sum_grad_x_hat_x_hat += row_sum_grad_x_hat_x_hat_part;
     });
     reduce_threads(reductions_0);
-    const float sum_sum = static_cast<float>(reductions_0.sum_sum);
-    const float sum_1_sum = static_cast<float>(reductions_0.sum_1_sum);
+    const float row_sum_grad_x_hat = static_cast<float>(reductions_0.row_sum_grad_x_hat);
+    const float row_sum_grad_x_hat_x_hat = static_cast<float>(reductions_0.row_sum_grad_x_hat_x_hat);
     for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
       Pack<float, Width> grad_x_out_pack;
 #pragma unroll
       for (int j = 0; j < Width; ++j) {
         const float grad_output = this_piece.grad_output_pack[j];
         const float weight = this_piece.weight_pack[j];
-        const float mul_1 = grad_output * weight;
+        const float grad_x_hat = grad_output * weight;
         const float x = this_piece.x_pack[j];
-        const float mul = (x - mean) * scale;
-        const float grad_x = div_scale * (mul_1 * static_cast<float>(size_1) - sum_sum - mul * sum_1_sum);
+        const float x_hat = (x - mean) * scale;
+        const float grad_x = div_scale *
+            (grad_x_hat * static_cast<float>(size_1) - row_sum_grad_x_hat - x_hat * row_sum_grad_x_hat_x_hat);
         grad_x_out_pack[j] = grad_x;
       }
       store(given.grad_x_out, at, grad_x_out_pack);
@@ -95,35 +97,37 @@ struct layer_norm_backward_sum_rows {
 };
 
 extern "C" __global__ void __launch_bounds__(1024)
-layer_norm_backward_sum(const __grid_constant__ layer_norm_backward_sum_arguments given) {
-  for_each_row<layer_norm_backward_sum_rows, int32_t, 1, 0>(given);
+layer_norm_backward_sum_grad_x_hat(const __grid_constant__ layer_norm_backward_sum_grad_x_hat_arguments given) {
+  for_each_row<layer_norm_backward_sum_grad_x_hat_rows, int32_t, 1, 0>(given);
 }
 extern "C" __global__ void __launch_bounds__(1024)
-layer_norm_backward_sum_wide(const __grid_constant__ layer_norm_backward_sum_arguments given) {
-  for_each_row<layer_norm_backward_sum_rows, int64_t, 1, 0>(given);
+layer_norm_backward_sum_grad_x_hat_wide(const __grid_constant__ layer_norm_backward_sum_grad_x_hat_arguments given) {
+  for_each_row<layer_norm_backward_sum_grad_x_hat_rows, int64_t, 1, 0>(given);
 }
 extern "C" __global__ void __launch_bounds__(256)
-layer_norm_backward_sum_held_4(const __grid_constant__ layer_norm_backward_sum_arguments given) {
-  for_each_row<layer_norm_backward_sum_rows, int32_t, 1, 4>(given);
+layer_norm_backward_sum_grad_x_hat_held_4(const __grid_constant__ layer_norm_backward_sum_grad_x_hat_arguments given) {
+  for_each_row<layer_norm_backward_sum_grad_x_hat_rows, int32_t, 1, 4>(given);
 }
 extern "C" __global__ void __launch_bounds__(512)
-layer_norm_backward_sum_held_8(const __grid_constant__ layer_norm_backward_sum_arguments given) {
-  for_each_row<layer_norm_backward_sum_rows, int32_t, 1, 8>(given);
+layer_norm_backward_sum_grad_x_hat_held_8(const __grid_constant__ layer_norm_backward_sum_grad_x_hat_arguments given) {
+  for_each_row<layer_norm_backward_sum_grad_x_hat_rows, int32_t, 1, 8>(given);
 }
 extern "C" __global__ void __launch_bounds__(1024)
-layer_norm_backward_sum_packed(const __grid_constant__ layer_norm_backward_sum_arguments given) {
-  for_each_row<layer_norm_backward_sum_rows, int32_t, 4, 0>(given);
+layer_norm_backward_sum_grad_x_hat_packed(const __grid_constant__ layer_norm_backward_sum_grad_x_hat_arguments given) {
+  for_each_row<layer_norm_backward_sum_grad_x_hat_rows, int32_t, 4, 0>(given);
 }
 extern "C" __global__ void __launch_bounds__(256)
-layer_norm_backward_sum_held_4_packed(const __grid_constant__ layer_norm_backward_sum_arguments given) {
-  for_each_row<layer_norm_backward_sum_rows, int32_t, 4, 4>(given);
+layer_norm_backward_sum_grad_x_hat_held_4_packed(const __grid_constant__ layer_norm_backward_sum_grad_x_hat_arguments
+    given) {
+  for_each_row<layer_norm_backward_sum_grad_x_hat_rows, int32_t, 4, 4>(given);
 }
 extern "C" __global__ void __launch_bounds__(512)
-layer_norm_backward_sum_held_8_packed(const __grid_constant__ layer_norm_backward_sum_arguments given) {
-  for_each_row<layer_norm_backward_sum_rows, int32_t, 4, 8>(given);
+layer_norm_backward_sum_grad_x_hat_held_8_packed(const __grid_constant__ layer_norm_backward_sum_grad_x_hat_arguments
+    given) {
+  for_each_row<layer_norm_backward_sum_grad_x_hat_rows, int32_t, 4, 8>(given);
 }
 
-struct layer_norm_backward_sum_columns_arguments {
+struct layer_norm_backward_sum_grad_x_hat_columns_arguments {
   Walk<1> outer_axes;
   Walk<1> inner_axes;
   Elements<const float, 2> grad_output;
@@ -138,7 +142,7 @@ struct layer_norm_backward_sum_columns_arguments {
 };
 
 template <class Index, int Width>
-struct layer_norm_backward_sum_columns_columns {
+struct layer_norm_backward_sum_grad_x_hat_columns_columns {
   Pack<float, Width> grad_output_pack;
   Pack<float, Width> x_pack;
   float saved_sum;
@@ -178,15 +182,16 @@ struct layer_norm_backward_sum_columns_columns {
     }
   };
 
-  __device__ void read(const layer_norm_backward_sum_columns_arguments& given, const Points<Index, 1, 1>& at) {
+  __device__ void read(const layer_norm_backward_sum_grad_x_hat_columns_arguments& given,
+      const Points<Index, 1, 1>& at) {
     grad_output_pack = load<Width>(given.grad_output, at);
     x_pack = load<Width>(given.x, at);
     saved_sum = load_one(given.saved_sum, at);
     saved_squares = load_one(given.saved_squares, at);
   }
 
-  __device__ void compute(const layer_norm_backward_sum_columns_arguments& given, const Points<Index, 1, 1>& at,
-      Parts& parts) const {
+  __device__ void compute(const layer_norm_backward_sum_grad_x_hat_columns_arguments& given,
+      const Points<Index, 1, 1>& at, Parts& parts) const {
     const int64_t size = given.size;
 #pragma unroll
     for (int j = 0; j < Width; ++j) {
@@ -196,14 +201,14 @@ struct layer_norm_backward_sum_columns_columns {
       const float variance = saved_squares / static_cast<float>(size);
       const float add_variance = variance + 1e-05f;
       const float scale = rsqrtf(add_variance);
-      const float mul = (x - mean) * scale;
-      parts.grad_weight[j] += grad_output * mul;
+      const float x_hat = (x - mean) * scale;
+      parts.grad_weight[j] += grad_output * x_hat;
       parts.grad_bias[j] += grad_output;
     }
   }
 
-  static __device__ void finish(const layer_norm_backward_sum_columns_arguments& given, const Points<Index, 1, 1>& at,
-      const Reductions& reductions) {
+  static __device__ void finish(const layer_norm_backward_sum_grad_x_hat_columns_arguments& given,
+      const Points<Index, 1, 1>& at, const Reductions& reductions) {
     Pack<float, Width> grad_weight_pack;
     Pack<float, Width> grad_bias_pack;
 #pragma unroll
@@ -217,29 +222,35 @@ struct layer_norm_backward_sum_columns_columns {
 };
 
 extern "C" __global__ void __launch_bounds__(256)
-layer_norm_backward_sum_columns(const __grid_constant__ layer_norm_backward_sum_columns_arguments given) {
-  reduce_columns<layer_norm_backward_sum_columns_columns, int32_t, 1, 4, 8>(given);
+layer_norm_backward_sum_grad_x_hat_columns(const __grid_constant__ layer_norm_backward_sum_grad_x_hat_columns_arguments
+    given) {
+  reduce_columns<layer_norm_backward_sum_grad_x_hat_columns_columns, int32_t, 1, 4, 8>(given);
 }
 extern "C" __global__ void __launch_bounds__(256)
-layer_norm_backward_sum_columns_wide(const __grid_constant__ layer_norm_backward_sum_columns_arguments given) {
-  reduce_columns<layer_norm_backward_sum_columns_columns, int64_t, 1, 4, 8>(given);
+layer_norm_backward_sum_grad_x_hat_columns_wide(const __grid_constant__
+    layer_norm_backward_sum_grad_x_hat_columns_arguments given) {
+  reduce_columns<layer_norm_backward_sum_grad_x_hat_columns_columns, int64_t, 1, 4, 8>(given);
 }
 extern "C" __global__ void __launch_bounds__(256)
-layer_norm_backward_sum_columns_packed(const __grid_constant__ layer_norm_backward_sum_columns_arguments given) {
-  reduce_columns<layer_norm_backward_sum_columns_columns, int32_t, 4, 4, 8>(given);
+layer_norm_backward_sum_grad_x_hat_columns_packed(const __grid_constant__
+    layer_norm_backward_sum_grad_x_hat_columns_arguments given) {
+  reduce_columns<layer_norm_backward_sum_grad_x_hat_columns_columns, int32_t, 4, 4, 8>(given);
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-layer_norm_backward_sum_columns_finish(const __grid_constant__ layer_norm_backward_sum_columns_arguments given) {
-  finish_columns<layer_norm_backward_sum_columns_columns, int32_t, 1, 4, 8>(given);
+layer_norm_backward_sum_grad_x_hat_columns_finish(const __grid_constant__
+    layer_norm_backward_sum_grad_x_hat_columns_arguments given) {
+  finish_columns<layer_norm_backward_sum_grad_x_hat_columns_columns, int32_t, 1, 4, 8>(given);
 }
 extern "C" __global__ void __launch_bounds__(256)
-layer_norm_backward_sum_columns_finish_wide(const __grid_constant__ layer_norm_backward_sum_columns_arguments given) {
-  finish_columns<layer_norm_backward_sum_columns_columns, int64_t, 1, 4, 8>(given);
+layer_norm_backward_sum_grad_x_hat_columns_finish_wide(const __grid_constant__
+    layer_norm_backward_sum_grad_x_hat_columns_arguments given) {
+  finish_columns<layer_norm_backward_sum_grad_x_hat_columns_columns, int64_t, 1, 4, 8>(given);
 }
 extern "C" __global__ void __launch_bounds__(256)
-layer_norm_backward_sum_columns_finish_packed(const __grid_constant__ layer_norm_backward_sum_columns_arguments given) {
-  finish_columns<layer_norm_backward_sum_columns_columns, int32_t, 4, 4, 8>(given);
+layer_norm_backward_sum_grad_x_hat_columns_finish_packed(const __grid_constant__
+    layer_norm_backward_sum_grad_x_hat_columns_arguments given) {
+  finish_columns<layer_norm_backward_sum_grad_x_hat_columns_columns, int32_t, 4, 4, 8>(given);
 }
 
 }  // namespace opwright::emitted

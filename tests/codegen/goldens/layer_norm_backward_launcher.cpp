@@ -2,7 +2,7 @@
 
 namespace opwright::emitted {
 
-struct layer_norm_backward_sum_arguments {
+struct layer_norm_backward_sum_grad_x_hat_arguments {
   Walk<1> outer_axes;
   Walk<1> inner_axes;
   Elements<const float, 2> grad_output;
@@ -15,17 +15,17 @@ struct layer_norm_backward_sum_arguments {
   Elements<float, 2> grad_x_out;
 };
 
-static cuda::Kernel layer_norm_backward_sum_kernels[] = {
-    {kernel_images, "layer_norm_backward_sum"},
-    {kernel_images, "layer_norm_backward_sum_wide"},
-    {kernel_images, "layer_norm_backward_sum_held_4"},
-    {kernel_images, "layer_norm_backward_sum_held_8"},
-    {kernel_images, "layer_norm_backward_sum_packed"},
-    {kernel_images, "layer_norm_backward_sum_held_4_packed"},
-    {kernel_images, "layer_norm_backward_sum_held_8_packed"},
+static cuda::Kernel layer_norm_backward_sum_grad_x_hat_kernels[] = {
+    {kernel_images, "layer_norm_backward_sum_grad_x_hat"},
+    {kernel_images, "layer_norm_backward_sum_grad_x_hat_wide"},
+    {kernel_images, "layer_norm_backward_sum_grad_x_hat_held_4"},
+    {kernel_images, "layer_norm_backward_sum_grad_x_hat_held_8"},
+    {kernel_images, "layer_norm_backward_sum_grad_x_hat_packed"},
+    {kernel_images, "layer_norm_backward_sum_grad_x_hat_held_4_packed"},
+    {kernel_images, "layer_norm_backward_sum_grad_x_hat_held_8_packed"},
 };
 
-struct layer_norm_backward_sum_columns_arguments {
+struct layer_norm_backward_sum_grad_x_hat_columns_arguments {
   Walk<1> outer_axes;
   Walk<1> inner_axes;
   Elements<const float, 2> grad_output;
@@ -39,13 +39,13 @@ struct layer_norm_backward_sum_columns_arguments {
   int64_t pieces;
 };
 
-static cuda::Kernel layer_norm_backward_sum_columns_kernels[] = {
-    {kernel_images, "layer_norm_backward_sum_columns"},
-    {kernel_images, "layer_norm_backward_sum_columns_wide"},
-    {kernel_images, "layer_norm_backward_sum_columns_packed"},
-    {kernel_images, "layer_norm_backward_sum_columns_finish"},
-    {kernel_images, "layer_norm_backward_sum_columns_finish_wide"},
-    {kernel_images, "layer_norm_backward_sum_columns_finish_packed"},
+static cuda::Kernel layer_norm_backward_sum_grad_x_hat_columns_kernels[] = {
+    {kernel_images, "layer_norm_backward_sum_grad_x_hat_columns"},
+    {kernel_images, "layer_norm_backward_sum_grad_x_hat_columns_wide"},
+    {kernel_images, "layer_norm_backward_sum_grad_x_hat_columns_packed"},
+    {kernel_images, "layer_norm_backward_sum_grad_x_hat_columns_finish"},
+    {kernel_images, "layer_norm_backward_sum_grad_x_hat_columns_finish_wide"},
+    {kernel_images, "layer_norm_backward_sum_grad_x_hat_columns_finish_packed"},
 };
 
 static bool layer_norm_backward(const Tensor* given, const Size* sizes, Tensor* made) {
@@ -76,7 +76,7 @@ static bool layer_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
   Tensor grad_x = allocate(float32, sizeof(float), grad_x_sizes, 2);
   if (!grad_x) return false;
   {
-    layer_norm_backward_sum_arguments arguments = {
+    layer_norm_backward_sum_grad_x_hat_arguments arguments = {
         {{x_size_0}},
         {{x_size_1}},
         {grad_output.at<const float>(0), {grad_output.stride(0), grad_output.stride(1)}},
@@ -96,7 +96,7 @@ static bool layer_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
         cuda::place(arguments.saved_squares),
         cuda::place(arguments.grad_x_out),
     };
-    if (!cuda::launch_rows<4>(layer_norm_backward_sum_kernels, arguments, places)) return false;
+    if (!cuda::launch_rows<4>(layer_norm_backward_sum_grad_x_hat_kernels, arguments, places)) return false;
   }
   const Size grad_weight_sizes[] = {x_size_1};
   Tensor grad_weight = allocate(float32, sizeof(float), grad_weight_sizes, 1);
@@ -105,7 +105,7 @@ static bool layer_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
   Tensor grad_bias = allocate(float32, sizeof(float), grad_bias_sizes, 1);
   if (!grad_bias) return false;
   {
-    layer_norm_backward_sum_columns_arguments arguments = {
+    layer_norm_backward_sum_grad_x_hat_columns_arguments arguments = {
         {{x_size_0}},
         {{x_size_1}},
         {grad_output.at<const float>(0), {grad_output.stride(0), grad_output.stride(1)}},
@@ -124,7 +124,8 @@ static bool layer_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
         cuda::place(arguments.grad_weight),
         cuda::place(arguments.grad_bias),
     };
-    if (!cuda::launch_columns<4, 4, 8, 16>(layer_norm_backward_sum_columns_kernels, arguments, places)) return false;
+    if (!cuda::launch_columns<4, 4, 8, 16>(layer_norm_backward_sum_grad_x_hat_columns_kernels, arguments,
+        places)) return false;
   }
   made[0] = static_cast<Tensor&&>(grad_x);
   made[1] = static_cast<Tensor&&>(grad_weight);
@@ -141,8 +142,8 @@ static void layer_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "layer_norm_backward_af087e141250(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
+    "layer_norm_backward_59ff779ea2fd(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
     "grad_output) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_backward_af087e141250", layer_norm_backward_on_stack);
+    "layer_norm_backward_59ff779ea2fd", layer_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -5,31 +5,31 @@
 namespace opwright::emitted {
 
 struct mean_square_forward_row_reductions {
-  double sum_values_sum = 0;
+  double row_sum_values = 0;
   void add(const mean_square_forward_row_reductions& other) {
-    sum_values_sum += other.sum_values_sum;
+    row_sum_values += other.row_sum_values;
   }
 };
 
-//   sum_values_sum = Σ x²
-//   mean = sum_values_sum/float32(size)
+//   row_sum_values = Σ x²
+//   mean = row_sum_values/float32(size)
 //   output_bfloat16 = bfloat16(mean)
 static void mean_square_forward_row(Size count, void* const* row, mean_square_forward_row_reductions& reductions) {
   const BFloat16* x_row = static_cast<const BFloat16*>(row[0]);
-  double sum_values_sum_total = 0;
-#pragma omp simd reduction(+ : sum_values_sum_total)
+  double row_sum_values_total = 0;
+#pragma omp simd reduction(+ : row_sum_values_total)
   for (Size j = 0; j < count; ++j) {
     const BFloat16 x = x_row[j];
-    sum_values_sum_total += to_float(x) * to_float(x);
+    row_sum_values_total += to_float(x) * to_float(x);
   }
-  reductions.sum_values_sum += sum_values_sum_total;
+  reductions.row_sum_values += row_sum_values_total;
 }
 
 static void mean_square_forward_row_end(void* const* row, const mean_square_forward_row_reductions& reductions) {
   const int64_t size = *static_cast<const int64_t*>(row[1]);
   BFloat16* output_bfloat16_out = static_cast<BFloat16*>(row[2]);
-  const float sum_values_sum = static_cast<float>(reductions.sum_values_sum);
-  const float mean = sum_values_sum / static_cast<float>(size);
+  const float row_sum_values = static_cast<float>(reductions.row_sum_values);
+  const float mean = row_sum_values / static_cast<float>(size);
   const BFloat16 output_bfloat16 = to_bfloat16(mean);
   *output_bfloat16_out = output_bfloat16;
 }
@@ -67,7 +67,7 @@ static void mean_square_forward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "mean_square_forward_0d1e9163afeb(Tensor x) -> Tensor",
-    "mean_square_forward_0d1e9163afeb", mean_square_forward_on_stack);
+    "mean_square_forward_333e0fa63505(Tensor x) -> Tensor",
+    "mean_square_forward_333e0fa63505", mean_square_forward_on_stack);
 
 }  // namespace opwright::emitted

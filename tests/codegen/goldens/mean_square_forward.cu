@@ -24,13 +24,13 @@ struct mean_square_forward_rows {
   };
 
   struct Reductions {
-    double sum_values_sum;
+    double row_sum_values;
 
     __device__ void start() {
-      sum_values_sum = 0;
+      row_sum_values = 0;
     }
     __device__ void add(const Reductions& other) {
-      sum_values_sum += other.sum_values_sum;
+      row_sum_values += other.row_sum_values;
     }
   };
 
@@ -39,21 +39,21 @@ struct mean_square_forward_rows {
     Piece these_pieces[Held > 0 ? Held : 1];
     read_pieces<Width, Held>(given, this_row, these_pieces);
     for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
-      float sum_values_sum_part = 0;
+      float row_sum_values_part = 0;
 #pragma unroll
       for (int j = 0; j < Width; ++j) {
         const BFloat16 x = this_piece.x_pack[j];
-        sum_values_sum_part += to_float(x) * to_float(x);
+        row_sum_values_part += to_float(x) * to_float(x);
       }
-      reductions.sum_values_sum += sum_values_sum_part;
+      reductions.row_sum_values += row_sum_values_part;
     });
   }
 
   static __device__ void finish(const mean_square_forward_arguments& given, const Row<Index, 1, 2>& this_row,
       const Reductions& reductions) {
     const int64_t size = given.size;
-    const float sum_values_sum = static_cast<float>(reductions.sum_values_sum);
-    const float mean = sum_values_sum / static_cast<float>(size);
+    const float row_sum_values = static_cast<float>(reductions.row_sum_values);
+    const float mean = row_sum_values / static_cast<float>(size);
     const BFloat16 output_bfloat16 = to_bfloat16(mean);
     if (this_row.is_first_thread) {
       store_one<BFloat16>(given.output_bfloat16_out, this_row.at, output_bfloat16);

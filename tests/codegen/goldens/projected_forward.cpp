@@ -26,14 +26,14 @@ static bool projected_forward(const Tensor* given, const Size* sizes, Tensor* ma
   const Size weight_size_1 = weight.size(1);
   const bool valid = x_size_0 >= 2 && weight_size_1 >= 2 && weight_size_0 >= 2 && x_size_1 == weight_size_1 + 1;
   if (!valid) return false;
-  const Size slice_size_1 = x_size_1 - 1;
-  const Size slice_sizes[] = {x_size_0, slice_size_1};
-  const Size slice_strides[] = {x.stride(0), x.stride(1)};
-  const Tensor slice = x.view(slice_sizes, slice_strides, x.stride(1));
-  const Size permute_weight_sizes[] = {slice_size_1, weight_size_0};
+  const Size slice_x_size_1 = x_size_1 - 1;
+  const Size slice_x_sizes[] = {x_size_0, slice_x_size_1};
+  const Size slice_x_strides[] = {x.stride(0), x.stride(1)};
+  const Tensor slice_x = x.view(slice_x_sizes, slice_x_strides, x.stride(1));
+  const Size permute_weight_sizes[] = {slice_x_size_1, weight_size_0};
   const Size permute_weight_strides[] = {weight.stride(1), weight.stride(0)};
   const Tensor permute_weight = weight.view(permute_weight_sizes, permute_weight_strides, 0);
-  StableIValue mm_stack[2] = {pass(slice), pass(permute_weight)};
+  StableIValue mm_stack[2] = {pass(slice_x), pass(permute_weight)};
   if (!call("aten::mm", "", mm_stack)) return false;
   Tensor mm = take_result(mm_stack[0]);
   const Size output_sizes[] = {x_size_0, weight_size_0};
@@ -59,7 +59,7 @@ static void projected_forward_on_stack(StableIValue* stack, uint64_t, uint64_t) 
 }
 
 static const Registration registration(
-    "projected_forward_ec42ca967111(Tensor x, Tensor weight) -> Tensor",
-    "projected_forward_ec42ca967111", projected_forward_on_stack);
+    "projected_forward_18f43e694d69(Tensor x, Tensor weight) -> Tensor",
+    "projected_forward_18f43e694d69", projected_forward_on_stack);
 
 }  // namespace opwright::emitted

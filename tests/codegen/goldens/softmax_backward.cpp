@@ -4,30 +4,30 @@
 
 namespace opwright::emitted {
 
-//   sum_sum = Σ grad_output·saved_output_0
-//   grad_x = saved_output_0·(grad_output - sum_sum)
+//   row_sum_grad_output_result = Σ grad_output·saved_output_0
+//   grad_x = saved_output_0·(grad_output - row_sum_grad_output_result)
 static void softmax_backward_row(Size count, void* const* row) {
   const float* grad_output_row = static_cast<const float*>(row[0]);
   const float* saved_output_0_row = static_cast<const float*>(row[1]);
   float* grad_x_row = static_cast<float*>(row[2]);
-  double sum_sum_total = 0;
+  double row_sum_grad_output_result_total = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
     const Size end = least(begin + sum_run, count);
-    float sum_sum_part[sum_run];
+    float row_sum_grad_output_result_part[sum_run];
 #pragma omp simd
     for (Size j = begin; j < end; ++j) {
       const float grad_output = grad_output_row[j];
       const float saved_output_0 = saved_output_0_row[j];
-      sum_sum_part[j - begin] = grad_output * saved_output_0;
+      row_sum_grad_output_result_part[j - begin] = grad_output * saved_output_0;
     }
-    sum_sum_total += sum_of(sum_sum_part, end - begin);
+    row_sum_grad_output_result_total += sum_of(row_sum_grad_output_result_part, end - begin);
   }
-  const float sum_sum = static_cast<float>(sum_sum_total);
+  const float row_sum_grad_output_result = static_cast<float>(row_sum_grad_output_result_total);
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
     const float grad_output = grad_output_row[j];
     const float saved_output_0 = saved_output_0_row[j];
-    grad_x_row[j] = saved_output_0 * (grad_output - sum_sum);
+    grad_x_row[j] = saved_output_0 * (grad_output - row_sum_grad_output_result);
   }
 }
 
@@ -66,7 +66,7 @@ static void softmax_backward_on_stack(StableIValue* stack, uint64_t, uint64_t) {
 }
 
 static const Registration registration(
-    "softmax_backward_c1552837ae4e(Tensor saved_output_0, Tensor grad_output) -> Tensor",
-    "softmax_backward_c1552837ae4e", softmax_backward_on_stack);
+    "softmax_backward_5e264c5ef19b(Tensor saved_output_0, Tensor grad_output) -> Tensor",
+    "softmax_backward_5e264c5ef19b", softmax_backward_on_stack);
 
 }  // namespace opwright::emitted

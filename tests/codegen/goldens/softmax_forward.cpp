@@ -4,37 +4,36 @@
 
 namespace opwright::emitted {
 
-//   amax_x_maximum = max(x)
-//   power = exp(x - amax_x_maximum)
-//   sum_power_sum = Σ power
-//   reciprocal_1 = 1/sum_power_sum
+//   row_amax_x = max(x)
+//   power = exp(x - row_amax_x)
+//   row_sum_power = Σ power
+//   reciprocal_1 = 1/row_sum_power
 //   output = power·reciprocal_1
 static void softmax_forward_row(Size count, void* const* row) {
   const float* x_row = static_cast<const float*>(row[0]);
   float* output_row = static_cast<float*>(row[1]);
   float* power_kept_row = static_cast<float*>(row[2]);
-  int32_t amax_x_maximum_largest = INT32_MIN;
-#pragma omp simd reduction(max : amax_x_maximum_largest)
+  int32_t row_amax_x_largest = INT32_MIN;
+#pragma omp simd reduction(max : row_amax_x_largest)
   for (Size j = 0; j < count; ++j) {
     const float x = x_row[j];
-    const int32_t amax_x_maximum_next = order_of(x);
-    amax_x_maximum_largest = amax_x_maximum_next > amax_x_maximum_largest ? amax_x_maximum_next :
-        amax_x_maximum_largest;
+    const int32_t row_amax_x_next = order_of(x);
+    row_amax_x_largest = row_amax_x_next > row_amax_x_largest ? row_amax_x_next : row_amax_x_largest;
   }
-  const float amax_x_maximum = from_order<float>(amax_x_maximum_largest);
-  double sum_power_sum_total = 0;
+  const float row_amax_x = from_order<float>(row_amax_x_largest);
+  double row_sum_power_total = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
     const Size end = least(begin + sum_run, count);
 #pragma omp simd
     for (Size j = begin; j < end; ++j) {
       const float x = x_row[j];
-      const float power = exp(x - amax_x_maximum);
+      const float power = exp(x - row_amax_x);
       power_kept_row[j] = power;
     }
-    sum_power_sum_total += sum_of(power_kept_row + begin, end - begin);
+    row_sum_power_total += sum_of(power_kept_row + begin, end - begin);
   }
-  const float sum_power_sum = static_cast<float>(sum_power_sum_total);
-  const float reciprocal_1 = 1 / sum_power_sum;
+  const float row_sum_power = static_cast<float>(row_sum_power_total);
+  const float reciprocal_1 = 1 / row_sum_power;
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
     const float power = power_kept_row[j];
@@ -74,7 +73,7 @@ static void softmax_forward_on_stack(StableIValue* stack, uint64_t, uint64_t) {
 }
 
 static const Registration registration(
-    "softmax_forward_acd909d02f73(Tensor x) -> Tensor",
-    "softmax_forward_acd909d02f73", softmax_forward_on_stack);
+    "softmax_forward_1f9c74215279(Tensor x) -> Tensor",
+    "softmax_forward_1f9c74215279", softmax_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -22,24 +22,24 @@ struct softmax_forward_rows {
   };
 
   struct Reductions_0 {
-    int32_t amax_x_maximum;
+    int32_t row_amax_x;
 
     __device__ void start() {
-      amax_x_maximum = INT32_MIN;
+      row_amax_x = INT32_MIN;
     }
     __device__ void add(const Reductions_0& other) {
-      amax_x_maximum = other.amax_x_maximum > amax_x_maximum ? other.amax_x_maximum : amax_x_maximum;
+      row_amax_x = other.row_amax_x > row_amax_x ? other.row_amax_x : row_amax_x;
     }
   };
 
   struct Reductions_1 {
-    double sum_power_sum;
+    double row_sum_power;
 
     __device__ void start() {
-      sum_power_sum = 0;
+      row_sum_power = 0;
     }
     __device__ void add(const Reductions_1& other) {
-      sum_power_sum += other.sum_power_sum;
+      row_sum_power += other.row_sum_power;
     }
   };
 
@@ -52,35 +52,34 @@ struct softmax_forward_rows {
 #pragma unroll
       for (int j = 0; j < Width; ++j) {
         const float x = this_piece.x_pack[j];
-        const int32_t amax_x_maximum_next = order_of(x);
-        reductions_0.amax_x_maximum = amax_x_maximum_next > reductions_0.amax_x_maximum ? amax_x_maximum_next :
-            reductions_0.amax_x_maximum;
+        const int32_t row_amax_x_next = order_of(x);
+        reductions_0.row_amax_x = row_amax_x_next > reductions_0.row_amax_x ? row_amax_x_next : reductions_0.row_amax_x;
       }
     });
     reduce_threads(reductions_0);
-    const float amax_x_maximum = from_order<float>(reductions_0.amax_x_maximum);
+    const float row_amax_x = from_order<float>(reductions_0.row_amax_x);
     Reductions_1 reductions_1;
     reductions_1.start();
     for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
-      float sum_power_sum_part = 0;
+      float row_sum_power_part = 0;
 #pragma unroll
       for (int j = 0; j < Width; ++j) {
         const float x = this_piece.x_pack[j];
-        const float power = expf(x - amax_x_maximum);
+        const float power = expf(x - row_amax_x);
         this_piece.power_pack[j] = power;
-        sum_power_sum_part += power;
+        row_sum_power_part += power;
       }
-      reductions_1.sum_power_sum += sum_power_sum_part;
+      reductions_1.row_sum_power += row_sum_power_part;
     });
     reduce_threads(reductions_1);
-    const float sum_power_sum = static_cast<float>(reductions_1.sum_power_sum);
-    const float reciprocal_1 = 1 / sum_power_sum;
+    const float row_sum_power = static_cast<float>(reductions_1.row_sum_power);
+    const float reciprocal_1 = 1 / row_sum_power;
     for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
       Pack<float, Width> output_pack;
 #pragma unroll
       for (int j = 0; j < Width; ++j) {
         const float x = this_piece.x_pack[j];
-        const float power = Held > 0 ? this_piece.power_pack[j] : expf(x - amax_x_maximum);
+        const float power = Held > 0 ? this_piece.power_pack[j] : expf(x - row_amax_x);
         output_pack[j] = power * reciprocal_1;
       }
       store(given.output, at, output_pack);

@@ -1,1 +1,1 @@
-"""The families of rows, one file each: `JUDGES` in each lists the rows with their experiments."""
+"""The families of rows, one file each; its `JUDGES` lists the rows and their experiments."""

@@ -12,11 +12,11 @@ from opwright.auditing.families.autograd import gradients
 from opwright.auditing.families.compilation import compiled, forward
 from opwright.auditing.judge import Experiment, Judge
 from opwright.auditing.witness import Seen
-from opwright.checking.finding import Untold
+from opwright.checking.finding import Skipped
 
 
 def under_autocast(experiment: Experiment, case: Case, dtype: torch.dtype = torch.bfloat16) -> Seen:
-    """Do something in float32 under autocast."""
+    """Run an experiment in float32 under autocast."""
     with torch.autocast(case.options.device.partition(":")[0], dtype):
         return experiment(_in_float32(case))
 
@@ -33,7 +33,7 @@ def backward_outside(case: Case) -> Seen:
 
 def _in_float32(case: Case) -> Case:
     if not any(tensor.is_floating_point() for tensor in case.tensors):
-        raise Untold("no input is of floating point")
+        raise Skipped("no input is of floating point")
     return replace(case, sample=case.sample.map(lambda t: t.float() if t.is_floating_point() else t))
 
 

@@ -1,4 +1,4 @@
-"""autograd: derivatives of every order by backward passes, however they are asked for."""
+"""autograd: derivatives of every order by backward passes, requested in every way."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import torch
 from opwright.auditing.case import Case, loss_of
 from opwright.auditing.judge import Judge
 from opwright.auditing.witness import Seen
-from opwright.checking.calls import differentiable, random_gradients, reached
+from opwright.checking.calls import differentiable, every_gradient, random_gradients, reached
 from opwright.checking.checks.layouts import GRADIENT_LAYOUTS
-from opwright.checking.finding import Untold
+from opwright.checking.finding import Skipped
 
 _ALL_SUBSETS_UP_TO = 4
 
@@ -24,24 +24,16 @@ def gradients(case: Case) -> Seen:
     return {"gradient of input": [accumulated(leaf) for leaf in leaves]}
 
 
-def second_order(case: Case) -> Seen:
-    """Differentiate the gradient."""
-    return {"second derivative for input": _derivatives(case, order=2)}
-
-
-def third_order(case: Case) -> Seen:
-    """Differentiate the gradient of the gradient."""
-    return {"third derivative for input": _derivatives(case, order=3)}
-
-
 def gradient_penalty(case: Case) -> Seen:
-    """Add the square of the gradient of a sum to a loss: what arrives does not require a gradient, what leaves must."""
+    """Add a gradient penalty to a loss: the cotangent requires no gradient, but the gradient must."""
     leaves = case.leaves
     outputs = case.floats(*leaves)
     total = sum((_real_sum(output) for output in outputs), start=torch.zeros(()))
-    first = _grad(total, leaves)
+    first = every_gradient(total, leaves, create_graph=True)
     penalty = sum(((gradient * gradient.conj()).real.sum() for gradient in first), start=torch.zeros(()))
-    return {"gradient of loss and penalty for input": _grad(loss_of(outputs) + penalty, leaves)}
+    return {
+        "gradient of loss and penalty for input": every_gradient(loss_of(outputs) + penalty, leaves, create_graph=True)
+    }
 
 
 def each_subset(case: Case) -> Seen:
@@ -54,7 +46,7 @@ def each_subset(case: Case) -> Seen:
         outputs = case(*inputs)
         if not reached(outputs):
             continue
-        found = _grad(loss_of(reached(outputs)), [inputs[index] for index in wanted], again=False)
+        found = every_gradient(loss_of(reached(outputs)), [inputs[index] for index in wanted])
         seen[f"with inputs {list(wanted)} only, gradient"] = found
         seen[f"with inputs {list(wanted)} only, requires_grad of output"] = [out.requires_grad for out in outputs]
     return seen
@@ -64,19 +56,19 @@ def each_output(case: Case) -> Seen:
     """Differentiate each output alone, so that the others get no gradient."""
     count = sum(output.requires_grad for output in case.outputs)
     if count < 2:
-        raise Untold("there is one differentiable output only")
+        raise Skipped("there is one differentiable output only")
     seen = {}
     for used in range(count):
         leaves = case.leaves
         outputs = reached(case(*leaves))
         if used >= len(outputs):
             break
-        seen[f"with output {used} only, gradient of input"] = _grad(loss_of([outputs[used]]), leaves, again=False)
+        seen[f"with output {used} only, gradient of input"] = every_gradient(loss_of([outputs[used]]), leaves)
     return seen
 
 
 def same_tensor_twice(case: Case) -> Seen:
-    """Pass one tensor in the place of two."""
+    """Pass one tensor for two inputs."""
     inputs = case.inputs
     pairs = [
         (first, second)
@@ -84,18 +76,20 @@ def same_tensor_twice(case: Case) -> Seen:
         if (inputs[first].shape, inputs[first].dtype) == (inputs[second].shape, inputs[second].dtype)
     ]
     if not pairs:
-        raise Untold("no two inputs are alike")
+        raise Skipped("no two inputs have the same shape and dtype")
     seen = {}
     for first, second in pairs:
         leaves = list(case.leaves)
         leaves[second] = leaves[first]
         distinct = [leaf for index, leaf in enumerate(leaves) if index != second]
-        seen[f"with input {first} as input {second}, gradient"] = _grad(case.loss(*leaves), distinct)
+        seen[f"with input {first} as input {second}, gradient"] = every_gradient(
+            case.loss(*leaves), distinct, create_graph=True
+        )
     return seen
 
 
 def two_steps(case: Case) -> Seen:
-    """Let two backward passes of two calls add up in `.grad`."""
+    """Let the backward passes of two calls accumulate in `.grad`."""
     leaves = case.leaves
     for _ in range(2):
         case.loss(*leaves).backward()
@@ -113,7 +107,7 @@ def same_graph_twice(case: Case) -> Seen:
 
 
 def freed_graph(case: Case) -> Seen:
-    """Run backward through a graph that is freed: torch refuses it where something was saved, and it is never wrong."""
+    """Run backward through a freed graph: torch raises if something was saved; a wrong gradient is a fault."""
     leaves = case.leaves
     outputs = reached(case(*leaves))
     cotangents = random_gradients(outputs)
@@ -127,7 +121,7 @@ def freed_graph(case: Case) -> Seen:
 
 
 def odd_gradients(case: Case) -> Seen:
-    """Let gradients arrive as autograd hands them out: expanded, transposed, a slice."""
+    """Run backward with cotangents in the layouts that autograd produces: expanded, transposed, a slice."""
     count = len(random_gradients(case.outputs))
     seen = {}
     for name, arrange in GRADIENT_LAYOUTS.items():
@@ -138,15 +132,15 @@ def odd_gradients(case: Case) -> Seen:
             if position >= len(outputs) or not cotangents[position].dim():
                 continue
             cotangents[position] = arrange(cotangents[position])
-            found = torch.autograd.grad(outputs, leaves, cotangents, allow_unused=True, materialize_grads=True)
+            found = every_gradient(outputs, leaves, cotangents)
             seen[f"with gradient {position} {name}, gradient of input"] = found
     if not seen:
-        raise Untold("no result has an axis to arrange")
+        raise Skipped("no result has an axis to rearrange")
     return seen
 
 
 def changed_before_backward(case: Case) -> Seen:
-    """Change an input in place after the call: torch refuses the backward pass, and wrong gradients never come out."""
+    """Change an input in place after the call: torch may raise in the backward pass; a wrong gradient is a fault."""
     leaves = case.leaves
     given = [leaf.clone() for leaf in leaves]
     loss = case.loss(*given)
@@ -163,7 +157,7 @@ def changed_before_backward(case: Case) -> Seen:
 
 
 def accumulated(leaf: torch.Tensor) -> torch.Tensor:
-    """Return the gradient that has arrived at a leaf; zeros if none has."""
+    """Return the gradient of a leaf; zeros if it has none."""
     return torch.zeros_like(leaf) if leaf.grad is None else leaf.grad
 
 
@@ -171,12 +165,8 @@ def _derivatives(case: Case, order: int) -> Sequence[torch.Tensor]:
     leaves = case.leaves
     derivatives: Sequence[torch.Tensor] = case.floats(*leaves)
     for _ in range(order):
-        derivatives = _grad(loss_of(derivatives), leaves)
+        derivatives = every_gradient(loss_of(derivatives), leaves, create_graph=True)
     return [derivative.detach() for derivative in derivatives]
-
-
-def _grad(loss: torch.Tensor, inputs: Sequence[torch.Tensor], *, again: bool = True) -> tuple[torch.Tensor, ...]:
-    return torch.autograd.grad(loss, inputs, create_graph=again, allow_unused=True, materialize_grads=True)
 
 
 def _real_sum(output: torch.Tensor) -> torch.Tensor:
@@ -185,8 +175,8 @@ def _real_sum(output: torch.Tensor) -> torch.Tensor:
 
 JUDGES = (
     Judge("backward", gradients),
-    Judge("second order (create_graph)", second_order),
-    Judge("third order", third_order),
+    Judge("second order (create_graph)", lambda case: {"second derivative for input": _derivatives(case, order=2)}),
+    Judge("third order", lambda case: {"third derivative for input": _derivatives(case, order=3)}),
     Judge("gradient penalty", gradient_penalty),
     Judge("each subset of inputs", each_subset),
     Judge("each output alone", each_output),

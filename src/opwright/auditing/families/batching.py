@@ -14,7 +14,7 @@ from opwright.auditing.families.functional import batched
 from opwright.auditing.judge import Judge
 from opwright.auditing.witness import Seen
 from opwright.checking.calls import random_tangents
-from opwright.checking.finding import Untold
+from opwright.checking.finding import Skipped
 
 
 def every_input(case: Case, in_dim: int = 0, out_dim: int = 0, **options: Any) -> Seen:
@@ -25,14 +25,14 @@ def every_input(case: Case, in_dim: int = 0, out_dim: int = 0, **options: Any) -
 def second_axis(case: Case) -> Seen:
     """Batch along the second axis."""
     if not all(tensor.dim() for tensor in case.inputs):
-        raise Untold("an input has no axis")
+        raise Skipped("an input has no axis")
     return every_input(case, in_dim=1, out_dim=0)
 
 
 def one_input(case: Case, position: int) -> Seen:
     """Batch the first or the last input; the others are the same for all."""
     if len(case.inputs) < 2:
-        raise Untold("there is one input only")
+        raise Skipped("there is one input only")
     in_dims: list[int | None] = [None] * len(case.inputs)
     in_dims[position] = 0
     return _mapped(case, in_dims)
@@ -41,12 +41,12 @@ def one_input(case: Case, position: int) -> Seen:
 def different_axes(case: Case) -> Seen:
     """Batch the inputs along the first and the last axis in turn."""
     if len(case.inputs) < 2:
-        raise Untold("there is one input only")
+        raise Skipped("there is one input only")
     return _mapped(case, [(0, -1)[index % 2] for index in range(len(case.inputs))])
 
 
 def nested(case: Case) -> Seen:
-    """Batch the batch."""
+    """Nest `vmap` in `vmap`."""
     twice = [batched(batched(tensor), axis=-1) for tensor in case.inputs]
     return {"output": vmap(vmap(case), in_dims=-1)(*twice)}
 
@@ -54,7 +54,7 @@ def nested(case: Case) -> Seen:
 def every_tensor(case: Case) -> Seen:
     """Batch integers and booleans too."""
     if len(case.positions) == len(case.tensors):
-        raise Untold("every tensor can have a gradient, so there is a row for it")
+        raise Skipped("every tensor can have a gradient, so the other rows batch them all")
     stacked = [batched(t) if i in case.positions else torch.stack([t] * 3) for i, t in enumerate(case.tensors)]
     return {"output": vmap(lambda *tensors: case.call(tensors))(*stacked)}
 
@@ -85,7 +85,7 @@ def under_backward(case: Case) -> Seen:
 def of_jvp(case: Case) -> Seen:
     """`vmap` of `jvp` over the tangents."""
     if not case.inputs:
-        raise Untold("no input can have a tangent")
+        raise Skipped("no input can have a tangent")
     tangents = [batched(tangent) for tangent in random_tangents(case.inputs)]
     many = vmap(lambda *along: jvp(case.floats, case.inputs, along)[1])
     return {"tangent of output": many(*tangents)}
@@ -100,7 +100,7 @@ def of_vjp(case: Case) -> Seen:
 
 def _mapped(case: Case, in_dims: Sequence[int | None], **options: Any) -> Seen:
     if not case.inputs:
-        raise Untold("no input is of numbers with a fraction")
+        raise Skipped("no input is of floating point")
     inputs = [
         tensor if axis is None else batched(tensor, axis) for tensor, axis in zip(case.inputs, in_dims, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""torch.compile: the operator within a graph that is compiled whole."""
+"""torch.compile: the operator inside a graph that is compiled as a whole."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opwright.auditing.case import Case
 from opwright.auditing.families.autograd import gradients
 from opwright.auditing.judge import Judge
 from opwright.auditing.witness import Seen
-from opwright.checking.finding import Fault, Untold
+from opwright.checking.finding import Fault, Skipped
 from opwright.errors import CompilerMissing
 from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
@@ -32,12 +32,12 @@ def forward(case: Case) -> Seen:
 def in_each_size(case: Case) -> Seen:
     """Call it in several sizes."""
     if len(case.sizes) < 2:
-        raise Untold("the samples have one size only")
+        raise Skipped("the samples have one size only", hint="give samples= several sizes")
     return {f"output with {sample.name}": replace(case, sample=sample).outputs for sample in case.sizes}
 
 
 def compiled(experiment: Callable[[Case], Seen], case: Case, *, dynamic: bool | None = None) -> Seen:
-    """Do something to the compiled function."""
+    """Run an experiment with the compiled function."""
     with _compiler(case, dynamic) as (compiled_case, _):
         return experiment(compiled_case)
 
@@ -52,7 +52,7 @@ def compiled_once_or_twice(case: Case) -> Seen:
 
 
 def backward_compiled(case: Case) -> Seen:
-    """Run the function as it is and compile what its backward pass turns out to be, which may take several graphs."""
+    """Run the function uncompiled and let compiled autograd compile its backward pass, perhaps as several graphs."""
     torch._dynamo.reset()
     try:
         with compiled_autograd._enable(torch.compile(backend=_backend(case))):
@@ -63,7 +63,7 @@ def backward_compiled(case: Case) -> Seen:
 
 @contextmanager
 def _compiler(case: Case, dynamic: bool | None) -> Iterator[tuple[Case, list[Any]]]:
-    """Yield the case with its function compiled as one graph, and a list of the graphs that are compiled."""
+    """Yield the case with its function compiled as one graph, and the list that compiled graphs are added to."""
     function, backend, graphs = case.function, lookup_backend(_backend(case)), []
 
     def called(*args: Any, **kwargs: Any) -> Any:

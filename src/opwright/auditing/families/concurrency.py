@@ -1,4 +1,4 @@
-"""many at once: threads that call and run backward at the same time, and worker processes."""
+"""many at once: threads that call and run backward concurrently, and worker processes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from opwright.auditing.case import Case, Tensors, tensors_of
 from opwright.auditing.judge import Judge
 from opwright.auditing.names import demand_importable
 from opwright.auditing.witness import Seen
-from opwright.checking.calls import differentiable
-from opwright.checking.finding import Untold
+from opwright.checking.calls import differentiable, every_gradient
+from opwright.checking.finding import Skipped
 from opwright.samples import Sample
 
 _THREADS = 8
@@ -30,7 +30,7 @@ Work = Callable[[Case, int], list[Tensors]]
 
 
 class Calls(Dataset[Tensors]):
-    """A data set whose items are calls of a function, each with other numbers."""
+    """A data set whose items are calls of a function, each with different values."""
 
     def __init__(self, function: Callable[..., Any], sample: Sample) -> None:
         self._function = function
@@ -45,31 +45,31 @@ class Calls(Dataset[Tensors]):
 
 
 def in_turn(case: Case, work: Work) -> Seen:
-    """One after another."""
+    """Make the same calls one after another."""
     before = torch.get_rng_state()
     case(*case.inputs)
     if not torch.equal(before, torch.get_rng_state()):
-        raise Untold("it draws random numbers, and threads share the generator")
+        raise Skipped("it draws random numbers, and threads share the generator")
     return {f"in thread {index}, round and result": work(case, index) for index in range(_THREADS)}
 
 
 def at_once(case: Case, work: Work) -> Seen:
-    """In many threads."""
+    """Make the calls in many threads."""
     with _impatient(), ThreadPoolExecutor(_THREADS) as pool:
         found = list(pool.map(partial(work, case), range(_THREADS)))
     return {f"in thread {index}, round and result": results for index, results in enumerate(found)}
 
 
 def backward_at_once(case: Case) -> Seen:
-    """Record in this thread, and run the backward passes in many."""
+    """Run forward in this thread, and the backward passes in many."""
     recorded = [_recorded(case, index) for index in range(_THREADS)]
     with _impatient(), ThreadPoolExecutor(_THREADS) as pool:
-        found = list(pool.map(lambda pair: [_gradients(*pair)], recorded))
+        found = list(pool.map(lambda pair: [every_gradient(*pair)], recorded))
     return {f"in thread {index}, round and result": results for index, results in enumerate(found)}
 
 
 def worker_processes(case: Case, *, start: str, workers: int) -> Seen:
-    """Call it in the workers of a DataLoader."""
+    """Call the function in the workers of a DataLoader."""
     if start == "spawn":
         demand_importable(case.function)
     loader = DataLoader(
@@ -83,7 +83,7 @@ def worker_processes(case: Case, *, start: str, workers: int) -> Seen:
 
 
 def in_this_process(case: Case) -> Seen:
-    """Call it here."""
+    """Call the function in this process."""
     items = Calls(case.function, case.sample)
     return {"item": [items[index] for index in range(len(items))]}
 
@@ -95,16 +95,12 @@ def _forward(case: Case, thread: int) -> list[Tensors]:
 
 
 def _train(case: Case, thread: int, rounds: int = _ROUNDS) -> list[Tensors]:
-    return [_gradients(*_recorded(case, thread)) for _ in range(rounds)]
+    return [every_gradient(*_recorded(case, thread)) for _ in range(rounds)]
 
 
 def _recorded(case: Case, thread: int) -> tuple[torch.Tensor, list[torch.Tensor]]:
     leaves = [_scaled(tensor, thread).requires_grad_() for tensor in case.inputs]
     return case.loss(*leaves), leaves
-
-
-def _gradients(loss: torch.Tensor, leaves: list[torch.Tensor]) -> Tensors:
-    return torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)
 
 
 def _scaled(tensor: torch.Tensor, index: int) -> torch.Tensor:
@@ -113,7 +109,7 @@ def _scaled(tensor: torch.Tensor, index: int) -> torch.Tensor:
 
 @contextmanager
 def _impatient() -> Iterator[None]:
-    """Let threads take turns often."""
+    """Make threads switch often."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_S)
     try:

@@ -1,4 +1,4 @@
-"""copies: a module that calls the operator is copied and pickled as others are."""
+"""copies: copy and pickle a module that calls the operator."""
 
 from __future__ import annotations
 
@@ -17,19 +17,14 @@ from opwright.auditing.names import demand_importable
 from opwright.auditing.witness import Seen
 
 
-def deep_copied(case: Case) -> Seen:
-    """Copy a module that holds it, and train with the copy."""
-    return gradients(replace(case, function=copy.deepcopy(Calling(case.function))))
-
-
 def pickled(case: Case) -> Seen:
-    """Pickle a module that holds it, and call what comes out."""
+    """Pickle and unpickle a module that calls the function, and call it."""
     demand_importable(case.function)
     return forward(replace(case, function=pickle.loads(pickle.dumps(Calling(case.function)))))
 
 
 def without_gradients(case: Case) -> Seen:
-    """Call it with gradients switched off."""
+    """Call the function under `no_grad`."""
     leaves = case.leaves
     with torch.no_grad():
         outputs = case(*leaves)
@@ -37,14 +32,18 @@ def without_gradients(case: Case) -> Seen:
 
 
 def in_inference_mode(case: Case) -> Seen:
-    """Call it in inference mode, with tensors made in it."""
+    """Call the function in inference mode, with tensors created there."""
     with torch.inference_mode():
         outputs = case(*case.leaves)
         return {"output": outputs, "is_inference": [output.is_inference() for output in outputs]}
 
 
 JUDGES = (
-    Judge("deepcopy of a module", deep_copied, expected=gradients),
+    Judge(
+        "deepcopy of a module",
+        lambda case: gradients(replace(case, function=copy.deepcopy(Calling(case.function)))),
+        expected=gradients,
+    ),
     Judge("pickle of a module", pickled, expected=forward, differentiates=False),
     Judge("no_grad", without_gradients, differentiates=False),
     Judge("inference_mode", in_inference_mode, differentiates=False),

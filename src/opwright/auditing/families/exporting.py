@@ -1,4 +1,4 @@
-"""torch.export: the exported program, its decompositions, and what is made of it: AOTInductor packages and ONNX."""
+"""torch.export: the exported program, its decompositions, AOTInductor packages and ONNX models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from opwright.auditing.judge import Judge
 from opwright.auditing.modules import Calling
 from opwright.auditing.witness import Seen
 from opwright.checking.calls import fresh
-from opwright.checking.finding import Fault, Untold
+from opwright.checking.finding import Fault, Skipped
 from opwright.errors import CompilerMissing
 from opwright.samples import Sample
 from opwright.settings import Settings
@@ -28,16 +28,16 @@ _OF_TORCH = ("aten", "prim", "prims", "_operator", "higher_order")
 
 
 def exported(case: Case) -> Seen:
-    """Export a module that calls it, and run the program."""
+    """Export a module that calls the function, and run the program."""
     _refuse_changes(case)
     return _run(_export(case).module(), case.sample)
 
 
 def exported_in_each_size(case: Case) -> Seen:
-    """Export with sizes that are not fixed, and run the program in others."""
+    """Export with dynamic sizes, and run the program with other sizes."""
     _refuse_changes(case)
     if len(case.sizes) < 2:
-        raise Untold("the samples have one size only")
+        raise Skipped("the samples have one size only", hint="give samples= several sizes")
     first, *others = case.sizes
     also: Any = torch.export.AdditionalInputs()
     for sample in others:
@@ -53,11 +53,11 @@ def decomposed(case: Case) -> Seen:
 
 
 def decomposed_to_the_reference(case: Case) -> Seen:
-    """Export, replace the operator by the reference, and run a program of torch's own operations."""
+    """Export, decompose the operator into its reference, and run the program of torch's own operations."""
     _refuse_changes(case)
     program = _export(case)
     if not _strangers(program):
-        raise Untold("the exported program has torch's own operations only")
+        raise Skipped("the exported program has torch's own operations only")
     program = _by_the_reference(program, case)
     if left := _strangers(program):
         raise Fault(f"{', '.join(left)} is left in the program")
@@ -70,7 +70,7 @@ def packaged(case: Case) -> Seen:
     try:
         find_compiler(Settings.from_environment())
     except CompilerMissing as missing:
-        raise Untold(missing.fact) from missing
+        raise Skipped(missing.fact, hint=missing.hint) from missing
     with TemporaryDirectory() as folder:
         path = str(Path(folder) / "audited.pt2")
         torch._inductor.aoti_compile_and_package(_export(case), package_path=path)
@@ -99,7 +99,7 @@ def run_by_onnx(case: Case) -> Seen:
 
 
 def in_float32(case: Case) -> Seen:
-    """Call it in float32."""
+    """Call the function in float32."""
     _demand_onnx(case)
     sample = _in_float32(case.sample)
     return {"output": tensors_of(case.function(*sample.args, **sample.kwargs))}
@@ -117,7 +117,7 @@ def _run(program: Any, sample: Sample) -> Seen:
 
 def _by_the_reference(program: torch.export.ExportedProgram, case: Case) -> torch.export.ExportedProgram:
     if case.overload is None or case.reference is None:
-        raise Untold(f"nothing says what {', '.join(_strangers(program))} stands for")
+        raise Skipped(f"no decomposition is known for {', '.join(_strangers(program))}")
     rewritten: torch.export.ExportedProgram = program.run_decompositions({case.overload: case.reference})
     return rewritten
 
@@ -130,13 +130,13 @@ def _strangers(program: torch.export.ExportedProgram) -> list[str]:
 
 def _refuse_changes(case: Case) -> None:
     if case.changed:
-        raise Untold("it changes its arguments, so that a program runs with others than it was exported with")
+        raise Skipped("it changes its arguments, so the program would run with other values than it was exported with")
 
 
 def _demand_onnx(case: Case) -> None:
     _refuse_changes(case)
     if missing := [name for name in _ONNX if find_spec(name) is None]:
-        raise Untold(f"{_and(missing)} cannot be imported here")
+        raise Skipped(f"{_and(missing)} cannot be imported here", hint=f"pip install {' '.join(missing)}")
 
 
 def _in_float32(sample: Sample) -> Sample:

@@ -1,4 +1,4 @@
-"""fake and meta: shapes, strides and dtypes without data are those of the real call."""
+"""fake and meta: calls without data give the shapes, strides and dtypes of the real call."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 def fake(case: Case) -> Seen:
-    """Call it with fake tensors."""
+    """Call the function with fake tensors."""
     for what, tensors in _arranged(case):
         mode = FakeTensorMode()
         given = [mode.from_tensor(tensor) for tensor in tensors]
@@ -37,7 +37,7 @@ def fake(case: Case) -> Seen:
 
 
 def meta(case: Case) -> Seen:
-    """Call it with tensors on the device "meta"."""
+    """Call the function with tensors on the device "meta"."""
     for what, tensors in _arranged(case):
         given = list(map(_without_data, tensors))
         found = case.call(given)
@@ -48,7 +48,7 @@ def meta(case: Case) -> Seen:
 
 
 def symbolic(case: Case) -> Seen:
-    """Call it with sizes that are symbols: they stay symbols where they do with the reference."""
+    """Call the function with symbolic sizes: they must stay symbolic wherever the reference keeps them so."""
     mode = FakeTensorMode(shape_env=ShapeEnv())
     given = [_with_symbols(mode, tensor, f"tensor_{index}") for index, tensor in enumerate(case.tensors)]
     with mode:
@@ -72,7 +72,7 @@ def _arranged(case: Case) -> Iterator[tuple[str, list[torch.Tensor]]]:
 
 
 def _without_data(tensor: torch.Tensor) -> torch.Tensor:
-    """The same on the device meta; `to` would forget the strides of a slice."""
+    """The same tensor on the device meta; `to` would not keep the strides of a slice."""
     made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
     return made.requires_grad_(tensor.requires_grad)
 
@@ -94,7 +94,7 @@ def _demand_equal(what: str, found: Any, real: Any) -> None:
 
 
 def _strides(tensor: torch.Tensor) -> list[int]:
-    """Those that matter."""
+    """The strides of axes longer than one; the others have no effect."""
     return [] if 0 in tensor.shape else [s for s, size in zip(tensor.stride(), tensor.shape, strict=True) if size > 1]
 
 

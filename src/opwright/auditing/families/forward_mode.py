@@ -1,4 +1,4 @@
-"""forward mode: dual tensors, in the arguments and in the gradients that arrive."""
+"""forward mode: dual tensors as arguments and as cotangents."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from torch.autograd import forward_ad
 from opwright.auditing.case import Case
 from opwright.auditing.judge import Judge
 from opwright.auditing.witness import Seen
-from opwright.checking.calls import random_gradients, random_tangents, reached
-from opwright.checking.finding import Untold
+from opwright.checking.calls import every_gradient, random_gradients, random_tangents, reached
+from opwright.checking.finding import Skipped
 
 
 def dual_inputs(case: Case) -> Seen:
@@ -21,7 +21,7 @@ def dual_inputs(case: Case) -> Seen:
 
 
 def one_dual_input(case: Case) -> Seen:
-    """Give each input a tangent in turn, and the others none."""
+    """Give one input at a time a tangent."""
     seen = {}
     for position in range(len(case.inputs)):
         with forward_ad.dual_level():
@@ -32,32 +32,30 @@ def one_dual_input(case: Case) -> Seen:
 
 
 def dual_leaves(case: Case) -> Seen:
-    """Give tensors that ask for gradients a tangent, and run backward: tangents come with the gradients."""
+    """Give leaves that require gradients a tangent, and run backward: the gradients have tangents too."""
     leaves = case.leaves
     with forward_ad.dual_level():
         loss = case.loss(*_duals(leaves))
-        found = torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)
-        return _unpacked(found)
+        return _unpacked(every_gradient(loss, leaves))
 
 
 def dual_gradient(case: Case) -> Seen:
-    """Let the gradient that arrives have a tangent."""
+    """Run backward with a cotangent that has a tangent."""
     leaves = case.leaves
     outputs = reached(case(*leaves))
     with forward_ad.dual_level():
         cotangents = _duals(random_gradients(outputs))
-        found = torch.autograd.grad(outputs, leaves, cotangents, allow_unused=True, materialize_grads=True)
-        return _unpacked(found)
+        return _unpacked(every_gradient(outputs, leaves, cotangents))
 
 
 def _duals(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     if not tensors:
-        raise Untold("no input can have a tangent")
+        raise Skipped("no input can have a tangent")
     return [forward_ad.make_dual(t, tangent) for t, tangent in zip(tensors, random_tangents(tensors), strict=True)]
 
 
 def _unpacked(results: Sequence[torch.Tensor]) -> Seen:
-    """Take primals and tangents apart; a tangent that is missing is zero."""
+    """Separate primals and tangents; a missing tangent is zero."""
     parts = [forward_ad.unpack_dual(result) for result in results]
     primals = [part.primal.detach() for part in parts]
     tangents = [torch.zeros_like(p.primal) if p.tangent is None else p.tangent.detach() for p in parts]

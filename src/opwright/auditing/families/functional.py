@@ -14,19 +14,9 @@ from opwright.auditing.judge import Judge
 from opwright.auditing.modules import Layer
 from opwright.auditing.witness import Seen
 from opwright.checking.calls import random_tangents
-from opwright.checking.finding import Untold
+from opwright.checking.finding import Skipped
 
 _BATCH = 3
-
-
-def gradient(case: Case) -> Seen:
-    """`grad` of the loss for all inputs."""
-    return {"gradient of input": grad(case.loss, _all(case))(*case.inputs)}
-
-
-def gradient_of_gradient(case: Case) -> Seen:
-    """`grad` of `grad`."""
-    return {"second derivative for input": grad(partial(_slope, case), _all(case))(*case.inputs)}
 
 
 def vector_jacobian(case: Case) -> Seen:
@@ -51,14 +41,9 @@ def jacobian_vector_twice(case: Case) -> Seen:
 
 
 def linearized(case: Case) -> Seen:
-    """`linearize`, and the linear function it gives."""
+    """`linearize`, and a call of the linear function that it returns."""
     outputs, push = linearize(case.floats, *case.inputs)
     return {"output": outputs, "tangent of output": push(*_tangents(case))}
-
-
-def gradient_under_jvp(case: Case) -> Seen:
-    """`jvp` of `grad`: a product with the Hessian, forward over reverse."""
-    return {"tangent of gradient": jvp(grad(case.loss, _all(case)), case.inputs, _tangents(case))}
 
 
 def jvp_under_gradient(case: Case) -> Seen:
@@ -81,25 +66,15 @@ def second_jacobian(outer: Callable[..., Any], inner: Callable[..., Any], case: 
     return {"Hessian": outer(inner(case.loss, _all(case)), _all(case))(*case.inputs)}
 
 
-def whole_hessian(case: Case) -> Seen:
-    """`hessian` of the loss."""
-    return {"Hessian": hessian(case.loss, _all(case))(*case.inputs)}
-
-
-def functionalized(case: Case) -> Seen:
-    """`functionalize`."""
-    return {"output": functionalize(case)(*case.inputs)}
-
-
 def with_other_parameters(case: Case) -> Seen:
-    """`functional_call` of a module that calls the operator, and `grad` of it for its parameters."""
+    """`functional_call` of a module that calls the operator, and `grad` with respect to its parameters."""
     layer = Layer(case)
     parameters = {name: 0.5 * parameter.detach() for name, parameter in layer.named_parameters()}
     return {"gradient": grad(layer.loss)(parameters, case.inputs[0])}
 
 
 def per_sample(case: Case, **options: Any) -> Seen:
-    """Gradients for the parameters of a module, one for each sample of a batch."""
+    """Gradients of the parameters of a module for each sample of a batch."""
     layer = Layer(case)
     parameters = {name: parameter.detach() for name, parameter in layer.named_parameters()}
     many = vmap(grad(layer.loss), in_dims=(None, 0), **options)
@@ -107,7 +82,7 @@ def per_sample(case: Case, **options: Any) -> Seen:
 
 
 def batched(tensor: torch.Tensor, axis: int = 0) -> torch.Tensor:
-    """Stack a tensor and smaller ones of the same signs along a new axis."""
+    """Stack a tensor and scaled-down copies along a new axis."""
     return torch.stack([tensor * (1 - index / 8) for index in range(_BATCH)], dim=axis)
 
 
@@ -121,7 +96,7 @@ def _all(case: Case) -> tuple[int, ...]:
 
 def _tangents(case: Case) -> Tensors:
     if not case.inputs:
-        raise Untold("no input can have a tangent")
+        raise Skipped("no input can have a tangent")
     return tuple(random_tangents(case.inputs))
 
 
@@ -130,13 +105,19 @@ def _alike(case: Case) -> bool:
 
 
 JUDGES = (
-    Judge("grad", gradient),
-    Judge("grad of grad", gradient_of_gradient),
+    Judge("grad", lambda case: {"gradient of input": grad(case.loss, _all(case))(*case.inputs)}),
+    Judge(
+        "grad of grad",
+        lambda case: {"second derivative for input": grad(partial(_slope, case), _all(case))(*case.inputs)},
+    ),
     Judge("vjp", vector_jacobian),
     Judge("jvp", jacobian_vector),
     Judge("jvp of jvp", jacobian_vector_twice),
     Judge("linearize", linearized),
-    Judge("jvp of grad", gradient_under_jvp),
+    Judge(
+        "jvp of grad",
+        lambda case: {"tangent of gradient": jvp(grad(case.loss, _all(case)), case.inputs, _tangents(case))},
+    ),
     Judge("grad of jvp", jvp_under_gradient),
     Judge("jacrev", partial(jacobian, jacrev)),
     Judge("jacrev, chunk_size", partial(jacobian, jacrev, chunk_size=2)),
@@ -145,8 +126,8 @@ JUDGES = (
     Judge("jacrev of jacrev", partial(second_jacobian, jacrev, jacrev)),
     Judge("jacrev of jacfwd", partial(second_jacobian, jacrev, jacfwd)),
     Judge("jacfwd of jacfwd", partial(second_jacobian, jacfwd, jacfwd)),
-    Judge("hessian", whole_hessian),
-    Judge("functionalize", functionalized, differentiates=False),
+    Judge("hessian", lambda case: {"Hessian": hessian(case.loss, _all(case))(*case.inputs)}),
+    Judge("functionalize", lambda case: {"output": functionalize(case)(*case.inputs)}, differentiates=False),
     Judge("functional_call", with_other_parameters),
     Judge("per-sample gradients", per_sample),
     Judge("per-sample gradients, chunk_size", partial(per_sample, chunk_size=2)),

@@ -1,4 +1,4 @@
-"""hooks: what listens to a backward pass hears the same, and may change it."""
+"""hooks: they see the same gradients, and may change them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from opwright.checking.calls import reached
 
 
 def tensor_hooks(case: Case) -> Seen:
-    """Double the gradients that pass the inputs and the outputs."""
+    """Double the gradients of inputs and outputs in hooks."""
     leaves = case.leaves
     outputs = _apart(case(*leaves))
     heard: list[torch.Tensor] = []
@@ -32,11 +32,11 @@ def tensor_hooks(case: Case) -> Seen:
         tensor.register_hook(doubled)
     loss_of(outputs).backward()
     sums = torch.stack([gradient.abs().sum() for gradient in heard]).sort().values
-    return {"gradient of input": [accumulated(leaf) for leaf in leaves], "sums of what was heard": sums}
+    return {"gradient of input": [accumulated(leaf) for leaf in leaves], "sums of the gradients that hooks saw": sums}
 
 
 def retained_gradients(case: Case) -> Seen:
-    """Keep the gradients of results that are no leaves."""
+    """Keep the gradients of results, which are not leaves."""
     leaves = case.leaves
     outputs = _apart(case(*leaves))
     for output in outputs:
@@ -46,7 +46,7 @@ def retained_gradients(case: Case) -> Seen:
 
 
 def post_accumulate_hooks(case: Case) -> Seen:
-    """Take each gradient away when it has arrived, as an optimizer within the backward pass does."""
+    """Clear each gradient as soon as it is accumulated, as an optimizer inside the backward pass does."""
     leaves = case.leaves
     taken: dict[int, torch.Tensor] = {}
 
@@ -64,7 +64,7 @@ def post_accumulate_hooks(case: Case) -> Seen:
 
 
 def module_hooks(case: Case) -> Seen:
-    """Listen to a module that calls the operator, forward and backward."""
+    """Add forward and backward hooks to a module that calls the operator."""
     module, heard = Calling(case.function), []
 
     def hear(
@@ -80,13 +80,13 @@ def module_hooks(case: Case) -> Seen:
 
 
 def anomaly_mode(case: Case) -> Seen:
-    """Look for NaN in every gradient, and remember where each node of the graph was made."""
+    """Run backward in anomaly mode, which checks every gradient for NaN and records where each node was made."""
     with torch.autograd.detect_anomaly():
         return gradients(case)
 
 
 def _apart(results: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Copy the results, one of which may be on the way to another in the reference and never is in an operator."""
+    """Copy the results: in the reference, unlike in an operator, one may be computed from another."""
     return [result.clone() for result in reached(results)]
 
 

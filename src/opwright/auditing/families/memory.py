@@ -1,4 +1,4 @@
-"""memory tools: checkpoints, saved-tensor hooks, offloading; and many steps leave nothing behind."""
+"""memory tools: checkpoints, saved-tensor hooks, offloading; and no leaks over many steps."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from opwright.auditing.families.autograd import accumulated, gradients
 from opwright.auditing.judge import Judge
 from opwright.auditing.witness import Seen
 from opwright.checking.calls import differentiable
-from opwright.checking.finding import Fault, Untold
+from opwright.checking.finding import Fault, Skipped
 
 _STEPS_BEFORE = 50
 _FEW_TENSORS = 8
 _PAGE_BYTES = 4096
-_MOST_BYTES = 16 << 20  # an allocator keeps some, whatever is done
+_MOST_BYTES = 16 << 20  # allocators keep some memory in any case
 _STATM = Path("/proc/self/statm")
 
 
@@ -36,13 +36,13 @@ def checkpointed(case: Case, *, reentrant: bool) -> Seen:
 
 
 def saved_through_hooks(case: Case) -> Seen:
-    """Replace saved tensors by something else, and unpack the same numbers."""
+    """Pack saved tensors into other objects, and unpack the same values."""
     with saved_tensors_hooks(_doubled, _halved):
         return gradients(case)
 
 
 def kept_aside(case: Case) -> Seen:
-    """Save copies, forget the inputs, and look whether their memory is kept: memory tools could not take it away."""
+    """Save copies through hooks, delete the inputs, and test that their memory is free, as memory tools expect."""
     given = [leaf.clone() for leaf in case.leaves]
     memory = [StorageWeakRef(tensor.untyped_storage()) for tensor in given]
     with saved_tensors_hooks(lambda tensor: tensor.detach().clone(), lambda tensor: tensor):
@@ -59,7 +59,7 @@ def saved_on_cpu(case: Case) -> Seen:
 
 
 def many_steps(case: Case, step: Callable[[Case], None]) -> Seen:
-    """Take many steps and count the tensors, and the memory of the process, before and after."""
+    """Take many steps; compare the number of tensors and the memory of the process before and after."""
     for _ in range(_STEPS_BEFORE):
         step(case)
     steps = case.options.steps
@@ -94,13 +94,13 @@ def _live_tensors() -> int:
 
 
 def _resident_bytes() -> int:
-    """0 where the system does not say."""
+    """Return 0 where the system does not tell."""
     return int(_STATM.read_text().split()[1]) * _PAGE_BYTES if _STATM.exists() else 0
 
 
 def _doubled(tensor: torch.Tensor) -> torch.Tensor:
     if not isinstance(tensor, torch.Tensor):
-        raise Untold("what is saved is no tensor")
+        raise Skipped("what it saves is not a tensor")
     return tensor * 2 if differentiable(tensor) else tensor.clone()
 
 

@@ -1,4 +1,4 @@
-"""numerical derivatives: PyTorch's own gradcheck and gradgradcheck, with every option that looks at something else."""
+"""numerical derivatives: PyTorch's own gradcheck and gradgradcheck, with every option that tests something more."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.autograd.gradcheck import GradcheckError
 from opwright.auditing.case import Case
 from opwright.auditing.judge import Judge
 from opwright.auditing.witness import Seen
-from opwright.checking.finding import Fault, Untold
+from opwright.checking.finding import Fault, Skipped
 
 _WIDEST = (torch.float64, torch.complex128)
 _ELEMENTWISE_UP_TO = 200  # a numerical Jacobian costs two calls for each element; above it, random projections
@@ -30,7 +30,8 @@ def gradgradcheck(case: Case, **options: Any) -> Seen:
 def _checked(checker: Any, case: Case, options: dict[str, Any]) -> Seen:
     leaves = case.leaves
     if any(leaf.dtype not in _WIDEST for leaf in leaves):
-        raise Untold("in less than float64 a difference of nearly equal numbers is all rounding")
+        fact = "below float64, a difference of nearly equal numbers is all rounding error"
+        raise Skipped(fact, hint="audit in float64")
     large = sum(leaf.numel() for leaf in leaves) > _ELEMENTWISE_UP_TO
     try:
         checker(case.floats, leaves, fast_mode=large, **options)

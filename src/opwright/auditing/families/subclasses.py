@@ -1,8 +1,9 @@
-"""subclasses and modes: they see the operations of a call, and types are preserved."""
+"""subclasses and modes: they see the operations of a call, and subclasses are preserved."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from opwright.auditing.case import Case
 from opwright.auditing.judge import Judge
 from opwright.auditing.witness import Seen
-from opwright.checking.calls import random_gradients, reached
+from opwright.checking.calls import every_gradient, random_gradients, reached
 
 
 class Logging(torch.Tensor):
@@ -31,7 +32,7 @@ class Logging(torch.Tensor):
 
 
 class Wrapper(torch.Tensor):
-    """A tensor without memory of its own, around another."""
+    """A wrapper subclass: a tensor without memory of its own, around another."""
 
     wrapped: torch.Tensor
 
@@ -56,13 +57,13 @@ class Wrapper(torch.Tensor):
     def __torch_dispatch__(  # type: ignore[override]
         cls, func: Callable[..., Any], types: Sequence[type], args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Do it to what is inside."""
+        """Unwrap, run the operation, and wrap the results."""
         args, kwargs = pytree.tree_map_only(Wrapper, lambda it: it.wrapped, (args, kwargs or {}))
         return pytree.tree_map_only(torch.Tensor, Wrapper, func(*args, **kwargs))
 
 
 class FunctionsHeard(TorchFunctionMode):
-    """Notes functions of torch."""
+    """Records the torch functions that are called."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,7 +78,7 @@ class FunctionsHeard(TorchFunctionMode):
 
 
 class OperationsHeard(TorchDispatchMode):
-    """Notes operations at the dispatcher."""
+    """Records operations at the dispatcher."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -92,7 +93,7 @@ class OperationsHeard(TorchDispatchMode):
 
 
 def logging_subclass(case: Case) -> Seen:
-    """Call it with tensors that log their operations."""
+    """Call the function with tensors that log their operations."""
     inputs = [tensor.as_subclass(Logging) for tensor in case.inputs]
     Logging.heard.clear()
     outputs = case(*inputs)
@@ -104,21 +105,20 @@ def logging_subclass(case: Case) -> Seen:
 
 
 def wrapper_subclass(case: Case) -> Seen:
-    """Call it with tensors that have no memory of their own."""
+    """Call the function with wrapper subclasses."""
     outputs = case(*map(Wrapper, case.inputs))
     return {"type of output": [type(output).__name__ for output in outputs], "output": list(map(_inner, outputs))}
 
 
 def wrapper_subclass_backward(case: Case) -> Seen:
-    """Differentiate for such tensors."""
+    """Differentiate with respect to wrapper subclasses."""
     leaves = [Wrapper(tensor).requires_grad_() for tensor in case.inputs]
     loss = case.loss(*leaves)
-    found = torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)
-    return {"gradient of input": list(map(_inner, found))}
+    return {"gradient of input": list(map(_inner, every_gradient(loss, leaves)))}
 
 
 def function_mode(case: Case) -> Seen:
-    """Call it under a mode that listens to functions."""
+    """Call the function under a function mode."""
     inputs = case.inputs
     with FunctionsHeard() as mode:
         outputs = case(*inputs)
@@ -126,40 +126,29 @@ def function_mode(case: Case) -> Seen:
 
 
 def dispatch_mode(case: Case) -> Seen:
-    """Call it under a mode that listens to operations."""
+    """Call the function under a dispatch mode."""
     leaves = case.leaves
     with OperationsHeard() as mode:
         outputs = case(*leaves)
     return {"something is heard": bool(mode.heard), "output": [output.detach() for output in outputs]}
 
 
-def wrapper_gradient(case: Case) -> Seen:
-    """Let such tensors arrive as gradients."""
-    return plain_gradient(case, arriving=Wrapper)
-
-
 def plain_gradient(case: Case, arriving: Callable[[torch.Tensor], torch.Tensor] = torch.clone) -> Seen:
-    """Let plain tensors arrive: a wrapped one gives the same, even where torch forgets that one is a conjugate."""
+    """Run backward with plain cotangents: the expected result, even where torch loses a wrapped one's conjugate bit."""
     leaves = case.leaves
     outputs = reached(case(*leaves))
-    found = _differentiated(outputs, leaves, list(map(arriving, random_gradients(outputs))))
+    found = every_gradient(outputs, leaves, list(map(arriving, random_gradients(outputs))))
     return {"gradient of input": list(map(_inner, found))}
 
 
 def dispatch_mode_backward(case: Case) -> Seen:
-    """Run the backward pass alone under a mode that listens to operations."""
+    """Run only the backward pass under a dispatch mode."""
     leaves = case.leaves
     outputs = reached(case(*leaves))
     cotangents = random_gradients(outputs)
     with OperationsHeard() as mode:
-        found = _differentiated(outputs, leaves, cotangents)
+        found = every_gradient(outputs, leaves, cotangents)
     return {"something is heard": bool(mode.heard), "gradient of input": found}
-
-
-def _differentiated(
-    outputs: Sequence[torch.Tensor], leaves: Sequence[torch.Tensor], cotangents: Sequence[torch.Tensor]
-) -> tuple[torch.Tensor, ...]:
-    return torch.autograd.grad(outputs, leaves, cotangents, allow_unused=True, materialize_grads=True)
 
 
 def _inner(tensor: torch.Tensor) -> torch.Tensor:
@@ -170,7 +159,7 @@ JUDGES = (
     Judge("logging subclass", logging_subclass, differentiates=False),
     Judge("wrapper subclass", wrapper_subclass, differentiates=False),
     Judge("wrapper subclass, backward", wrapper_subclass_backward),
-    Judge("wrapper subclass as cotangent", wrapper_gradient, expected=plain_gradient),
+    Judge("wrapper subclass as cotangent", partial(plain_gradient, arriving=Wrapper), expected=plain_gradient),
     Judge("function mode", function_mode, differentiates=False),
     Judge("dispatch mode", dispatch_mode, differentiates=False),
     Judge("dispatch mode, backward", dispatch_mode_backward),

@@ -85,16 +85,45 @@ class Family(Generic[Member]):
             outputs: How many tensors it returns.
             known: Digests of the given values, which the forward pass has saved.
         """
-        key = ("backward", wanted, places, tangents, outputs, known)
-        return self._relative(key, lambda: self._make_backward(wanted, places, tangents, outputs, known))
+
+        def made() -> Member:
+            suffix = "_".join(self._names[position] for position in wanted)
+            if len(tangents) < outputs:
+                suffix += "".join(f"_of_{position}" for position in tangents)
+            name = _bounded(f"{self._name}_backward_{suffix}")
+            values = value_names(self._signature, len(known))
+            digests = dict(zip(values, known, strict=True))
+            return self._member(
+                backward_reference(self._reference, len(self._names), wanted, places, digests),
+                name,
+                backward_signature(self._signature, tangents, outputs, len(wanted), values),
+                f"{name} {places} {known}",
+            )
+
+        return self._relative(("backward", wanted, places, tangents, outputs, known), made)
 
     def jvp(self, moving: tuple[int, ...]) -> Member:
         """The operator (arguments…, tangents of those at `moving`…) → results and tangents."""
-        return self._relative(("jvp", moving), lambda: self._make_jvp(moving))
+
+        def made() -> Member:
+            name = self._called("jvp", moving)
+            reference = jvp_reference(self._reference, len(self._names), moving)
+            return self._member(reference, name, jvp_signature(self._signature, moving), name)
+
+        return self._relative(("jvp", moving), made)
 
     def batched(self, positions: tuple[int, ...], randomness: Randomness) -> Member:
         """The operator over the first dimension of the arguments at `positions`."""
-        return self._relative(("vmap", positions, randomness), lambda: self._make_batched(positions, randomness))
+
+        def made() -> Member:
+            name = self._called("vmap", positions)
+            reference = batched_reference(self._reference, len(self._names), positions, randomness)
+            return self._member(reference, name, batched_signature(self._signature), f"{name} {randomness}")
+
+        return self._relative(("vmap", positions, randomness), made)
+
+    def _called(self, transform: str, positions: Sequence[int]) -> str:
+        return _bounded("_".join([self._name, transform, *[self._names[position] for position in positions]]))
 
     def _relative(self, key: Any, make: Callable[[], Member]) -> Member:
         found = self._relatives.get(key)
@@ -107,44 +136,13 @@ class Family(Generic[Member]):
 
     def flat(self, leaves: Leaves, layout: TreeSpec) -> Member:
         """The operator for flattened arguments of a structure."""
-        key = ("flat", layout, tuple([isinstance(leaf, torch.Tensor) for leaf in leaves]))
-        return self._relative(key, lambda: self._make_flat(leaves, layout))
 
-    def _make_backward(
-        self,
-        wanted: tuple[int, ...],
-        places: tuple[int, ...],
-        tangents: tuple[int, ...],
-        outputs: int,
-        known: tuple[str, ...],
-    ) -> Member:
-        suffix = "_".join(self._names[position] for position in wanted)
-        if len(tangents) < outputs:
-            suffix += "".join(f"_of_{position}" for position in tangents)
-        name = _bounded(f"{self._name}_backward_{suffix}")
-        values = value_names(self._signature, len(known))
-        values_of = dict(zip(values, known, strict=True))
-        return self._member(
-            backward_reference(self._reference, len(self._names), wanted, places, values_of),
-            name,
-            backward_signature(self._signature, tangents, outputs, len(wanted), values),
-            f"{name} {places} {known}",
-        )
+        def made() -> Member:
+            signature = flat_signature(self._signature, leaves)
+            names = [parameter.name for parameter in signature.parameters]
+            return self._member(FlatReference(self._reference, layout), self._name, signature, f"{layout} {names}")
 
-    def _make_jvp(self, moving: tuple[int, ...]) -> Member:
-        name = _bounded("_".join([self._name, "jvp", *[self._names[position] for position in moving]]))
-        reference = jvp_reference(self._reference, len(self._names), moving)
-        return self._member(reference, name, jvp_signature(self._signature, moving), name)
-
-    def _make_batched(self, positions: tuple[int, ...], randomness: Randomness) -> Member:
-        name = _bounded("_".join([self._name, "vmap", *[self._names[position] for position in positions]]))
-        reference = batched_reference(self._reference, len(self._names), positions, randomness)
-        return self._member(reference, name, batched_signature(self._signature), f"{name} {randomness}")
-
-    def _make_flat(self, leaves: Leaves, layout: TreeSpec) -> Member:
-        signature = flat_signature(self._signature, leaves)
-        names = [parameter.name for parameter in signature.parameters]
-        return self._member(FlatReference(self._reference, layout), self._name, signature, f"{layout} {names}")
+        return self._relative(("flat", layout, tuple([isinstance(leaf, torch.Tensor) for leaf in leaves])), made)
 
     def functional(self, mutated: Sequence[int]) -> Member:
         """The functional operator, which returns the new values of mutated arguments."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from opwright.binding.transforms.transformed import Transformable, Transformed
 from opwright.binding.variants.states import Outside
 
@@ -20,13 +22,11 @@ class TransformsNow:
         self.jvp = transforms.jvp
         self.batched = transforms.batched
 
-    def backward(
-        self, wanted: tuple[int, ...], places: tuple[int, ...], tangents: tuple[int, ...], outputs: int
-    ) -> Transformable:
-        """(arguments…, cotangents…) → gradients of the arguments at `wanted`.
+    def backward(self, *which: Any) -> Transformable:
+        """The operator of the gradients, see `Family.backward`.
 
         Raises:
             OutsideChanged: If the function reads another value by now, so that the gradients would be wrong.
         """
         self._state.ensure_same()
-        return self._transforms.backward(wanted, places, tangents, outputs)
+        return self._transforms.backward(*which)

@@ -40,16 +40,9 @@ class SafeTransforms:
         places = tuple(plan.result.places[position] for position in plan.tangents)
         return self.backward(plan.gradients, places, plan.tangents, plan.outputs, plan.saved.known)
 
-    def backward(
-        self,
-        wanted: tuple[int, ...],
-        places: tuple[int, ...],
-        tangents: tuple[int, ...],
-        outputs: int,
-        known: tuple[str, ...] = (),
-    ) -> Transformable:
-        """(arguments…, cotangents…, values…) → gradients of the arguments at `wanted`."""
-        return self._made("backward", wanted, places, tangents, outputs, known)
+    def backward(self, *which: Any) -> Transformable:
+        """The operator of the gradients, see `Family.backward`."""
+        return self._made("backward", *which)
 
     def jvp(self, moving: tuple[int, ...]) -> Transformable:
         """(arguments…, tangents of those at `moving`…) → results and tangents."""

@@ -30,7 +30,7 @@ class Transformed(Protocol):
     """The transforms of one operator, which are operators."""
 
     def backward(
-        self, wanted: tuple[int, ...], places: tuple[int, ...], tangents: tuple[int, ...], outputs: int
+        self, wanted: tuple[int, ...], places: tuple[int, ...], tangents: tuple[int, ...], outputs: int, /
     ) -> Transformable:
         """(arguments…, cotangents…) → gradients of the arguments at `wanted`."""
 

@@ -1,1 +1,1 @@
-"""One file for each kind of fault of an operator; `opwright.checking.judge` has the table."""
+"""One file for each kind of fault in an operator; the table is in `opwright.checking.judge`."""

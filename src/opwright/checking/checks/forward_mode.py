@@ -1,4 +1,4 @@
-"""Forward mode: tangents are right or refused; PyTorch's own default for a custom operator is silent zeros."""
+"""Forward mode: tangents are right, or the call raises; PyTorch's default for a custom operator is silent zeros."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 from opwright.checking.accuracy import Comparison
 from opwright.checking.calls import differentiable, fresh, outputs_of, random_tangents, widened
-from opwright.checking.finding import Finding, Untold, by_the_reference, one_line
+from opwright.checking.finding import Finding, Skipped, by_the_reference, one_line
 from opwright.checking.trial import Trial
 from opwright.samples import Sample
 
@@ -19,14 +19,15 @@ def forward_mode(trial: Trial, sample: Sample) -> Finding:
     """Compare the tangents of the outputs for random tangents of the inputs."""
     inputs = [tensor for tensor in sample.tensors() if differentiable(tensor)]
     if not inputs:
-        raise Untold("no input is differentiable")
+        raise Skipped("no input is differentiable")
     tangents = random_tangents(inputs)
     with by_the_reference():
         expected = _tangents(trial.reference, sample, tangents)
     try:
         actual = _tangents(trial.candidate, sample, tangents)
     except (RuntimeError, NotImplementedError) as refusal:
-        raise Untold(f"forward mode is refused: {one_line(refusal)}") from refusal
+        hint = "implement its forward mode, if it is to have one"
+        raise Skipped(f"raises in forward mode: {one_line(refusal)}", hint=hint) from refusal
     exact = [widened(tensor) for tensor in expected]
     Comparison("tangent of output", actual, expected, exact, [*inputs, *tangents]).judge()
     return Finding()
@@ -43,6 +44,6 @@ def _tangents(function: Callable[..., Any], sample: Sample, tangents: list[torch
 
     chosen = tuple(primals[index] for index in positions)
     with warnings.catch_warnings():
-        # PyTorch scripts its decompositions for forward mode on first use, and warns that scripting is deprecated.
+        # On first use PyTorch scripts its decompositions for forward mode, and warns that scripting is deprecated.
         warnings.filterwarnings("ignore", message=".*torch.jit.script", category=DeprecationWarning)
         return list(torch.func.jvp(of_differentiable, chosen, tuple(tangents))[1])

@@ -1,4 +1,4 @@
-"""Gradients: for random cotangents, those of the reference in float64, about as precisely as eager's."""
+"""Gradients: for random cotangents they match the reference in float64 about as closely as eager's do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opwright.samples import Sample
 
 
 def gradients(trial: Trial, sample: Sample) -> Finding:
-    """Compare the gradients of all outputs for all inputs."""
+    """Compare the gradients of all outputs with respect to all inputs."""
     accuracy = gradient_accuracy(trial, sample)
     return Finding("", accuracy.error, accuracy.eager_error)
 
@@ -28,11 +28,11 @@ def gradient_accuracy(
         trial: The candidate and its reference.
         sample: The call to differentiate.
         wanted: Positions of the tensors of the sample that require a gradient; None for all that can.
-        used: Positions of the outputs that are differentiated; None for all.
+        used: Positions of the outputs to differentiate; None for all.
 
     Raises:
         Fault: A gradient differs from the reference's.
-        Untold: The reference cannot be differentiated so.
+        Skipped: The reference cannot be differentiated this way.
     """
     eager, true, own = tracked(fresh(sample), wanted), tracked(exact(sample), wanted), tracked(fresh(sample), wanted)
     with by_the_reference():

@@ -1,6 +1,6 @@
-"""Layouts: strides, offsets and overlaps of inputs and of cotangents change nothing in the result.
+"""Layouts: strides, offsets and overlaps of inputs and cotangents do not change the result.
 
-Autograd hands out gradients that are expanded (from a sum, stride 0), transposed, or slices (from a cat).
+Autograd produces cotangents that are expanded (from a sum, stride 0), transposed, or slices (from a cat).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import torch
 
 from opwright.checking.accuracy import Comparison
 from opwright.checking.calls import fresh, gradients_of, outputs_of, random_gradients, tracked, widened
-from opwright.checking.finding import Finding, Untold, by_the_reference, fault_within
+from opwright.checking.finding import Finding, Skipped, by_the_reference, fault_within
 from opwright.checking.trial import Trial
 from opwright.samples import Sample
 
@@ -25,7 +25,7 @@ def transposed(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def sliced(tensor: torch.Tensor) -> torch.Tensor:
-    """Store every second element, behind an offset."""
+    """Store every second element, after an offset."""
     storage = tensor.new_full((*tensor.shape[:-1], 2 * tensor.shape[-1] + 1), _GAP)
     view = storage[..., 1::2]
     return view.copy_(tensor)
@@ -71,7 +71,7 @@ def layouts(trial: Trial, sample: Sample) -> Finding:
         outputs = outputs_of(trial.reference, tracked(fresh(sample)))
     try:
         cotangents = random_gradients(outputs)
-    except Untold:
+    except Skipped:
         cotangents = []
     count = 0
     for what, arranged, gradients in _arrangements(fresh(sample), cotangents):
@@ -79,7 +79,7 @@ def layouts(trial: Trial, sample: Sample) -> Finding:
         with fault_within(what):
             _same_as_contiguous(trial, arranged, gradients)
     if not count:
-        raise Untold("no tensor has an axis to arrange")
+        raise Skipped("no tensor has an axis to rearrange", hint="give samples= a tensor with an axis")
     return Finding(f"{count} layouts")
 
 

@@ -7,19 +7,19 @@ import warnings
 import torch
 
 from opwright.checking.calls import fresh, tracked
-from opwright.checking.finding import Fault, Finding, Untold, one_line
+from opwright.checking.finding import Fault, Finding, Skipped, one_line
 from opwright.checking.trial import Trial
 from opwright.samples import Sample
 
 
 def opcheck(trial: Trial, sample: Sample) -> Finding:
-    """Run `torch.library.opcheck`. It does not look at the mathematics; the other checks do."""
+    """Run `torch.library.opcheck`. It does not test the mathematics; the other checks do."""
     if trial.overload is None:
-        raise Untold("it is not an operator of torch.ops")
+        raise Skipped("it is not an operator of torch.ops", hint="register it with torch.library.custom_op")
     call = tracked(fresh(sample))
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what opcheck itself does is warned of
+            warnings.simplefilter("ignore")  # opcheck itself causes warnings
             torch.library.opcheck(trial.overload, call.args, dict(call.kwargs))
     except Exception as error:
         raise Fault(one_line(error)) from error

@@ -1,11 +1,11 @@
-"""Refusals: for wrong shapes, the operator raises the same error as the reference."""
+"""Refusals: for wrong shapes, the operator raises the error that the reference raises."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from opwright.checking.calls import fresh, outputs_of
-from opwright.checking.finding import Fault, Finding, Untold, fault_within, one_line
+from opwright.checking.finding import Fault, Finding, Skipped, fault_within, one_line
 from opwright.checking.trial import Trial
 from opwright.errors import NoKernel, TracingFailed
 from opwright.samples import Sample
@@ -15,21 +15,21 @@ def refusals(trial: Trial, sample: Sample) -> Finding:
     """Drop a row, a column or an axis of each input in turn and compare the exceptions."""
     refused = [_refusal(trial, wrong) for wrong in _misshapen(sample)]
     if not any(refused):
-        raise Untold("the reference accepts every wrong shape that was tried")
+        raise Skipped("the reference accepts every wrong shape that was tried")
     return Finding(f"{sum(refused)} wrong shapes refused")
 
 
 def demand_refusal(trial: Trial, sample: Sample, expected: Exception) -> None:
-    """Demand the same exception from the candidate.
+    """Demand the same exception of the candidate.
 
     Raises:
         Fault: It raises another one, or none.
-        Untold: It cannot trace such a call, which is then the reference's.
+        Skipped: It cannot trace such a call, so the reference serves it.
     """
     try:
         outputs_of(trial.candidate, fresh(sample))
     except TracingFailed as refusal:
-        raise Untold("your function serves such calls, and raises its own error") from refusal
+        raise Skipped("your function serves such calls, and raises its own error") from refusal
     except NoKernel:
         raise
     except Exception as error:

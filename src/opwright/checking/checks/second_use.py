@@ -1,4 +1,4 @@
-"""Second use: a tensor passed twice, gradients for some inputs only, two backward passes, an output left unused."""
+"""Second use: a tensor passed twice, gradients of some inputs only, two backward passes, an unused output."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from opwright.checking.accuracy import Comparison
 from opwright.checking.calls import differentiable, fresh, outputs_of, random_gradients, reached, tracked, widened
 from opwright.checking.checks.gradients import gradient_accuracy
 from opwright.checking.checks.values import value_accuracy
-from opwright.checking.finding import Finding, Untold, by_the_reference, fault_within
+from opwright.checking.finding import Finding, Skipped, by_the_reference, fault_within
 from opwright.checking.trial import Trial
 from opwright.samples import Sample
 
 
 def same_tensor_twice(trial: Trial, sample: Sample) -> Finding:
-    """Pass one tensor for each pair of inputs that are alike."""
+    """Pass one tensor for both inputs of each pair that has the same shape and dtype."""
     tensors = sample.tensors()
     alike = [
         (first, second)
@@ -24,7 +24,7 @@ def same_tensor_twice(trial: Trial, sample: Sample) -> Finding:
         if tensors[first].shape == tensors[second].shape and tensors[first].dtype == tensors[second].dtype
     ]
     if not alike:
-        raise Untold("no two inputs have the same shape and dtype")
+        raise Skipped("no two inputs have the same shape and dtype")
     for first, second in alike:
         doubled = sample.with_tensors([tensors[first if index == second else index] for index in range(len(tensors))])
         value_accuracy(trial, doubled)
@@ -33,10 +33,10 @@ def same_tensor_twice(trial: Trial, sample: Sample) -> Finding:
 
 
 def some_gradients(trial: Trial, sample: Sample) -> Finding:
-    """Ask for the gradient of each input alone, and of all others without it."""
+    """Request the gradient of each input alone, and of all inputs but that one."""
     able = [index for index, tensor in enumerate(sample.tensors()) if differentiable(tensor)]
     if len(able) < 2:
-        raise Untold("fewer than two inputs can require a gradient")
+        raise Skipped("fewer than two inputs can require a gradient")
     subsets = {frozenset({index}) for index in able} | {frozenset(able) - {index} for index in able}
     for wanted in sorted(subsets, key=sorted):
         with fault_within(f"gradients for inputs {sorted(wanted)} only"):
@@ -65,7 +65,7 @@ def unused_output(trial: Trial, sample: Sample) -> Finding:
     with by_the_reference():
         count = len(outputs_of(trial.reference, fresh(sample)))
     if count < 2:
-        raise Untold("there is one output only")
+        raise Skipped("there is one output only")
     for used in range(count):
         with fault_within(f"only output {used} used"):
             _accuracy_if_told(trial, sample, used={used})
@@ -77,7 +77,7 @@ def _accuracy_if_told(
 ) -> None:
     try:
         gradient_accuracy(trial, sample, wanted=wanted, used=used)
-    except Untold:
+    except Skipped:
         return
 
 

@@ -1,4 +1,4 @@
-"""Special values: NaN, infinities, signed zeros, huge and tiny numbers come out as in eager."""
+"""Special values: for NaN, infinities, signed zeros, huge and tiny numbers, the results are eager's."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import torch
 
 from opwright.checking.calls import fresh
 from opwright.checking.checks.values import value_accuracy
-from opwright.checking.finding import Finding, Untold, fault_within
+from opwright.checking.finding import Finding, Skipped, fault_within
 from opwright.checking.trial import Trial
 from opwright.samples import Sample
 
 
 def special_values(trial: Trial, sample: Sample) -> Finding:
-    """Put each special value into one element of each input, then all of them everywhere."""
+    """Put each special value into one element of each input, then fill all inputs with special values."""
     count = 0
     for poisoned in _poisoned(sample):
         count += 1
         with fault_within(poisoned.name):
             value_accuracy(trial, poisoned)
     if not count:
-        raise Untold("no input is of floating point")
+        raise Skipped("no input is of floating point")
     return Finding(f"{count} samples with special values")
 
 
@@ -62,6 +62,6 @@ def _takes_special(tensor: torch.Tensor) -> bool:
 
 
 def _fill(tensor: torch.Tensor, shift: int) -> None:
-    """Fill with all special values in turn; the shift lets those of two inputs meet in other pairs."""
+    """Fill with all special values in turn; the shift pairs the values of two inputs differently."""
     numbers = islice(cycle(special_numbers(tensor.dtype).values()), shift, shift + tensor.numel())
     tensor.copy_(torch.tensor(list(numbers), dtype=tensor.dtype).view(tensor.shape))

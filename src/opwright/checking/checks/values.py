@@ -1,4 +1,4 @@
-"""Values: the outputs are those of the reference in float64, about as precisely as eager's."""
+"""Values: the outputs match the reference in float64 about as closely as eager's do."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def values(trial: Trial, sample: Sample) -> Finding:
 
 
 def value_accuracy(trial: Trial, sample: Sample) -> Accuracy:
-    """Compare outputs, and inputs after the call.
+    """Compare the outputs, and the inputs after the call.
 
     Raises:
         Fault: One of them differs from the reference's.
-        Untold: The reference raises.
+        Skipped: The reference raises.
     """
     eager, true, own = fresh(sample), exact(sample), fresh(sample)
     with by_the_reference():

@@ -20,15 +20,19 @@ def audit_command(
     device: Device = "cpu",
     dtype: Annotated[str, typer.Option(help="The dtype of the tensors.")] = "float64",
     only: Annotated[list[str] | None, typer.Option(help="Rows whose name contains this; may be repeated.")] = None,
-    quick: Annotated[bool, typer.Option(help="Leave out what takes many seconds.")] = False,
-    steps: Annotated[int, typer.Option(help="Training steps of the rows that look for leaks.")] = 10_000,
-    reference: Annotated[str, typer.Option(help="The name, in the file, of what is right.")] = "reference",
-    samples: Annotated[str, typer.Option(help="The name, in the file, of what makes samples.")] = "samples",
+    quick: Annotated[bool, typer.Option(help="Leave out rows that take many seconds.")] = False,
+    steps: Annotated[int, typer.Option(help="Training steps of the rows that test for leaks.")] = 10_000,
+    reference: Annotated[
+        str, typer.Option(help="The name, in the file, of the function that defines the right results.")
+    ] = "reference",
+    samples: Annotated[
+        str, typer.Option(help="The name, in the file, of the function that makes samples.")
+    ] = "samples",
 ) -> None:
-    """Judge derivatives, transforms, compilers, modes and processes. Exit code 1 if one raises or is silently wrong.
+    """Test derivatives, transforms, compilers, modes and processes. Exit code 1 if one raises or is silently wrong.
 
     TARGET is a file of operators, or FILE:NAME for one operator, torch.autograd.Function, operator of torch.ops or
-    plain function; what is no operator of opwright is judged by the file's own `reference` and `samples`.
+    plain function. What is not an operator of opwright is compared with the file's `reference`, on its `samples`.
     """
     options = {
         "dtype": dtype_named(dtype),

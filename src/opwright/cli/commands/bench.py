@@ -20,9 +20,9 @@ def bench_command(
     as_json: AsJson = False,
     device: Device = "cpu",
     dtype: Annotated[str, typer.Option(help="The dtype of the tensors.")] = "float32",
-    compile: Annotated[bool, typer.Option(help="Let torch.compile take part.")] = True,
+    compile: Annotated[bool, typer.Option(help="Include torch.compile.")] = True,
 ) -> None:
-    """Time the rungs of operators beside eager and torch.compile. Exit code 1 if a result is wrong."""
+    """Time the rungs of operators, eager and torch.compile. Exit code 1 if a result is wrong."""
     kind = dtype_named(dtype)
     reports = [_report(operator, kind, device, compile).to_json() for operator in load_operators(target)]
     write_judged(reports, bench_table, as_json=as_json)

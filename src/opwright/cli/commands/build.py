@@ -17,17 +17,19 @@ from opwright.errors import WheelUnsupported
 
 def build_command(
     targets: Annotated[list[str], typer.Argument(metavar="TARGET...", help=TARGET_HELP)],
-    wheel: Annotated[bool, typer.Option("--wheel", help="Make a wheel, the only thing to make yet.")] = False,
+    wheel: Annotated[
+        bool, typer.Option("--wheel", help="Build a wheel; required, as there is no other format yet.")
+    ] = False,
     to: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("dist"),
-    name: Annotated[str | None, typer.Option(help="What installers call it.")] = None,
+    name: Annotated[str | None, typer.Option(help="The name of the package for installers.")] = None,
     version: Annotated[str, typer.Option(help="Its version.")] = "0.1.0",
     dtype: Dtypes = DEFAULT,
     cuda: Annotated[str | None, typer.Option(help='Add kernels for GPUs, such as "8.0 9.0".')] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Build operators ahead of time, to run where neither opwright nor a compiler is."""
+    """Build operators ahead of time, to run without opwright and without a compiler."""
     if not wheel:
-        raise typer.BadParameter("there is nothing to build but wheels yet; add --wheel")
+        raise typer.BadParameter("wheels are the only format yet; add --wheel")
     dtypes = dtypes_named(dtype)
     made = build_wheel(_operators(targets), to, name=name, version=version, dtypes=dtypes, cuda=cuda)
     write_either(as_json, made.to_json(), _described(made))
@@ -38,7 +40,7 @@ def _operators(targets: list[str]) -> list[Operator]:
     for operator in (each for target in targets for each in load_operators(target)):
         if not isinstance(operator, Operator):
             raise WheelUnsupported(
-                f"{operator.name} is no operator of opwright, so no wheel can hold it",
+                f"{operator.name} is not an operator of opwright, so a wheel cannot include it",
                 hint="decorate its function with opwright.operator",
             )
         chosen.append(operator)

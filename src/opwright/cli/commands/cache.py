@@ -39,13 +39,13 @@ def prune_command(
     settings, root = _cache()
     limit_bytes = settings.cache_limit_bytes if to is None else bytes_of(to)
     if to is not None and limit_bytes is None:
-        raise typer.BadParameter(f'{to!r} is no size; "500 MB" is one')
+        raise typer.BadParameter(f'{to!r} is not a size; "500 MB" is one')
     _tell([] if limit_bytes is None else shrink(root, limit_bytes), root, as_json)
 
 
 @cache_commands.command("clear")
 def clear_command(as_json: AsJson = False) -> None:
-    """Remove everything that no process builds or has loaded."""
+    """Remove everything except what a process is building or has loaded."""
     _, root = _cache()
     _tell(shrink(root, 0, spared_s=0.0), root, as_json)
 

@@ -16,7 +16,7 @@ from opwright.cli.terminal import progress_on_stderr, write_judged
 from opwright.report.verdict_table import verdict_table
 from opwright.settings import Settings
 
-UnderSanitizer = Annotated[Sanitizer | None, typer.Option(help="Watch the kernels with NVIDIA's compute-sanitizer.")]
+UnderSanitizer = Annotated[Sanitizer | None, typer.Option(help="Run the kernels under NVIDIA's compute-sanitizer.")]
 
 
 def check_command(
@@ -24,11 +24,13 @@ def check_command(
     as_json: AsJson = False,
     device: Device = "cpu",
     dtype: Dtypes = DEFAULT,
-    only: Annotated[list[str] | None, typer.Option(help="Checks whose name contains this; may be given again.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Only what needs few builds, on a small sample.")] = False,
+    only: Annotated[list[str] | None, typer.Option(help="Checks whose name contains this; may be repeated.")] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only checks that need few builds, on a small sample.")
+    ] = False,
     sanitizer: UnderSanitizer = None,
 ) -> None:
-    """Check operators against the functions they were made from. Exit code 1 if one is wrong."""
+    """Test operators against their functions. Exit code 1 if one is wrong."""
     if sanitizer is not None:
         again = ["check", target, "--device", device, *(f"--dtype={name}" for name in dtype)]
         again += [*(f"--only={text}" for text in only or ()), *["--quick"] * quick, *["--json"] * as_json]

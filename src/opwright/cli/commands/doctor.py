@@ -1,4 +1,4 @@
-"""opwright doctor: say what works on this machine, and how to mend what does not."""
+"""opwright doctor: what works on this machine, and how to fix what does not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opwright.report.doctor_table import doctor_table
 
 
 def doctor_command(as_json: AsJson = False) -> None:
-    """Look at compilers, PyTorch, CUDA and the cache. Exit code 1 if something that opwright needs does not work."""
+    """Test compilers, PyTorch, CUDA and the cache. Exit code 1 if something that opwright needs does not work."""
     with progress_on_stderr("doctor") as tell:
         examination = examine(progress=tell).to_json()
     if as_json:

@@ -19,10 +19,10 @@ def eject_command(
     target: Target,
     to: Annotated[Path, typer.Option(metavar="DIR", help="A new or empty directory.")],
     dtype: Dtypes = DEFAULT,
-    force: Annotated[bool, typer.Option("--force", help="Write over files of a directory that is not empty.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files in a directory that is not empty.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a project of an operator's sources, tests and README that builds and runs without opwright."""
+    """Write an operator's sources, tests and README as a project that builds and runs without opwright."""
     operator = _only_one(target)
     with progress_on_stderr(operator.name):
         ejected = eject(operator, to, dtypes=dtypes_named(dtype), force=force)

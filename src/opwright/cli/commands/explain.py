@@ -8,6 +8,6 @@ from opwright.cli.terminal import write_either
 
 
 def explain_command(target: Target, as_json: AsJson = False) -> None:
-    """Show graphs, gradient formulas, what is saved, and kernels."""
+    """Show graphs, gradient formulas, saved tensors, and kernels."""
     explained = [{"operator": operator.name, "explanation": operator.explain()} for operator in load_operators(target)]
     write_either(as_json, explained, "\n\n".join(each["explanation"] for each in explained))

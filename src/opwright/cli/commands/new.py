@@ -1,4 +1,4 @@
-"""opwright new: begin a project."""
+"""opwright new: start a project."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _SHOWN = "{directory}: {count} files. Next:\n  cd {directory}\n  pip install -e 
 
 
 def new_command(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the package and its operator.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the package and its operator.")],
     to: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to write it; by default NAME.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over files of a directory that is not empty.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files in a directory that is not empty.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Begin a project: an operator with samples, tests and a README."""
+    """Start a project: an operator with samples, tests and a README."""
     directory, files = new_project(name, to, force=force)
     made = {"name": name, "directory": str(directory), "files": list(files)}
     write_either(as_json, made, _SHOWN.format(directory=directory, count=len(files)))

@@ -1,4 +1,4 @@
-"""opwright source: show the sources that were written for operators."""
+"""opwright source: show the sources of operators."""
 
 from __future__ import annotations
 

@@ -206,13 +206,17 @@ def column_functions(kernel: Kernel, name: str) -> str:
     """The functions for accumulators of reducing stores: start, combine and end."""
     reducing = reducing_stores(kernel)
     spellings = [column_reducer(store.reduction or "", store.value.dtype) for store in reducing]
-    into = [_row(k, spelling.kept_as, f"into_{k}") for k, spelling in enumerate(spellings)]
-    other = [_row(len(reducing) + k, f"const {s.kept_as}", f"from_{k}") for k, s in enumerate(spellings)]
-    ends = [_row(len(reducing) + k, _kind(store.value), f"result_{k}") for k, store in enumerate(reducing)]
+    names = [
+        name for store, name in zip(kernel.stores, store_names(kernel), strict=True) if store.reduction is not None
+    ]
+    triples = list(zip(range(len(reducing)), names, spellings, strict=True))
+    totals = [_row(k, s.kept_as, f"{n}_total") for k, n, s in triples]
+    others = [_row(len(reducing) + k, f"const {s.kept_as}", f"{n}_other") for k, n, s in triples]
+    ends = [_row(len(reducing) + k, _kind(store.value), names[k]) for k, store in enumerate(reducing)]
     parts = [
-        ("start", into, [f"into_{k}[j] = {s.start};" for k, s in enumerate(spellings)]),
-        ("combine", into + other, [s.step.format(f"into_{k}[j]", f"from_{k}[j]") for k, s in enumerate(spellings)]),
-        ("end", into + ends, [f"result_{k}[j] = {s.end.format(f'into_{k}[j]')};" for k, s in enumerate(spellings)]),
+        ("start", totals, [f"{n}_total[j] = {s.start};" for _, n, s in triples]),
+        ("combine", totals + others, [s.step.format(f"{n}_total[j]", f"{n}_other[j]") for _, n, s in triples]),
+        ("end", totals + ends, [f"{n}[j] = {s.end.format(f'{n}_total[j]')};" for _, n, s in triples]),
     ]
     return "\n\n".join(
         "\n".join(

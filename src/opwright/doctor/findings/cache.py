@@ -1,4 +1,4 @@
-"""cache: whether libraries can be kept where they should be, safely."""
+"""cache: whether the cache directory is usable and safe."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SCARCE_BYTES = 1 << 30
 
 
 def cache(settings: Settings) -> Finding:
-    """Look at the cache directory: whose it is, whether it can be written, how large it is, what room is left."""
+    """Test the cache directory: its owner, its permissions, its size, and the free space."""
     try:
         directory = private_directory(settings.cache_directory)
     except UnsafeCache as refusal:
@@ -56,7 +56,7 @@ def _sizes(directory: Path, taken_bytes: int) -> Finding:
 
 
 def _entries(directory: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield every file and folder below; what vanishes meanwhile is passed over, and so are links."""
+    """Yield every file and folder below, except links and what is deleted meanwhile."""
     for folder, folders, files in os.walk(directory):
         for name in (*folders, *files):
             path = Path(folder, name)
@@ -69,7 +69,7 @@ def _entries(directory: Path) -> Iterator[tuple[Path, os.stat_result]]:
 
 
 def _closing(folder: str | None) -> str:
-    """Return what keeps others out of a folder; where its owner is another user, nothing does."""
+    """Return the command that takes others' write permission away; a folder of another user needs a new cache."""
     return _ELSEWHERE if folder is None else f"chmod go-w {shlex.quote(folder)}"
 
 

@@ -10,14 +10,14 @@ from opwright.toolchain.compiler import find_compiler
 
 
 def cpp_compiler(settings: Settings) -> Finding:
-    """Say which compiler was found, and what is done without one."""
+    """Find the compiler; without one, operators fall back."""
     name = "C++ compiler"
     try:
         compiler = find_compiler(settings)
     except CompilerMissing as refusal:
         remedy = "unset CXX" if settings.compiler else installing("compiler")
-        return Finding(name, "broken", f"{refusal.fact}; every call runs the reference", remedy)
+        return Finding(name, "broken", f"{refusal.fact}; every call falls back to your function", remedy)
     except (UnsafeCache, CacheUnusable) as refusal:
-        return Finding(name, "broken", f"cannot be looked for: {refusal.fact}")
+        return Finding(name, "broken", f"the search failed: {refusal.fact}")
     chosen = " (chosen by CXX)" if settings.compiler else ""
     return Finding(name, "works", f"{compiler.version}, {' '.join(compiler.command)}{chosen}")

@@ -16,7 +16,7 @@ _NAME = "CUDA toolkit"
 
 
 def cuda_toolkit(settings: Settings) -> Finding:
-    """Say which toolkit was found, where it lives, and whether it fits PyTorch."""
+    """Find the toolkit, and whether its version fits PyTorch."""
     try:
         toolkit = find_cuda_toolkit(settings)
     except OpwrightError as refusal:
@@ -25,7 +25,9 @@ def cuda_toolkit(settings: Settings) -> Finding:
         return Finding(_NAME, "limited", f"{refusal.fact}; opwright.load builds no .cu sources", remedy)
     detail = f"{toolkit.version} at {toolkit.root}{_by_way_of(toolkit)}"
     if torch.version.cuda is None:
-        return Finding(_NAME, "limited", f"{detail}; this PyTorch is built without CUDA, so .cu sources are not linked")
+        return Finding(
+            _NAME, "limited", f"{detail}; this PyTorch is built without CUDA, so .cu sources cannot be linked"
+        )
     if toolkit.version.split(".")[0] != torch.version.cuda.split(".")[0]:
         complaint = f"{detail} does not fit PyTorch, which is built for CUDA {torch.version.cuda}"
         return Finding(_NAME, "limited", complaint, f"export CUDA_HOME=/path/to/cuda-{torch.version.cuda}")
@@ -33,8 +35,8 @@ def cuda_toolkit(settings: Settings) -> Finding:
 
 
 def _by_way_of(toolkit: CudaToolkit) -> str:
-    """Say where nvcc is called, if that is not where it lives; torch's own guess is then wrong."""
+    """The path that nvcc is called by, if it is not in the toolkit; torch's own guess is then wrong."""
     if shutil.which("nvcc") != str(toolkit.nvcc) or toolkit.nvcc.parent == toolkit.root / "bin":
         return ""
     guess = Path(toolkit.nvcc).parents[1]
-    return f" (called by way of {toolkit.nvcc}; torch.utils.cpp_extension takes {guess} for it)"
+    return f" (called as {toolkit.nvcc}; torch.utils.cpp_extension would take {guess} for the toolkit)"

@@ -1,4 +1,4 @@
-"""gpu: which NVIDIA device and driver are here."""
+"""gpu: the NVIDIA devices and driver of this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAME = "GPU"
 
 
 def gpu(settings: Settings) -> Finding:
-    """Say which device torch sees, and where there is a driver that it does not use."""
+    """Find the devices that torch can use, and a driver that it does not use."""
     driver = _driver()
     named = f"driver {driver}" if driver else "no NVIDIA driver"
     if torch.cuda.is_available():
@@ -23,7 +23,7 @@ def gpu(settings: Settings) -> Finding:
         shown = ", ".join(f"{device.name} ({device.major}.{device.minor})" for device in devices)
         return Finding(_NAME, "works", f"{shown}; {named}")
     if driver is None:
-        return Finding(_NAME, "limited", "none: kernels run on the processor")
+        return Finding(_NAME, "limited", "none: kernels run on the CPU")
     if torch.version.cuda is None:
         complaint = f"{named}, but this PyTorch is built without CUDA; pytorch.org says how to install one for CUDA"
         return Finding(_NAME, "limited", complaint)
@@ -31,7 +31,7 @@ def gpu(settings: Settings) -> Finding:
 
 
 def _driver() -> str | None:
-    """Return the version of the driver of the kernel."""
+    """Return the version of the kernel's driver."""
     try:
         match = re.search(r"Kernel Module\D*([\d.]+)", _DRIVER.read_text(encoding="utf-8"))
     except OSError:

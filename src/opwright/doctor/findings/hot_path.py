@@ -13,7 +13,7 @@ _NAME = "hot path"
 
 
 def hot_path(settings: Settings) -> Finding:
-    """Say whether the extension module that calls operators is built, on its way, or refused."""
+    """Find whether the extension module that calls operators is built, being built, or failed."""
     if settings.tape == "off":
         return Finding(_NAME, "limited", "OPWRIGHT_TAPE=off: calls go through Python", "unset OPWRIGHT_TAPE")
     extension = extension_of(settings)
@@ -24,11 +24,11 @@ def hot_path(settings: Settings) -> Finding:
             return Finding(
                 _NAME,
                 "limited",
-                "the compiler refused it once, and calls go through Python; once its reason is mended, forget that",
+                "the compiler failed on it, so calls go through Python; remove the record once the cause is fixed",
                 f"rm -r {shlex.quote(str(settings.cache_directory / 'failed'))}",
             )
         if extension.is_being_built():
             return Finding(_NAME, "works", "is being built by another process; until then, calls go through Python")
     except OpwrightError as refusal:
-        return Finding(_NAME, "limited", f"cannot be built, and calls go through Python: {refusal.fact}")
-    return Finding(_NAME, "works", "not built yet: that happens beside the first calls, once on this machine")
+        return Finding(_NAME, "limited", f"cannot be built, so calls go through Python: {refusal.fact}")
+    return Finding(_NAME, "works", "not built yet: it is built during the first calls, once on this machine")

@@ -1,4 +1,4 @@
-"""leftovers: builds under way, builds that were killed, and builds that failed."""
+"""leftovers: running builds, killed builds, and failed builds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAME = "builds"
 
 
 def leftovers(settings: Settings) -> Finding:
-    """Look for builds in the making. A lock dies with its holder, so what has none was left behind."""
+    """Look for unfinished builds: one without a lock was killed, as the system releases the locks of a dead process."""
     try:
         building = sorted((settings.cache_directory / "building").iterdir())
     except OSError:
@@ -22,9 +22,9 @@ def leftovers(settings: Settings) -> Finding:
     abandoned = len(building) - len(under_way)
     failed = sum(1 for _ in settings.cache_directory.glob("failed/*"))
     facts = [
-        f"{len(under_way)} under way" if under_way else "none under way",
-        *([f"{abandoned} left by processes that were killed, which the next build removes"] if abandoned else []),
-        *([f"{failed} that failed are kept to be looked at"] if failed else []),
+        f"{len(under_way)} running" if under_way else "none running",
+        *([f"{abandoned} left by killed processes, which the next build removes"] if abandoned else []),
+        *([f"{failed} that failed are kept for inspection"] if failed else []),
     ]
     remedy = f"rm -r {shlex.quote(str(settings.cache_directory / 'failed'))}" if failed else None
     return Finding(_NAME, "works", "; ".join(facts), remedy)

@@ -1,4 +1,4 @@
-"""nvrtc: whether CUDA kernels can be compiled, for which neither a GPU nor a toolkit is needed."""
+"""nvrtc: whether CUDA kernels can be compiled, which needs neither a GPU nor a toolkit."""
 
 from __future__ import annotations
 

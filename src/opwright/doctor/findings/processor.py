@@ -1,4 +1,4 @@
-"""processor: what kernels are compiled for, and how many compilers may run at once."""
+"""processor: the instructions that kernels are compiled for, and how many compilers may run at once."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _MEMORY_OF_A_SOURCE_BYTES = 2 << 30
 
 
 def processor(settings: Settings) -> Finding:
-    """Say which instructions there are, how many cores, and how much memory compilers may take."""
+    """Find the instruction set, the cores, and the memory for compilers."""
     cores = available_cores()
     memory = available_bytes()
     jobs = jobs_at_once(settings, _MEMORY_OF_A_SOURCE_BYTES)
     facts = [
         f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
-        f"{cores} cores, {torch.get_num_threads()} threads of torch",
+        f"{cores} cores, {torch.get_num_threads()} torch threads",
         *([f"{memory / 2**30:.1f} GiB of memory free"] if memory is not None else []),
-        f"{jobs} of a user's own sources compile at a time" + (" (MAX_JOBS)" if settings.job_limit else ""),
+        f"{jobs} sources of opwright.load compile at a time" + (" (MAX_JOBS)" if settings.job_limit else ""),
     ]
     if memory is not None and memory < _MEMORY_OF_A_SOURCE_BYTES:
         return Finding("processor", "limited", "; ".join(facts) + "; torch/extension.h alone takes 1.5 GB")

@@ -1,4 +1,4 @@
-"""python_headers: whether modules for Python can be compiled, as the hot path is."""
+"""python_headers: whether Python modules such as the hot path can be compiled."""
 
 from __future__ import annotations
 

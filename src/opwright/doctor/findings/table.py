@@ -1,4 +1,4 @@
-"""What the doctor looks at, in the order in which one thing depends on another."""
+"""The subjects of the doctor, each after those that it depends on."""
 
 from __future__ import annotations
 

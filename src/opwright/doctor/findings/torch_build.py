@@ -1,4 +1,4 @@
-"""torch_build: which PyTorch this is, and whether it has the headers that kernels are built against."""
+"""torch_build: the version of PyTorch, and whether it has the headers that kernels need."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _HEADER = "include/torch/csrc/stable/library.h"
 
 
 def torch_build(settings: Settings) -> Finding:
-    """Say what PyTorch is built for."""
+    """Find what PyTorch is built for."""
     version = str(torch.__version__)
     cuda = f"CUDA {torch.version.cuda}" if torch.version.cuda else "without CUDA"
-    abi = "" if torch.compiled_with_cxx11_abi() else ", with the C++ ABI of before 2011"
+    abi = "" if torch.compiled_with_cxx11_abi() else ", with the C++ ABI from before C++11"
     detail = f"{version}, {cuda}{abi}; Python {platform.python_version()}"
     if tuple(int(part) for part in version.split(".")[:2]) < _OLDEST:
         newer = f"torch>={'.'.join(map(str, _OLDEST))}"

@@ -1,4 +1,4 @@
-"""torch_extensions: what `torch.utils.cpp_extension` needs, and what hangs it; `opwright.load` needs neither."""
+"""torch_extensions: ninja and stale lock files of `torch.utils.cpp_extension`; `opwright.load` has neither."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ _NAME = "torch's cpp_extension"
 
 
 def torch_extensions(settings: Settings) -> Finding:
-    """Look for ninja, and for lock files that nobody has open: `load` of torch waits for these for ever."""
+    """Look for ninja, and for lock files that no process has open: torch's `load` waits for these forever."""
     stale = [lock for lock in _locks(settings.torch_extensions) if not _is_open(lock)]
     if stale:
-        complaint = f"its load waits for ever for lock files of processes that ended: {len(stale)}"
+        complaint = f"its load waits forever for lock files of processes that have ended: {len(stale)}"
         return Finding(_NAME, "limited", complaint, shlex.join(["rm", *map(str, stale)]))
     if shutil.which("ninja") is None:
         return Finding(
-            _NAME, "limited", "needs ninja, which is not here; opwright.load does without", "pip install ninja"
+            _NAME, "limited", "needs ninja, which is not installed; opwright.load does not need it", "pip install ninja"
         )
-    return Finding(_NAME, "works", "ninja is here, and no lock is left behind")
+    return Finding(_NAME, "works", "ninja is installed, and there are no stale locks")
 
 
 def _locks(root: Path | None) -> list[Path]:
-    """Return the lock files of builds: of one folder, or of folders by version of Python."""
+    """Return the lock files of builds in one folder, or in a folder for each version of Python."""
     if root is None:
         return []
     return sorted({*root.glob("*/lock"), *root.glob("*/*/lock")})
 
 
 def _is_open(file: Path) -> bool:
-    """Say whether a process holds a file open; those of other users count as doing so."""
+    """Whether a process has a file open; one of another user is assumed to."""
     try:
         wanted = file.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""trial_kernel: whether a kernel can be built, loaded and run, from end to end."""
+"""trial_kernel: whether a kernel can be built, loaded and run, end to end."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ def trial_kernel(settings: Settings) -> Finding:
 
 
 def _command_in(hint: str | None) -> str | None:
-    """Return the command that shows a failure again, out of the hint that gives it."""
+    """Return the command that reproduces a failure, taken from its hint."""
     _, _, command = (hint or "").partition(": ")
     return command or None

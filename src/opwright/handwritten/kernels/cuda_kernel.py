@@ -1,7 +1,7 @@
-"""A kernel in CUDA C++: compiled by NVRTC, launched by the driver on torch's stream; neither needs a toolkit.
+"""A kernel in CUDA C++: compiled by NVRTC, launched through the driver on torch's stream, without a CUDA toolkit.
 
-Compiling needs no GPU either. A `__global__` function, a template perhaps, is compiled as a function of the device
-behind an entry without a template, whose name the driver can look up.
+Compiling needs no GPU either. The author's `__global__` function, which may be a template, becomes a device function
+that an `extern "C"` entry calls, so that the driver can look the entry up by name.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class CudaLoader:
         return Launched(self, instance, kinds)
 
     def examine(self) -> None:
-        """Compile what is written, and ask for a GPU.
+        """Compile the sources, and look for a GPU.
 
         Raises:
             CudaCompilerMissing, BuildFailed: As `compile`.
@@ -88,7 +88,7 @@ class CudaLoader:
         return "\n".join([head, *self._sources.texts(), _AS_KERNELS, self.entry(instance)])
 
     def entry(self, instance: Instance) -> str:
-        """A kernel without a template, with the parameters of an instance."""
+        """A kernel that is no template, with the parameters of an instance."""
         return (
             f'#line 1 "the entry of {self._contract.function}, written by opwright"\n'
             f'extern "C" __global__ void {ENTRY}({entry_parameters(instance)}) {{\n'
@@ -112,7 +112,7 @@ class Launched:
         self._functions: dict[int, ctypes.c_void_p] = {}
 
     def __call__(self, values: Sequence[Any], grid: Grid | None, device: torch.device) -> None:
-        """Launch it on torch's current stream of a device."""
+        """Launch it on a device, on torch's current stream."""
         assert grid is not None
         driver = _driver()
         with torch.cuda.device(device):
@@ -125,10 +125,10 @@ class Launched:
 
 
 class Driver:
-    """The part of NVIDIA's driver that loads and launches.
+    """The functions of NVIDIA's driver that load and launch kernels.
 
     Args:
-        name: Its library.
+        name: The name of the driver's library.
     """
 
     def __init__(self, name: str = "libcuda.so.1") -> None:
@@ -143,7 +143,7 @@ class Driver:
         return function
 
     def launch(self, function: ctypes.c_void_p, grid: Grid, stream: int, given: Sequence[Any]) -> None:
-        """Launch a kernel with parameters that ctypes holds."""
+        """Launch a kernel; ctypes holds its parameters."""
         places = (ctypes.c_void_p * len(given))(*[ctypes.addressof(value) for value in given])
         blocks_and_threads = [ctypes.c_uint(number) for number in grid]
         status = self._library.cuLaunchKernel(
@@ -156,7 +156,7 @@ class Driver:
         try:
             return ctypes.CDLL(self._name)
         except OSError as error:
-            raise CudaCompilerMissing(f"there is no driver of NVIDIA's here: {error}") from None
+            raise CudaCompilerMissing(f"NVIDIA's driver is not installed here: {error}") from None
 
     def _demand(self, status: int, what: str) -> None:
         if status != 0:

@@ -1,4 +1,4 @@
-"""How many blocks of how many threads a CUDA kernel is launched with."""
+"""The grid that a CUDA kernel is launched with: its blocks and threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_THREADS = 1024
 _MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 
 Grid = tuple[int, int, int, int, int, int]
-"""Blocks along x, y and z, and threads along each."""
+"""The number of blocks along x, y and z, and of threads along each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +21,10 @@ class Geometry:
     """The grid of every launch of a rung.
 
     Attributes:
-        threads: How many threads a block has along x, y and z.
-        blocks: `(arguments of the operator…) -> how many blocks`, along x, y and z; None for as many as give every
-            element of the first result a thread.
-        place: Whom to name if that is no grid.
+        threads: The threads of a block along x, y and z.
+        blocks: `(arguments of the operator…) -> number of blocks` along x, y and z; None to give every element of the
+            first result a thread.
+        place: The file and line for errors.
     """
 
     threads: tuple[int, int, int]
@@ -39,7 +39,7 @@ class Geometry:
             count: The number of elements of the first result.
 
         Raises:
-            ImplementationRefused: If it is none that CUDA launches.
+            ImplementationRefused: If CUDA cannot launch it.
         """
         if self.blocks is None:
             in_a_block = self.threads[0] * self.threads[1] * self.threads[2]
@@ -50,23 +50,23 @@ class Geometry:
             raise ImplementationRefused(
                 f"a grid of {blocks} blocks cannot be launched",
                 place=self.place,
-                hint=f"blocks= gives from 1 to {_MOST_BLOCKS} of them",
+                hint=f"blocks= must return 1 to {_MOST_BLOCKS} blocks",
             )
         return (*blocks, *self.threads)
 
 
 def geometry(threads: int | Sequence[int], blocks: Callable[..., Sequence[int] | int] | None, place: Place) -> Geometry:
-    """Read what `implement` was given.
+    """Read `threads=` and `blocks=` of `implement`.
 
     Raises:
-        ImplementationRefused: If no block can have so many threads.
+        ImplementationRefused: If a block cannot have so many threads.
     """
     each = _three(threads)
     if min(each) < 1 or each[0] * each[1] * each[2] > _MOST_THREADS:
         raise ImplementationRefused(
             f"a block of {threads} threads cannot be launched",
             place=place,
-            hint=f"threads= is a number, or three with a product, of at most {_MOST_THREADS}",
+            hint=f"threads= is one number of at most {_MOST_THREADS}, or three whose product is",
         )
     return Geometry(each, blocks, place)
 

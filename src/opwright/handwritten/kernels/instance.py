@@ -36,7 +36,7 @@ DTYPES: Mapping[str, torch.dtype] = {
     "long long": torch.int64,
     "bool": torch.bool,
 }
-# What a template is made for; other dtypes want an overload, because arithmetic in them is spelled in another way.
+# Templates are instantiated for these; other dtypes need an overload, because their arithmetic is spelled differently.
 TEMPLATE_TYPES: Mapping[torch.dtype, str] = {
     torch.float32: "float",
     torch.float64: "double",
@@ -51,7 +51,7 @@ TEMPLATE_TYPES: Mapping[torch.dtype, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One definition of a kernel, with its type parameters settled.
+    """One definition of a kernel, with its template arguments.
 
     Attributes:
         declaration: The definition.
@@ -76,7 +76,7 @@ def choose_instance(contract: Contract, dtypes: Mapping[str, torch.dtype]) -> In
 
     Args:
         contract: What the kernel takes.
-        dtypes: The dtype of each tensor that it is given a pointer to; one that is None has none.
+        dtypes: The dtype of each tensor that the kernel gets a pointer to; None for an argument that is None.
 
     Raises:
         NoKernel: If no definition takes them.

@@ -1,8 +1,8 @@
-"""A kernel in C++, called: pointers, sizes and numbers in the order of its parameters.
+"""Call a kernel in C++ with pointers, sizes and numbers, in the order of its parameters.
 
-One library holds one instance, built at the first call with its dtypes: the author's sources, and behind them one C
-function of the same parameters, which ctypes can call. Nothing of torch is compiled, so that an edit costs what the
-author's own lines cost.
+One library holds one instance, built at the first call with its dtypes: the author's sources, followed by one C
+function with the same parameters, which ctypes calls. No header of torch is included, so that an edit compiles as fast
+as the author's own lines do.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from opwright.toolchain.headers.depending import build_with_headers
 from opwright.toolchain.source import Source
 
 ENTRY = "opwright_entry"
-# The blocks and threads of a CUDA kernel that is run on the processor.
+# The blocks and threads of a CUDA kernel that runs on the CPU.
 _GRID = ("blocks_x", "blocks_y", "blocks_z", "threads_x", "threads_y", "threads_z")
 
 
 class Native(Protocol):
-    """What calls an instance."""
+    """Calls an instance."""
 
     def __call__(self, values: Sequence[Any], grid: Grid | None, device: torch.device) -> None:
-        """Run it on values in the order of its parameters, in as many threads as the grid says."""
+        """Run it on values in the order of its parameters; the grid gives the number of threads."""
 
 
 class Loader(Protocol):
@@ -43,14 +43,14 @@ class Loader(Protocol):
         """Build and load an instance, given the types of its parameters."""
 
     def examine(self) -> None:
-        """Raise an OpwrightError where that cannot be done."""
+        """Raise an OpwrightError if instances cannot be built here."""
 
     def entry(self, instance: Instance) -> str:
-        """What is compiled behind the author's sources, so that an instance can be called."""
+        """The code that is appended to the author's sources to make an instance callable."""
 
 
 class HandwrittenKernel:
-    """One kernel, in as many instances as it was called for.
+    """One kernel, with an instance for each combination of dtypes that it was called with.
 
     Args:
         contract: What it takes.
@@ -69,14 +69,14 @@ class HandwrittenKernel:
         """Run it.
 
         Args:
-            tensors: What its names stand for, lying as the contract asks; None where an argument is None.
+            tensors: Tensors by name, in the layouts that the contract asks for; None where an argument is None.
             constants: The arguments that are numbers.
             count: The number of elements of the operator's first result.
             grid: How a CUDA kernel is launched.
-            device: Where.
+            device: The device to run it on.
 
         Raises:
-            NoKernel: If it is not written for these.
+            NoKernel: If no definition takes these dtypes.
         """
         key = tuple([None if (t := tensors[name]) is None else t.dtype for name in self._pointers])
         found = self._instances.get(key)
@@ -86,7 +86,7 @@ class HandwrittenKernel:
         native([read(tensors, constants, count) for read in readers], grid, device)
 
     def examine(self) -> None:
-        """Raise an OpwrightError where no instance can be had."""
+        """Raise an OpwrightError if no instance can be built."""
         self._load.examine()
 
     @property
@@ -96,7 +96,7 @@ class HandwrittenKernel:
 
     @property
     def entry(self) -> str:
-        """What is compiled behind the author's sources; a template is shown for float32."""
+        """The code that is appended to the author's sources; for a template, that of float32."""
         declaration = self.contract.declarations[0]
         return self._load.entry(Instance(declaration, dict.fromkeys(declaration.type_parameters, "float")))
 
@@ -112,7 +112,7 @@ class CppLoader:
     """Builds and loads instances of a kernel in C++.
 
     Args:
-        name: A C identifier to call the libraries by.
+        name: A C identifier for the names of the libraries.
         contract: What the kernel takes.
         sources: The author's.
         settings: Where to build.
@@ -148,13 +148,13 @@ class CppLoader:
         find_compiler(self._settings)
 
     def _text(self, instance: Instance) -> str:
-        """The whole source; a CUDA kernel is run on the processor, thread by thread."""
+        """The whole source; a CUDA kernel runs on the CPU, thread by thread."""
         on_processor = instance.declaration.is_cuda_kernel
         head = '#include "opwright/cuda/host_execution.h"' if on_processor else "#include <cstdint>"
         return "\n".join([head, *self._sources.texts(), self.entry(instance)])
 
     def entry(self, instance: Instance) -> str:
-        """A C function with the parameters of an instance, and the grid of a CUDA kernel behind them."""
+        """A C function with the parameters of an instance, followed by the grid of a CUDA kernel."""
         on_processor = instance.declaration.is_cuda_kernel
         grid = "".join(f", unsigned {name}" for name in _GRID) if on_processor else ""
         call = _on_processor(self._contract, instance) if on_processor else entry_call(self._contract, instance)
@@ -176,7 +176,7 @@ def entry_call(contract: Contract, instance: Instance) -> str:
 
 
 def _on_processor(contract: Contract, instance: Instance) -> str:
-    """The launch of a CUDA kernel on the processor."""
+    """The launch of a CUDA kernel on the CPU."""
     kernel = f"static_cast<void (*)({', '.join(map(instance.spelled, instance.declaration.parameters))})>"
     given = ", ".join(parameter.name for parameter in instance.declaration.parameters)
     grid = "dim3(blocks_x, blocks_y, blocks_z), dim3(threads_x, threads_y, threads_z), 0"

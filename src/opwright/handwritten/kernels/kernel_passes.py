@@ -33,9 +33,9 @@ class Manner:
 
     Attributes:
         device: The type of the device that they run on.
-        layouts: Layouts of tensors by name, where they are not contiguous.
-        saved: Makes a tensor like what is saved, from the arguments, for every name.
-        guarded: Whether results are put between guard zones.
+        layouts: Layouts of tensors by name, if not contiguous.
+        saved: For each saved name, a function of the arguments that returns a tensor of its sizes and dtype.
+        guarded: Whether results are allocated between guard zones.
         geometry: How CUDA kernels are launched.
     """
 
@@ -57,9 +57,9 @@ class KernelPasses:
         arguments: The names of the operator's arguments.
         expected: What the reference returns.
         forward: The kernel.
-        backward: The other one.
+        backward: The backward kernel, if there is one.
         manner: How they are called.
-        sources: What they are defined in.
+        sources: The sources that define them.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class KernelPasses:
         gradients: dict[str, Described] = {}
         for name, argument in self._differentiated.items():
             of = tensors[argument]
-            if of is None:  # a gradient for an argument that is None cannot be written
+            if of is None:  # the kernel would have to write a gradient for an argument that is None
                 return {}
             gradients[name] = (of.shape, of.dtype)
         count = math.prod(recorded.outputs[0][0])
@@ -125,7 +125,7 @@ class KernelPasses:
         return {self._places[name]: gradient for name, gradient in written.items()}
 
     def examine(self) -> None:
-        """Raise an OpwrightError where no kernel can be had."""
+        """Raise an OpwrightError if a kernel cannot be built."""
         for kernel in (self._forward, self._backward):
             if kernel is not None:
                 kernel.examine()
@@ -135,12 +135,12 @@ class KernelPasses:
         return self._forward.count + (self._backward.count if self._backward else 0)
 
     def source(self) -> str:
-        """The author's files, and behind them the functions by which they are called."""
+        """The author's files, followed by the functions that call them."""
         entries = [kernel.entry for kernel in (self._forward, self._backward) if kernel is not None]
         return "\n".join([self._sources.shown(), *entries])
 
     def _is_for(self, recorded: Recorded) -> bool:
-        """Whether the backward kernel computes a wanted gradient, and reads all cotangents."""
+        """Whether the backward kernel computes a wanted gradient, and has every cotangent that it reads."""
         if self._given_by_backward.isdisjoint(recorded.wanted):
             return False
         for is_read, gradient in zip(self._cotangents.values(), recorded.cotangents, strict=True):
@@ -159,7 +159,7 @@ class KernelPasses:
                     what = f"a {value.layout} tensor on {value.device.type}"
                     function = self._forward.contract.function
                     raise NoKernel(
-                        f"'{name}' is {what}, and {function} is for {self._manner.device}",
+                        f"'{name}' is {what}, but {function} runs on {self._manner.device}",
                         hint=f"pass a dense tensor on {self._manner.device}",
                     )
                 tensors[name] = value
@@ -179,7 +179,7 @@ class KernelPasses:
         device: torch.device,
         count: int,
     ) -> dict[str, torch.Tensor]:
-        """Copy tensors to their layouts, allocate results, and run a kernel."""
+        """Copy tensors to the requested layouts, allocate results, and run a kernel."""
         contract, manner = kernel.contract, self._manner
         layouts = self._layouts[contract.function]
         zones = Zones() if manner.guarded else None

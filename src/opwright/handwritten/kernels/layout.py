@@ -1,4 +1,4 @@
-"""Layouts of tensors whose pointers a kernel gets: a tensor with another layout is copied."""
+"""The layouts that kernels ask for: a tensor with another layout is copied."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ def laid_out(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:
     """The tensor in the requested layout: itself, or a copy.
 
     Raises:
-        NoKernel: If a tensor of its rank cannot lie so.
+        NoKernel: If a tensor of its rank cannot have that layout.
     """
     if tensor.is_conj() or tensor.is_neg():
-        tensor = tensor.resolve_conj().resolve_neg()  # what is in memory is not what the tensor says
+        tensor = (
+            tensor.resolve_conj().resolve_neg()
+        )  # its memory does not hold the values that it stands for (lazy conjugate or negative)
     if layout == "any":
         return tensor
     if layout == "contiguous":

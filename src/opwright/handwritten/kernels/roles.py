@@ -1,8 +1,8 @@
-"""What each parameter of a kernel is: read from its name and its type.
+"""The role of each parameter of a kernel, read from its name and its type.
 
-const T* x            the elements of the argument x, of what was saved, or of a result that the backward pass reads
+const T* x            the elements of the argument x, of a saved tensor, or of a result that the backward pass reads
 T* z                  forward: the elements of a result, in the order in which the reference returns them
-T* saved_name         forward: memory that the backward pass is given, if `saved=` names it
+T* saved_name         forward: memory for a tensor that `saved=` names and the backward pass gets
 const T* grad_z       backward: the cotangent of the result z
 T* grad_x             backward: the gradient of the argument x
 int64_t x_size_0      a size of one of these; x_stride_0 a stride in elements, x_numel the number of its elements
@@ -38,7 +38,7 @@ class Measure:
     Attributes:
         tensor: Its name.
         what: Which of the three.
-        dimension: Of which dimension; 0 for the number of elements.
+        dimension: The dimension; 0 for the number of elements.
     """
 
     tensor: str
@@ -58,16 +58,16 @@ Role = Elements | Measure | Constant
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """What a kernel takes and writes.
+    """The parameters of a kernel: what it reads and writes.
 
     Attributes:
         function: Its name, as it is called.
         declarations: Its definitions; overloads differ by their types alone.
-        roles: What each parameter is.
+        roles: The role of each parameter.
         reads: The tensors that it reads, in its order.
         writes: The tensors that it writes, in its order.
-        strided: The tensors whose strides it is given: these may lie in any way.
-        tensors: The tensors that it is told anything of.
+        strided: The tensors whose strides it takes: these may have any layout.
+        tensors: All tensors that its parameters mention.
         constants: The arguments that it takes as numbers.
     """
 
@@ -94,16 +94,16 @@ class Contract:
 def read_contract(
     function: str, declarations: Sequence[Declaration], tensors: Collection[str], constants: Collection[str]
 ) -> Contract:
-    """Say what each parameter of a kernel is.
+    """Find the role of each parameter of a kernel.
 
     Args:
-        function: What it is called by.
+        function: Its name.
         declarations: Its definitions.
         tensors: Names of the tensors that it may read.
         constants: Names of the arguments that are numbers.
 
     Raises:
-        WrongDeclaration: If a parameter is none of these, it returns something, or overloads have other parameters.
+        WrongDeclaration: If a parameter has no role, it returns something, or overloads have different parameters.
     """
     first = declarations[0]
     _check_form(function, declarations)
@@ -131,13 +131,13 @@ def _check_form(function: str, declarations: Sequence[Declaration]) -> None:
     for declaration in declarations:
         if declaration.returns != "void":
             raise WrongDeclaration(
-                f"{function} returns {declaration.returns}, and a kernel returns void",
+                f"{function} returns {declaration.returns}, but a kernel returns void",
                 place=declaration.place,
                 hint="write results through pointers, or return torch::Tensor from a function over torch::Tensor",
             )
         if _shape(declaration) != _shape(first):
             raise WrongDeclaration(
-                f"the overloads of {function} differ by more than types",
+                f"the overloads of {function} differ in more than types",
                 place=declaration.place,
                 hint=f"name the parameters as at {first.place}",
             )
@@ -174,7 +174,7 @@ def _unknown(
     tensor_names = sorted(tensors)
     known = [*tensor_names, *sorted(constants), *([f"{tensor_names[0]}_size_0"] if tensor_names else []), "n"]
     return WrongDeclaration(
-        f"{function} has {what}, which stands for nothing of its operator",
+        f"{function} has {what}, which matches nothing of its operator",
         place=declaration.place,
-        hint=f"a name says what a parameter stands for, here {', '.join(known)}, ...",
+        hint=f"the name of a parameter says what it receives, here one of {', '.join(known)}, ...",
     )

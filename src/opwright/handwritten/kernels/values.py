@@ -1,4 +1,4 @@
-"""The values of a kernel's parameters: for each one a reader, made once for an instance, because calls are many."""
+"""Readers of the values of a kernel's parameters, made once for an instance because it is called often."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FLOATS = (ctypes.c_float, ctypes.c_double)
 
 
 def kinds_of(contract: Contract, instance: Instance) -> list[Any]:
-    """How ctypes calls the types of an instance's parameters.
+    """The ctypes types of an instance's parameters.
 
     Raises:
         NoKernel: If one is neither a pointer nor a number.
@@ -45,7 +45,7 @@ def kinds_of(contract: Contract, instance: Instance) -> list[Any]:
         kind = ctypes.c_void_p if parameter.is_pointer else _CTYPES.get(instance.type_of(parameter))
         if kind is None:
             raise NoKernel(
-                f"{contract.function} takes '{parameter.name}' as {parameter.spelling}, which is no number",
+                f"{contract.function} takes '{parameter.name}' as {parameter.spelling}, which is not a number",
                 place=instance.declaration.place,
                 hint="declare it a pointer, or a number such as int64_t or double",
             )
@@ -54,11 +54,11 @@ def kinds_of(contract: Contract, instance: Instance) -> list[Any]:
 
 
 def reader(contract: Contract, role: Role, kind: Any) -> Reader:
-    """What gives a parameter its value.
+    """The function that reads a parameter's value from a call.
 
     Args:
         contract: The kernel, for errors.
-        role: What the parameter is.
+        role: The role of the parameter.
         kind: Its type.
     """
     match role:
@@ -85,13 +85,13 @@ def _measured(contract: Contract, tensor: torch.Tensor | None, what: str, dimens
         raise NoKernel(
             f"{contract.function} asks for {what} {dimension} of '{name}', which has {tensor.dim()} dimensions",
             place=contract.place,
-            hint=f"pass a tensor of more than {dimension} dimensions",
+            hint=f"pass a tensor with more than {dimension} dimensions",
         )
     return tensor.size(dimension) if what == "size" else tensor.stride(dimension)
 
 
 def _fitting(contract: Contract, value: Any, kind: Any, name: str) -> Any:
-    """The number, if the type of the parameter holds it: an `int` holds no size beyond 2³¹, and no 0.5.
+    """The number, if the type of the parameter can hold it: an `int` holds neither 2³¹ nor 0.5.
 
     Raises:
         NoKernel: If it does not.
@@ -100,14 +100,14 @@ def _fitting(contract: Contract, value: Any, kind: Any, name: str) -> Any:
         return value
     if not isinstance(value, int) and not (kind in _FLOATS and isinstance(value, float)):
         raise NoKernel(
-            f"{contract.function} declares '{name}' with a type that does not hold {value!r}",
+            f"{contract.function} declares '{name}' with a type that cannot hold {value!r}",
             place=contract.place,
             hint="declare it double",
         )
     if kind not in _FLOATS and kind(value).value != value:
         raise NoKernel(
-            f"{contract.function} takes '{name}' in {8 * ctypes.sizeof(kind)} bits, and it is {value}",
+            f"{contract.function} takes '{name}' in {8 * ctypes.sizeof(kind)} bits, but it is {value}",
             place=contract.place,
-            hint="int64_t holds every size",
+            hint="declare it int64_t, which holds every size",
         )
     return value

@@ -15,13 +15,13 @@ _MARK = 0xA5
 
 
 class Zones:
-    """New memory for the results of one call, between zones."""
+    """Allocates the results of one call between guard zones."""
 
     def __init__(self) -> None:
         self._whole: list[tuple[torch.Tensor, int]] = []
 
     def empty(self, sizes: tuple[int, ...], dtype: torch.dtype, device: torch.device, layout: Layout) -> torch.Tensor:
-        """Memory for a result."""
+        """Allocate a result."""
         strides = empty(sizes, dtype, torch.device("meta"), layout).stride()
         count = math.prod(sizes)
         whole = torch.full((ZONE_BYTES + count * dtype.itemsize + ZONE_BYTES,), _MARK, dtype=torch.uint8, device=device)
@@ -30,10 +30,10 @@ class Zones:
         return inside.as_strided(sizes, strides)
 
     def check(self, results: Iterable[str], function: str, place: Place) -> None:
-        """Look at the zones.
+        """Check the zones.
 
         Args:
-            results: What was allocated, by name and in order.
+            results: The names and tensors that were allocated, in order.
             function: The kernel.
             place: Where it is defined.
 

@@ -1,8 +1,8 @@
-"""Functions over `torch::Tensor`: found in the sources, built, and loaded in the way in which these register them.
+"""Functions over `torch::Tensor`: found in the sources, built, and loaded by the way they are registered.
 
 a name with ::, and TORCH_LIBRARY or STABLE_TORCH_LIBRARY in the sources    an operator of torch.ops
-PYBIND11_MODULE in the sources                                              what its m.def calls so
-neither                                                                     bound by a module written here
+PYBIND11_MODULE in the sources                                              the function that m.def gives that name
+neither                                                                     bound by a pybind11 module written here
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class TorchFunction:
     """A C++ function that Python can call.
 
     Attributes:
-        name: What it is called.
+        name: Its name.
         place: Where it is defined.
         parameters: The names of its parameters.
         call: The function.
@@ -54,9 +54,9 @@ class TorchLibrary:
     """The functions of one set of sources.
 
     Args:
-        name: A C identifier to call the library by.
+        name: A C identifier for the name of the library.
         sources: The author's.
-        functions: The names of those that are asked for.
+        functions: The names of the functions to load.
         settings: Where to build.
     """
 
@@ -104,7 +104,7 @@ class TorchLibrary:
 
         Raises:
             BuildFailed: If the compiler refuses the sources, with the line of the first error.
-            FunctionMissing: If it is not in what was loaded.
+            FunctionMissing: If the loaded library does not have it.
         """
         if self.registers:
             return self._registered(name)
@@ -135,10 +135,10 @@ class TorchLibrary:
         return module_of_library(self._name, self._built("" if self._binds else self._binding()))
 
     def _load_operators(self) -> None:
-        """Load what registers operators, once in a process: a second registration would end it.
+        """Load a library that registers operators, once in a process: a second registration would abort it.
 
         Raises:
-            ImplementationRefused: If another source has registered the same.
+            ImplementationRefused: If another source has registered the same operator.
         """
         text = "\n".join(file.text for file in self._sources.files)
         if digest(text) in _registered:
@@ -147,9 +147,9 @@ class TorchLibrary:
         for name in _defined(text):
             if torch._C._jit_get_schemas_for_operator(name):
                 raise ImplementationRefused(
-                    f"{name} is registered already, by another source",
+                    f"another source has already registered {name}",
                     place=Place(self._sources.files[0].name, 1),
-                    hint="an edited source needs a new process, or another name in its TORCH_LIBRARY",
+                    hint="start a new process for an edited source, or change the name in its TORCH_LIBRARY",
                 )
         torch.ops.load_library(str(path))
         _registered.add(digest(text))
@@ -177,13 +177,13 @@ class TorchLibrary:
         return head + "PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {\n" + "\n".join(lines) + "\n}\n"
 
     def _defined_name(self, name: str) -> str:
-        """The name in C++ of what `m.def` may call otherwise."""
+        """The C++ name of a function that `m.def` may give another name."""
         pattern = re.compile(rf'\.def\(\s*"{re.escape(name)}"\s*,\s*&?\s*([\w:]+)')
         found = next((match for file in self._sources.files if (match := pattern.search(file.text))), None)
         return found[1] if found else name
 
 
 def _defined(text: str) -> list[str]:
-    """The operators that a source registers, as far as its text tells."""
+    """The operators that the text of a source registers."""
     spaces, names = (dict.fromkeys(pattern.findall(text)) for pattern in (_NAMESPACE, _DEFINES))
     return [f"{space}::{name}" for space in spaces for name in names]

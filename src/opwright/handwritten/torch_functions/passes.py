@@ -1,9 +1,9 @@
 """Passes that are C++ functions over `torch::Tensor`, as PyTorch's tutorials write them.
 
-A forward function takes the arguments of the operator, in order, and returns its results, then what it saves. A
-backward function takes what its parameters name: arguments, results, what is saved, and, called `grad_…`, the
-cotangents in the order of the results. A parameter `needed`, a std::vector<bool>, says which gradients are asked for.
-It returns gradients; what is not asked for may be undefined.
+A forward function takes the arguments of the operator, in order, and returns its results, then the tensors that it
+saves. The names of a backward function's parameters say what it takes: arguments, results, saved tensors and, named
+`grad_…`, the cotangents in the order of the results. A parameter `needed`, a std::vector<bool>, says which gradients
+are needed. It returns gradients; those that are not needed may be undefined.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ NEEDED = "needed"
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What is called how.
+    """The names that a forward and a backward function use.
 
     Attributes:
         arguments: The operator's arguments.
-        results: Its results, as the backward function calls them.
+        results: The operator's results, by their names in the backward function.
         saved: What forward returns after the results.
         gradients: The arguments whose gradients backward returns, in order.
     """
@@ -47,10 +47,10 @@ class TorchPasses:
 
     Args:
         bound: The functions.
-        forward: The name of the first.
-        backward: The name of the other.
-        names: What is called how.
-        dtypes: The dtypes that they are written for; empty for any.
+        forward: The name of the forward function.
+        backward: The name of the backward function, if there is one.
+        names: The names of arguments, results, saved tensors and gradients.
+        dtypes: The dtypes that they support; empty for any.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class TorchPasses:
         """Run the forward function; see `Passes`.
 
         Raises:
-            WrongResult: If it returns something else than the reference.
+            WrongResult: If its results do not match the reference's.
         """
         self._check_arguments(args)
         function = self._forward
@@ -96,10 +96,10 @@ class TorchPasses:
         saved = made[results:] if isinstance(made, (tuple, list)) else ()
         if len(saved) != len(self._names.saved):
             raise WrongResult(
-                f"{function.name} returned {_count(made)}, and the reference returns {results}"
+                f"{function.name} returned {_count(made)}, but the reference returns {results}"
                 + (f"; {len(self._names.saved)} more are saved" if self._names.saved else ""),
                 place=function.place,
-                hint="name in saved= what it returns after the results",
+                hint="name the tensors that it returns after the results in saved=",
             )
         check_made(function.name, function.place, made[:results] if saved else made, expected.described)
         named = dict(zip(self._names.results, made, strict=False)) | dict(zip(self._names.saved, saved, strict=True))
@@ -128,10 +128,10 @@ class TorchPasses:
         gradients = (returned,) if isinstance(returned, torch.Tensor) else tuple(returned)
         if len(gradients) != len(self._names.gradients):
             raise WrongResult(
-                f"{function.name} returned {len(gradients)} gradients, and those of "
+                f"{function.name} returned {len(gradients)} gradients; those of "
                 f"{', '.join(self._names.gradients)} were expected",
                 place=function.place,
-                hint="name in gradients= the arguments whose gradients it returns, in order",
+                hint="name the arguments whose gradients it returns in gradients=, in order",
             )
         return self._checked(function, dict(zip(self._names.gradients, gradients, strict=True)), recorded)
 
@@ -140,7 +140,7 @@ class TorchPasses:
         self._library.examine()
 
     def count(self) -> int:
-        """There is one of them for all dtypes."""
+        """The number of instances: one serves all dtypes."""
         return 1
 
     def source(self) -> str:
@@ -151,18 +151,18 @@ class TorchPasses:
         for arg in args:
             if isinstance(arg, torch.Tensor) and arg.device.type != "cpu":
                 raise NoKernel(
-                    f"{self._forward_name} is for tensors on the CPU", hint="move them there with .to('cpu')"
+                    f"{self._forward_name} takes tensors on the CPU only", hint="move them there with .to('cpu')"
                 )
             if isinstance(arg, torch.Tensor) and self._dtypes and arg.dtype not in self._dtypes:
                 dtype = str(arg.dtype).removeprefix("torch.")
                 raise NoKernel(
-                    f"{self._forward_name} is not written for {dtype}", hint="name it in dtypes= of implement"
+                    f"{self._forward_name} is not written for {dtype}", hint="add it to dtypes= of implement"
                 )
 
     def _checked(
         self, function: TorchFunction, found: Mapping[str, torch.Tensor | None], recorded: Recorded
     ) -> Mapping[int, torch.Tensor | None]:
-        """The gradients by position, each of the sizes of its argument; an undefined one is left to be derived."""
+        """The gradients by position, each of its argument's sizes; undefined ones are derived."""
         gradients: dict[int, torch.Tensor | None] = {}
         for name, gradient in found.items():
             position = self._names.arguments.index(name)
@@ -179,23 +179,23 @@ def check_parameters(function: str, declaration: Declaration, arguments: Sequenc
     """Demand that a forward function takes as many arguments as its operator, and returns tensors.
 
     Raises:
-        WrongDeclaration: If it takes more or fewer, or returns something else.
+        WrongDeclaration: If the number of arguments differs, or it does not return tensors.
     """
     parameters = [parameter.name for parameter in declaration.parameters]
     _check_return(function, declaration)
     if len(parameters) != len(arguments):
         raise WrongDeclaration(
-            f"{function} takes {len(parameters)} arguments ({', '.join(parameters)}), and the operator "
+            f"{function} takes {len(parameters)} arguments ({', '.join(parameters)}), but the operator takes "
             f"{len(arguments)} ({', '.join(arguments)})",
             place=declaration.place,
         )
 
 
 def check_backward_parameters(function: str, declaration: Declaration, names: Names, outputs: int | None) -> None:
-    """Demand that every parameter of a backward function names something, and that it returns tensors.
+    """Demand that every parameter of a backward function has a known name, and that it returns tensors.
 
     Raises:
-        WrongDeclaration: If one does not, or the cotangents are not as many as the results.
+        WrongDeclaration: If one does not, or the number of cotangents is not the number of results.
     """
     _check_return(function, declaration)
     place = declaration.place
@@ -204,38 +204,37 @@ def check_backward_parameters(function: str, declaration: Declaration, names: Na
     unknown = [name for name in others if not name.startswith(GRADIENT)]
     if unknown:
         raise WrongDeclaration(
-            f"{function} takes '{unknown[0]}', which names nothing that a backward pass is given",
+            f"{function} takes '{unknown[0]}', which a backward pass does not have",
             place=place,
-            hint=f"there are {', '.join(sorted(known))}, and cotangents, called {GRADIENT}…; "
-            "name more with results= and saved=",
+            hint=f"it has {', '.join(sorted(known))}, and cotangents, named {GRADIENT}…; results= and saved= name more",
         )
     if outputs is not None and len(others) != outputs:
         raise WrongDeclaration(
-            f"{function} takes {len(others)} cotangents ({', '.join(others)}), and there are {outputs} results",
+            f"{function} takes {len(others)} cotangents ({', '.join(others)}), but there are {outputs} results",
             place=place,
-            hint=f"call one {GRADIENT}… for each result",
+            hint=f"name one parameter {GRADIENT}… for each result",
         )
 
 
 def _check_return(function: str, declaration: Declaration) -> None:
     if "Tensor" not in declaration.returns:
         raise WrongDeclaration(
-            f"{function} returns {declaration.returns}, and a function over torch::Tensor returns tensors",
+            f"{function} returns {declaration.returns}, but a function over torch::Tensor returns tensors",
             place=declaration.place,
             hint="return torch::Tensor, std::vector<torch::Tensor> or std::tuple<torch::Tensor, ...>",
         )
 
 
 def check_names(names: Names, operator: str, place: Place) -> None:
-    """Demand that gradients are those of arguments.
+    """Demand that `gradients=` names arguments.
 
     Raises:
-        ImplementationRefused: If one is not.
+        ImplementationRefused: If it names anything else.
     """
     for name in names.gradients:
         if name not in names.arguments:
             raise ImplementationRefused(
-                f"gradients= names '{name}', which is no argument of {operator}",
+                f"gradients= names '{name}', which is not an argument of {operator}",
                 place=place,
                 hint=f"its arguments are {', '.join(names.arguments)}",
             )

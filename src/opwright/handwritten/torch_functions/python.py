@@ -1,6 +1,6 @@
-"""Passes that are an `autograd.Function`, or any callable of torch operations: it runs on tensors of its own.
+"""Passes that are an `autograd.Function`, or any callable of torch operations: it runs on detached tensors.
 
-Its backward pass is torch's, over the graph that the call itself records.
+Its backward pass is torch's, over the graph that the call records.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class FunctionPasses:
 
     Args:
         function: Takes the arguments of the operator, by position.
-        name: What it is called.
+        name: Its name.
         place: Where it is defined.
     """
 
@@ -46,15 +46,15 @@ class FunctionPasses:
         """Differentiate what it recorded; see `Passes`.
 
         Raises:
-            WrongResult: If gradients flow into results that it recorded none for.
+            WrongResult: If a result has a cotangent but no recorded graph.
         """
         given, outputs = recorded.state
         flowing = [(o, g) for o, g in zip(outputs, recorded.cotangents, strict=True) if g is not None]
         if not all(output.requires_grad for output, _ in flowing):
             raise WrongResult(
-                f"{self._name} records no gradient for a result that has one",
+                f"{self._name} returned a result without a gradient, but a cotangent arrives for it",
                 place=self._place,
-                hint="return what Function.apply returns, and compute with torch operations otherwise",
+                hint="return the result of Function.apply, or of differentiable torch operations",
             )
         found = torch.autograd.grad(
             [output for output, _ in flowing],
@@ -66,15 +66,15 @@ class FunctionPasses:
         return dict(zip(recorded.wanted, found, strict=True))
 
     def examine(self) -> None:
-        """It is there."""
+        """Nothing needs to be built."""
 
     def count(self) -> int:
-        """There is one of it."""
+        """The number of instances: one serves all calls."""
         return 1
 
     def source(self) -> str:
         """The text of the class or function."""
-        written = getattr(self._function, "__self__", None)  # of a class whose `apply` it is
+        written = getattr(self._function, "__self__", None)  # `apply` of an autograd.Function: show the class
         try:
             return inspect.getsource(written if inspect.isclass(written) else inspect.unwrap(self._function))
         except (OSError, TypeError) as error:

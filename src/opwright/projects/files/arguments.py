@@ -1,4 +1,4 @@
-"""tests/samples.py of an ejected project: the arguments that its tests call it with."""
+"""tests/samples.py of an ejected project: the arguments of its tests."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Serves = Callable[[Sample], bool]
 
 @dataclass(frozen=True, slots=True)
 class SampleSource:
-    """Where samples come from.
+    """The source of samples.
 
     Attributes:
         factory: The operator's samples.
         signature: Orders their arguments.
-        dtypes: Those that kernels were ejected for.
-        serves: Whether a kernel takes a sample.
+        dtypes: The dtypes that kernels were ejected for.
+        serves: Whether a kernel serves a sample.
     """
 
     factory: Any
@@ -44,7 +44,7 @@ class SampleSource:
 
 
 def sample_files(name: str, source: SampleSource, parameters: Parameters) -> Mapping[str, str | bytes]:
-    """Write the module, and beside it the data where samples are not normal numbers of given shapes."""
+    """Write the module, and a data file unless the samples are normal numbers of given shapes."""
     facts, files = _by_shapes(source) if isinstance(source.factory, Shapes) else _by_data(source)
     facts |= {"name": name, "dtypes": ", ".join(map(str, source.dtypes)), "call": _call(parameters)}
     return {"tests/samples.py": str(code("ejected", "samples.py", facts)), **files}
@@ -60,7 +60,7 @@ Facts = dict[str, str | None]
 
 
 def _by_shapes(source: SampleSource) -> tuple[Facts, Mapping[str, bytes]]:
-    """Sizes by letter; those that kernels serve, and those that are left to the reference."""
+    """Sizes by letter: those that kernels serve, and those that the reference serves."""
     factory: Shapes = source.factory
     dtype = source.dtypes[0]
     tiny = factory.small("cpu", dtype)
@@ -99,7 +99,7 @@ def _rows(sizes: Sequence[Mapping[str, int]]) -> str:
 
 
 def _by_data(source: SampleSource) -> tuple[Facts, Mapping[str, bytes]]:
-    """The samples as they are, in a file beside the tests; the smallest one at least."""
+    """Store the samples in a file beside the tests; at least the smallest one."""
     stored: dict[str, list[list[list[Any]]]] = {}
     for dtype in source.dtypes:
         samples = sorted(source.bound(list(source.factory("cpu", dtype))), key=_elements)
@@ -112,7 +112,7 @@ def _by_data(source: SampleSource) -> tuple[Facts, Mapping[str, bytes]]:
 
 
 def _whole(value: Any) -> Any:
-    """A tensor without the rest of the memory that it is a view of."""
+    """A tensor that does not share the larger memory of which it is a view."""
     return value.detach().clone() if isinstance(value, torch.Tensor) else value
 
 

@@ -2,7 +2,7 @@
 
 csrc/float32.cpp    forward_float32, backward_float32
 csrc/kernels.h      declares them
-csrc/library.cpp    torch.ops.NAME.forward and torch.ops.NAME.backward: the first kernels that take the arguments
+csrc/library.cpp    torch.ops.NAME.forward and torch.ops.NAME.backward, which call the first matching kernel
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ NAMESPACE = "opwright::kernels"
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """One way through the kernels of a form: forward or backward.
+    """The forward or the backward kernels of a form.
 
     Attributes:
-        name: "forward" or "backward", with the form's suffix: the operator at torch's dispatcher.
-        programs: One for each kind, with the launcher's name.
+        name: The operator at torch's dispatcher: "forward" or "backward", with the form's suffix.
+        programs: A Program for each kind, with the launcher's name.
     """
 
     name: str
@@ -71,7 +71,7 @@ def _source(name: str, origin: str, kind: Kind) -> str:
 
 
 def opening(name: str, origin: str, kind: Kind) -> str:
-    """The comment that sources of a kind begin with."""
+    """The opening comment of the sources of a kind."""
     ways = " and ".join(way for way, _ in _ways(kind))
     return "\n".join(
         line
@@ -81,7 +81,7 @@ def opening(name: str, origin: str, kind: Kind) -> str:
 
 
 def programs_of_kind(kind: Kind) -> list[Program]:
-    """What is written for a kind, with the names of the launchers."""
+    """The emitted sources of a kind, with the names of the launchers."""
     return [_named(program, way, kind) for way, program in _ways(kind)]
 
 
@@ -92,7 +92,7 @@ def _ways(kind: Kind) -> Iterator[tuple[str, Program]]:
 
 
 def declarations(name: str, forms: Sequence[Form], header: str) -> str:
-    """The header that declares the launchers; `header` has the tensors that they take."""
+    """The header that declares the launchers; `header` defines the tensors that they take."""
     launchers = [
         f"{launcher_signature(program.name)};"
         for form in forms
@@ -101,8 +101,8 @@ def declarations(name: str, forms: Sequence[Form], header: str) -> str:
     ]
     lines = "\n".join(launchers)
     return (
-        f"// The kernels of {name}. Each reads tensors and sizes, and makes new tensors; it returns false, and has\n"
-        "// done nothing, where it is not written for what it is given.\n"
+        f"// The kernels of {name}. Each reads tensors and sizes, and makes new tensors; it returns false, and does\n"
+        "// nothing, if it does not support its arguments.\n"
         f'#pragma once\n\n#include "opwright/{header}"\n\nnamespace {NAMESPACE} {{\n\n{lines}\n\n'
         f"}}  // namespace {NAMESPACE}\n"
     )
@@ -114,19 +114,19 @@ def _library(name: str, forms: Sequence[Form]) -> str:
     definitions = "\n".join(f'  library.def("{schema(passage)}");' for passage in passages)
     implementations = "\n".join(f'  library.impl("{passage.name}", {passage.name});' for passage in passages)
     return (
-        f"// What torch calls: torch.ops.{name}.forward and the like. Each leaves a call to the first kernel that\n"
-        "// takes it; where none does, the results are undefined tensors, which Python sees as None.\n"
+        f"// torch.ops.{name}.forward and the others. Each calls the first kernel that supports the arguments; if\n"
+        "// none does, the results are undefined tensors, which are None in Python.\n"
         f'#include "kernels.h"\n\n#include <torch/csrc/stable/library.h>\n\n'
         f"namespace {NAMESPACE} {{\n\n{adapters}\n\n"
         f"STABLE_TORCH_LIBRARY({name}, library) {{\n{definitions}\n}}\n\n"
-        "// For tensors of every kind: the kernels themselves tell which they take.\n"
+        "// Registered for all devices: the kernels themselves test their arguments.\n"
         f"STABLE_TORCH_LIBRARY_IMPL({name}, CompositeExplicitAutograd, library) {{\n{implementations}\n}}\n\n"
         f"}}  // namespace {NAMESPACE}\n"
     )
 
 
 def adapter(passage: Passage, entering: Sequence[str] = ()) -> str:
-    """The function that torch calls with a stack of values; `entering` comes once it has its tensors."""
+    """The function that torch calls with a stack of values; the lines `entering` follow once it has its tensors."""
     program = passage.programs[0]
     given, made = len(program.inputs), len(program.outputs)
     tensors = ", ".join(f"take(stack[{position}])" for position in range(given))
@@ -140,7 +140,7 @@ def adapter(passage: Passage, entering: Sequence[str] = ()) -> str:
 
 
 def schema(passage: Passage) -> str:
-    """What an operator of the library takes and returns, as torch writes it."""
+    """The schema of an operator of the library."""
     program = passage.programs[0]
     parameters = [f"Tensor {b.name}" for b in program.inputs] + [f"int {size}" for size in program.sizes]
     made = len(program.outputs)

@@ -1,9 +1,9 @@
-"""The CUDA of an ejected project, a second library, which is built where there is an nvcc and torch has CUDA.
+"""The CUDA of an ejected project: a second library, built if there is an nvcc and torch has CUDA.
 
 csrc/cuda/float32.cu          the kernels, forward and backward
-csrc/cuda/float32.h           what they are given
+csrc/cuda/float32.h           the arguments of the kernels
 csrc/cuda/float32_launch.cpp  forward_float32, backward_float32: launchers, as in csrc/float32.cpp
-csrc/cuda/kernels.h           declares these
+csrc/cuda/kernels.h           declares the launchers
 csrc/cuda/library.cpp         torch.ops.NAME.forward and torch.ops.NAME.backward for tensors on a GPU
 """
 
@@ -36,7 +36,7 @@ _HEADERS = tuple(header.removeprefix("opwright/") for header in (DEVICE_HEADER, 
 
 
 def cuda_files(name: str, origin: str, forms: Sequence[Form]) -> Mapping[str, str]:
-    """Write all sources, and the headers that they include, by path; none where no kind has kernels for GPUs."""
+    """Write all sources, and the headers that they include, by path; none if no kind has kernels for GPUs."""
     forms = [form for form in map(_on_gpu, forms) if form.kinds]
     if not forms:
         return {}
@@ -50,7 +50,7 @@ def cuda_files(name: str, origin: str, forms: Sequence[Form]) -> Mapping[str, st
 
 
 def _on_gpu(form: Form) -> Form:
-    """A form with the kinds that have kernels for GPUs, derived for these."""
+    """A form with only the kinds that have kernels for GPUs, and their derivations for GPUs."""
     kinds = (replace(kind, derivation=kind.cuda) for kind in form.kinds if kind.cuda is not None)
     return replace(form, kinds=tuple(kinds))
 
@@ -80,15 +80,15 @@ def _arguments(kind: Kind, pieces: Sequence[CudaPieces]) -> str:
         for version, arguments in piece.entries
     )
     return (
-        f"// What the kernels of {kind.label}.cu are given, on the host and on the device.\n"
+        f"// The arguments of the kernels in {kind.label}.cu, for host and device.\n"
         f"#pragma once\n\n{_headers_of(structs)}\n\nnamespace {_NAMESPACE} {{\n\n{structs}\n\n"
-        f"#ifndef __CUDACC__  // what their launchers know of them\n{entries}\n#endif\n\n"
+        f"#ifndef __CUDACC__  // their entry points, for the launchers\n{entries}\n#endif\n\n"
         f"}}  // namespace {_NAMESPACE}\n"
     )
 
 
 def _headers_of(structs: str) -> str:
-    """What defines the types of arguments."""
+    """The headers that define the types of arguments."""
     names = ["cuda/arguments.h", *(header for word, header in _DEFINED_IN.items() if word in structs)]
     return "\n".join(f'#include "opwright/{name}"' for name in sorted(set(names)))
 
@@ -108,7 +108,7 @@ def _library(name: str, forms: Sequence[Form]) -> str:
     adapters = "\n\n".join(adapter(passage, ["const cuda::Call call_on_device(given);"]) for passage in passages)
     implementations = "\n".join(f'  library.impl("{passage.name}", {passage.name});' for passage in passages)
     return (
-        f"// What torch calls for tensors on a GPU, before what csrc/library.cpp has for all.\n"
+        f"// torch calls these for tensors on a GPU, in place of those in csrc/library.cpp.\n"
         f'#include "{FOLDER}/kernels.h"\n\n#include <torch/csrc/stable/library.h>\n\n'
         f"namespace {NAMESPACE} {{\n\n{adapters}\n\n"
         f"STABLE_TORCH_LIBRARY_IMPL({name}, CUDA, library) {{\n{implementations}\n}}\n\n"

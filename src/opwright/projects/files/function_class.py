@@ -1,4 +1,4 @@
-"""The `autograd.Function` of one form: kernels forward and backward, the reference for all other derivatives."""
+"""The `autograd.Function` of one form: kernels compute forward and backward, the reference all other derivatives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opwright.projects.kinds import Form
 from opwright.tracing.scalars.guards import NumberGuard
 
 _INDENT = "    "
-# Arguments are kept as attributes of `ctx`, which has some already.
+# Arguments are stored as attributes of `ctx`, which has attributes of its own.
 _METHODS = replace(PYTHON, reserved=lambda: PYTHON.reserved() | {*dir(BackwardCFunction), "made"})
 _REASON = "  # else this pass is differentiated too, and a kernel has no derivative"
 
@@ -27,7 +27,7 @@ def class_name(name: str, form: Form) -> str:
 
 
 def calls_otherwise(form: Form, parameters: Parameters) -> bool:
-    """Whether the reference takes more than a form's tensors and numbers, in their order."""
+    """Whether the reference takes other arguments than a form's tensors and numbers, or another order."""
     inputs = [parameters.names[position] for position in form.derivation.plan.tensors]
     return inputs != list(parameters.names) or bool(parameters.by_keyword)
 
@@ -39,14 +39,14 @@ def keeps_more(form: Form) -> bool:
 
 
 def function_class(name: str, form: Form, parameters: Parameters) -> str:
-    """Write the `autograd.Function` of a form; in its methods parameters are called as they are where that is free."""
+    """Write the `autograd.Function` of a form; its methods keep the names of parameters where they are free."""
     draft = _FunctionClass(name, form, parameters.drafted()).draft()
     return "\n".join(wrapped(line) for line in allocate([draft], _METHODS).spell(draft).split("\n"))
 
 
 @dataclass(frozen=True, slots=True)
 class _FunctionClass:
-    """Writes a draft of it, in which the names of parameters and results are placeholders."""
+    """Writes a draft of the class, in which the names of parameters and results are placeholders."""
 
     name: str
     form: Form
@@ -69,7 +69,7 @@ class _FunctionClass:
 
     @property
     def inputs(self) -> list[str]:
-        """What `apply` takes: tensors, and numbers that change from call to call."""
+        """The arguments of `apply`: tensors, and run-time numbers."""
         return [self.parameters.names[position] for position in self.form.derivation.plan.tensors]
 
     @property
@@ -79,7 +79,7 @@ class _FunctionClass:
 
     @property
     def outputs(self) -> list[str]:
-        """What the reference returns."""
+        """The results of the reference."""
         return self.made[: self.form.derivation.plan.outputs]
 
     @property
@@ -94,7 +94,7 @@ class _FunctionClass:
 
     @property
     def numbers(self) -> list[str]:
-        """Arguments that are numbers, given at run time."""
+        """Arguments that are run-time numbers."""
         return [self.parameters.names[position] for position in self.form.derivation.plan.numbers]
 
     @property
@@ -203,7 +203,7 @@ class _FunctionClass:
         return [f"def jvp(ctx, {parameters}):", *_indented([*body, returned])]
 
     def _tangents_of_all(self) -> list[str]:
-        """Where everything that comes in has a tangent."""
+        """The body where every input has a tangent."""
         fill = "tangents = filled(tangents, [(each.shape, each.dtype, each.device) for each in inputs])"
         return [
             "inputs = ctx.saved_tensors",
@@ -232,7 +232,7 @@ class _FunctionClass:
         return self.form.derivation.plan.tangents
 
     def _composed(self) -> str:
-        """The reference as a function of what gradients flow to, giving what they come from."""
+        """The reference as a function of the differentiable inputs, returning the differentiable outputs."""
         if len(self._gathered()) == len(self.outputs) and self.differentiable == self.inputs:
             return self._whole
         numbers = {name: f"ctx.{name}" for name in self.numbers}
@@ -250,7 +250,7 @@ class _FunctionClass:
         return f"composed{self.form.suffix}" if calls_otherwise(self.form, self.parameters) else "reference"
 
     def _stand_ins(self) -> list[str]:
-        """Zeros for arguments whose values no gradient depends on."""
+        """Zeros in place of arguments whose values no gradient depends on."""
         return [f"{name} = torch.zeros((), **ctx.{name}_options).expand(ctx.{name}_shape)" for name in self.forgotten]
 
     def _backward_operand(self, name: str) -> str:
@@ -262,7 +262,7 @@ class _FunctionClass:
 
 
 def _remembered(name: str) -> str:
-    """The statement that keeps of a tensor all but its elements."""
+    """The statement that keeps a tensor's shape, dtype and device, without its elements."""
     options = f'{{"dtype": {name}.dtype, "device": {name}.device}}'
     return f"ctx.{name}_shape, ctx.{name}_options = {name}.shape, {options}"
 

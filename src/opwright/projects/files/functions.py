@@ -1,4 +1,4 @@
-"""The Python side of an ejected project: an `autograd.Function` for each form, and the function that people call."""
+"""The Python side of an ejected project: an `autograd.Function` for each form, and the public function."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def function_module(name: str, forms: Sequence[Form], parameters: Parameters) ->
     """Write the module.
 
     Args:
-        name: The operator's, and the package's.
-        forms: What there are kernels for.
-        parameters: Those of the reference.
+        name: The name of the operator, and of the package.
+        forms: The forms that have kernels.
+        parameters: The parameters of the reference.
 
     Raises:
         NotEjectable: If one of these has a name that the module needs.
@@ -57,7 +57,7 @@ def _composed(form: Form, parameters: Parameters) -> Iterator[str]:
 
 
 def _entry(name: str, forms: Sequence[Form], parameters: Parameters) -> Iterator[str]:
-    """The function that people call."""
+    """The public function."""
     outputs = forms[0].derivation.plan.outputs
     result = "torch.Tensor" if outputs == 1 else f"tuple[{', '.join(['torch.Tensor'] * outputs)}]"
     told = sorted({key for form in forms for key in form.constants}, key=parameters.names.index)
@@ -91,7 +91,7 @@ def _attempt(name: str, form: Form, parameters: Parameters, told: Sequence[str])
 
 
 def _condition(parameter: str, form: Form) -> str:
-    """Whether a parameter is what a form was written for."""
+    """The test whether a parameter has the value that a form was derived for."""
     if parameter not in form.constants:
         return f"{parameter} is not None"
     value = form.constants[parameter]

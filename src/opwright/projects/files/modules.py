@@ -1,4 +1,4 @@
-"""The `nn.Module` of an ejected project: what is learned is a parameter, the rest comes with the call."""
+"""The `nn.Module` of an ejected project: learned tensors are its parameters, the others are arguments of forward."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _LEARNED = re.compile(r"(?:.*_)?(?:weight|bias|gamma|beta)(?:_.*)?")
 
 @dataclass(frozen=True, slots=True)
 class ModuleParts:
-    """What a module is made of.
+    """The tensors of a module, and their sizes.
 
     Attributes:
         learned: Tensors that are parameters of the module.
         given: Tensors that its forward takes.
-        shapes: The shape of each learned tensor, where the samples say it in letters; else empty.
+        shapes: The shape of each learned tensor, if the samples give it in letters; else empty.
         order: The letters in the order of the samples.
     """
 
@@ -33,7 +33,7 @@ class ModuleParts:
 
     @property
     def letters(self) -> tuple[str, ...]:
-        """Sizes that the module is made for."""
+        """The sizes that the constructor takes."""
         own = {letter for shape in self.shapes.values() for letter in _letters(shape)}
         return tuple(letter for letter in self.order if letter in own)
 
@@ -43,7 +43,7 @@ class ModuleParts:
 
 
 def module_parts(parameters: Parameters, samples: SampleFactory | None) -> ModuleParts:
-    """Tell learned tensors, by their names, from those that come with a call."""
+    """Separate learned tensors from arguments of forward, by their names."""
     learned = tuple(name for name in parameters.tensors if _LEARNED.fullmatch(name))
     given = tuple(name for name in parameters.tensors if name not in learned)
     shapes: dict[str, tuple[Dimension, ...]] = {}
@@ -76,7 +76,7 @@ def module_module(name: str, parameters: Parameters, parts: ModuleParts) -> str:
 
 
 def _facts(name: str, parameters: Parameters, parts: ModuleParts) -> dict[str, Any]:
-    """What its template says."""
+    """The variables of its template."""
     own = (*parts.learned, *parameters.constants)
     constants = [parameters.annotated(parameters.constants).replace("*, ", "")] if parameters.constants else []
     if parts.shapes:

@@ -19,13 +19,13 @@ _TYPES = {"Tensor": "torch.Tensor", "ScalarType": "torch.dtype"}
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What a reference takes.
+    """The parameters of a reference.
 
     Attributes:
-        names: In order.
-        by_keyword: Those that can be given by keyword only.
-        tensors: Those that are tensors, or None.
-        constants: Those that are numbers, strings and the like.
+        names: All names, in order.
+        by_keyword: Keyword-only parameters.
+        tensors: Parameters that are tensors, or None.
+        constants: Parameters that are numbers, strings and the like.
     """
 
     signature: Signature
@@ -35,7 +35,7 @@ class Parameters:
     constants: tuple[str, ...]
 
     def drafted(self) -> Parameters:
-        """The same with placeholders for names."""
+        """The same parameters with placeholders for their names."""
         renamed = (replace(each, name=placeholder(each.name)) for each in self.signature.parameters)
         return Parameters(
             signature=replace(self.signature, parameters=tuple(renamed)),
@@ -46,14 +46,14 @@ class Parameters:
         )
 
     def annotated(self, only: tuple[str, ...] | None = None) -> str:
-        """As a definition lists them, with types and defaults; all of them or only some."""
+        """Write all or some of them as a definition does, with types and defaults."""
         chosen = [each for each in self.signature.parameters if only is None or each.name in only]
         texts = [_annotated(parameter) for parameter in chosen]
         first = next((at for at, parameter in enumerate(chosen) if parameter.keyword_only), None)
         return ", ".join(texts if first is None else [*texts[:first], "*", *texts[first:]])
 
     def call(self, function: str, constants: Mapping[str, Any], written: Mapping[str, str]) -> str:
-        """A call of the reference: some arguments are constants, some written in another way, the rest are names."""
+        """Write a call of the reference, with constants or other expressions in place of some arguments."""
         texts = [spelled(constants[name]) if name in constants else written.get(name, name) for name in self.names]
         pairs = zip(self.names, texts, strict=True)
         return f"{function}({', '.join(f'{n}={t}' if n in self.by_keyword else t for n, t in pairs)})"
@@ -84,21 +84,21 @@ def parameters_of(reference: Callable[..., Any]) -> Parameters:
 
 
 def with_own_names(draft: str) -> str:
-    """A function of the project with the names of its parameters, which callers use.
+    """Write a function of the project with the reference's parameter names, which callers use.
 
     Raises:
-        NotEjectable: If the function needs one of these names for something else.
+        NotEjectable: If the function needs one of these names itself.
     """
     names = allocate([draft], PYTHON)
     for each, given in names.given.items():
         if given != plain(each):
-            fact = f"there is a parameter called {plain(each)}, a name that the project needs"
-            raise NotEjectable(fact, hint="call it otherwise")
+            fact = f"a parameter is named {plain(each)}, a name that the project needs"
+            raise NotEjectable(fact, hint="rename it")
     return names.spell(draft)
 
 
 def class_stem(name: str) -> str:
-    """A name as classes have it: `lltm_cell` becomes `LltmCell`."""
+    """The name of a class: `lltm_cell` becomes `LltmCell`."""
     return "".join(word[:1].upper() + word[1:] for word in name.split("_") if word)
 
 

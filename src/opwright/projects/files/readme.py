@@ -14,7 +14,7 @@ from opwright.projects.templates import prose
 
 
 def readme(subject: Subject) -> str:
-    """Write it, from what was derived."""
+    """Write the file from the derived kinds and forms."""
     first = subject.kinds[0].derivation
     facts: dict[str, Any] = {
         "name": subject.name,
@@ -43,11 +43,11 @@ def _files(subject: Subject) -> Iterator[tuple[str, str]]:
         yield f"csrc/{kind.label}.cpp", "kernels, and the launchers that walk them over tensors"
     yield "csrc/library.cpp", f"puts them at `torch.ops.{name}`"
     if any(kind.cuda for kind in subject.kinds):
-        yield "csrc/cuda/", "the same for GPUs: kernels (`.cu`), what they are given (`.h`), launchers (`_launch.cpp`)"
-    yield "csrc/opwright/", "headers, with their licence"
+        yield "csrc/cuda/", "the same for GPUs: kernels (`.cu`), their arguments (`.h`), launchers (`_launch.cpp`)"
+    yield "csrc/opwright/", "the headers of opwright, with their licence"
     yield f"{name}/function.py", f"the `autograd.Function`, and `{name}` itself"
     yield f"{name}/module.py", f"`{class_stem(name)}`, an `nn.Module` around it"
-    yield f"{name}/reference.py", "the function in PyTorch's operations that all of it comes from"
+    yield f"{name}/reference.py", "the function of PyTorch operations that everything is derived from"
     yield "tests/", "values, gradients, second derivatives, layouts, empty tensors, refusals"
 
 
@@ -56,7 +56,7 @@ def _kind(kind: Kind) -> dict[str, str]:
 
 
 def _by_sizes(kinds: Sequence[Kind]) -> list[tuple[str, str]]:
-    """What kernels ask of sizes, with the labels of those that ask the same."""
+    """The conditions of kernels on sizes, each with the labels of the kernels that share them."""
     found: dict[str, list[str]] = {}
     for kind in kinds:
         found.setdefault(_sizes(kind), []).append(f"`{kind.label}`")
@@ -64,7 +64,7 @@ def _by_sizes(kinds: Sequence[Kind]) -> list[tuple[str, str]]:
 
 
 def _sizes(kind: Kind) -> str:
-    """What the kernels ask of sizes, beyond that they are at least two."""
+    """The conditions of the kernels on sizes, besides that sizes are at least two."""
     found = relations(kind.derivation.forward.guards)
     equal = [f"`{name}` = `{value}`" for name, value in found.equal.items()]
     return ", ".join([*equal, *(f"`{condition}`" for condition in found.beyond_least)])
@@ -79,7 +79,7 @@ def _kept(form: Form) -> str:
 
 
 def _plug(subject: Subject) -> str:
-    """How an edited project serves the operator in opwright again."""
+    """The code with which an edited project serves the operator in opwright."""
     name, reference = subject.name, subject.operator.reference
     head = f"from {name} import {name} as edited\nfrom {reference.__module__} import {reference.__name__}\n\n"
     return head + f'{reference.__name__}.implement("function", edited)\n{reference.__name__}.check()'

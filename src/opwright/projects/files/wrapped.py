@@ -1,4 +1,4 @@
-"""Lines of Python that are not too wide."""
+"""Wrap long lines of Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names for the values of our decompositions, from their variables."""
+"""Names for the values of decompositions, ours and torch's, from their variables."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from types import CodeType, FrameType
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
 from torch.fx import Node
 
 from opwright.tracing.decompositions import table
-from opwright.tracing.decompositions.table import OWN_DECOMPOSITIONS
 
-_FOLDER = table.__name__.rpartition(".")[0]
+_FOLDERS = (table.__name__.rpartition(".")[0], "torch._decomp.")
+_LEAST_LETTERS = 3  # torch's `a`, `c1` and `ds` say less than the operations
+_COPIES = ("_cast", "_casted")
 
 
 class Described:
@@ -31,20 +31,19 @@ class Described:
             return
         code, kept = self._under_way[-1]
         while frame is not None:
-            if str(frame.f_globals.get("__name__")).startswith(_FOLDER):
+            if str(frame.f_globals.get("__name__")).startswith(_FOLDERS):
                 kept[id(frame)] = frame
             frame = None if frame.f_code is code else frame.f_back
 
     @contextmanager
-    def of(self, operation: OpOverload, rule: Callable[..., Any], nodes: Mapping[int, Node]) -> Iterator[None]:
+    def of(self, rule: Callable[..., Any], nodes: Mapping[int, Node]) -> Iterator[None]:
         """Name what a decomposition computes until the end of the block; callers name its parameters.
 
         Args:
-            operation: The operation.
-            rule: The decomposition; torch's own give no names.
+            rule: The decomposition.
             nodes: The node of each tensor, by identity.
         """
-        if operation not in OWN_DECOMPOSITIONS or not inspect.isfunction(rule):
+        if not inspect.isfunction(rule):
             yield
             return
         kept: dict[int, FrameType] = {}
@@ -61,5 +60,6 @@ class Described:
         code = frame.f_code
         parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         for name, value in frame.f_locals.items():
-            if name not in parameters and isinstance(value, torch.Tensor) and id(value) in nodes:
+            spoken = len(name) >= _LEAST_LETTERS and name not in parameters and not name.endswith(_COPIES)
+            if spoken and isinstance(value, torch.Tensor) and id(value) in nodes:
                 self.names.setdefault(nodes[id(value)], name)

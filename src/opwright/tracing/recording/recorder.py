@@ -157,7 +157,7 @@ class Recorder(Unseen, TorchDispatchMode):
         is_random = torch.Tag.nondeterministic_seeded in func.tags
         rule = OWN_DECOMPOSITIONS.get(func) or core_decompositions().get(func)
         if rule is not None and not is_random:  # a decomposition would draw different numbers
-            with self, self._unwatched(), self.described.of(func, rule, self._nodes):
+            with self, self._unwatched(), self.described.of(rule, self._nodes):
                 result = rule(*args, **kwargs)
             if func is aten.detach.default and self._watching:
                 self._detached.add(id(result))
@@ -270,7 +270,8 @@ class Recorder(Unseen, TorchDispatchMode):
             renewed = {id(target): self._converted(result, target)}
             if len({self._nodes[id(alias)] for alias in aliases}) > 1:
                 renewed |= self._renewed(target, renewed[id(target)], aliases)
-        func(*args, **kwargs)
+        if func is not aten.copy_.default:  # which checks what `functional` has checked, and imports DTensor for it
+            func(*args, **kwargs)
         for alias in aliases:
             self._nodes[id(alias)] = self._nodes[id(renewed.get(id(alias), renewed[id(target)]))]
         return target

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-_TESTS: Mapping[str, Callable[[float, float], bool]] = {
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+from opwright.ir.expressions.integer import RELATIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,4 +18,4 @@ class NumberGuard:
 
     def holds(self, value: float) -> bool:
         """Whether it is so for a value."""
-        return _TESTS[self.relation](self.sign * value, self.bound)
+        return RELATIONS[self.relation](self.sign * value, self.bound)

@@ -239,14 +239,8 @@ def _is_true(assumption: Any, ranges: Ranges) -> bool:
         left, right = (bounds_of(side, ranges) for side in assumption.args)
     except OutOfBounds:
         return False
-    match relation:
-        case "!=":
-            return left.high < right.low or right.high < left.low
-        case "<":
-            return left.high < right.low
-        case "<=":
-            return left.high <= right.low
-        case ">":
-            return left.low > right.high
-        case _:
-            return left.low >= right.high
+    if relation in (">", ">="):
+        left, right = right, left
+    if relation == "!=":
+        return left.high < right.low or right.high < left.low
+    return left.high <= right.low if "=" in relation else left.high < right.low

@@ -11,7 +11,7 @@ import inspect
 import logging
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -27,6 +27,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from opwright.errors import OpwrightError
 from opwright.tracing.torch_hooks.disabled import spare_the_compiler
 from opwright.tracing.torch_hooks.private_copies import names_of, private_copy
+from opwright.tracing.torch_hooks.row_major import VIEWS, RowMajor
 from opwright.tracing.torch_hooks.unseen import Unseen
 
 _CONFIGURATION = "torch._dynamo.config"
@@ -36,6 +37,8 @@ _SYMBOLIC_SHAPES = "torch.fx.experimental.symbolic_shapes"
 _PROFILES = "_custom_ops_profile"  # of custom operators, which only the compiler's configuration sets
 
 aten = torch.ops.aten
+
+_SEEN = VIEWS | {aten.select.int, aten.slice.Tensor}
 
 Result = TypeVar("Result")
 
@@ -69,7 +72,7 @@ _TORCH = _Torch()
 
 
 class _Implementations:
-    """Torch's implementations of operations on fake tensors, with convolutions for every size.
+    """Torch's implementations of operations on fake tensors, with views at less cost, and convolutions for every size.
 
     Torch guesses the memory format of a convolution's result from the library that would compute it, which depends on
     bounds such as `batch < 16` that become guards. Nothing here depends on the format: Programs read the strides of
@@ -86,10 +89,20 @@ class _Implementations:
 
     def __iter__(self) -> Iterator[tuple[Callable[[OpOverload], bool], Callable[..., Any]]]:
         yield self._copies.__contains__, self._convolution
+        yield _SEEN.__contains__, _seen
         yield from op_implementations_checks
 
     def _convolution(self, mode: FakeTensorMode, operation: OpOverload, *args: Any, **kwargs: Any) -> Any:
         return self._copies[operation](mode, operation, *args, **kwargs)
+
+
+def _seen(mode: FakeTensorMode, operation: OpOverload, *args: Any, **kwargs: Any) -> Any:
+    """See a tensor in another way, by operations that the mode sees.
+
+    Without the mode, PyTorch asks of each whether its tensors are distributed ones, and imports those: 0.3 s.
+    """
+    with mode:
+        return op_implementations_dict[operation](mode, operation, *args, **kwargs)
 
 
 _NAMES: Mapping[str, Any] = {
@@ -135,6 +148,21 @@ class LeanFakeTensorMode(Unseen, FakeTensorMode):
     locals().update(_private_copies(FakeTensorMode))
 
 
+class QuickFakeTensorMode(LeanFakeTensorMode):
+    """The same, with short cuts for operations whose results are not in doubt."""
+
+    def __init__(self, sizes: ShapeEnv) -> None:
+        super().__init__(shape_env=sizes)
+        self.cache_enabled = False
+        self._row_major = RowMajor(self)
+
+    def __torch_dispatch__(
+        self, func: OpOverload, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        result = self._row_major.result(func, args, kwargs or {})
+        return super().__torch_dispatch__(func, types, args, kwargs or {}) if result is None else result
+
+
 def fake_mode() -> tuple[FakeTensorMode, ShapeEnv]:
     """Make a fake-tensor mode with symbolic sizes; every input dimension gets a symbol of its own.
 
@@ -143,9 +171,7 @@ def fake_mode() -> tuple[FakeTensorMode, ShapeEnv]:
     """
     spare_the_compiler()
     sizes = LeanShapeEnv(duck_shape=False, specialize_zero_one=True)
-    mode = LeanFakeTensorMode(shape_env=sizes)
-    mode.cache_enabled = False
-    return mode, sizes
+    return QuickFakeTensorMode(sizes), sizes
 
 
 def with_more_formulas_if_needed(work: Callable[[], Result]) -> Result:

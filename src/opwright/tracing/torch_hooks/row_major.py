@@ -1,0 +1,150 @@
+"""Results of operations on row-major fake tensors, where nothing about them is in doubt.
+
+Torch decides about broadcasting, promotion, memory formats and views by symbolic sizes, which takes most of the time of
+a trace. Here is what can be told by looking:
+
+- Element-wise operations. All operands have one floating-point dtype and are row-major, expanded or not, and one that
+  is not expanded has a shape to which the others broadcast as they are written. The result has that shape and is
+  row-major too: torch's TensorIterator orders dimensions by strides that are not 0.
+- Views of row-major tensors with as many elements, as written.
+
+All else is left to torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum, auto
+from math import prod
+from typing import Any, cast
+
+import torch
+from torch._ops import OpOverload
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+aten = torch.ops.aten
+
+_CPU = torch.device("cpu")
+
+Size = Any  # an int, or the expression of a SymInt
+
+
+def _overloads(names: str, *overloads: str) -> frozenset[OpOverload]:
+    packets = [getattr(aten, name) for name in names.split()]
+    return frozenset(getattr(packet, name) for packet in packets for name in overloads if hasattr(packet, name))
+
+
+OF_ONE = """abs acos acosh asin asinh atan atanh ceil cos cosh erf exp expm1 floor log log10 log1p log2 neg reciprocal
+    relu rsqrt sigmoid sign sin sinh sqrt tan tanh trunc"""
+OF_TWO = "add atan2 div maximum minimum mul sub"
+COMPARING = "eq ge gt le lt ne"
+
+_SAME_DTYPE = _overloads(OF_ONE, "default") | _overloads(OF_TWO, "Tensor", "Scalar", "default")
+_TRUTHS = _overloads(COMPARING, "Tensor", "Scalar")
+_CHOOSING = aten.where.self
+_ELEMENT_WISE = _SAME_DTYPE | _TRUTHS | {_CHOOSING}
+VIEWS = frozenset((aten.view.default, aten._unsafe_view.default))
+
+
+class Layout(Enum):
+    """How a tensor lies in memory."""
+
+    ROW_MAJOR = auto()
+    EXPANDED = auto()  # from a row-major tensor with some sizes of 1
+    OTHER = auto()
+
+
+class RowMajor:
+    """Gives the results of such operations within one fake-tensor mode."""
+
+    def __init__(self, mode: FakeTensorMode) -> None:
+        self._mode = mode
+        self._strides: dict[tuple[Size, ...], tuple[Size, ...]] = {}  # of row-major tensors, by their shapes
+
+    def result(self, func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> FakeTensor | None:
+        """The result of an operation; None if torch must tell."""
+        if kwargs or not (func in VIEWS or func in _ELEMENT_WISE):
+            return None
+        if func in VIEWS:
+            return self._view(*args) if self._is_plain(args[0]) else None
+        if not all(map(self._is_plain, args)):
+            return None
+        if func is _CHOOSING and args[0].dtype is not torch.bool:
+            return None
+        of_dtype = [each for each in (args[1:] if func is _CHOOSING else args) if isinstance(each, torch.Tensor)]
+        dtypes = {each.dtype for each in of_dtype}
+        if len(dtypes) != 1 or not of_dtype[0].dtype.is_floating_point:
+            return None
+        shape = self._broadcast([each for each in args if isinstance(each, torch.Tensor)])
+        if shape is None:
+            return None
+        dtype = torch.bool if func in _TRUTHS else of_dtype[0].dtype
+        return FakeTensor(self._mode, torch.empty(shape, dtype=dtype, device="meta"), _CPU)
+
+    def _broadcast(self, tensors: Sequence[torch.Tensor]) -> Sequence[Any] | None:
+        """The shape of a row-major result of an element-wise operation on tensors."""
+        shapes = [_spelled(tensor.shape) for tensor in tensors]
+        layouts = [self._layout(tensor, shape) for tensor, shape in zip(tensors, shapes, strict=True)]
+        whole = [place for place, layout in enumerate(layouts) if layout is Layout.ROW_MAJOR]
+        if not whole or Layout.OTHER in layouts:
+            return None
+        widest = max(whole, key=lambda place: _extent(shapes[place]))
+        if not all(_broadcasts(shape, shapes[widest]) for shape in shapes):
+            return None
+        if len(whole) < len(tensors) and 1 in shapes[widest]:  # whose stride other strides decide
+            return None
+        return tensors[widest].shape
+
+    def _view(self, tensor: FakeTensor, shape: Sequence[Any]) -> FakeTensor | None:
+        """A row-major tensor in another shape."""
+        seen = _spelled(tensor.shape)
+        if self._layout(tensor, seen) is not Layout.ROW_MAJOR:
+            return None
+        inferred = [place for place, size in enumerate(shape) if type(size) is int and size == -1]
+        sizes = list(shape)
+        if len(inferred) == 1:
+            sizes[inferred[0]] = 1
+            sizes[inferred[0]] = tensor.numel() // prod(sizes)
+        spelled = _spelled(sizes)
+        if 0 in spelled or 0 in seen or prod(spelled) != prod(seen):
+            return None
+        strides = torch.empty(sizes, device="meta").stride()
+        with self._mode:
+            return cast(FakeTensor, aten.as_strided.default(tensor, sizes, strides, tensor.storage_offset()))
+
+    def _is_plain(self, argument: Any) -> bool:
+        """Whether it is a number that changes no dtype, or a tensor of this mode without a known value."""
+        if type(argument) is FakeTensor:
+            known = argument.constant is not None or argument.real_tensor is not None
+            return argument.fake_mode is self._mode and argument.fake_device == _CPU and not known
+        return type(argument) in (float, int, bool, torch.SymInt, torch.SymFloat)
+
+    def _layout(self, tensor: torch.Tensor, shape: tuple[Size, ...]) -> Layout:
+        strides = _spelled(tensor.stride())
+        if strides == self._row_major(tensor.shape, shape):
+            return Layout.ROW_MAJOR
+        unexpanded = [1 if stride == 0 else size for size, stride in zip(tensor.shape, strides, strict=True)]
+        row_major = self._row_major(unexpanded, _spelled(unexpanded))
+        is_expanded = all(stride in (0, wanted) for stride, wanted in zip(strides, row_major, strict=True))
+        return Layout.EXPANDED if is_expanded else Layout.OTHER
+
+    def _row_major(self, shape: Sequence[Any], spelled: tuple[Size, ...]) -> tuple[Size, ...]:
+        """The strides of a row-major tensor."""
+        if spelled not in self._strides:
+            self._strides[spelled] = _spelled(torch.empty(shape, device="meta").stride())
+        return self._strides[spelled]
+
+
+def _spelled(sizes: Sequence[Any]) -> tuple[Size, ...]:
+    """Sizes as far as guards have settled them: equal ones are equal for every size that passes the guards."""
+    return tuple(size.node.expr if isinstance(size, torch.SymInt) else size for size in sizes)
+
+
+def _extent(shape: tuple[Size, ...]) -> tuple[int, int]:
+    return len(shape), sum(size != 1 for size in shape)
+
+
+def _broadcasts(shape: tuple[Size, ...], to: tuple[Size, ...]) -> bool:
+    """Whether a shape broadcasts to another one, size by size as written."""
+    aligned = zip(reversed(shape), reversed(to), strict=False)
+    return len(shape) <= len(to) and all(size in (1, wanted) for size, wanted in aligned)

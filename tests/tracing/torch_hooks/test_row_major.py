@@ -1,0 +1,147 @@
+"""Short cuts of fake tensors: what they give is what torch gives, which needs no guard for it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch._ops import OpOverload
+from torch._subclasses.fake_tensor import FakeTensor
+
+from opwright.tracing.scalars.sizes import SizeTable
+from opwright.tracing.torch_hooks.fake_mode import LeanFakeTensorMode, QuickFakeTensorMode, fake_mode
+from opwright.tracing.torch_hooks.row_major import COMPARING, OF_ONE, OF_TWO, RowMajor
+
+aten = torch.ops.aten
+
+TAKES_NUMBERS = {aten.add.Tensor, aten.div.Tensor, aten.mul.Tensor, aten.sub.Tensor}  # in place of a tensor
+
+
+class Situation:
+    """Tensors of a fake-tensor mode with symbolic sizes."""
+
+    def __init__(self) -> None:
+        mode, self.environment = fake_mode()
+        assert isinstance(mode, QuickFakeTensorMode)
+        self.mode, self.quick = mode, RowMajor(mode)
+        self.sizes = SizeTable(self.environment).new_shape("x", (3, 4, 5))
+
+    def tensor(self, chooser: random.Random, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+        """A tensor of up to three dimensions, in some layout."""
+        shape = [chooser.choice((size, size, 1)) for size in self.sizes[chooser.randrange(4) :]]
+        with self.mode:
+            made = torch.empty(shape, dtype=dtype)
+            match chooser.randrange(4):
+                case 0 if shape:
+                    return made.transpose(0, len(shape) - 1)
+                case 1:
+                    return made.expand([*self.sizes[: 3 - len(shape)], *shape])
+                case 2 if shape:
+                    return made[..., :1].expand([*shape])
+                case _:
+                    return made
+
+    def slowly(self, operation: OpOverload, args: Sequence[Any]) -> Any:
+        """What torch gives, and how many guards it needs."""
+        before = len(self.environment.guards)
+        result = LeanFakeTensorMode.__torch_dispatch__(self.mode, operation, (), tuple(args), {})
+        return result, len(self.environment.guards) - before
+
+
+def described(result: Any) -> tuple[Any, ...]:
+    """What is known of a tensor."""
+    assert type(result) is FakeTensor
+    sizes = [size.node.expr if isinstance(size, torch.SymInt) else size for size in (*result.shape, *result.stride())]
+    offset = result.storage_offset()
+    assert isinstance(offset, int)
+    return result.dtype, result.device, sizes, offset, result.requires_grad
+
+
+def operands(situation: Situation, chooser: random.Random, operation: OpOverload) -> list[Any]:
+    dtypes = chooser.choices((torch.float32, torch.float64, torch.int64, torch.bool), (9, 2, 1, 1), k=1)
+    made: list[Any] = []
+    for argument in operation._schema.arguments:
+        if argument.kwarg_only:
+            continue
+        is_number = operation in TAKES_NUMBERS and made and chooser.random() < 0.2
+        if str(argument.type) == "Tensor" and not is_number:
+            made.append(situation.tensor(chooser, chooser.choice((*dtypes, *dtypes, torch.float32))))
+        elif not argument.has_default_value():
+            made.append(chooser.choice((2, 0.5, True, situation.sizes[0])))
+    return made
+
+
+def all_of(names: str, *overloads: str) -> list[OpOverload]:
+    packets = [getattr(aten, name) for name in names.split()]
+    return [getattr(packet, name) for packet in packets for name in overloads if name in packet.overloads()]
+
+
+ELEMENT_WISE = [
+    *all_of(OF_ONE, "default"),
+    *all_of(OF_TWO, "Tensor", "default"),
+    *all_of(COMPARING, "Tensor", "Scalar"),
+]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_element_wise_operations(seed: int) -> None:
+    chooser, found = random.Random(seed), 0
+    situation = Situation()
+    for operation in chooser.choices(ELEMENT_WISE, k=120):
+        given = operands(situation, chooser, operation)
+        if operation is aten.where.self:
+            given[0] = situation.tensor(chooser, torch.bool)
+        if (quick := situation.quick.result(operation, given, {})) is None:
+            continue
+        found += 1
+        torchs, guards = situation.slowly(operation, given)
+        assert described(quick) == described(torchs), (operation, given)
+        assert guards == 0, (operation, given)
+    assert found > 10
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_views(seed: int) -> None:
+    chooser, found = random.Random(seed), 0
+    situation = Situation()
+    for _ in range(40):
+        tensor = situation.tensor(chooser)
+        shape: list[Any] = list(tensor.shape)
+        for _ in range(chooser.randrange(3)):
+            shape.insert(chooser.randrange(len(shape) + 1), 1)
+        if len(shape) > 1 and chooser.random() < 0.7:
+            place = chooser.randrange(len(shape) - 1)
+            shape[place : place + 2] = [shape[place] * shape[place + 1]]
+        if shape and chooser.random() < 0.4:
+            shape[chooser.randrange(len(shape))] = -1
+        if (quick := situation.quick.result(aten.view.default, (tensor, shape), {})) is None:
+            continue
+        found += 1
+        torchs, guards = situation.slowly(aten.view.default, (tensor, shape))
+        assert described(quick) == described(torchs), (tensor, shape)
+        assert quick.untyped_storage()._cdata == tensor.untyped_storage()._cdata
+        assert guards == 0, (tensor, shape)
+    assert found > 5
+
+
+def test_torch_tells_of_all_else() -> None:
+    situation = Situation()
+    with situation.mode:
+        x, y = torch.empty(situation.sizes), torch.empty(situation.sizes, dtype=torch.float64)
+        known = torch.ops.aten.lift_fresh_copy.default(torch.tensor(2.0))
+    for operation, given in (
+        (aten.mul.Tensor, (x, y)),
+        (aten.mul.Tensor, (x, 1j)),
+        (aten.exp.default, (x.to(torch.int64),)),
+        (aten.mul.Tensor, (x.transpose(0, 1), x.transpose(0, 1))),
+        (aten.mul.Tensor, (x[:, :1], x[:1])),
+        (aten.sum.default, (x,)),
+        (aten.exp.default, (known,)),
+        (aten.view.default, (x.transpose(0, 1), [-1])),
+        (aten.view.default, (x, [3, -1])),
+    ):
+        assert situation.quick.result(operation, given, {}) is None, operation
+    assert situation.quick.result(aten.add.Tensor, (x, x), {"alpha": 2}) is None
