@@ -31,11 +31,11 @@ def _is_expanded(operand: torch.Tensor) -> bool:
 
 
 def _diagonal_scatter(x: torch.Tensor, source: torch.Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    """A choice by indices, which can be fused, where the diagonal ends in the last column."""
-    if x.dim() != 2 or (dim1, dim2) != (0, 1) or source.shape[0] != x.shape[1]:
+    """A choice by indices, which can be fused, where the diagonal has an element in each column of matrices."""
+    if (dim1 % x.dim(), dim2 % x.dim()) != (x.dim() - 2, x.dim() - 1) or source.shape[-1] != x.shape[-1]:
         return NotImplemented
-    rows, columns = torch.arange(x.shape[0]), torch.arange(x.shape[1])
-    return torch.where(columns - rows.unsqueeze(1) == offset, source, x)
+    rows, columns = torch.arange(x.shape[-2]), torch.arange(x.shape[-1])
+    return torch.where(columns - rows.unsqueeze(1) == offset, source.unsqueeze(-2), x)
 
 
 BATCHES: Mapping[OpOverload, Callable[..., Any]] = {
