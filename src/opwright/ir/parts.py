@@ -12,11 +12,14 @@ Node = TypeVar("Node")
 
 def with_parts(node: Node, rewrite: Callable[[Any], Any]) -> Node:
     """Rewrite what a node consists of; what has no parts, such as a name, or no new ones, comes back as it is."""
-    parts = node if isinstance(node, tuple) else [getattr(node, name) for name in _fields(node)]
+    names = _fields(node)
+    if not (names or isinstance(node, tuple)):
+        return node
+    parts = [getattr(node, name) for name in names] if names else cast(tuple[Any, ...], node)
     rewritten = tuple(map(rewrite, parts))
     if all(map(is_, parts, rewritten)):
         return node
-    made: Any = rewritten if isinstance(node, tuple) else type(node)(*rewritten)
+    made: Any = type(node)(*rewritten) if names else rewritten
     return cast(Node, made)
 
 
@@ -38,6 +41,6 @@ _FIELDS: dict[type, tuple[str, ...]] = {}
 def _fields(node: object) -> tuple[str, ...]:
     """What a node consists of, in the order in which it is made of it; nothing if it is a name or a number."""
     kind = type(node)
-    if kind not in _FIELDS:
-        _FIELDS[kind] = tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
-    return _FIELDS[kind]
+    if (names := _FIELDS.get(kind)) is None:
+        _FIELDS[kind] = names = tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
+    return names
