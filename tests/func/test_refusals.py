@@ -76,6 +76,7 @@ def error_of(case, transforms):
 
 
 @pytest.mark.falls_back
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, when forward mode is first used
 @pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr Node")  # from torch.func.linearize
 @pytest.mark.parametrize("case", WRONG.values(), ids=WRONG)
 def test_it_refuses_what_torch_refuses(case):
