@@ -1,6 +1,8 @@
 """What a function closes over is an argument of its operator: functions defined anew share one."""
 
 import functools
+import gc
+import weakref
 
 import pytest
 import torch
@@ -41,6 +43,16 @@ def test_closed_tensors_have_gradients():
     leaf = X.clone().requires_grad_()
     found = [t.grad(closing_over(leaf))(W) for t in (func, torch.func)]
     torch.testing.assert_close(*[torch.autograd.grad(g.sum(), leaf)[0] for g in found])
+
+
+def test_closed_tensors_are_not_kept_alive():
+    x = X * 3
+    seen = weakref.ref(x)
+    of, partial = closing_over(x), functools.partial(loss, x=x)
+    func.grad(of)(W), func.grad(partial)(W)
+    del x, of, partial
+    gc.collect()
+    assert seen() is None
 
 
 def recursive(depth):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from opwright.api.operator import Operator
@@ -52,7 +52,8 @@ class TransformedReference:
     def __init__(self, function: Opened, by: Transforms) -> None:
         self.__wrapped__ = function.close(NOTHING)
         self.__name__ = "_".join([*[transform.name for transform in reversed(by)], _name_of(self.__wrapped__)])
-        self.origin = function, by
+        self.origin = replace(function, data=NOTHING), by  # the data of one call are not kept
+        self.takes_data = function.data is not NOTHING
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it.
@@ -61,7 +62,7 @@ class TransformedReference:
             NoKernel: In a trace, if it changes an argument.
         """
         function, by = self.origin
-        data, args = (args[0], args[1:]) if function.data is not NOTHING else (NOTHING, args)
+        data, args = (args[0], args[1:]) if self.takes_data else (NOTHING, args)
         try:
             return applied(function.close(data), by)(*args, **kwargs)
         except (UndeclaredMutation, RuntimeError) as error:

@@ -73,8 +73,8 @@ def _whole(value: Any, key: Hashable) -> Opened:
 
 
 def _opened_partial(function: functools.partial[Any], within: tuple[Any, ...]) -> Opened:
-    count, keywords = len(function.args), function.keywords
-    given = [*enumerate(function.args), *keywords.items()]
+    count, keywords = len(function.args), tuple(function.keywords)
+    given = [*enumerate(function.args), *function.keywords.items()]
     values = {"function": function.func, **{f"given_{name}": value for name, value in given}}
 
     def make(parts: dict[str, Any]) -> Callable[..., Any]:
@@ -118,8 +118,10 @@ def _joined(
     parts = {name: _part(value, within) for name, value in values.items()}
     data = {name: part.data for name, part in parts.items() if part.data is not NOTHING}
 
+    closing = {name: part.close for name, part in parts.items()}  # which hold no data
+
     def close(data: Mapping[str, Any]) -> Callable[..., Any]:
-        return make({name: part.close(data.get(name, NOTHING)) for name, part in parts.items()})
+        return make({name: close_part(data.get(name, NOTHING)) for name, close_part in closing.items()})
 
     keys = tuple([(name, part.key) for name, part in parts.items()])
     return Opened((*key, keys), data or NOTHING, close)
