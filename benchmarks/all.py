@@ -9,6 +9,7 @@ import blocks
 import call_cost
 import calls
 import first_call
+import func
 import lltm_cell
 import lltm_step
 import norms
@@ -21,7 +22,7 @@ import written_by_hand
 from scorecard import Options, Row, Scorecard, run_script
 
 BENCHMARKS = (
-    *(lltm_cell, lltm_step, rows, norms, blocks, call_cost, second_order, transforms),
+    *(lltm_cell, lltm_step, rows, norms, blocks, call_cost, second_order, transforms, func),
     *(repeated_gradients, saved_bytes, first_call),
 )
 

@@ -1,4 +1,4 @@
-"""The operators of examples/lltm.py."""
+"""The operators of the examples."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 from opwright import Operator
 from opwright.cli.load import load_operators
 
-_FILE = Path(__file__).parents[1] / "examples" / "lltm.py"
+_EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
-def example_operator(name: str) -> Operator:
-    """Return an operator of the example by its name."""
-    (found,) = load_operators(f"{_FILE}:{name}")
+def example_operator(name: str, example: str = "lltm") -> Operator:
+    """Return an operator of an example by its name."""
+    (found,) = load_operators(f"{_EXAMPLES / example}.py:{name}")
     assert isinstance(found, Operator)
     return found

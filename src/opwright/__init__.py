@@ -12,6 +12,7 @@ from opwright.toolchain.process.platforms import refuse_unsupported, this_platfo
 
 refuse_unsupported(this_platform(_torch_version))  # before anything else of opwright is imported
 
+from opwright import func
 from opwright.api.decorator import operator
 from opwright.api.operator import Operator
 from opwright.auditing import audit
@@ -33,6 +34,7 @@ __all__ = [
     "bench",
     "build_wheel",
     "check",
+    "func",
     "load",
     "load_inline",
     "module",

@@ -23,7 +23,7 @@ FLOORS = (
     ("operators", "report"),
     ("checking", "auditing", "benchmark", "explain", "doctor", "projects", "deployment", "distribution", "sharding"),
     ("api",),
-    ("nn", "optim", "tensors", "library"),
+    ("nn", "func", "optim", "tensors", "library"),
     ("cli",),
     ("__init__", "__main__"),
 )
@@ -40,6 +40,7 @@ SIDEWAYS = frozenset(
         ("lowering", "tracing"),
         ("handwritten", "binding"),
         ("auditing", "checking"),
+        ("func", "nn"),
         ("benchmark", "checking"),
         ("projects", "explain"),
     }

@@ -139,6 +139,11 @@ REFUSED: dict[str, tuple[Callable[..., Any], type[OpwrightError], str]] = {
     "a size among tensors": (lambda x: (x + 1, x.shape[0]), NoKernel, "returns a SymInt at position 1"),
     "nothing": (lambda x: (), NoKernel, "returns no tensor that it computes"),
     "a view of an argument": (lambda x: x[1:], NoKernel, "returns a view of one of its arguments"),
+    "a piece twice": (
+        lambda x: (lambda y: (y, y.view(1, -1)))((x * 2).split([1, 2])[1]),
+        NoKernel,
+        "returns two views of the same memory",
+    ),
     "two views": (lambda x: (lambda y: (y[1:], y[:-1]))(x * 2), NoKernel, "returns two views of the same memory"),
 }
 

@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from opwright.derivation.composed import Composed
 from opwright.derivation.pull_back import pull_back
 from opwright.derivation.tangents import tangent_names
 from opwright.ir.names.fresh import fresh_stem
+from opwright.tracing.decompositions.composed import Composed
 from opwright.tracing.interface.aliases import MAY_COPY
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
 

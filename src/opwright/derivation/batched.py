@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import torch
 
-from opwright.derivation.composed import Composed
+from opwright.tracing.decompositions.composed import Composed
 from opwright.tracing.interface.aliases import MAY_COPY
 from opwright.tracing.interface.signature import Parameter, Signature
 

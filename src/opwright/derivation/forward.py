@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
-from opwright.derivation.composed import Composed
 from opwright.errors import NoKernel
 from opwright.ir.names.fresh import fresh
+from opwright.tracing.decompositions.composed import Composed
 from opwright.tracing.interface.aliases import MAY_COPY
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
 from opwright.tracing.torch_hooks import functorch

@@ -55,7 +55,7 @@ def schedule(kernel: Kernel) -> Schedule:
     moving = [store for store in kernel.stores if store.reduction is not None or indexed_by(store.indices, axes)]
     level_of_store = {id(store): _level(store.value, levels) for store in kernel.stores}
     reductions = [let for let in kernel.lets if isinstance(let, Reduce)]
-    last = max([level_of_store[id(s)] for s in moving] + [levels[reduction.name] - 1 for reduction in reductions])
+    last = max([level_of_store[id(s)] for s in moving] + [levels[r.name] - 1 for r in reductions], default=-1)
     fixed = [let for let in kernel.lets if isinstance(let, Let) and let.name not in varying]
     phases = []
     for number in range(last + 1):

@@ -1,6 +1,7 @@
 // An autograd node whose backward pass is an operator: binding/autograd/derived_node.py in C++.
 #pragma once
 
+#include <ATen/functorch/DynamicLayer.h>
 #include <c10/core/SafePyObject.h>
 #include <torch/csrc/PyInterpreter.h>
 #include <torch/csrc/autograd/functions/utils.h>
@@ -93,8 +94,9 @@ class PulledBack : public KeepingNode {
     Objects arguments;
     for (py::handle given : py::reinterpret_borrow<py::tuple>(rest_.ptr(getPyInterpreter())))
       arguments.push_back(py::reinterpret_borrow<py::object>(given));
-    for (size_t k = 0; k < kept.size(); ++k) arguments[positions_[k]] = object_of(kept[k]);
-    for (const at::Tensor& tangent : tangents) arguments.push_back(object_of(tangent));
+    const auto alive = [](const at::Tensor& tensor) { return object_of(at::functorch::unwrapIfDead(tensor)); };
+    for (size_t k = 0; k < kept.size(); ++k) arguments[positions_[k]] = alive(kept[k]);
+    for (const at::Tensor& tangent : tangents) arguments.push_back(alive(tangent));
     const DrawnAgain draws(drawn_from_.get());
     return serve(backward, arguments).result;
   }

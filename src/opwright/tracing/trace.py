@@ -13,6 +13,7 @@ from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from opwright.errors import OpwrightError, Place, UndeclaredMutation, UntraceableReference
+from opwright.tracing.decompositions.composed import ComposedUnderTransforms
 from opwright.tracing.effects.watch import unchanged_outside
 from opwright.tracing.graph import Graph, GraphInput
 from opwright.tracing.interface.aliases import MAY_COPY, refuse_views
@@ -95,7 +96,8 @@ class Session:
             texts = telling_text(self._recorder.numbers)
             exactly = rounding_each_step(self._recorder.numbers)
             unchanged = unchanged_outside(reference.__name__, reference, arguments)
-            with self.recording(), self._recorder.watching(), texts, exactly, listening, pretence, unchanged:
+            composed = ComposedUnderTransforms()
+            with self.recording(), self._recorder.watching(), texts, exactly, composed, listening, pretence, unchanged:
                 returned = reference(*arguments)
             may_copy = hasattr(reference, MAY_COPY)
             result, outputs = read_result(reference.__name__, returned, () if may_copy else arguments)

@@ -94,12 +94,18 @@ def pulled_back_twice(f):
     return pull(X), pull(X.cos())
 
 
+def pulled_back_to_a_leaf_outside(f):
+    leaf = X.clone().requires_grad_()
+    _, pull = torch.func.vjp(lambda x: f(x, WEIGHT)[0], leaf)
+    return torch.autograd.grad(pull(X)[0].sum(), leaf)
+
+
 @pytest.mark.parametrize(
     "transform",
     [
         grad, grad_of_one_output, grad_of_no_output, grad_of_other_arguments, grad_where_gradients_are_off,
         grad_around_where_gradients_are_off, vmap_of_grad, vmap_along_the_last_dimension, vmap_of_nothing, jvp,
-        jvp_of_nothing, jvp_of_grad, pulled_back_twice,
+        jvp_of_nothing, jvp_of_grad, pulled_back_twice, pulled_back_to_a_leaf_outside,
     ],
 )  # fmt: skip
 def test_it_gives_what_eager_gives_and_runs_on_kernels(make, transform):

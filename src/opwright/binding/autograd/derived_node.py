@@ -11,6 +11,7 @@ import torch
 from opwright.binding.autograd.node import some_missing, zeros
 from opwright.binding.autograd.redraw import Draw, drawn_again
 from opwright.derivation.forward import differentiable
+from opwright.tracing.torch_hooks.functorch import unwrap_dead
 
 GradientsOf = Callable[[tuple[int, ...], tuple[int, ...], tuple[int, ...], int], Any]
 """`(arguments, outputs, the same among tensors, how many tensors) -> operator`, as `Family.backward` gives it."""
@@ -110,7 +111,9 @@ def gradients(
     if not wanted:
         return tuple(found)
     operator = kept.gradients_of(wanted, kept.places, kept.flowing, len(kept.described))
-    result = _drawing(kept.draw, call, operator, *_arguments(kept, ctx.saved_tensors), *tangents)
+    given = [*_arguments(kept, ctx.saved_tensors), *tangents]  # perhaps of a level of torch.func that has ended
+    alive = [unwrap_dead(value) if isinstance(value, torch.Tensor) else value for value in given]
+    result = _drawing(kept.draw, call, operator, *alive)
     for position, gradient in zip(wanted, (result,) if isinstance(result, torch.Tensor) else result, strict=True):
         found[1 + position] = gradient
     return tuple(found)

@@ -256,7 +256,7 @@ def _with_views(program: ir.Program, reshapes: Set[str]) -> ir.Program:
     """A Program with views in the place of reshapes, to see what must be in memory then."""
     steps = (
         ir.View(step.targets[0], _reshaped(step) or "", ())
-        if isinstance(step, ir.Call) and step.targets[0].name in reshapes
+        if isinstance(step, ir.Call) and step.targets and step.targets[0].name in reshapes
         else step
         for step in program.steps
     )

@@ -1,7 +1,6 @@
 """Layer, group and batch norm as reductions and element-wise operations, which kernels fuse again.
 
-Half types are computed in float32, as torch's own kernels do. `derivation/composed.py` differentiates the same
-functions.
+Half types are computed in float32, as torch's own kernels do. `composed.py` differentiates the same functions.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from torch._ops import OpOverload
 aten = torch.ops.aten
 
 
-def _outer(left: torch.Tensor, right: torch.Tensor) -> Any:
+def outer(left: torch.Tensor, right: torch.Tensor) -> Any:
     """left[…, M, 1] @ right[…, 1, N], row by row; symbolic sizes get no guards."""
     inner = left.shape[-1]
     if not isinstance(inner, int) or inner != 1:
@@ -19,4 +19,4 @@ def _outer(left: torch.Tensor, right: torch.Tensor) -> Any:
     return (left * right).clone(memory_format=torch.contiguous_format)
 
 
-OUTER_PRODUCTS: Mapping[OpOverload, Callable[..., Any]] = {aten.mm.default: _outer, aten.bmm.default: _outer}
+OUTER_PRODUCTS: Mapping[OpOverload, Callable[..., Any]] = {aten.mm.default: outer, aten.bmm.default: outer}

@@ -7,8 +7,10 @@ from typing import Any
 
 import torch
 from torch._ops import OpOverload
+from torch._prims_common import compute_elementwise_output_logical_to_physical_perm
 
 from opwright.errors import NoKernel
+from opwright.tracing.decompositions.batches import BATCHES
 from opwright.tracing.decompositions.losses import LOSSES
 from opwright.tracing.decompositions.normalizations import NORMALIZATIONS
 from opwright.tracing.decompositions.norms import NORMS
@@ -78,6 +80,18 @@ def _soft_margin_loss_backward(gradient: torch.Tensor, x: torch.Tensor, target: 
     return slope / x.numel() if reduction == 1 else slope
 
 
+def _zeros_for_tangent(tangent: torch.Tensor, primal: torch.Tensor, *, self_num_batch_dims: int = 0) -> torch.Tensor:
+    """Zeros laid out as a primal, for each entry of a tangent's batch; torch's own need sizes that are known."""
+    order, _ = compute_elementwise_output_logical_to_physical_perm(primal)
+    batch = tangent.shape[:self_num_batch_dims]
+    zeros = tangent.new_zeros((*batch, *[primal.shape[dimension] for dimension in order]))
+    places = [len(batch) + order.index(dimension) for dimension in range(primal.dim())]
+    zeros = zeros.permute([*range(len(batch)), *places])
+    if zeros.stride()[len(batch) :] != primal.stride():
+        raise NoKernel("it differentiates forward through a tensor with gaps in memory", hint="call .contiguous()")
+    return zeros
+
+
 def _whole(*_: Any, **__: Any) -> Any:
     """An operation that is best left to the library as a whole."""
     return NotImplemented
@@ -117,6 +131,7 @@ OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.addmv.default: _add_product(aten.mv.default),
     aten.addbmm.default: _add_product(lambda left, right: torch.bmm(left, right).sum(0)),
     aten.baddbmm.default: _add_product(aten.bmm.default),
+    aten._new_zeros_with_same_feature_meta.default: _zeros_for_tangent,
     aten.embedding_dense_backward.default: _whole,
     aten.gather.default: _gather,
     aten.logsumexp.default: _log_sum_exp,
@@ -130,5 +145,6 @@ OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     **NUMBER_DECOMPOSITIONS,
     **RANGE_DECOMPOSITIONS,
     **OUTER_PRODUCTS,
+    **BATCHES,
     **dict.fromkeys(_WHOLE, _whole),
 }

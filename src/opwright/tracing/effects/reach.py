@@ -76,7 +76,8 @@ class Reach:
 
     def _of_function(self, function: types.FunctionType) -> Iterator[tuple[Any, str]]:
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-        if is_library(function.__module__) or is_own(function.__module__):
+        home = function.__globals__.get("__name__")  # a wrapper of torch says that its module is that of what it wraps
+        if is_library(home) or is_own(home):
             for name, cell in cells:
                 yield from _contents(cell, name)
             return

@@ -25,16 +25,25 @@ def refuse_views(
         NoKernel: If there are such.
     """
     behind = {memory_of(argument) for argument in arguments if isinstance(argument, torch.Tensor)}
-    seen: dict[int, Node] = {}
+    seen: dict[int, list[tuple[Node, Any]]] = {}
     for output in outputs:
-        memory, origin = memory_of(output), _split_behind(node_of(output))
+        memory, piece = memory_of(output), _piece_behind(node_of(output))
         if memory in behind:
             raise NoKernel("the function returns a view of one of its arguments", hint=RETURN_CLONE)
-        if memory in seen and seen[memory] is not origin:
+        others = seen.setdefault(memory, [])
+        if any(split is not piece[0] or position == piece[1] for split, position in others):
             raise NoKernel("the function returns two views of the same memory", hint=RETURN_CLONE)
-        seen[memory] = origin
+        others.append(piece)
 
 
-def _split_behind(node: Node) -> Node:
-    source = node.args[0] if node.target is operator.getitem else None
-    return source if isinstance(source, Node) else node
+def _piece_behind(node: Node) -> tuple[Node, Any]:
+    """The split that a tensor is a piece of, perhaps in another shape, and which piece; or the tensor alone."""
+    source: Any = node
+    while source.target is not operator.getitem:
+        value, source = source.meta["val"], source.args[0] if source.args else None
+        if not isinstance(source, Node) or not isinstance(source.meta["val"], torch.Tensor):
+            return node, None
+        if memory_of(source.meta["val"]) != memory_of(value):
+            return node, None
+    split, position = source.args
+    return split, position

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 from torch.utils._pytree import MappingKey, SequenceKey, TreeSpec, tree_flatten, tree_flatten_with_path, tree_unflatten
 
 from opwright.errors import NoKernel
+from opwright.ir.names.fresh import fresh
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
 
 
@@ -35,11 +37,15 @@ def flatten(arguments: tuple[Any, ...]) -> tuple[Leaves, TreeSpec]:
 def flat_signature(signature: Signature, leaves: Leaves) -> Signature:
     """One parameter for every leaf, named after its path, such as `weights_0` or `state_cell`."""
     found, _ = tree_flatten_with_path(leaves.given)
-    parameters = []
-    for (top, *way), leaf in found:
-        name = "_".join([signature.parameters[top.idx].name, *map(_step, way)])  # type: ignore[attr-defined]
-        kind = Kind.TENSOR if isinstance(leaf, torch.Tensor) else Kind.CONSTANT
-        parameters.append(Parameter(name, kind, False))
+    names: list[str] = []
+    for (top, *way), _ in found:
+        parameter = signature.parameters[top.idx]  # type: ignore[attr-defined]
+        steps = [parameter.name, *map(_step, way)]
+        if way and isinstance(way[0], SequenceKey) and way[0].idx < len(parameter.members):
+            steps[:2] = [parameter.members[way[0].idx]]
+        names.append(fresh(re.sub(r"\W", "_", "_".join(steps)), names))  # a key may be "0.weight"
+    kinds = [Kind.TENSOR if isinstance(leaf, torch.Tensor) else Kind.CONSTANT for leaf in leaves]
+    parameters = [Parameter(name, kind, False) for name, kind in zip(names, kinds, strict=True)]
     return Signature(tuple(parameters), None, structured=True)
 
 

@@ -45,6 +45,7 @@ class Parameter:
         keyword_only: Whether it can be given by keyword only.
         type: Its type in a torch schema; None if there is none.
         variadic: Whether it collects the arguments that are left: `*args`, or `**kwargs` if they are given by keyword.
+        members: Names for the first of the arguments that it collects.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Parameter:
     keyword_only: bool = False
     type: str | None = "Tensor"
     variadic: bool = False
+    members: tuple[str, ...] = ()
 
     @property
     def inspected(self) -> inspect.Parameter:

@@ -2,8 +2,8 @@
 
 Torch's formulas for a norm treat the saved mean and deviation as constants. So the first derivative is right, but the
 second in forward mode and the third in reverse mode are silently wrong, in torch up to 2.13;
-`tests/derivation/test_composed.py` tests whether they still are. The compositions are the decompositions that kernels
-are derived from, which save nothing.
+`tests/tracing/decompositions/test_composed.py` tests whether they still are. The compositions are the decompositions
+that kernels are derived from, which save nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from opwright.tracing.decompositions import norms
+from opwright.tracing.torch_hooks import functorch
 
 Tensor = torch.Tensor
 
@@ -38,6 +39,25 @@ class Composed(TorchFunctionMode):
         if self._forward_mode and func in _WITHOUT_TANGENTS:
             raise NotImplementedError(f"the tangents of {func.__name__} cannot be differentiated again")
         return _COMPOSED.get(func, func)(*args, **(kwargs or {}))
+
+
+class ComposedUnderTransforms(Composed):
+    """The same where a reference calls `torch.func` itself; its other norms are torch's own."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call the composition, if there is one and a transform is active."""
+        if not functorch.are_active():
+            return func(*args, **(kwargs or {}))
+        if func is functional.linear:
+            return _linear(*args, **(kwargs or {}))
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """With a bias and more than two dimensions, torch's own asks a wrapped tensor for sizes that are known."""
+    if bias is None or input.dim() <= 2:
+        return functional.linear(input, weight, bias)
+    return torch.matmul(input, weight.mT) + bias
 
 
 def _layer_norm(

@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional
 
 import opwright
-from opwright.derivation.composed import Composed
+from opwright.tracing.decompositions.composed import Composed
 
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")
 D = torch.float64

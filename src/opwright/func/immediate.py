@@ -1,0 +1,101 @@
+"""The transforms of `torch.func` that are given arguments at once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from opwright.binding.environment import is_quiet
+from opwright.binding.returned import Returned
+from opwright.derivation.forward import is_differentiable
+from opwright.func.derived import ITSELF, Transform, derived, is_seen_through, served
+from opwright.func.recorded import recorded
+
+Function = Callable[..., Any]
+
+
+def jvp(func: Function, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
+    """The results of `func` and their tangents, as `torch.func.jvp` has it, by one operator."""
+    if is_seen_through():
+        return torch.func.jvp(func, primals, tangents, strict=strict, has_aux=has_aux)
+    options = bool(strict), bool(has_aux)
+    operator, before = served(func, Transform("jvp", options, functools.partial(_jvp, *options)))
+    return operator(*before, primals, tangents)
+
+
+def vjp(func: Function, *primals: Any, has_aux: bool = False) -> Any:
+    """The results of `func` and a function from cotangents to gradients, as `torch.func.vjp` has it.
+
+    The results are those of an operator, and the gradients those of its backward pass, which keeps what it needs.
+    """
+    if is_seen_through():
+        return torch.func.vjp(func, *primals, has_aux=has_aux)
+    operator, before = served(func, ITSELF)
+    found = recorded(operator, before, primals, has_aux)
+    return found or torch.func.vjp(functools.partial(operator, *before), *primals, has_aux=has_aux)
+
+
+def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
+    """The results of `func` and a function from tangents to tangents, as `torch.func.linearize` has it.
+
+    The tangents are those of one operator of the primals, of which it takes a copy, and the tangents.
+    """
+    flat, layout = tree_flatten(primals)
+    if not is_quiet() or not all(map(is_differentiable, flat)):
+        return torch.func.linearize(func, *primals)
+    output, pushed = derived(func, ITSELF)(*primals), derived(func, _PUSHED)
+    kept = tree_unflatten([primal.clone() for primal in flat], layout)
+
+    def push(*tangents: Any) -> Any:
+        given, given_layout = tree_flatten(tangents)
+        if given_layout != layout:
+            raise RuntimeError(f"Expected the tangents {given_layout} to have the same argspec as the primals {layout}")
+        _refuse_other_kinds(given, flat)
+        return pushed(kept, tangents)
+
+    return output, push
+
+
+def _refuse_other_kinds(tangents: Sequence[Any], primals: Sequence[torch.Tensor]) -> None:
+    """Refuse what `torch.func.linearize` refuses, in its words.
+
+    Raises:
+        RuntimeError: If a tangent has another shape, device or dtype than its primal.
+    """
+    for place, (tangent, primal) in enumerate(zip(tangents, primals, strict=True)):
+        for what in ("shape", "device", "dtype"):
+            if getattr(tangent, what) != getattr(primal, what):
+                raise RuntimeError(
+                    f"tangent:{place} with {what} {getattr(tangent, what)} in flattened pytree doesn't match the "
+                    f"{what} {getattr(primal, what)} of the corresponding primal."
+                )
+
+
+def _jvp(strict: bool, has_aux: bool, func: Function) -> Function:
+    def pushed(primals: Any, tangents: Any) -> Any:
+        return torch.func.jvp(func, primals, tangents, strict=strict, has_aux=has_aux)
+
+    return pushed
+
+
+def _pushed(func: Function) -> Function:
+    """(primals, tangents) → tangents of the tensors in what `func` returns."""
+
+    def pushed(primals: Any, tangents: Any) -> Any:
+        returned: list[Returned] = []
+
+        def tensors_of(*primals: Any) -> tuple[torch.Tensor, ...]:
+            returned.append(Returned(func(*primals)))
+            return tuple(returned[-1].tensors)
+
+        _, moved, *_ = torch.func.jvp(tensors_of, primals, tangents)
+        return returned[-1].rebuilt(moved)
+
+    return pushed
+
+
+_PUSHED = Transform("linearize", (), _pushed)

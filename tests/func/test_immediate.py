@@ -1,0 +1,90 @@
+"""`vjp`, `jvp` and `linearize`: results, what stays differentiable, and calls that kernels do not serve."""
+
+import pytest
+import torch
+
+from opwright import func
+from tests.func.functions import TREE, W, X, loss, of_tree, rows
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+CALLS = {
+    "vjp": lambda t, w, x: (lambda found: (found[0], *found[1](X[:, 0])))(t.vjp(rows, w, x)),
+    "vjp of one": lambda t, w, x: (lambda found: (found[0], *found[1](X[:, 0])))(t.vjp(lambda x: rows(w, x), x)),
+    "vjp of a cotangent": lambda t, w, x: t.vjp(torch.sin, W)[1](w),
+    "jvp": lambda t, w, x: t.jvp(rows, (w, x), (W, X)),
+}
+
+
+def flat(result):
+    return result if isinstance(result, tuple) else (result,)
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_results_are_as_differentiable_as_torchs(call):
+    found, expected = [], []
+    for transforms, into in ((func, found), (torch.func, expected)):
+        leaf = W.clone().requires_grad_()
+        results = flat(call(transforms, leaf, X))
+        into += [result.requires_grad for result in results]
+        into += torch.autograd.grad(sum(r.pow(2).sum() for r in results if r.requires_grad), leaf)
+        with torch.no_grad():
+            into += [result.requires_grad for result in flat(call(transforms, leaf, X))]
+    torch.testing.assert_close(found, expected)
+
+
+def test_the_cotangents_of_a_batch():
+    _, pull = func.vjp(rows, W, X)
+    _, expected = torch.func.vjp(rows, W, X)
+    batch = torch.eye(len(X), dtype=X.dtype)
+    torch.testing.assert_close(torch.func.vmap(pull)(batch), torch.func.vmap(expected)(batch))
+    torch.testing.assert_close(
+        torch.func.jvp(pull, (batch[0],), (batch[1],)), torch.func.jvp(expected, (batch[0],), (batch[1],))
+    )
+
+
+def test_vjp_draws_once():
+    torch.manual_seed(0)
+    output, pull = func.vjp(lambda x: x * torch.rand_like(x), X)
+    torch.testing.assert_close(pull(X)[0], output)
+
+
+@pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr Node")  # from torch.func.linearize
+@pytest.mark.parametrize(("function", "primals"), [(rows, (W, X)), (of_tree, (TREE,))])
+def test_linearize(function, primals):
+    found, expected = (t.linearize(function, *primals) for t in (func, torch.func))
+    torch.testing.assert_close((found[0], found[1](*primals)), (expected[0], expected[1](*primals)))
+
+
+def test_a_linear_function_keeps_its_point():
+    point = W.clone()
+    push = func.linearize(torch.sin, point)[1]
+    point.zero_()
+    torch.testing.assert_close(push(W), W.cos() * W)
+
+
+def test_transforms_of_torch_around():
+    stacked = torch.stack([W, W + 1]), torch.stack([X, X + 1])
+    pairs = [
+        [torch.func.vmap(lambda w, x, t=t: t.jvp(loss, (w, x), (w, x)))(*stacked) for t in (func, torch.func)],
+        [torch.func.grad(lambda w, t=t: t.vjp(loss, w, X)[1](W.sum())[0].sum())(W) for t in (func, torch.func)],
+    ]
+    for found, expected in pairs:
+        torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.falls_back
+def test_vjp_of_a_module_leaves_its_parameters_differentiable():
+    layer = torch.nn.Linear(4, 1, dtype=X.dtype)
+    output, pull = func.vjp(lambda x: layer(x), X)
+    assert output.requires_grad
+    torch.testing.assert_close(pull(torch.ones_like(output))[0], layer.weight.expand_as(X))
+    assert not func.vjp(lambda x: x if x.sum() > 0 else -x, X)[0].requires_grad
+
+
+def test_inference_mode():
+    with torch.inference_mode():
+        inside = W.clone()
+        _, pull = func.vjp(rows, W, X)
+        torch.testing.assert_close(pull(X[:, 0]), torch.func.vjp(rows, W, X)[1](X[:, 0]))
+    torch.testing.assert_close(func.vjp(torch.sin, inside)[1](inside), torch.func.vjp(torch.sin, inside)[1](inside))
