@@ -31,17 +31,17 @@ def test_a_case_beside_the_steps_for_every_size() -> None:
         x_size_1 = 3
             kernel output_0 over i0 < x_size_0, i1 < x_size_0
               new output_0: float32[x_size_0, x_size_0]
-              let unsqueeze = x[i0, 0]
-              let slice = x[i1, 0]
-              let difference = unsqueeze - slice
-              let unsqueeze_1 = x[i0, 1]
-              let slice_1 = x[i1, 1]
-              let difference_1 = unsqueeze_1 - slice_1
-              let unsqueeze_2 = x[i0, 2]
-              let slice_2 = x[i1, 2]
-              let difference_2 = unsqueeze_2 - slice_2
-              let sum = 0.0 + difference * difference + difference_1 * difference_1 + difference_2 * difference_2
-              output_0[i0, i1] = sqrt(sum)
+              let unsqueeze_x = x[i0, 0]
+              let slice_x = x[i1, 0]
+              let difference = unsqueeze_x - slice_x
+              let unsqueeze_x_1 = x[i0, 1]
+              let slice_x_1 = x[i1, 1]
+              let difference_1 = unsqueeze_x_1 - slice_x_1
+              let unsqueeze_x_2 = x[i0, 2]
+              let slice_x_2 = x[i1, 2]
+              let difference_2 = unsqueeze_x_2 - slice_x_2
+              let sum_difference = 0.0 + difference * difference + difference_1 * difference_1 + difference_2 * difference_2
+              output_0[i0, i1] = sqrt(sum_difference)
         """)
 
 

@@ -31,8 +31,8 @@ UNROLLED: dict[str, tuple[Function, tuple[torch.Tensor, ...], str]] = {
         """
         kernel output_0 over i0 < x_size_0
           new output_0: float32[x_size_0, 2]
-          output_0[i0, 0] = slice[i0, 0] * unsqueeze[i0, 0]
-          output_0[i0, 1] = slice[i0, 1] * unsqueeze[i0, 0]
+          output_0[i0, 0] = slice_x[i0, 0] * unsqueeze_y[i0, 0]
+          output_0[i0, 1] = slice_x[i0, 1] * unsqueeze_y[i0, 0]
         """,
     ),
     "sums of columns become rows": (
@@ -41,8 +41,8 @@ UNROLLED: dict[str, tuple[Function, tuple[torch.Tensor, ...], str]] = {
         """
         kernel output_0 over i0 < x_size_0, rows of i0
           new output_0: float32[2]
-          reduce output_0_sum_0 = sum of slice[i0, 0]
-          reduce output_0_sum_1 = sum of slice[i0, 1]
+          reduce output_0_sum_0 = sum of slice_x[i0, 0]
+          reduce output_0_sum_1 = sum of slice_x[i0, 1]
           output_0[0] = output_0_sum_0
           output_0[1] = output_0_sum_1
         """,
@@ -53,7 +53,7 @@ UNROLLED: dict[str, tuple[Function, tuple[torch.Tensor, ...], str]] = {
         """
         kernel output_0 over i0 < x_size_0, i1 < x_size_1
           new output_0: float32[x_size_1]
-          output_0[i1] = maximum of maximum(slice[i0, i1, 0], slice[i0, i1, 1])
+          output_0[i1] = maximum of maximum(slice_x[i0, i1, 0], slice_x[i0, i1, 1])
         """,
     ),
     "a dimension that stays with one element": (
@@ -62,7 +62,7 @@ UNROLLED: dict[str, tuple[Function, tuple[torch.Tensor, ...], str]] = {
         """
         kernel output_0 over i0 < x_size_0
           new output_0: float32[x_size_0, 1]
-          output_0[i0, 0] = sum[i0, 0] * 2.0
+          output_0[i0, 0] = sum_x[i0, 0] * 2.0
         """,
     ),
     "two axes": (
@@ -71,10 +71,10 @@ UNROLLED: dict[str, tuple[Function, tuple[torch.Tensor, ...], str]] = {
         """
         kernel output_0 over i0 < x_size_0
           new output_0: float32[x_size_0, 2, 2]
-          output_0[i0, 0, 0] = slice_1[i0, 0, 0] * unsqueeze_1[i0, 0, 0]
-          output_0[i0, 0, 1] = slice_1[i0, 0, 1] * unsqueeze_1[i0, 0, 0]
-          output_0[i0, 1, 0] = slice_1[i0, 1, 0] * unsqueeze_1[i0, 0, 0]
-          output_0[i0, 1, 1] = slice_1[i0, 1, 1] * unsqueeze_1[i0, 0, 0]
+          output_0[i0, 0, 0] = slice_x_1[i0, 0, 0] * unsqueeze_y_1[i0, 0, 0]
+          output_0[i0, 0, 1] = slice_x_1[i0, 0, 1] * unsqueeze_y_1[i0, 0, 0]
+          output_0[i0, 1, 0] = slice_x_1[i0, 1, 0] * unsqueeze_y_1[i0, 0, 0]
+          output_0[i0, 1, 1] = slice_x_1[i0, 1, 1] * unsqueeze_y_1[i0, 0, 0]
         """,
     ),
 }

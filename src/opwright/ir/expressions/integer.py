@@ -178,7 +178,7 @@ class Condition:
         return f"{self.left} {self.relation} {self.right}"
 
 
-RELATIONS: dict[str, Callable[[float, float], bool]] = {
+RELATIONS: dict[str, Callable[[int, int], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from opwright.ir.expressions.integer import RELATIONS
+_TESTS: Mapping[str, Callable[[float, float], bool]] = {
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,4 +26,4 @@ class NumberGuard:
 
     def holds(self, value: float) -> bool:
         """Whether it is so for a value."""
-        return RELATIONS[self.relation](self.sign * value, self.bound)
+        return _TESTS[self.relation](self.sign * value, self.bound)
