@@ -18,8 +18,8 @@ MET = {"x_size_0": 5, "x_size_1": 3, "x_size_2": 2, "y_size_0": 5}
 
 
 def distances(x: torch.Tensor) -> torch.Tensor:
-    difference = x[:, None] - x[None, :]
-    return (difference * difference).sum(-1).sqrt()
+    gap = x[:, None] - x[None, :]
+    return (gap * gap).sum(-1).sqrt()
 
 
 def test_a_case_beside_the_steps_for_every_size() -> None:
@@ -33,15 +33,15 @@ def test_a_case_beside_the_steps_for_every_size() -> None:
               new output_0: float32[x_size_0, x_size_0]
               let unsqueeze_x = x[i0, 0]
               let slice_x = x[i1, 0]
-              let difference = unsqueeze_x - slice_x
+              let gap = unsqueeze_x - slice_x
               let unsqueeze_x_1 = x[i0, 1]
               let slice_x_1 = x[i1, 1]
-              let difference_1 = unsqueeze_x_1 - slice_x_1
+              let gap_1 = unsqueeze_x_1 - slice_x_1
               let unsqueeze_x_2 = x[i0, 2]
               let slice_x_2 = x[i1, 2]
-              let difference_2 = unsqueeze_x_2 - slice_x_2
-              let sum_difference = 0.0 + difference * difference + difference_1 * difference_1 + difference_2 * difference_2
-              output_0[i0, i1] = sqrt(sum_difference)
+              let gap_2 = unsqueeze_x_2 - slice_x_2
+              let sum_gap = 0.0 + gap * gap + gap_1 * gap_1 + gap_2 * gap_2
+              output_0[i0, i1] = sqrt(sum_gap)
         """)
 
 
