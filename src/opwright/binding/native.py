@@ -23,6 +23,7 @@ from opwright.toolchain.headers.extension import Extension
 from opwright.toolchain.modules import module_of_library
 from opwright.toolchain.process.forks import Lock
 from opwright.toolchain.process.own_python import can_start_python, python_command
+from opwright.toolchain.process.starting import start
 from opwright.tracing.recording.faults import summary
 
 _DIRECTORY = PACKAGE / "native"
@@ -134,7 +135,7 @@ def hot_path(settings: Settings) -> Extension:
 def _build_elsewhere(directory: Path, settings: Settings) -> subprocess.Popen[bytes]:
     """Start a silent process of low priority that builds the module."""
     given = (str(directory), str(settings.cache_directory), settings.compiler)
-    return subprocess.Popen(
+    return start(
         python_command(f"from opwright.binding.native import build; build(*{given!r})"),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

@@ -248,6 +248,30 @@ def test_a_change_is_refused_at_its_line_and_undone(
     assert not any(type(found) is FakeTensor for found in gc.get_referents(STORE))
 
 
+COLLECTIONS: list[float] = []
+
+
+def tells_the_time(phase: str, _: dict[str, int]) -> None:
+    """As debuggers, profilers and test tools do."""
+    COLLECTIONS.append(time.perf_counter() if phase == "start" else now())
+
+
+def now() -> float:
+    return time.perf_counter()
+
+
+def test_what_the_garbage_collector_calls_is_not_of_the_function() -> None:
+    before = gc.get_threshold()
+    gc.callbacks.append(tells_the_time)
+    gc.set_threshold(1)
+    try:
+        trace(lambda x: [x * 2, [x, [x]]][0] * 3, X)
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(tells_the_time)
+    assert COLLECTIONS
+
+
 @pytest.mark.parametrize("names", [100, 200, 300])
 def test_what_code_with_many_names_does_is_seen(names: int, capfd: pytest.CaptureFixture[str]) -> None:
     """From 128 names on their numbers do not fit into one instruction."""

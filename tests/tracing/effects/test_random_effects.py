@@ -13,11 +13,7 @@ from opwright.api.operator import Operator
 from tests.quiet_settings import quiet_settings
 from tests.tracing.effects.random_effects import EFFECTS, Program, program_with, random_program
 
-pytestmark = [
-    pytest.mark.falls_back,
-    # PyTorch's own callback of the garbage collector asks for the time, which a trace refuses wherever it happens.
-    pytest.mark.filterwarnings("ignore:.*gc_cumulative_time:pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = pytest.mark.falls_back
 
 BY_DAY, BY_NIGHT = range(20), range(20, 260)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from opwright.errors import BuildFailed, CudaCompilerMissing
 from opwright.toolchain.gpu.nvrtc import FLAGS, refused
+from opwright.toolchain.process.starting import run
 
 
 def compile_with_nvcc(
@@ -45,7 +46,7 @@ def compile_with_nvcc(
         target = f"--gpu-architecture={architecture}"
         command = (nvcc_path(nvcc), target, kind, *flags, *includes, str(source), "-o", str(made))
         try:
-            done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=timeout_s)
+            done = run(command, timeout_s)
         except OSError as error:
             raise _missing(nvcc, str(error.strerror)) from error
         except subprocess.TimeoutExpired as error:

@@ -6,6 +6,8 @@ import subprocess
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from opwright.toolchain.process.starting import run
+
 PROBE_TIMEOUT_S = 20.0
 
 Candidate = TypeVar("Candidate")
@@ -36,15 +38,8 @@ def answer(command: tuple[str, ...], *, with_stderr: bool = False) -> str:
         Unusable: It cannot run, fails, or takes too long.
     """
     try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT if with_stderr else subprocess.PIPE,
-            text=True,
-            errors="replace",
-            timeout=PROBE_TIMEOUT_S,
-        )
+        errors_to = subprocess.STDOUT if with_stderr else subprocess.PIPE
+        done = run(command, PROBE_TIMEOUT_S, stdin=subprocess.DEVNULL, stderr=errors_to)
     except OSError as error:
         raise Unusable(f"{command[0]} cannot run: {error.strerror}") from error
     except subprocess.TimeoutExpired as error:

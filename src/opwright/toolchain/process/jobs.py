@@ -15,6 +15,7 @@ from typing import IO
 
 from opwright.errors import CompilerMissing
 from opwright.toolchain.process.cores import available_cores
+from opwright.toolchain.process.forks import hold_off_forks
 
 _POLL_S = 0.002
 
@@ -50,15 +51,19 @@ class _Process(subprocess.Popen[bytes]):
         pass
 
     def begin(self, job: Job, transcript: IO[bytes]) -> None:
-        """Start it in a session of its own, so that all that it starts in turn can be killed with it."""
-        super().__init__(
-            job.command,
-            cwd=job.directory,
-            stdin=subprocess.DEVNULL,
-            stdout=transcript,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        """Start it in a session of its own, so that all that it starts in turn can be killed with it.
+
+        A fork by another thread waits meanwhile: its child would keep the pipe open on which this waits for the start.
+        """
+        with hold_off_forks():
+            super().__init__(
+                job.command,
+                cwd=job.directory,
+                stdin=subprocess.DEVNULL,
+                stdout=transcript,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
 
 
 @dataclass(frozen=True, slots=True)

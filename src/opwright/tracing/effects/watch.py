@@ -10,6 +10,7 @@ watching is off inside of every torch function, see `paused`.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -104,7 +105,7 @@ class Watch:
         self._spent_s = 0.0
         self._surroundings = Surroundings.now()
         self._place: Place | None = None
-        self._importing = False
+        self._is_aside = False
 
     def __call__(self, frame: types.FrameType, event: str, argument: Any) -> Any:
         """Watch a function that starts, unless it is torch's.
@@ -113,10 +114,12 @@ class Watch:
             SideEffect: If it is the one that writes a log or imports a module, and not torch's own.
         """
         code = frame.f_code
-        if self._importing or code.co_filename == threading.__file__:
+        if self._is_aside or code.co_filename == threading.__file__:
             return None
+        if gc.callbacks and code in _called_by_the_collector():
+            return self._until_it_returns(frame)
         if not _is_of_user(frame):
-            return self._until_imported(frame) if code.co_filename == _IMPORTS else None
+            return self._until_it_returns(frame) if code.co_filename == _IMPORTS else None
         if code.co_filename == _IMPORTS:  # before the module runs, whose tensors would be fake for ever
             self._end(f"{self._name} imports a module that is not loaded yet", frame)
         if logs(code):
@@ -128,15 +131,15 @@ class Watch:
         frame.f_trace_opcodes = bool(points.names)
         return _Lines(self, points)
 
-    def _until_imported(self, frame: types.FrameType) -> Callable[..., Any]:
-        """Do not interrupt imports by torch: that would leave half a module."""
+    def _until_it_returns(self, frame: types.FrameType) -> Callable[..., Any]:
+        """Leave a frame alone: torch's imports, which must not be left half done, and what the collector calls."""
 
         def see(_: types.FrameType, event: str, __: Any) -> Any:
             if event == "return":
-                self._importing = False
+                self._is_aside = False
             return see
 
-        self._importing, frame.f_trace_lines = True, False
+        self._is_aside, frame.f_trace_lines = True, False
         return see
 
     def open(self, frame: types.FrameType) -> None:
@@ -264,6 +267,12 @@ def _is_of_user(frame: types.FrameType) -> bool:
             return False
         above = above.f_back
     return above is not None and not above.f_code.co_filename.startswith(_UNWATCHED)
+
+
+def _called_by_the_collector() -> set[types.CodeType]:
+    """The functions that the garbage collector calls, whoever runs when it begins."""
+    functions = (getattr(callback, "__func__", callback) for callback in gc.callbacks)
+    return {function.__code__ for function in functions if isinstance(function, types.FunctionType)}
 
 
 def _place(frame: types.FrameType | None) -> Place | None:
