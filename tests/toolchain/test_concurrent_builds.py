@@ -7,10 +7,11 @@ import multiprocessing
 import os
 import select
 import signal
+import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 
@@ -171,6 +172,25 @@ def test_an_interrupt_while_a_compiler_begins_stops_it(tmp_path: Path, monkeypat
         raise KeyboardInterrupt
 
     monkeypatch.setattr(jobs._Process, "begin", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        jobs.run_side_by_side([jobs.Job(("sleep", "600"), tmp_path)], 60, lambda: None)
+    (process,) = begun
+    assert has_ended(process, within_s=0)
+    os.close(process)
+
+
+def test_an_interrupt_before_the_number_of_a_compiler_is_known_stops_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[int] = []
+    fork = subprocess._fork_exec  # type: ignore[attr-defined]
+
+    def interrupted(*args: Any) -> int:
+        begun.append(os.pidfd_open(number := fork(*args)))
+        os.kill(os.getpid(), signal.SIGINT)
+        return number
+
+    monkeypatch.setattr(subprocess, "_fork_exec", interrupted)
     with pytest.raises(KeyboardInterrupt):
         jobs.run_side_by_side([jobs.Job(("sleep", "600"), tmp_path)], 60, lambda: None)
     (process,) = begun

@@ -15,7 +15,7 @@ from typing import IO
 
 from opwright.errors import CompilerMissing
 from opwright.toolchain.process.cores import available_cores
-from opwright.toolchain.process.forks import hold_off_forks
+from opwright.toolchain.process.starting import undisturbed
 
 _POLL_S = 0.002
 
@@ -53,9 +53,9 @@ class _Process(subprocess.Popen[bytes]):
     def begin(self, job: Job, transcript: IO[bytes]) -> None:
         """Start it in a session of its own, so that all that it starts in turn can be killed with it.
 
-        A fork by another thread waits meanwhile: its child would keep the pipe open on which this waits for the start.
+        Forks and interrupts wait meanwhile (process/starting.py).
         """
-        with hold_off_forks():
+        with undisturbed():
             super().__init__(
                 job.command,
                 cwd=job.directory,
