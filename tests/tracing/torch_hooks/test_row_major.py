@@ -142,6 +142,8 @@ def test_torch_tells_of_all_else() -> None:
         (aten.exp.default, (known,)),
         (aten.view.default, (x.transpose(0, 1), [-1])),
         (aten.view.default, (x, [3, -1])),
+        (aten.view.default, (x, [0, -1])),
+        (aten.view.default, (x, [-1, -1])),
     ):
         assert situation.quick.result(operation, given, {}) is None, operation
     assert situation.quick.result(aten.add.Tensor, (x, x), {"alpha": 2}) is None

@@ -98,15 +98,14 @@ class RowMajor:
     def _view(self, tensor: FakeTensor, shape: Sequence[Any]) -> FakeTensor | None:
         """A row-major tensor in another shape."""
         seen = _spelled(tensor.shape)
-        if self._layout(tensor, seen) is not Layout.ROW_MAJOR:
+        inferred = [place for place, size in enumerate(shape) if type(size) is int and size < 0]
+        if 0 in seen or 0 in _spelled(shape) or len(inferred) > 1 or self._layout(tensor, seen) is not Layout.ROW_MAJOR:
             return None
-        inferred = [place for place, size in enumerate(shape) if type(size) is int and size == -1]
         sizes = list(shape)
-        if len(inferred) == 1:
-            sizes[inferred[0]] = 1
-            sizes[inferred[0]] = tensor.numel() // prod(sizes)
-        spelled = _spelled(sizes)
-        if 0 in spelled or 0 in seen or prod(spelled) != prod(seen):
+        for place in inferred:
+            sizes[place] = 1
+            sizes[place] = tensor.numel() // prod(sizes)
+        if prod(_spelled(sizes)) != prod(seen):
             return None
         strides = torch.empty(sizes, device="meta").stride()
         with self._mode:
