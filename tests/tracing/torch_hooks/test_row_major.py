@@ -144,6 +144,7 @@ def test_torch_tells_of_all_else() -> None:
         (aten.view.default, (x, [3, -1])),
         (aten.view.default, (x, [0, -1])),
         (aten.view.default, (x, [-1, -1])),
+        (aten.view.default, (x, [3, -2])),
     ):
         assert situation.quick.result(operation, given, {}) is None, operation
     assert situation.quick.result(aten.add.Tensor, (x, x), {"alpha": 2}) is None

@@ -97,12 +97,14 @@ class RowMajor:
 
     def _view(self, tensor: FakeTensor, shape: Sequence[Any]) -> FakeTensor | None:
         """A row-major tensor in another shape."""
-        seen = _spelled(tensor.shape)
-        inferred = [place for place, size in enumerate(shape) if type(size) is int and size < 0]
-        if 0 in seen or 0 in _spelled(shape) or len(inferred) > 1 or self._layout(tensor, seen) is not Layout.ROW_MAJOR:
+        seen, sizes = _spelled(tensor.shape), list(shape)
+        negative = [size for size in sizes if type(size) is int and size < 0]
+        if 0 in seen or 0 in _spelled(sizes) or negative not in ([], [-1]):
             return None
-        sizes = list(shape)
-        for place in inferred:
+        if self._layout(tensor, seen) is not Layout.ROW_MAJOR:
+            return None
+        if negative:
+            place = next(place for place, size in enumerate(sizes) if type(size) is int and size == -1)
             sizes[place] = 1
             sizes[place] = tensor.numel() // prod(sizes)
         if prod(_spelled(sizes)) != prod(seen):
