@@ -40,17 +40,29 @@ def pull_back(
             given[position] = alias if alias.requires_grad else alias.detach().requires_grad_()
         outputs = function(given)
         sources = [given[position] for position in wanted]
-        pairs = zip(places, cotangents, strict=True)
-        flowing = [(outputs[place], gradient) for place, gradient in pairs if outputs[place].requires_grad]
-        if not flowing:
-            return tuple(torch.zeros_like(source) for source in sources)
-        return torch.autograd.grad(
-            [output for output, _ in flowing],
-            sources,
-            [gradient for _, gradient in flowing],
-            create_graph=create_graph,
-            materialize_grads=True,
-        )
+        return gradients([outputs[place] for place in places], sources, cotangents, create_graph=create_graph)
+
+
+def gradients(
+    outputs: Sequence[torch.Tensor],
+    sources: Sequence[torch.Tensor],
+    cotangents: Sequence[torch.Tensor],
+    *,
+    create_graph: bool,
+    retain_graph: bool | None = None,
+) -> tuple[torch.Tensor, ...]:
+    """The gradients that autograd gives; zeros where an output does not depend on a source, or on anything."""
+    flowing = [(out, given) for out, given in zip(outputs, cotangents, strict=True) if out.requires_grad]
+    if not flowing:
+        return tuple(torch.zeros_like(source) for source in sources)
+    return torch.autograd.grad(
+        [out for out, _ in flowing],
+        sources,
+        [given for _, given in flowing],
+        retain_graph=retain_graph,
+        create_graph=create_graph,
+        materialize_grads=True,
+    )
 
 
 def _by_vjp(

@@ -12,6 +12,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_map_only, tree_u
 from opwright.api.operator import Operator
 from opwright.binding.environment import is_quiet
 from opwright.derivation.forward import is_differentiable
+from opwright.derivation.pull_back import gradients
 
 
 def recorded(operator: Operator, before: tuple[Any, ...], primals: tuple[Any, ...], has_aux: bool) -> Any:
@@ -49,7 +50,8 @@ def recorded(operator: Operator, before: tuple[Any, ...], primals: tuple[Any, ..
             )
         if create_graph is None:
             create_graph = torch.is_grad_enabled() and (not is_quiet() or any(c.requires_grad for c in given))
-        return rebuilt(_gradients(outputs, sources, given, retain_graph, create_graph))
+        with torch.inference_mode(False) if torch.is_inference_mode_enabled() else nullcontext():
+            return rebuilt(gradients(outputs, sources, given, create_graph=create_graph, retain_graph=retain_graph))
 
     result = tree_map_only(torch.Tensor, _without(sources) if keeps else torch.Tensor.detach, returned)
     return (result[0], pull, result[1]) if has_aux else (result, pull)
@@ -61,27 +63,6 @@ def _flat(primals: tuple[Any, ...]) -> tuple[Sequence[Any], Callable[[Sequence[A
         return primals, tuple
     leaves, layout = tree_flatten(primals)
     return leaves, lambda others: tree_unflatten(others, layout)
-
-
-def _gradients(
-    outputs: Sequence[torch.Tensor],
-    sources: Sequence[torch.Tensor],
-    cotangents: Sequence[torch.Tensor],
-    retain_graph: bool,
-    create_graph: bool,
-) -> Sequence[torch.Tensor]:
-    flowing = [(out, given) for out, given in zip(outputs, cotangents, strict=True) if out.requires_grad]
-    if not flowing:
-        return [torch.zeros_like(source) for source in sources]
-    with torch.inference_mode(False) if torch.is_inference_mode_enabled() else nullcontext():
-        return torch.autograd.grad(
-            [out for out, _ in flowing],
-            sources,
-            [given for _, given in flowing],
-            retain_graph=retain_graph,
-            create_graph=create_graph,
-            materialize_grads=True,
-        )
 
 
 def _without(sources: Sequence[torch.Tensor]) -> Callable[[torch.Tensor], torch.Tensor]:
