@@ -148,6 +148,13 @@ DISTANCES: Mapping[str, Subject] = {
     "complex exp": Subject(
         lambda x, y: torch.view_as_real(torch.exp(torch.complex(torch.tanh(x), y))).sum(-1), "xx", dtypes=("float32",)
     ),
+    "complex functions": Subject(
+        lambda x, y: torch.view_as_real(
+            torch.sin(z := torch.complex(x, torch.tanh(y))) + torch.cos(z * 2) * torch.sqrt(torch.tanh(z * 0.5))
+        ).sum(-1),
+        "xx",
+        dtypes=("float32",),
+    ),
     "complex magnitude": Subject(lambda x, y: torch.complex(x, y).abs(), "xx", dtypes=("float32",)),
     "complex quotient": Subject(
         lambda x, y, z: torch.view_as_real(torch.complex(x, y) / torch.complex(y, z)).sum(-1),

@@ -1,4 +1,4 @@
-"""GCC vectorises a loop over every float function of opwright/vmath.h, and loops that combine them as kernels do."""
+"""GCC vectorises a loop over every float and complex float function of the headers, and loops that combine them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 from tests.include.vmath_functions import BINARY, INLINE_DOUBLE, UNARY, compile_with_gcc
+
+COMPLEX = ("exp", "log", "sin", "cos", "tanh", "sqrt", "sigmoid")
 
 
 def _loop(expression: str, dtype: str) -> str:
@@ -27,6 +29,9 @@ LOOPS = {
         '_Pragma("omp simd") for (long i = 0; i < count; ++i) { const bool kept = mask[i] != 0; '
         "const float value = x[i], masked = !kept ? -__builtin_inff() : value; out[i] = exp(masked - 1.0f); } }"
     ),
+    **{f"complex {name}": _loop(f"{name}(x[i])", "Complex<float>") for name in COMPLEX},
+    "complex product": _loop("x[i] * conj(y[i])", "Complex<double>"),
+    "complex chain": _loop("exp(x[i]) / sin(y[i]) * x[i]", "Complex<float>"),
     "silu gradient": _loop("y[i] * sigmoid(x[i]) * (1 + x[i] * (1 - sigmoid(x[i])))", "float"),
 }
 
@@ -35,7 +40,7 @@ def _vectorised(loops: dict[str, str], directory: Path) -> set[str]:
     """Give the loops that GCC says it vectorises.."""
     source = directory / "loops.cpp"
     namespaces = [f"namespace opwright::loop_{n} {{ {text} }}" for n, text in enumerate(loops.values())]
-    source.write_text("\n".join(['#include "opwright/vmath.h"', *namespaces, ""]))
+    source.write_text("\n".join(['#include "opwright/complex.h"', *namespaces, ""]))
     report = directory / "report.txt"
     arguments = (f"-fopt-info-vec-optimized={report}", "-c", str(source), "-o", str(directory / "loops.o"))
     compile_with_gcc("native", *arguments)
