@@ -33,7 +33,19 @@ def test_what_is_included_comes_along_without_the_pool():
     files = vendored(("rows.h",))
     names = {path.rpartition("/")[2] for path in files}
     assert names == {
-        *("LICENSE", "rows.h", "parallel.h", "forks.h", "gathers.h", "stream.h", "tensor.h", "device.h", "shim.h")
+        *(
+            "LICENSE",
+            "rows.h",
+            "operands.h",
+            "transpose.h",
+            "parallel.h",
+            "forks.h",
+            "gathers.h",
+            "stream.h",
+            "tensor.h",
+            "device.h",
+            "shim.h",
+        )
     }
     assert not any("pool" in text.lower() for path, text in files.items() if path.endswith("tensor.h"))
     assert all(text.startswith("// From opwright ") for path, text in files.items() if path.endswith(".h"))

@@ -29,14 +29,37 @@ inline void reduce_rows(const Size (&extents)[all], const Operand<all, gathers> 
   walk.merge();
   const Size row_count = rows.total(), length = walk.total();
 
-  const auto reduce_piece = [&](char* const* first, Size begin, Size end, Reductions& reductions) {
-    walk.visit(first, begin, end, [&](Size some, void* const* row) {
-      char* at[count];
-      for (int k = 0; k < count; ++k) at[k] = static_cast<char*>(row[k]);
-      for (Size done = 0; done < some; done += longest_run) {
-        reduce(least(longest_run, some - done), reinterpret_cast<void* const*>(at), reductions);
-        for (int k = 0; k < count; ++k) at[k] += operands[k].whole_row ? longest_run * operands[k].item_bytes : 0;
-      }
+  // Rows whose elements are neighbours across them, as with channels last, are taken several at a time.
+  Size apart[count] = {}, neighbours = 1;
+  if (rows.depth > 0) {
+    for (int k = 0; k < count; ++k) apart[k] = rows.strides[rows.depth - 1][k];
+    neighbours = rows.extents[rows.depth - 1];
+  }
+  const Size most_lanes = walk.has_panels(apart, neighbours) ? panel_lanes : 1;
+  const Size panels = at_least_one((neighbours + most_lanes - 1) / most_lanes);
+  if (most_lanes > 1) {
+    rows.extents[rows.depth - 1] = panels;
+    for (int k = 0; k < count; ++k) rows.strides[rows.depth - 1][k] *= most_lanes;
+  }
+  const auto lanes_of = [&](Size group) {
+    return most_lanes == 1 ? 1 : least(most_lanes, neighbours - group % panels * most_lanes);
+  };
+
+  const auto reduce_row = [&](Size some, void* const* row, Reductions& reductions) {
+    char* at[count];
+    for (int k = 0; k < count; ++k) at[k] = static_cast<char*>(row[k]);
+    for (Size done = 0; done < some; done += longest_run) {
+      reduce(least(longest_run, some - done), reinterpret_cast<void* const*>(at), reductions);
+      for (int k = 0; k < count; ++k) at[k] += operands[k].whole_row ? longest_run * operands[k].item_bytes : 0;
+    }
+  };
+  const auto reduce_piece = [&](char* const* first, Size lanes, Size begin, Size end, char* buffers,
+                                Reductions* reductions) {
+    if (most_lanes == 1)
+      return walk.visit(first, begin, end, [&](Size some, void* const* row) { reduce_row(some, row, *reductions); });
+    walk.visit_pieces(first, begin, end, [&](char* const* at, Size offset, Size some) {
+      walk.visit_panel(at, apart, lanes, offset, some, buffers,
+                       [&](Size lane, Size piece, void* const* row) { reduce_row(piece, row, reductions[lane]); });
     });
   };
 
@@ -52,31 +75,44 @@ inline void reduce_rows(const Size (&extents)[all], const Operand<all, gathers> 
   };
 
   if (row_count == 0) return;
-  Size pieces = least(most_pieces / least(row_count, most_pieces), length / least_piece);
+  const Size groups = rows.total(), panel_bytes = most_lanes == 1 ? 0 : walk.panel_bytes();
+  const auto finish_rows = [&](char* const* first, Size lanes, const Reductions* reductions) {
+    char* at[count];
+    for (Size lane = 0; lane < lanes; ++lane) {
+      for (int k = 0; k < count; ++k) at[k] = first[k] + lane * apart[k];
+      finish_row(at, reductions[lane]);
+    }
+  };
+  const Size pieces = least(most_pieces / least(groups, most_pieces), length / least_piece);
   if (pieces <= 1) {
-    return in_parallel(row_count, at_least_one(grain / at_least_one(length)), [&](Size from, Size to) {
-      rows.run(from, to, [&](Size, char* const* first) {
-        Reductions reductions;
-        reduce_piece(first, 0, length, reductions);
-        finish_row(first, reductions);
+    return in_parallel(groups, at_least_one(grain / at_least_one(length * most_lanes)), [&](Size from, Size to) {
+      Array<char> buffers(panel_bytes);
+      rows.run(from, to, [&](Size group, char* const* first) {
+        Reductions reductions[panel_lanes];
+        reduce_piece(first, lanes_of(group), 0, length, buffers.data, reductions);
+        finish_rows(first, lanes_of(group), reductions);
       });
       end_stream();
     });
   }
-  Array<Reductions> partial(row_count * pieces);
-  in_parallel(row_count * pieces, 1, [&](Size from, Size to) {
+  Array<Reductions> partial(groups * pieces * most_lanes);
+  in_parallel(groups * pieces, 1, [&](Size from, Size to) {
+    Array<char> buffers(panel_bytes);
     for (Size task = from; task < to; ++task) {
-      const Size row = task / pieces, piece = task % pieces;
-      rows.run(row, row + 1, [&](Size, char* const* first) {
-        reduce_piece(first, length * piece / pieces, length * (piece + 1) / pieces, partial[task]);
+      const Size group = task / pieces, piece = task % pieces;
+      rows.run(group, group + 1, [&](Size, char* const* first) {
+        reduce_piece(first, lanes_of(group), length * piece / pieces, length * (piece + 1) / pieces, buffers.data,
+                     partial.data + task * most_lanes);
       });
     }
     end_stream();
   });
-  rows.run(0, row_count, [&](Size row, char* const* first) {
-    Reductions reductions;
-    for (Size piece = 0; piece < pieces; ++piece) reductions.add(partial[row * pieces + piece]);
-    finish_row(first, reductions);
+  rows.run(0, groups, [&](Size group, char* const* first) {
+    Reductions reductions[panel_lanes];
+    for (Size piece = 0; piece < pieces; ++piece)
+      for (Size lane = 0; lane < lanes_of(group); ++lane)
+        reductions[lane].add(partial[(group * pieces + piece) * most_lanes + lane]);
+    finish_rows(first, lanes_of(group), reductions);
   });
 }
 

@@ -2,109 +2,15 @@
 //
 // Axes that are contiguous in every operand are merged first, so that rows are long. A row function reads and writes
 // with unit stride; a row with another stride (transposed, sliced with a step, expanded) is first packed into a small
-// buffer. Results larger than any cache go through that buffer too, and are then stored past the caches.
+// buffer. Where neighbours in memory belong to different rows, as with channels last, a panel of several rows is packed
+// at once. Results larger than any cache go through that buffer too, and are then stored past the caches.
 #pragma once
 
+#include "opwright/operands.h"
 #include "opwright/parallel.h"
-#include "opwright/gathers.h"
 #include "opwright/stream.h"
 
 namespace opwright {
-
-// One tensor that a kernel loads or stores: its first element and its strides. `gathers`: the kernel may gather.
-template <int axes, bool gathers = false>
-struct Operand {
-  char* data;
-  Size item_bytes;
-  bool whole_row;  // false: one value for the whole row, and the row function reads only that
-  bool stored;
-  bool iota;
-  Size strides[axes];  // in bytes
-  Size parts = 1;      // an item may be some numbers
-  Size part_stride = 0;
-  int gathered_by = -1;    // the operand with the indices of its elements
-  Size gather_stride = 0;  // the stride of those indices, in bytes
-  Size extent = 0;         // of an operand with indices: added to negative ones
-
-  template <bool beside_gathers>
-  operator Operand<axes, beside_gathers>() const {
-    Operand<axes, beside_gathers> same{data, item_bytes, whole_row, stored, iota, {}, parts, part_stride};
-    for (int axis = 0; axis < axes; ++axis) same.strides[axis] = strides[axis];
-    return same;
-  }
-
-  Size part_bytes() const { return item_bytes / parts; }
-  bool is_apart() const { return parts > 1 && part_stride != part_bytes(); }  // its parts are not neighbours
-};
-
-// An iota has no memory: its "addresses" are its integers, plus this number so that none is null.
-constexpr Size count_base = Size(1) << 40;
-
-template <class T>
-struct Mutable {
-  using type = T;
-};
-template <class T>
-struct Mutable<const T> {
-  using type = T;
-};
-
-template <int axes, class T>
-inline Operand<axes> load(T* data, const Size (&strides)[axes], bool whole_row = true) {
-  char* const first = reinterpret_cast<char*>(const_cast<typename Mutable<T>::type*>(data));
-  Operand<axes> operand{first, sizeof(T), whole_row, false, false, {}};
-  for (int axis = 0; axis < axes; ++axis) operand.strides[axis] = strides[axis] * Size(sizeof(T));
-  return operand;
-}
-
-template <int axes, class T>
-inline Operand<axes> store(T* data, const Size (&strides)[axes], bool whole_row = true) {
-  Operand<axes> operand = load<axes, T>(data, strides, whole_row);
-  operand.stored = true;
-  return operand;
-}
-
-// The same with items of some numbers each, such as the coordinates of a point.
-template <int axes>
-inline Operand<axes> in_parts(Operand<axes> operand, Size parts, Size part_stride) {
-  operand.part_stride = part_stride * operand.item_bytes;
-  operand.item_bytes *= parts;
-  operand.parts = parts;
-  return operand;
-}
-
-template <int axes>
-inline Operand<axes> iota(Size first, const Size (&strides)[axes], bool whole_row = true) {
-  Operand<axes> operand{reinterpret_cast<char*>(count_base + first), sizeof(Size), whole_row, false, true, {}};
-  for (int axis = 0; axis < axes; ++axis) operand.strides[axis] = strides[axis];
-  return operand;
-}
-
-// Indices, read in place; and an operand that they index.
-template <int axes, class T>
-inline Operand<axes, true> indices(T* data, const Size (&strides)[axes], Size extent) {
-  Operand<axes, true> operand = load<axes, T>(data, strides, false);
-  operand.extent = extent;
-  return operand;
-}
-
-template <int axes>
-inline Operand<axes, true> gathered(const Operand<axes>& beginning, int by, Size stride) {
-  Operand<axes, true> operand = beginning;
-  operand.gathered_by = by;
-  operand.gather_stride = stride * operand.item_bytes;
-  return operand;
-}
-
-// The indices of a gathered operand at a place, `stride` apart.
-template <int axes>
-inline Gathers gathers_at(const Operand<axes, true>* operands, int k, const char* place, Size stride) {
-  const Operand<axes, true>& by = operands[operands[k].gathered_by];
-  return {place, stride, by.item_bytes, by.extent, operands[k].gather_stride};
-}
-
-// The integer of an iota at a place; a row function gets it if it is one value for the row.
-inline Size count_at(const void* place) { return Size(reinterpret_cast<uintptr_t>(place)) - count_base; }
 
 using RowFunction = void (*)(Size count, void* const* row);
 
@@ -117,81 +23,17 @@ constexpr Size least_streamed_bytes = OPWRIGHT_LEAST_STREAMED_BYTES;
 #else
 constexpr Size least_streamed_bytes = Size(32) << 20;
 #endif
+constexpr Size panel_lanes = 16, panel_columns = 256;
 
+// An array that is freed with its scope; its members are made by their default constructor.
 template <class T>
-inline void gather(const char* from, Size stride, Size count, char* into) {
-  T* target = reinterpret_cast<T*>(into);
-  if (stride == 0) {  // a loop that the compiler vectorises
-    const T repeated = *reinterpret_cast<const T*>(from);
-    for (Size j = 0; j < count; ++j) target[j] = repeated;
-    return;
-  }
-  for (Size j = 0; j < count; ++j) target[j] = *reinterpret_cast<const T*>(from + j * stride);
-}
-
-template <class T>
-inline void scatter(const char* from, Size stride, Size count, char* into) {
-  const T* source = reinterpret_cast<const T*>(from);
-  for (Size j = 0; j < count; ++j) *reinterpret_cast<T*>(into + j * stride) = source[j];
-}
-
-inline void gather(Size item_bytes, const char* from, Size stride, Size count, char* into) {
-  if (item_bytes == 4) return gather<uint32_t>(from, stride, count, into);
-  if (item_bytes == 8) return gather<uint64_t>(from, stride, count, into);
-  if (item_bytes == 2) return gather<uint16_t>(from, stride, count, into);
-  if (item_bytes == 16) return gather<SixteenBytes>(from, stride, count, into);
-  gather<uint8_t>(from, stride, count, into);
-}
-
-inline void scatter(Size item_bytes, const char* from, Size stride, Size count, char* into) {
-  if (item_bytes == 4) return scatter<uint32_t>(from, stride, count, into);
-  if (item_bytes == 8) return scatter<uint64_t>(from, stride, count, into);
-  if (item_bytes == 2) return scatter<uint16_t>(from, stride, count, into);
-  if (item_bytes == 16) return scatter<SixteenBytes>(from, stride, count, into);
-  scatter<uint8_t>(from, stride, count, into);
-}
-
-// The address of an item, its parts, and the items after it.
-struct Spacing {
-  Size stride, part_stride;
+struct Array {
+  T* data;
+  explicit Array(Size count) : data(count > 0 ? new T[count] : nullptr) {}
+  ~Array() { delete[] data; }
+  Array(const Array&) = delete;
+  T& operator[](Size position) const { return data[position]; }
 };
-
-template <class T>
-inline void copy_parts(const char* from, Spacing apart, char* into, Spacing there, Size count, Size parts) {
-  for (Size j = 0; j < count; ++j)
-    for (Size part = 0; part < parts; ++part)
-      *reinterpret_cast<T*>(into + j * there.stride + part * there.part_stride) =
-          *reinterpret_cast<const T*>(from + j * apart.stride + part * apart.part_stride);
-}
-
-inline void copy_parts(Size part_bytes, const char* from, Spacing apart, char* into, Spacing there, Size count,
-                       Size parts) {
-  if (part_bytes == 4) return copy_parts<uint32_t>(from, apart, into, there, count, parts);
-  if (part_bytes == 8) return copy_parts<uint64_t>(from, apart, into, there, count, parts);
-  if (part_bytes == 2) return copy_parts<uint16_t>(from, apart, into, there, count, parts);
-  if (part_bytes == 16) return copy_parts<SixteenBytes>(from, apart, into, there, count, parts);
-  copy_parts<uint8_t>(from, apart, into, there, count, parts);
-}
-
-// Items of an operand, `stride` apart, into a buffer, and back.
-template <int axes, bool gathers>
-inline void fetch(const Operand<axes, gathers>& operand, const char* from, Size stride, Size count, char* into) {
-  if (operand.parts > 1)
-    return copy_parts(operand.part_bytes(), from, {stride, operand.part_stride}, into,
-                      {operand.item_bytes, operand.part_bytes()}, count, operand.parts);
-  if (!operand.iota) return gather(operand.item_bytes, from, stride, count, into);
-  const Size first = count_at(from);
-  Size* target = reinterpret_cast<Size*>(into);
-  for (Size j = 0; j < count; ++j) target[j] = first + j * stride;
-}
-
-template <int axes, bool gathers>
-inline void put_back(const Operand<axes, gathers>& operand, const char* from, Size stride, Size count, char* into) {
-  if (operand.parts > 1)
-    return copy_parts(operand.part_bytes(), from, {operand.item_bytes, operand.part_bytes()}, into,
-                      {stride, operand.part_stride}, count, operand.parts);
-  scatter(operand.item_bytes, from, stride, count, into);
-}
 
 template <int axes, int count, bool gathers>
 struct Walk {
@@ -261,6 +103,13 @@ struct Walk {
   // Calls visit(count, row of each operand) for all points from `begin` to `end`, counted in row-major order.
   template <class Visit>
   void visit(char* const* data, Size begin, Size end, Visit&& visit) const {
+    visit_pieces(data, begin, end,
+                 [&](char* const* first, Size offset, Size some) { visit_row(first, offset, some, visit); });
+  }
+
+  // The same with visit(beginning of the row of each operand, elements before those meant, how many are).
+  template <class Visit>
+  void visit_pieces(char* const* data, Size begin, Size end, Visit&& visit) const {
     if (begin >= end) return;  // there may be an axis of no extent
     const Size length = row();
     Size offset = begin % length, rest = begin / length;
@@ -274,7 +123,7 @@ struct Walk {
     }
     while (begin < end) {
       const Size some = length - offset < end - begin ? length - offset : end - begin;
-      visit_row(first, offset, some, visit);
+      visit(first, offset, some);
       begin += some;
       offset = 0;
       for (int axis = depth - 2; axis >= 0; --axis) {
@@ -283,6 +132,86 @@ struct Walk {
         for (int k = 0; k < count; ++k) first[k] -= extents[axis] * steps[axis][k];
         index[axis] = 0;
       }
+    }
+  }
+
+  // Whether rows that are so many bytes apart are better packed together.
+  bool has_panels(const Size* apart, Size lanes) const {
+    bool any = false;
+    for (int k = 0; k < count; ++k) any |= packed[k] && lies_across(operands[k], apart[k], steps[depth - 1][k]);
+    return any && !gathers && lanes >= 4 && row() >= 4;
+  }
+
+  Size panel_bytes() const {
+    Size bytes = 0;
+    for (int k = 0; k < count; ++k) bytes += packed[k] ? panel_lanes * panel_columns * operands[k].item_bytes : 0;
+    return bytes;
+  }
+
+  // Calls visit(lane, count, row of each operand) for the same part of some rows.
+  template <class Visit>
+  void visit_panel(char* const* first, const Size* apart, Size lanes, Size offset, Size some, char* buffers,
+                   Visit&& visit) const {
+    for (Size done = 0; done < some; done += panel_columns) {
+      const Size piece = some - done < panel_columns ? some - done : panel_columns;
+      char *at[count], *buffer = buffers;
+      Size between[count];
+      for (int k = 0; k < count; ++k) {
+        char* const element = first[k] + (offset + done) * steps[depth - 1][k];
+        at[k] = packed[k] ? buffer : element;
+        between[k] = packed[k] ? panel_columns * operands[k].item_bytes : apart[k];
+        if (!packed[k]) continue;
+        if (!operands[k].stored)
+          fetch_rows(operands[k], element, apart[k], lanes, steps[depth - 1][k], piece, buffer, between[k]);
+        buffer += panel_lanes * between[k];
+      }
+      for (Size lane = 0; lane < lanes; ++lane) {
+        void* row[count];
+        for (int k = 0; k < count; ++k) row[k] = at[k] + lane * between[k];
+        visit(lane, piece, row);
+      }
+      for (int k = 0; k < count; ++k) {
+        if (!packed[k] || !operands[k].stored) continue;
+        char* const element = first[k] + (offset + done) * steps[depth - 1][k];
+        if (streamed[k]) {
+          for (Size lane = 0; lane < lanes; ++lane)
+            stream(at[k] + lane * between[k], piece * operands[k].item_bytes, element + lane * apart[k]);
+        } else {
+          put_back_rows(operands[k], at[k], between[k], lanes, steps[depth - 1][k], piece, element, apart[k]);
+        }
+      }
+    }
+  }
+
+  // Panels of the last two axes, with pieces of rows: neighbours in memory follow one another.
+  struct Panels {
+    Size across, along, total;
+  };
+  Panels panels() const {
+    if (depth < 2 || !has_panels(steps[depth - 2], extents[depth - 2])) return {0, 0, 0};
+    const Size across = (extents[depth - 2] + panel_lanes - 1) / panel_lanes;
+    const Size along = (row() + panel_columns - 1) / panel_columns;
+    Size total = across * along;
+    for (int axis = 0; axis < depth - 2; ++axis) total *= extents[axis];
+    return {across, along, total};
+  }
+
+  void visit_panels(char* const* data, const Panels& panels, Size begin, Size end, RowFunction function) const {
+    Array<char> buffers(panel_bytes());
+    for (; begin < end; ++begin) {
+      const Size lane = begin % panels.across * panel_lanes,
+                 offset = begin / panels.across % panels.along * panel_columns;
+      Size rest = begin / panels.across / panels.along;
+      char* first[count];
+      for (int k = 0; k < count; ++k) first[k] = data[k] + lane * steps[depth - 2][k];
+      for (int axis = depth - 3; axis >= 0; --axis) {
+        for (int k = 0; k < count; ++k) first[k] += rest % extents[axis] * steps[axis][k];
+        rest /= extents[axis];
+      }
+      const Size lanes = extents[depth - 2] - lane, some = row() - offset;
+      visit_panel(first, steps[depth - 2], lanes < panel_lanes ? lanes : panel_lanes, offset,
+                  some < panel_columns ? some : panel_columns, buffers.data,
+                  [&](Size, Size piece, void* const* row) { function(piece, row); });
     }
   }
 
@@ -350,16 +279,6 @@ struct Walk {
   }
 };
 
-// An array that is freed with its scope; its members are made by their default constructor.
-template <class T>
-struct Array {
-  T* data;
-  explicit Array(Size count) : data(count > 0 ? new T[count] : nullptr) {}
-  ~Array() { delete[] data; }
-  Array(const Array&) = delete;
-  T& operator[](Size position) const { return data[position]; }
-};
-
 }  // namespace detail
 
 // Run a row function over all rows. Below `grain` elements, a second thread does not pay.
@@ -370,10 +289,15 @@ inline void for_each_row(const Size (&extents)[axes], const Operand<axes, gather
     detail::Walk<axes, count, gathers> walk;
     char* first[count];
     RowFunction function;
+    typename detail::Walk<axes, count, gathers>::Panels panels;
 
     static void run(Size begin, Size end, void* context) {
       const Task& task = *static_cast<const Task*>(context);
-      task.walk.visit(task.first, begin, end, task.function);
+      if (task.panels.total) {
+        task.walk.visit_panels(task.first, task.panels, begin, end, task.function);
+      } else {
+        task.walk.visit(task.first, begin, end, task.function);
+      }
       end_stream();
     }
   } task;
@@ -388,7 +312,10 @@ inline void for_each_row(const Size (&extents)[axes], const Operand<axes, gather
   task.walk.merge();
   task.function = function;
   const Size total = task.walk.total();
-  run_in_parallel(total, grain, &Task::run, &task);
+  task.panels = task.walk.panels();
+  if (total > grain && task.panels.total < 2) task.panels.total = 0;  // rows can be cut, panels cannot
+  const Size tasks = task.panels.total ? task.panels.total : total, of_grain = grain * tasks / total;
+  run_in_parallel(tasks, of_grain > 1 ? of_grain : 1, &Task::run, &task);
 }
 
 }  // namespace opwright

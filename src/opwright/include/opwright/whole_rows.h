@@ -16,6 +16,8 @@ inline Operand<axes> scratch() {
 
 namespace detail {
 
+constexpr Size panels_bytes = Size(1) << 19;  // of the rows that are packed at once: what stays in cache
+
 // Rows of operands, in buffers if they are not contiguous.
 template <int inner, int count, bool gathers>
 struct WholeRows {
@@ -107,20 +109,57 @@ struct WholeRows {
     }
   }
 
-  __attribute__((noinline)) void copy(int k, char* element, char* buffer, bool into_buffer) const {
+  // Several rows at once, `apart` bytes from one another.
+  void run_panel(char* const* first, const Size* apart, Size lanes, Size most_lanes, char* buffer,
+                 RowFunction function) const {
+    char* at[count];
+    Size between[count];
+    for (int k = 0; k < count; ++k) {
+      at[k] = packed[k] ? buffer + most_lanes * offsets[k] : first[k];
+      between[k] = packed[k] ? offsets[k + 1] - offsets[k] : apart[k];
+      if (packed[k] && operands[k].data && !operands[k].stored)
+        copy(k, first[k], at[k], true, lanes, apart[k], between[k]);
+    }
+    for (Size lane = 0; lane < lanes; ++lane) {
+      void* row[count];
+      for (int k = 0; k < count; ++k) row[k] = at[k] + lane * between[k];
+      function(length, row);
+    }
+    for (int k = 0; k < count; ++k)
+      if (packed[k] && operands[k].stored) copy(k, first[k], at[k], false, lanes, apart[k], between[k]);
+  }
+
+  // How many rows are packed at once: several where their elements are neighbours across them, one elsewhere.
+  Size lanes(const Size* apart, Size neighbours) const {
+    bool any = false;
+    for (int k = 0; k < count; ++k)
+      any |= packed[k] && operands[k].data && lies_across(operands[k], apart[k], operands[k].strides[inner - 1]);
+    const Size fitting = least(panel_lanes, panels_bytes / at_least_one(buffer_bytes()));
+    return any && !gathers && fitting >= 4 && neighbours >= 4 ? fitting : 1;
+  }
+
+  // The same for one row, or for some of them, in memory and in the buffer.
+  __attribute__((noinline)) void copy(int k, char* element, char* buffer, bool into_buffer, Size lanes = 1,
+                                      Size apart = 0, Size packed_apart = 0) const {
     const Operand<inner, gathers>& operand = operands[k];
     const Size stride = operand.strides[inner - 1];
     // Inner axes that are one axis of this operand, such as those along which it is one value repeated, are one run.
     Size run = extents[inner - 1];
     int last = inner - 2;
     for (; last >= 0 && (extents[last] == 1 || operand.strides[last] == run * stride); --last) run *= extents[last];
+    // Neighbours in memory may belong to different runs, as with channels last.
+    Size together = 1;
+    if (lanes == 1 && last >= 0 && lies_across(operand, operand.strides[last], stride)) {
+      lanes = together = extents[last--];
+      apart = operand.item_bytes, packed_apart = run * operand.item_bytes;
+    }
     Size index[inner] = {};
-    for (Size done = 0; done < length; done += run) {
+    for (Size done = 0; done < length; done += together * run) {
       char* const packed_run = buffer + done * operand.item_bytes;
       if (into_buffer) {
-        fetch(operand, element, stride, run, packed_run);
+        fetch_rows(operand, element, apart, lanes, stride, run, packed_run, packed_apart);
       } else {
-        put_back(operand, packed_run, stride, run, element);
+        put_back_rows(operand, packed_run, packed_apart, lanes, stride, run, element, apart);
       }
       for (int axis = last; axis >= 0; --axis) {
         element += operand.strides[axis];
@@ -142,9 +181,23 @@ inline void for_each_whole_row(const Size (&extents)[all], const Operand<all, ga
   rows.take(extents, operands);
   WholeRows<inner, count, gathers> whole;
   whole.take(extents, operands);
-  in_parallel(rows.total(), at_least_one(grain / at_least_one(whole.length)), [&](Size from, Size to) {
-    Array<char> buffer(whole.buffer_bytes());
-    rows.run(from, to, [&](Size, char* const* first) { whole.run(first, buffer.data, function); });
+  Size apart[count] = {}, neighbours = 1;
+  if (rows.depth > 0) {
+    for (int k = 0; k < count; ++k) apart[k] = rows.strides[rows.depth - 1][k];
+    neighbours = rows.extents[rows.depth - 1];
+  }
+  const Size lanes = whole.lanes(apart, neighbours), panels = at_least_one((neighbours + lanes - 1) / lanes);
+  if (lanes > 1) {
+    rows.extents[rows.depth - 1] = panels;
+    for (int k = 0; k < count; ++k) rows.strides[rows.depth - 1][k] *= lanes;
+  }
+  in_parallel(rows.total(), at_least_one(grain / at_least_one(whole.length * lanes)), [&](Size from, Size to) {
+    Array<char> buffer(whole.buffer_bytes() * lanes);
+    rows.run(from, to, [&](Size panel, char* const* first) {
+      if (lanes == 1) return whole.run(first, buffer.data, function);
+      const Size left = neighbours - panel % panels * lanes;
+      whole.run_panel(first, apart, least(lanes, left), lanes, buffer.data, function);
+    });
   });
 }
 

@@ -1,0 +1,53 @@
+"""Rows whose elements are neighbours across them in memory (channels last, transposed tensors), packed in panels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from opwright.api.operator import Operator
+from opwright.checking.accuracy import Comparison
+from tests.quiet_settings import quiet_settings
+from tests.suite.built_together import build_together
+
+
+def each_kind_of_loop(x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Whole rows of one axis and of two, rows reduced to a number, and element-wise work."""
+    inner = (x - x.mean((2, 3), keepdim=True)).square()
+    return torch.softmax(x, -1), inner, x.sum((0, 2, 3)), torch.where(mask, x * 2, x + 1)
+
+
+# Of a panel, several panels and a part of one; pieces of rows longer than a panel; a sum in several pieces.
+SHAPES = ((2, 4, 2, 2), (3, 21, 5, 7), (1, 16, 16, 17), (2, 35, 9, 61), (2, 5, 190, 200))
+LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "channels last": lambda x: x.contiguous(memory_format=torch.channels_last),
+    "reversed": lambda x: x.permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0),
+    "a slice": lambda x: torch.cat((x, x), 1).contiguous(memory_format=torch.channels_last)[:, 1 : 1 + x.shape[1]],
+}
+DTYPES = (torch.float32, torch.float64, torch.bfloat16)
+OPERATOR = Operator(each_kind_of_loop, name="rows_across", settings=quiet_settings(optimized=False))
+
+
+def _given(shape: tuple[int, ...], layout: str, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(3)
+    x = torch.randn(shape, generator=generator).to(dtype)
+    return LAYOUTS[layout](x), LAYOUTS[layout](torch.rand(shape, generator=generator) < 0.5)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _built() -> None:
+    build_together(*(lambda dtype=dtype: OPERATOR(*_given(SHAPES[1], "reversed", dtype)) for dtype in DTYPES))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_results_are_those_of_float64(layout: str, dtype: torch.dtype) -> None:
+    for shape in SHAPES:
+        x, mask = _given(shape, layout, dtype)
+        mine, eager = OPERATOR(x, mask), each_kind_of_loop(x, mask)
+        exact = each_kind_of_loop(x.double(), mask)
+        assert OPERATOR.last_rung == "cpp"
+        Comparison("result", mine, eager, exact, inputs=[x]).judge()
