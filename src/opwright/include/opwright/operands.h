@@ -182,7 +182,8 @@ inline void put_back(const Operand<axes, gathers>& operand, const char* from, Si
 // elements are neighbours across them are transposed.
 template <int axes, bool gathers>
 inline bool lies_across(const Operand<axes, gathers>& operand, Size apart, Size stride) {
-  return apart == operand.item_bytes && stride != apart && apart <= 8 && operand.parts == 1 && !operand.iota;
+  return apart == operand.item_bytes && stride != apart && stride != 0 && apart <= 8 && operand.parts == 1 &&
+         !operand.iota;
 }
 
 template <int axes, bool gathers>
