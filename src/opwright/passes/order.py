@@ -51,7 +51,10 @@ _KERNELS: Passes = (split_axes, *_EVERYWHERE, bias_in_product, prune)
 # CPU kernels gather. On a GPU, the check that all indices are in range would have to wait for the device; the rung
 # "function" uses torch's own gather operations.
 ORDERS: Mapping[Written, Order] = {
-    "cpp": Order((indexed_loads, accumulate_in_place, pool_without_positions, return_views, *_KERNELS), (reciprocals,)),
+    "cpp": Order(
+        (indexed_loads, accumulate_in_place, pool_without_positions, return_views, *_KERNELS),
+        (drop_unit_axes, reciprocals),
+    ),
     "cuda": Order((return_views, *_KERNELS), (separate_columns, drop_unit_axes)),
     "function": Order(_EVERYWHERE),
 }

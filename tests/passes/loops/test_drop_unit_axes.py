@@ -15,7 +15,7 @@ from opwright.ir.printer import print_program
 from opwright.ir.program import Kernel, Program
 from opwright.ir.verifier import verify
 from opwright.passes.loops.drop_unit_axes import drop_unit_axes
-from opwright.passes.order import optimize
+from opwright.passes.order import Written, finish, optimize
 from tests.derived import lowered_joint, specs_of
 
 
@@ -60,3 +60,10 @@ def test_only_rows_keep_an_axis_of_one_element() -> None:
     assert print_program(drop_unit_axes(drop_unit_axes(program_of(column)))) == print_program(
         drop_unit_axes(program_of(column))
     )
+
+
+@pytest.mark.parametrize("target", ["cpp", "cuda"])
+def test_no_backend_has_rows_of_one_element_among_many(target: Written) -> None:
+    kernels = [step for step in finish(program_of(softmax_of_one), target).steps if isinstance(step, Kernel)]
+    assert kernels
+    assert all(axis.extent != ONE for kernel in kernels for axis in kernel.axes)

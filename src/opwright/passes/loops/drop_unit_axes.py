@@ -17,7 +17,7 @@ def drop_unit_axes(program: Program) -> Program:
     Before: kernel y over i0, i1 (of 1):  y[i0, i1] = x[i0, i1] + b[i0]
     After:  kernel y over i0:             y[i0, 0] = x[i0, 0] + b[i0]
 
-    For backends that vectorise along the last axis. A row keeps an axis.
+    Loops go along the last axis, so that a column (n, 1) is one loop of n elements, not n loops. A row keeps an axis.
     """
     return map_kernels(program, _without_unit_axes)
 
