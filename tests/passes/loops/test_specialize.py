@@ -60,6 +60,21 @@ def test_sizes_of_cases(reference: Callable[..., Any], sizes: dict[str, int]) ->
     assert [dict(case.sizes) for case in program.cases] == ([sizes] if sizes else [])
 
 
+@pytest.mark.parametrize(
+    ("reference", "sizes"),
+    [
+        (lambda x: torch.softmax(x, -1), {"x_size_1": 8}),
+        (lambda x: torch.softmax(x[:, None] * x, -1), {"x_size_1": 8}),
+        (lambda x: x * x[:1], {}),  # not reduced
+        (lambda x: x / x.sum(0), {}),  # reduced along the other axis
+        (lambda x: torch.softmax(x, -1) + x[:, None].sum(0).t(), {}),
+    ],
+)
+def test_rows_that_are_reduced_may_be_longer(reference: Callable[..., Any], sizes: dict[str, int]) -> None:
+    program = specialize(lowered_from(reference, torch.zeros(8, 8)), {"x_size_0": 8, "x_size_1": 8})
+    assert [dict(case.sizes) for case in program.cases] == ([sizes] if sizes else [])
+
+
 def test_no_more_sizes_than_needed() -> None:
     program = specialize(lowered_from(lambda x: x / x.sum(-1, keepdim=True), torch.zeros(5, 3, 2)), MET)
     assert [dict(case.sizes) for case in program.cases] == [{"x_size_2": 2}]
