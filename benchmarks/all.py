@@ -5,6 +5,7 @@ python benchmarks/all.py [--json FILE]
 
 from __future__ import annotations
 
+import axes
 import blocks
 import call_cost
 import calls
@@ -22,7 +23,7 @@ import written_by_hand
 from scorecard import Options, Row, Scorecard, run_script
 
 BENCHMARKS = (
-    *(lltm_cell, lltm_step, rows, norms, blocks, call_cost, second_order, transforms, func),
+    *(lltm_cell, lltm_step, rows, norms, axes, blocks, call_cost, second_order, transforms, func),
     *(repeated_gradients, saved_bytes, first_call),
 )
 
