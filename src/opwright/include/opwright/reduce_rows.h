@@ -35,7 +35,7 @@ inline void reduce_rows(const Size (&extents)[all], const Operand<all, gathers> 
     for (int k = 0; k < count; ++k) apart[k] = rows.strides[rows.depth - 1][k];
     neighbours = rows.extents[rows.depth - 1];
   }
-  const Size most_lanes = walk.has_panels(apart, neighbours) ? panel_lanes : 1;
+  const Size most_lanes = walk.has_panels(apart, neighbours) ? walk.lanes_of_panel() : 1;
   const Size panels = at_least_one((neighbours + most_lanes - 1) / most_lanes);
   if (most_lanes > 1) {
     rows.extents[rows.depth - 1] = panels;
@@ -88,6 +88,11 @@ inline void reduce_rows(const Size (&extents)[all], const Operand<all, gathers> 
     return in_parallel(groups, at_least_one(grain / at_least_one(length * most_lanes)), [&](Size from, Size to) {
       Array<char> buffers(panel_bytes);
       rows.run(from, to, [&](Size group, char* const* first) {
+        if (most_lanes == 1) {
+          Reductions reductions;
+          reduce_piece(first, 1, 0, length, nullptr, &reductions);
+          return finish_row(first, reductions);
+        }
         Reductions reductions[panel_lanes];
         reduce_piece(first, lanes_of(group), 0, length, buffers.data, reductions);
         finish_rows(first, lanes_of(group), reductions);

@@ -23,7 +23,7 @@ constexpr Size least_streamed_bytes = OPWRIGHT_LEAST_STREAMED_BYTES;
 #else
 constexpr Size least_streamed_bytes = Size(32) << 20;
 #endif
-constexpr Size panel_lanes = 16, panel_columns = 256;
+constexpr Size panel_lanes = 32, panel_columns = 256;  // at most
 
 // An array that is freed with its scope; its members are made by their default constructor.
 template <class T>
@@ -142,6 +142,14 @@ struct Walk {
     return any && !gathers && lanes >= 4 && row() >= 4;
   }
 
+  // As many rows as one line of memory has items of.
+  Size lanes_of_panel() const {
+    Size item_bytes = 4;
+    for (int k = 0; k < count; ++k)
+      if (packed[k] && operands[k].item_bytes < item_bytes) item_bytes = operands[k].item_bytes;
+    return item_bytes == 4 ? panel_lanes / 2 : panel_lanes;
+  }
+
   Size panel_bytes() const {
     Size bytes = 0;
     for (int k = 0; k < count; ++k) bytes += packed[k] ? panel_lanes * panel_columns * operands[k].item_bytes : 0;
@@ -185,21 +193,21 @@ struct Walk {
 
   // Panels of the last two axes, with pieces of rows: neighbours in memory follow one another.
   struct Panels {
-    Size across, along, total;
+    Size lanes, across, along, total;
   };
   Panels panels() const {
-    if (depth < 2 || !has_panels(steps[depth - 2], extents[depth - 2])) return {0, 0, 0};
-    const Size across = (extents[depth - 2] + panel_lanes - 1) / panel_lanes;
+    if (depth < 2 || !has_panels(steps[depth - 2], extents[depth - 2])) return {0, 0, 0, 0};
+    const Size lanes = lanes_of_panel(), across = (extents[depth - 2] + lanes - 1) / lanes;
     const Size along = (row() + panel_columns - 1) / panel_columns;
     Size total = across * along;
     for (int axis = 0; axis < depth - 2; ++axis) total *= extents[axis];
-    return {across, along, total};
+    return {lanes, across, along, total};
   }
 
   void visit_panels(char* const* data, const Panels& panels, Size begin, Size end, RowFunction function) const {
     Array<char> buffers(panel_bytes());
     for (; begin < end; ++begin) {
-      const Size lane = begin % panels.across * panel_lanes,
+      const Size lane = begin % panels.across * panels.lanes,
                  offset = begin / panels.across % panels.along * panel_columns;
       Size rest = begin / panels.across / panels.along;
       char* first[count];
@@ -209,7 +217,7 @@ struct Walk {
         rest /= extents[axis];
       }
       const Size lanes = extents[depth - 2] - lane, some = row() - offset;
-      visit_panel(first, steps[depth - 2], lanes < panel_lanes ? lanes : panel_lanes, offset,
+      visit_panel(first, steps[depth - 2], lanes < panels.lanes ? lanes : panels.lanes, offset,
                   some < panel_columns ? some : panel_columns, buffers.data,
                   [&](Size, Size piece, void* const* row) { function(piece, row); });
     }
