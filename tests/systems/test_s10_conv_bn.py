@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
+from tests.kept import kept_bytes
 from tests.systems.by_hand import by_hand
-from tests.systems.kept import kept_bytes
 
 pytestmark = pytest.mark.built_together
 
