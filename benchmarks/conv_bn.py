@@ -3,8 +3,8 @@
 python benchmarks/conv_bn.py [--json FILE]
 
 One pair, and four in a row. Peak memory is how far the resident set of a fresh process rises in its first forward and
-backward pass at this size (VmHWM less VmRSS before), after a pass at a small size that builds, loads and starts all
-that is needed; the C library returns freed memory at once (MALLOC_MMAP_THRESHOLD_). It counts everything: what is saved,
+backward pass at this size (VmHWM less VmRSS before), after a pass at a small size that builds, loads and starts what is
+needed; the C library returns freed memory at once (MALLOC_MMAP_THRESHOLD_). It counts everything: what is saved,
 temporaries, gradients, and what libraries allocate.
 """
 
@@ -30,8 +30,8 @@ from opwright.toolchain.modules import module_of_file
 
 MOST_OF_THE_UNFUSED = 1.35
 CHANNELS = 32
-SIZES = {"small": (2, CHANNELS, 12, 12), "large": (16, CHANNELS, 56, 56)}
-PROCESSES = 3
+SIZES = {"small": (2, CHANNELS, 12, 12), "large": (8, CHANNELS, 56, 56)}
+PROCESSES = 1
 
 _BY_HAND = module_of_file("conv_bn_by_hand", Path(__file__).parents[1] / "examples" / "by_hand" / "conv_bn.py")
 
