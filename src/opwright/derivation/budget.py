@@ -60,17 +60,18 @@ def spend(
     kept, auto_bytes = set(saved), total(every)
     most_bytes = policy if isinstance(policy, int) else math.floor(policy * auto_bytes)
     while total(kept) > most_bytes:
-        prices = {node: (again(kept - {node}) - again(kept)) / max(size(node), 1) for node in saved if node in kept}
+        now = again(kept)
+        prices = {node: (again(kept - {node}) - now) / max(size(node), 1) for node in saved if node in kept}
         cheapest = min(prices, key=prices.__getitem__)
         if math.isinf(prices[cheapest]):
             break
         kept.remove(cheapest)
     while fitting := [node for node in saved if node not in kept and total(kept) + size(node) <= most_bytes]:
-        spared = {node: again(kept) - again(kept | {node}) for node in fitting}
-        dearest = max(spared, key=spared.__getitem__)
-        if not spared[dearest]:
+        left = {node: again(kept | {node}) for node in fitting}
+        best = min(left, key=left.__getitem__)
+        if left[best] == again(kept):
             break
-        kept.add(dearest)
+        kept.add(best)
     dropped = tuple((node, size(node)) for node in saved if node not in kept)
     chosen = [node for node in saved if node in kept]
     return chosen, Budget(most_bytes, auto_bytes, total(kept), dropped, again(kept) - again(every))
