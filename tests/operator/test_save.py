@@ -97,6 +97,13 @@ def test_a_module_keeps_its_policy() -> None:
     assert again(*arguments)._save_policy == "inputs"
 
 
+def test_kernels_of_different_budgets_are_recorded_apart() -> None:
+    operators = [opwright.operator(network, save=save, name="budgeted") for save in ("auto", 0.5, 1, 1.0, "1 kB")]
+    keys = {operator._recorded_under(operator._outside.now()) for operator in operators}
+    assert None not in keys
+    assert len(keys) == len(operators)
+
+
 def test_explain_tells_what_a_budget_came_to() -> None:
     told = opwright.operator(
         network, save=0.5, name="budgeted", samples=opwright.shapes("64 32", "32 48", "48 128", "128 16")
