@@ -17,6 +17,7 @@ setup: $(INSTALLED) ## make .venv with the pinned dependencies and the package
 demo: $(INSTALLED) ## derive, check and measure the example operator
 	$(BIN)/python examples/demo.py
 
+test: export PYTHONDONTWRITEBYTECODE =  # the tests start a hundred processes, which would compile every module anew
 test: $(INSTALLED) ## run the tests; with SINCE=main only those that changes since main can affect
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(if $(SINCE),--since $(SINCE))
 

@@ -9,6 +9,7 @@ import pytest
 from tests.quick_compiler import use_quick_compiler
 from tests.quiet_settings import quiet_settings
 from tests.suite import backwards, frozen
+from tests.suite.built_together import one_file_each_way
 from tests.suite.kept_libraries import cache_of_a_run, folder_of
 from tests.suite.reach import Since
 from tests.suite.rehearsal import Rehearsal
@@ -33,7 +34,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     os.environ["COLUMNS"] = "100"  # as wide as results are shown where there is no terminal
-    for plugin in (backwards, frozen, _time_limit, Rehearsal()):
+    for plugin in (backwards, frozen, _time_limit, Rehearsal(folder_of(config))):
         config.pluginmanager.register(plugin)
     if config.getoption("--record-sweeps"):
         if _WORKER in os.environ or getattr(config.option, "numprocesses", None):
@@ -57,7 +58,9 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """The hot path is built once, by whichever test is the first to need it."""
+    """The hot path is built once, by the first test that needs it; the kernels of a call are built as one file."""
+    if "opwright.binding.variants.variants" in sys.modules:
+        _run.enter_context(one_file_each_way())
     if native := sys.modules.get("opwright.binding.native"):
         native.Extension.build = _time_limit.uncounted(native.Extension.build)
 

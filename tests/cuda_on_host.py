@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 import torch
@@ -22,6 +21,7 @@ from opwright.toolchain.gpu.nvrtc import compile_cuda
 from opwright.toolchain.recipe import INCLUDE_DIRECTORY
 from opwright.toolchain.source import Source
 from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
+from tests.suite.kept_libraries import another_cache
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 
@@ -55,11 +55,10 @@ def cuda_kernels() -> Iterator[list[Program]]:
         yield programs
 
 
-def settings_on_host(directory: Path) -> Settings:
-    """Settings with a cache of their own: what is kept there is for no one else."""
-    return Settings(
-        directory, compiler=quick_compiler(directory, f"{OPTIMIZING_NOTHING} -fexceptions"), notify=False, tape="off"
-    )
+def settings_on_host() -> Settings:
+    """Settings with records of their own, as these are of other kernels."""
+    compiler = quick_compiler(f"{OPTIMIZING_NOTHING} -fexceptions")
+    return Settings(another_cache(), compiler=compiler, notify=False, tape="off")
 
 
 def run_on_host(program: Program, tensors: Sequence[torch.Tensor], settings: Settings) -> list[torch.Tensor]:

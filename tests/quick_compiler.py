@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 from opwright.toolchain.process.cores import available_cores
@@ -20,11 +21,15 @@ OPTIMIZING_NOTHING = "-O0 -fuse-ld=gold" if shutil.which("ld.gold") else "-O0"  
 CHOSEN = "OPWRIGHT_TESTS_CXX"
 """The variable that holds what CXX was before the tests began; empty if it was not set."""
 
+FOLDER = "OPWRIGHT_TESTS_COMPILERS"
+"""The variable that names the folder of the scripts: one for all runs, as libraries depend on their compiler's path."""
+
 
 def use_quick_compiler(directory: Path) -> None:
     """Have all that does not ask for more built without optimization, here and in the processes that are started."""
     os.environ[CHOSEN] = os.environ.get("CXX", "")
-    os.environ["CXX"] = quick_compiler(directory, OPTIMIZING_NOTHING)
+    os.environ[FOLDER] = str(directory)
+    os.environ["CXX"] = quick_compiler(OPTIMIZING_NOTHING)
 
 
 def chosen_compiler() -> str | None:
@@ -32,15 +37,16 @@ def chosen_compiler() -> str | None:
     return os.environ.get(CHOSEN, os.environ.get("CXX")) or None
 
 
-def quick_compiler(directory: Path, options: str = OPTIMIZING_LITTLE, compiler: str | None = None) -> str:
+def quick_compiler(options: str = OPTIMIZING_LITTLE, compiler: str | None = None) -> str:
     """A script that calls a compiler, the chosen one by default, with options after all others, so that they win.
 
-    Scripts in one directory run at most one compiler for each core, whatever processes call them.
+    Scripts run at most one compiler for each core, whatever processes call them.
     """
     text = _SCRIPT.format(
         slots=" ".join(map(str, range(available_cores()))),
         command=f'exec {compiler or chosen_compiler() or "g++"} "$@" {options}',
     )
+    directory = Path(os.environ.get(FOLDER) or tempfile.mkdtemp(prefix="opwright-compilers-"))
     script = directory / f"quick-g++-{digest(text)[:12]}"
     if not script.exists():
         write_executable(script, text)

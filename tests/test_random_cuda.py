@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from opwright.settings import Settings
@@ -17,8 +15,8 @@ pytestmark = [  # what torch says of the functions themselves
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return settings_on_host(tmp_path_factory.mktemp("cache"))
+def settings() -> Settings:
+    return settings_on_host()
 
 
 @pytest.mark.parametrize("seed", [5, 22, 1003])
@@ -29,7 +27,7 @@ def test_random_program(seed: int, settings: Settings) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("block", range(50))
-def test_many_random_programs(block: int, tmp_path: Path) -> None:
+def test_many_random_programs(block: int) -> None:
     for seed in range(block * 20 + 8000, block * 20 + 8020):
         with cuda_kernels():
-            check(seed, settings_on_host(tmp_path), resized=True)
+            check(seed, settings_on_host(), resized=True)

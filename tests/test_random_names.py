@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -107,8 +106,8 @@ def check_function(kind: str, seed: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def host_settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return settings_on_host(tmp_path_factory.mktemp("cache"))
+def host_settings() -> Settings:
+    return settings_on_host()
 
 
 @pytest.mark.parametrize("kind", SHAPES)
@@ -152,11 +151,11 @@ def test_many_random_programs(block: int) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("block", range(10))
-def test_many_cuda_kernels(block: int, tmp_path: Path) -> None:
+def test_many_cuda_kernels(block: int) -> None:
     for seed in range(block * 20 + 5000, block * 20 + 5020):
         kind = Random(seed).choice([kind for kind in SHAPES if kind != "looked_up"])
         with cuda_kernels():
-            check_shape(kind, seed, settings_on_host(tmp_path))
+            check_shape(kind, seed, settings_on_host())
 
 
 @pytest.mark.nightly

@@ -39,7 +39,7 @@ class Sanitizer:
         runtime, exceptions = library(self.runtime), library("libstdc++.so.6")
         if not runtime.is_file():
             pytest.skip("the sanitizer's runtime is not installed")
-        compiler = quick_compiler(directory, f"{OPTIMIZING_NOTHING} {self.flags}", "env -u LD_PRELOAD g++")
+        compiler = quick_compiler(f"{OPTIMIZING_NOTHING} {self.flags}", "env -u LD_PRELOAD g++")
         return {
             **os.environ,
             **dict.fromkeys(("CXX", CHOSEN), compiler),

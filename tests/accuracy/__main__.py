@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import platform
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -120,11 +119,10 @@ def main() -> None:
     """Measure, and write the page to the path given."""
     path, *options = sys.argv[1:]
     settings = replace(Settings.from_environment(), notify=False, tape="off")
-    with tempfile.TemporaryDirectory() as directory:
-        if options == ["--quick"]:
-            settings = replace(settings, compiler=quick_compiler(Path(directory), OPTIMIZING_NOTHING))
-        compiler = find_compiler(settings).version
-        families = {family: measure_family(subjects, settings) for family, subjects in FAMILIES.items()}
+    if options == ["--quick"]:
+        settings = replace(settings, compiler=quick_compiler(OPTIMIZING_NOTHING))
+    compiler = find_compiler(settings).version
+    families = {family: measure_family(subjects, settings) for family, subjects in FAMILIES.items()}
     Path(path).write_text(page(families, compiler, "".join(f" {option}" for option in options)))
 
 

@@ -47,7 +47,7 @@ def test_with_kernels_on_the_processor_every_part_of_it_runs(
 ) -> None:
     monkeypatch.setenv("OPWRIGHT_CUDA_ON_HOST", "1")
     monkeypatch.setenv("OPWRIGHT_TAPE", "off")
-    monkeypatch.setenv("CXX", quick_compiler(tmp_path / "bin", OPTIMIZING_NOTHING, "g++"))
+    monkeypatch.setenv("CXX", quick_compiler(OPTIMIZING_NOTHING, "g++"))
     monkeypatch.syspath_prepend(str(SCRIPTS))
     import gpu
     import gpu_checks

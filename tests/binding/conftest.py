@@ -16,9 +16,9 @@ class Anybody:
 
 
 @pytest.fixture(scope="module", params=["now", "off"], ids=["in C++", "in Python"])
-def make(request, tmp_path_factory):
+def make(request):
     native.equip(Anybody(), Settings.from_environment())  # the module that every test has, by the usual compiler
-    compiler = quick_compiler(tmp_path_factory.mktemp("compiler"))
+    compiler = quick_compiler()
     settings = replace(Settings.from_environment(), compiler=compiler, tape=request.param, notify=False)
     made = {}
     return lambda function: made.setdefault(function, Operator(function, settings=settings))

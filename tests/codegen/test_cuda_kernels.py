@@ -168,8 +168,8 @@ def assert_as_exact_as_eager(operator: Operator, arguments: Sequence[Any]) -> No
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return settings_on_host(tmp_path_factory.mktemp("cache"))
+def settings() -> Settings:
+    return settings_on_host()
 
 
 @pytest.mark.parametrize(

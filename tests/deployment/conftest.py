@@ -27,9 +27,7 @@ def built(targets, folder, *options, **variables):
         "--dtype",
         "float32",
     ]
-    directory = Path(os.environ["OPWRIGHT_CACHE"]) / "compilers"
-    compiler = quick_compiler(directory)
-    environment = {**os.environ, "CXX": compiler, **variables}
+    environment = {**os.environ, "CXX": quick_compiler(), **variables}
     done = subprocess.run(
         [*command, "--name", "shipped-operators", "--dtype", "float32", "--json", *options],
         capture_output=True,

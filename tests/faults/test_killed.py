@@ -77,9 +77,7 @@ def test_processes_that_are_killed_leave_the_others_and_the_next_one_right(proce
     torch.set_num_threads(1)
     struck = 0
     for attempt in range(5):  # on a busy machine, all may have ended before one is killed
-        settings = Settings(
-            tmp_path / f"cache-{attempt}", quick_compiler(Path(tmp_path), OPTIMIZING_NOTHING), tape="off"
-        )
+        settings = Settings(tmp_path / f"cache-{attempt}", quick_compiler(OPTIMIZING_NOTHING), tape="off")
         ended = ends_of_a_crowd(processes, settings, chooser)
         assert set(ended) <= {0, -signal.SIGKILL}, ended
         assert check(settings) == "cpp"
@@ -120,7 +118,7 @@ def status_of(pid: int) -> int | None:
 @pytest.mark.parametrize("count", [3, pytest.param(None, marks=pytest.mark.nightly)])
 def test_a_process_that_is_killed_at_a_step_leaves_the_next_one_right(count, tmp_path):
     torch.set_num_threads(1)
-    compiler = quick_compiler(Path(tmp_path), OPTIMIZING_NOTHING)
+    compiler = quick_compiler(OPTIMIZING_NOTHING)
     steps = steps_of_a_build(tmp_path, compiler)
     chosen, found = sample(list(faults(steps, each=2, seed=6)), count, seed=8), []
     for number, fault in enumerate(chosen):

@@ -218,7 +218,7 @@ def refused(call: str, refusal: str, at: int | None) -> Iterator[None]:
 def test_a_system_that_refuses(count, tmp_path):
     chosen, found = sample(REFUSED, count, seed=5), []
     for number, fault in enumerate(chosen):
-        struck = subject(tmp_path / str(number), quick_compiler(tmp_path, OPTIMIZING_NOTHING))
+        struck = subject(tmp_path / str(number), quick_compiler(OPTIMIZING_NOTHING))
         for problem in problems(struck, lambda fault=fault: refused(*fault)):
             found.append(f"{fault}: {problem}")
     assert not found, f"{len(found)} problems after {len(chosen)} faults:\n" + "\n".join(found)

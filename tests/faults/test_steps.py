@@ -158,7 +158,7 @@ def one_order(function: Callable[..., Any]) -> list[Tensor]:
 def from_nothing(folder: Path) -> Subject:
     """A subject with a cache of its own, and kernels that no other has loaded."""
     cache, name = folder / f"cache_{next(_numbers)}", f"scaled_{next(_numbers)}"
-    settings = Settings(cache, quick_compiler(folder, OPTIMIZING_NOTHING), tape="off")
+    settings = Settings(cache, quick_compiler(OPTIMIZING_NOTHING), tape="off")
     return Subject(scaled, lambda: Operator(scaled, name=name, settings=settings, identity=lambda _: name), one_order)
 
 

@@ -10,6 +10,7 @@ from opwright import Operator
 from opwright.errors import RungMissing
 from opwright.settings import Settings
 from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
+from tests.suite.kept_libraries import another_cache
 
 
 def gate(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -17,10 +18,9 @@ def gate(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    folder = tmp_path_factory.mktemp("on_host")
-    compiler = quick_compiler(folder / "bin", OPTIMIZING_NOTHING)
-    return Settings(folder / "cache", compiler, notify=False, tape="off", cuda_on_host=True)
+def settings() -> Settings:
+    compiler = quick_compiler(OPTIMIZING_NOTHING)
+    return Settings(another_cache(), compiler, notify=False, tape="off", cuda_on_host=True)
 
 
 @pytest.fixture(scope="module")

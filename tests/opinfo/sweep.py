@@ -81,7 +81,7 @@ def main() -> None:
     settings = Settings.from_environment()
     options: dict[str, Any] = {}
     if not given.derive:
-        quick = quick_compiler(settings.cache_directory) if given.quick else settings.compiler
+        quick = quick_compiler() if given.quick else settings.compiler
         options = {"cache": str(settings.cache_directory), "compiler": quick}
     os.environ.setdefault("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
     entries = entries_of([name for name in given.names.split(",") if name], given.dtypes.split(","))

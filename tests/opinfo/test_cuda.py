@@ -21,8 +21,8 @@ BLOCKS = 40
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return settings_on_host(tmp_path_factory.mktemp("cache"))
+def settings() -> Settings:
+    return settings_on_host()
 
 
 def entries() -> list[str]:

@@ -15,6 +15,7 @@ from tests.opinfo.judge import compared
 from tests.opinfo.sweep import entries_of, read_records, sweep
 from tests.opinfo.worker import sweep_entry
 from tests.quick_compiler import quick_compiler
+from tests.suite.kept_libraries import another_cache
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # PyTorch's samples use what PyTorch advises against
@@ -35,9 +36,8 @@ SAMPLES = 1
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    directory = tmp_path_factory.mktemp("cache")
-    return Settings(directory, compiler=quick_compiler(directory), notify=False)
+def settings() -> Settings:
+    return Settings(another_cache(), compiler=quick_compiler(), notify=False)
 
 
 @pytest.mark.parametrize("name", [*KERNELS, *WITH_CALLS])
@@ -75,7 +75,7 @@ def test_a_page(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_everything(dtype: str, tmp_path: Path) -> None:
     file, cache = tmp_path / "records.jsonl", tmp_path / "cache"
-    sweep(entries_of([], [dtype]), file, 4, {"cache": str(cache), "compiler": quick_compiler(cache)}, jobs=2)
+    sweep(entries_of([], [dtype]), file, 4, {"cache": str(cache), "compiler": quick_compiler()}, jobs=2)
     records = read_records(file)
     assert not [(entry, record["wrong"]) for entry, record in records.items() if record["wrong"]]
     assert not [entry for entry, record in records.items() if rung_of(record) == "crash"]

@@ -52,6 +52,6 @@ def make_standalone(directory: Path) -> Standalone:
     # A folder that a .pth file names has none of its own .pth files read, so editable installs are not followed.
     (site / "beside.pth").write_text(f"{sysconfig.get_path('purelib')}\nimport no_opwright\n")
     (site / "no_opwright.py").write_text(_REFUSING)  # some systems have a sitecustomize of their own
-    compiler = quick_compiler(directory / "compiler")
+    compiler = quick_compiler()
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "OPWRIGHT_CACHE")}
     return Standalone(python, {**kept, "CC": compiler, "CXX": compiler})

@@ -27,7 +27,7 @@ def test_a_new_project_passes_its_tests(chosen, passed, tmp_path):
     assert all((directory / file).is_file() for file in files)
     environment = os.environ | {
         "PYTHONPATH": str(SOURCES),
-        "CXX": quick_compiler(tmp_path / "compiler"),
+        "CXX": quick_compiler(),
         "OPWRIGHT_TAPE": "off",
     }
     done = subprocess.run(

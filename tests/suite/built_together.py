@@ -5,6 +5,8 @@
 Each call first runs without kernels. The sources that it would have built are collected, compiled as one library, and
 stored in the cache as the library of each source, where later calls find it. If that fails, each kernel is built on its
 own when it is needed.
+
+In `one_file_each_way` this is done for the forward and the backward pass of each operator, without a first run.
 """
 
 from __future__ import annotations
@@ -14,12 +16,13 @@ import os
 import subprocess
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 from unittest.mock import patch
 
 from opwright.errors import NoKernel
 from opwright.settings import Settings
-from opwright.toolchain.build import COMPILE_TIMEOUT_S, link_against_torch
+from opwright.toolchain.build import COMPILE_TIMEOUT_S, build, link_against_torch
 from opwright.toolchain.compiler import find_compiler
 from opwright.toolchain.recipe import INCLUDE_DIRECTORY, Recipe, header_digests, kernel_recipe
 from opwright.toolchain.source import Source
@@ -27,6 +30,19 @@ from opwright.toolchain.storage.cache import LibraryCache
 from opwright.toolchain.storage.locks import hold
 
 Wanted = dict[Settings, dict[str, Source]]
+
+
+@contextlib.contextmanager
+def one_file_each_way() -> Iterator[None]:
+    """Have the kernels that one call needs compiled as one file, where the compiler is that of the environment."""
+
+    def build_in_one_file(sources: Sequence[Source], settings: Settings) -> tuple[Path, ...]:
+        if settings.compiler == os.environ.get("CXX"):
+            _build([source for source in sources if source.device is None], settings)
+        return build(sources, settings)
+
+    with patch("opwright.binding.variants.variants.build", build_in_one_file):
+        yield
 
 
 def build_together(*calls: Callable[[], Any]) -> int:
@@ -60,12 +76,15 @@ def _collecting(wanted: Wanted) -> Iterator[None]:
 def _build(sources: Sequence[Source], settings: Settings) -> int:
     cache, compiler = LibraryCache.open(settings.cache_directory), find_compiler(settings)
     headers = header_digests(INCLUDE_DIRECTORY)
-    recipes = [kernel_recipe(source, compiler, headers) for source in sources]
-    missing = [recipe for recipe in recipes if not cache.holds(recipe)]
+    recipes = {recipe.key: recipe for recipe in (kernel_recipe(source, compiler, headers) for source in sources)}
+    missing = [recipe for recipe in recipes.values() if not cache.holds(recipe)]
     if len(missing) < 2:
         return 0
     arguments = (f"-I{INCLUDE_DIRECTORY}", *link_against_torch(compiler, cache, COMPILE_TIMEOUT_S))
     with hold([cache.lock(recipe) for recipe in missing], lambda _: None, COMPILE_TIMEOUT_S):
+        missing = [recipe for recipe in missing if not cache.holds(recipe)]  # a kernel in two files registers twice
+        if len(missing) < 2:
+            return 0
         folders = [cache.begin(recipe) for recipe in missing]
         together = folders[0] / "together.cpp"
         together.write_text("".join(map(_apart, range(len(missing)), missing)), encoding="utf-8")

@@ -70,6 +70,12 @@ def directory_with_libraries_of(shared: Path, directory: Path) -> Path:
     return directory
 
 
+def another_cache() -> Path:
+    """A new cache directory for this run, without records, and with the libraries that all of its caches share."""
+    own = Path(os.environ["OPWRIGHT_CACHE"])
+    return directory_with_libraries_of(own, Path(tempfile.mkdtemp(dir=own.parent)))
+
+
 def prune(libraries: Path, limit_bytes: int) -> None:
     """Remove the least recently used libraries until the rest is below a limit."""
     entries = sorted(((_last_use(entry), entry) for entry in libraries.glob("*/*")), reverse=True)

@@ -14,7 +14,7 @@ from opwright.toolchain.build import build
 from opwright.toolchain.source import Source
 from opwright.toolchain.storage.records import RecordStore
 from tests.executables import write_executable
-from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
+from tests.quick_compiler import FOLDER, OPTIMIZING_NOTHING, quick_compiler
 from tests.suite.kept_libraries import cache_of_a_run, prune
 
 SOURCE = Source("kernel", 'extern "C" int f() { return 7; }\n')
@@ -34,9 +34,7 @@ class Runs:
     def compiled(self, source: Source = SOURCE) -> int:
         """Build a source in a run of its own; give how many sources were compiled by now."""
         log = self.folder / "log"
-        compiler = quick_compiler(
-            self.folder / "compilers", OPTIMIZING_NOTHING, written(self.folder / "g++", f'echo "$*" >> {log}')
-        )
+        compiler = quick_compiler(OPTIMIZING_NOTHING, written(self.folder / "g++", f'echo "$*" >> {log}'))
         with cache_of_a_run(self.folder) as directory:
             build([source], Settings(directory, compiler, notify=False))
         return log.read_text().count(f"{source.name}.cpp")
@@ -106,7 +104,8 @@ def test_this_run_is_such_a_run() -> None:
 
 def test_scripts_of_one_folder_run_one_compiler_for_each_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.quick_compiler.available_cores", lambda: 1)
+    monkeypatch.setenv(FOLDER, str(tmp_path))
     alone = written(tmp_path / "alone", f"mkdir {tmp_path}/one || exit 1; sleep 0.1; rmdir {tmp_path}/one")
-    compiler = quick_compiler(tmp_path / "compilers", OPTIMIZING_NOTHING, alone)
+    compiler = quick_compiler(OPTIMIZING_NOTHING, alone)
     running = [subprocess.Popen([compiler, "--version"], stdout=subprocess.DEVNULL) for _ in range(4)]
     assert [process.wait() for process in running] == [0] * 4

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+
+from tests.suite.rehearsal import _digest_of_files
 
 TESTS = """
 import pytest
@@ -10,9 +14,9 @@ import torch
 from opwright.api.operator import Operator
 from tests.quiet_settings import quiet_settings
 
-MARKED
 seen = []
 
+@pytest.mark.built_together
 @pytest.mark.parametrize("number", range(2, 6))
 def test_number(number, tmp_path):
     def reference(x):
@@ -30,16 +34,27 @@ def test_at_the_end():
 
 
 @pytest.mark.seconds(60)
-@pytest.mark.parametrize("marked", [True, False])
-def test_tests_end_as_they_do_without(marked: bool, pytester: pytest.Pytester, request: pytest.FixtureRequest) -> None:
+def test_tests_end_as_they_do_without(pytester: pytest.Pytester, request: pytest.FixtureRequest) -> None:
     pytester.makeconftest(
-        "from tests.suite.rehearsal import Rehearsal\n"
-        "def pytest_configure(config):\n    config.pluginmanager.register(Rehearsal())\n"
+        "from pathlib import Path\nfrom tests.suite.rehearsal import Rehearsal\n"
+        "def pytest_configure(config):\n    config.pluginmanager.register(Rehearsal(Path.cwd()))\n"
     )
-    pytester.makepyfile(TESTS.replace("MARKED", "pytestmark = pytest.mark.built_together" if marked else ""))
+    pytester.makepyfile(TESTS)
     path = f"pythonpath={request.config.rootpath}"
-    ran = pytester.runpytest_subprocess("-s", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", path)
-    ran.assert_outcomes(passed=4, failed=1)
     real = [(number, "cpp") for number in (2, 3, 4, 5)]
-    rehearsed = [(number, "composed") for number in (2, 3, 4, 5)] if marked else []
-    ran.stdout.fnmatch_lines([f"*SEEN {[*rehearsed, *real]}".replace("[", "[[]")])
+    rehearsed = [(number, "composed") for number in (2, 3, 4, 5)]
+    for seen in ([*rehearsed, *real], real):
+        ran = pytester.runpytest_subprocess("-s", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", path)
+        ran.assert_outcomes(passed=4, failed=1)
+        ran.stdout.fnmatch_lines([f"*SEEN {seen}".replace("[", "[[]")])
+
+
+def test_a_rehearsal_is_repeated_when_a_file_changes(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "tests").mkdir()
+    changing = tmp_path / "src" / "kernel.h"
+    found = set()
+    for text in ("1", "2"):
+        changing.write_text(text)
+        found.add(_digest_of_files.__wrapped__(tmp_path))
+    assert len(found) == 2

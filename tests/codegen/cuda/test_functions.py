@@ -69,7 +69,7 @@ def test_functions(dtype: DType, tmp_path: Path) -> None:
     with np.errstate(all="ignore"):
         expected = interpret(program, [tensor.numpy() for tensor in given])
     tolerance = 3e-6 if dtype in (F32, C64) else 1e-13
-    made = run_on_host(program, given, settings_on_host(tmp_path))
+    made = run_on_host(program, given, settings_on_host())
     for name, actual, wanted in zip(CASES[dtype], made, expected, strict=True):
         np.testing.assert_allclose(actual.numpy(), wanted, rtol=tolerance, atol=1e-30, err_msg=name, equal_nan=True)
 

@@ -51,7 +51,7 @@ static const Registration registration("NAME(Tensor x) -> Tensor", "NAME", on_st
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    compiler = quick_compiler(tmp_path / "bin", OPTIMIZING_NOTHING)
+    compiler = quick_compiler(OPTIMIZING_NOTHING)
     return Settings(tmp_path / "cache", compiler, cuda_architectures="8.0;9.0+PTX")
 
 

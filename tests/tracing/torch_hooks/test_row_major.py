@@ -16,6 +16,7 @@ from opwright.tracing.torch_hooks.fake_mode import LeanFakeTensorMode, QuickFake
 from opwright.tracing.torch_hooks.row_major import COMPARING, OF_ONE, OF_TWO, RowMajor
 
 aten = torch.ops.aten
+COPY = aten.clone.default
 
 TAKES_NUMBERS = {aten.add.Tensor, aten.div.Tensor, aten.mul.Tensor, aten.sub.Tensor}  # in place of a tensor
 
@@ -61,7 +62,8 @@ def described(result: Any) -> tuple[Any, ...]:
 
 
 def operands(situation: Situation, chooser: random.Random, operation: OpOverload) -> list[Any]:
-    dtypes = chooser.choices((torch.float32, torch.float64, torch.int64, torch.bool), (9, 2, 1, 1), k=1)
+    weighed = {torch.float32: 9, torch.float64: 2, torch.int64: 1, torch.bool: 1, torch.complex64: 1, torch.float16: 1}
+    dtypes = chooser.choices([*weighed], [*weighed.values()], k=1)
     made: list[Any] = []
     for argument in operation._schema.arguments:
         if argument.kwarg_only:
@@ -104,6 +106,34 @@ def test_element_wise_operations(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
+def test_copies_and_reductions(seed: int) -> None:
+    chooser, found = random.Random(seed), 0
+    situation = Situation()
+    for operation in chooser.choices((aten.sum.dim_IntList, aten.amax.default, aten.amin.default, COPY), k=80):
+        given: list[Any] = [situation.tensor(chooser, chooser.choice((torch.float32, torch.float64, torch.int32)))]
+        if operation is not COPY:
+            dims = range(-given[0].dim(), given[0].dim())
+            given += [chooser.sample(dims, chooser.randrange(min(len(dims), 3) + 1)), chooser.random() < 0.5]
+        if (quick := situation.quick.result(operation, given, {})) is None:
+            continue
+        found += 1
+        torchs, guards = situation.slowly(operation, given)
+        assert described(quick) == described(torchs), (operation, given)
+        assert guards == 0, (operation, given)
+    assert found > 10
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.complex64, torch.bool])
+def test_new_tensors(dtype: torch.dtype) -> None:
+    situation = Situation()
+    for shape in ((), (3, 0), situation.sizes, (situation.sizes[0] + 1, 1, situation.sizes[1])):
+        options = {"dtype": dtype, "device": torch.device("cpu"), "pin_memory": False}
+        quick = situation.quick.result(aten.empty.memory_format, [shape], options)
+        torchs = LeanFakeTensorMode.__torch_dispatch__(situation.mode, aten.empty.memory_format, (), [shape], options)
+        assert described(quick) == described(torchs)
+
+
+@pytest.mark.parametrize("seed", range(2))
 def test_views(seed: int) -> None:
     chooser, found = random.Random(seed), 0
     situation = Situation()
@@ -133,8 +163,12 @@ def test_torch_tells_of_all_else() -> None:
         x, y = torch.empty(situation.sizes), torch.empty(situation.sizes, dtype=torch.float64)
         known = torch.ops.aten.lift_fresh_copy.default(torch.tensor(2.0))
     for operation, given in (
-        (aten.mul.Tensor, (x, y)),
+        (aten.sub.Tensor, (x, y)),
         (aten.mul.Tensor, (x, 1j)),
+        (aten.sum.dim_IntList, (x, [0, 0])),
+        (aten.sum.dim_IntList, (x, [3])),
+        (aten.sum.dim_IntList, (x.transpose(0, 1), [0])),
+        (aten.clone.default, (x.transpose(0, 1),)),
         (aten.exp.default, (x.to(torch.int64),)),
         (aten.mul.Tensor, (x.transpose(0, 1), x.transpose(0, 1))),
         (aten.mul.Tensor, (x[:, :1], x[:1])),
@@ -148,3 +182,6 @@ def test_torch_tells_of_all_else() -> None:
     ):
         assert situation.quick.result(operation, given, {}) is None, operation
     assert situation.quick.result(aten.add.Tensor, (x, x), {"alpha": 2}) is None
+    assert situation.quick.result(aten.sum.dim_IntList, (x, [0]), {"dtype": torch.float64}) is None
+    for options in ({"pin_memory": True}, {"device": torch.device("meta")}, {"memory_format": torch.channels_last}, {}):
+        assert situation.quick.result(aten.empty.memory_format, (x.shape,), {"dtype": None, **options}) is None

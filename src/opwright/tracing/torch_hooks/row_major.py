@@ -3,10 +3,12 @@
 Torch decides about broadcasting, promotion, memory formats and views by symbolic sizes, which takes most of the time of
 a trace. Here is what can be told by looking:
 
-- Element-wise operations. All operands have one floating-point dtype and are row-major, expanded or not, and one that
-  is not expanded has a shape to which the others broadcast as they are written. The result has that shape and is
-  row-major too: torch's TensorIterator orders dimensions by strides that are not 0.
-- Views of row-major tensors with as many elements, as written.
+- Element-wise operations. All operands have one floating-point dtype, or any for sums and products, and are row-major,
+  expanded or not, and one that is not expanded has a shape to which the others broadcast as they are written. The
+  result has that shape and is row-major too: torch's TensorIterator orders dimensions by strides that are not 0.
+- Views of row-major tensors with as many elements, as written, and copies of row-major tensors.
+- Sums and extremes of floating-point tensors along dimensions, if the tensors are row-major: so is the result.
+- Empty tensors.
 
 All else is left to torch.
 """
@@ -20,6 +22,7 @@ from typing import Any, cast
 
 import torch
 from torch._ops import OpOverload
+from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 aten = torch.ops.aten
@@ -43,6 +46,8 @@ _SAME_DTYPE = _overloads(OF_ONE, "default") | _overloads(OF_TWO, "Tensor", "Scal
 _TRUTHS = _overloads(COMPARING, "Tensor", "Scalar")
 _CHOOSING = aten.where.self
 _ELEMENT_WISE = _SAME_DTYPE | _TRUTHS | {_CHOOSING}
+_PROMOTING = _overloads("add mul", "Tensor", "Scalar")
+_REDUCING = frozenset((aten.sum.dim_IntList, aten.amax.default, aten.amin.default))
 VIEWS = frozenset((aten.view.default, aten._unsafe_view.default))
 
 
@@ -63,23 +68,60 @@ class RowMajor:
 
     def result(self, func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> FakeTensor | None:
         """The result of an operation; None if torch must tell."""
-        if kwargs or not (func in VIEWS or func in _ELEMENT_WISE):
+        if func is aten.empty.memory_format:
+            return self._empty(*args, **kwargs)
+        if kwargs:
             return None
         if func in VIEWS:
             return self._view(*args) if self._is_plain(args[0]) else None
+        if func in _REDUCING:
+            return self._reduced(*args) if self._is_plain(args[0]) else None
+        if func is aten.clone.default:
+            return self._copy(*args) if self._is_plain(args[0]) else None
+        return self._element_wise(func, args) if func in _ELEMENT_WISE else None
+
+    def _element_wise(self, func: OpOverload, args: Sequence[Any]) -> FakeTensor | None:
         if not all(map(self._is_plain, args)):
             return None
         if func is _CHOOSING and args[0].dtype is not torch.bool:
             return None
         of_dtype = [each for each in (args[1:] if func is _CHOOSING else args) if isinstance(each, torch.Tensor)]
-        dtypes = {each.dtype for each in of_dtype}
-        if len(dtypes) != 1 or not of_dtype[0].dtype.is_floating_point:
+        if not of_dtype:
+            return None
+        dtype: torch.dtype = of_dtype[0].dtype
+        if func in _PROMOTING:
+            _, dtype = elementwise_dtypes(*args, type_promotion_kind=ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT)
+        elif not dtype.is_floating_point or any(each.dtype is not dtype for each in of_dtype):
             return None
         shape = self._broadcast([each for each in args if isinstance(each, torch.Tensor)])
         if shape is None:
             return None
-        dtype = torch.bool if func in _TRUTHS else of_dtype[0].dtype
+        return self._made(shape, torch.bool if func in _TRUTHS else dtype)
+
+    def _made(self, shape: Sequence[Any], dtype: torch.dtype) -> FakeTensor:
         return FakeTensor(self._mode, torch.empty(shape, dtype=dtype, device="meta"), _CPU)
+
+    def _empty(self, size: Sequence[Any], *, dtype: torch.dtype | None = None, **others: Any) -> FakeTensor | None:
+        others = {name: value for name, value in others.items() if value not in (None, False, _CPU, torch.strided)}
+        if dtype is None or others or any(type(each) is int and each < 0 for each in size):
+            return None
+        return self._made(size, dtype)
+
+    def _copy(self, tensor: FakeTensor) -> FakeTensor | None:
+        is_row_major = self._layout(tensor, _spelled(tensor.shape)) is Layout.ROW_MAJOR
+        return self._made(tensor.shape, tensor.dtype) if is_row_major else None
+
+    def _reduced(
+        self, tensor: FakeTensor, dims: Sequence[int] | None = None, keepdim: bool = False
+    ) -> FakeTensor | None:
+        rank, shape = tensor.dim(), _spelled(tensor.shape)
+        if not dims or not tensor.dtype.is_floating_point or 0 in shape or not all(-rank <= d < rank for d in dims):
+            return None
+        gone = {dim % rank for dim in dims}
+        if len(gone) < len(dims) or self._layout(tensor, shape) is not Layout.ROW_MAJOR:
+            return None
+        left = [1 if dim in gone else size for dim, size in enumerate(tensor.shape) if keepdim or dim not in gone]
+        return self._made(left, tensor.dtype)
 
     def _broadcast(self, tensors: Sequence[torch.Tensor]) -> Sequence[Any] | None:
         """The shape of a row-major result of an element-wise operation on tensors."""
