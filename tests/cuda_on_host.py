@@ -17,11 +17,12 @@ from opwright.ir.program import Program
 from opwright.operators import stages
 from opwright.settings import Settings
 from opwright.toolchain.build import build
-from opwright.toolchain.gpu.nvrtc import compile_cuda
-from opwright.toolchain.recipe import INCLUDE_DIRECTORY
+from opwright.toolchain.gpu.nvrtc import compile_cuda, find_nvrtc
+from opwright.toolchain.recipe import INCLUDE_DIRECTORY, header_digests
 from opwright.toolchain.source import Source
+from opwright.toolchain.storage.records import canonical_json, digest
 from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
-from tests.suite.kept_libraries import another_cache
+from tests.suite.kept_libraries import another_cache, kept
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 
@@ -36,9 +37,12 @@ def source_on_host(program: Program) -> Source:
 
 
 def machine_code(program: Program, architecture: str) -> bytes:
-    """What NVRTC makes of a Program's kernels; nothing if it has none."""
+    """What NVRTC makes of a Program's kernels, kept between runs; nothing if it has none."""
     device = emit_cuda(program).device
-    return compile_cuda(device, architecture, INCLUDE_DIRECTORY) if device else b""
+    if not device:
+        return b""
+    facts = (device, architecture, header_digests(INCLUDE_DIRECTORY), str(find_nvrtc()))
+    return kept(digest(canonical_json(facts)), lambda: compile_cuda(device, architecture, INCLUDE_DIRECTORY))
 
 
 @contextmanager

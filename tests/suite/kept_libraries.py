@@ -16,7 +16,7 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -74,6 +74,17 @@ def another_cache() -> Path:
     """A new cache directory for this run, without records, and with the libraries that all of its caches share."""
     own = Path(os.environ["OPWRIGHT_CACHE"])
     return directory_with_libraries_of(own, Path(tempfile.mkdtemp(dir=own.parent)))
+
+
+def kept(key: str, make: Callable[[], bytes]) -> bytes:
+    """What an earlier run made under a key, else what is made now, kept beside the libraries."""
+    entry = Path(os.environ["OPWRIGHT_CACHE"]) / "libraries" / key[:2] / key
+    if not (entry / "made").exists():
+        entry.mkdir(parents=True, exist_ok=True, mode=0o700)
+        begun = entry / f"begun-{os.getpid()}"
+        begun.write_bytes(make())
+        begun.replace(entry / "made")
+    return (entry / "made").read_bytes()
 
 
 def prune(libraries: Path, limit_bytes: int) -> None:

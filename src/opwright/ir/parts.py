@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
-from operator import is_
+from operator import attrgetter, is_
 from typing import Any, TypeVar, cast
 
 Node = TypeVar("Node")
 
 
 def with_parts(node: Node, rewrite: Callable[[Any], Any]) -> Node:
-    """Rewrite what a node consists of; what has no parts, such as a name, or no new ones, comes back as it is."""
-    names = _fields(node)
-    if not (names or isinstance(node, tuple)):
-        return node
-    parts = [getattr(node, name) for name in names] if names else cast(tuple[Any, ...], node)
-    rewritten = tuple(map(rewrite, parts))
+    """Rewrite the nodes that a node consists of; without any, or without new ones, it comes back as it is."""
+    parts = node if isinstance(node, tuple) else _taker(type(node))(node)
+    rewritten = tuple([part if type(part) in _LEAVES else rewrite(part) for part in parts])
     if all(map(is_, parts, rewritten)):
         return node
-    made: Any = type(node)(*rewritten) if names else rewritten
+    made: Any = rewritten if isinstance(node, tuple) else type(node)(*rewritten)
     return cast(Node, made)
 
 
@@ -31,16 +28,26 @@ def parts_of(node: object, kind: type[Node]) -> Iterator[Node]:
         for part in node:
             yield from parts_of(part, kind)
     else:
-        for name in _fields(node):
+        for name in field_names(type(node)):
             yield from parts_of(getattr(node, name), kind)
 
 
-_FIELDS: dict[type, tuple[str, ...]] = {}
+_LEAVES = frozenset((str, int, float, complex, bool, type(None)))
+_NAMES: dict[type, tuple[str, ...]] = {}
+_TAKERS: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
 
 
-def _fields(node: object) -> tuple[str, ...]:
-    """What a node consists of, in the order in which it is made of it; nothing if it is a name or a number."""
-    kind = type(node)
-    if (names := _FIELDS.get(kind)) is None:
-        _FIELDS[kind] = names = tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
-    return names
+def field_names(kind: type) -> tuple[str, ...]:
+    """What nodes of a kind consist of, in the order in which they are made of it; nothing for names and numbers."""
+    if kind not in _NAMES:
+        _NAMES[kind] = tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
+    return _NAMES[kind]
+
+
+def _taker(kind: type) -> Callable[[Any], tuple[Any, ...]]:
+    """What gives the parts of nodes of a kind."""
+    if kind not in _TAKERS:
+        names = field_names(kind)
+        one_by_one = lambda node: tuple(getattr(node, name) for name in names)  # noqa: E731
+        _TAKERS[kind] = attrgetter(*names) if len(names) > 1 else one_by_one
+    return _TAKERS[kind]

@@ -14,6 +14,8 @@ Part = TypeVar("Part")
 
 def replace_symbols(part: Part, replacements: Mapping[str, Integer]) -> Part:
     """Replace size symbols and axes everywhere."""
+    if not replacements:
+        return part
     return map_integers(part, cache(lambda expression: substitute(expression, replacements)))
 
 

@@ -101,11 +101,8 @@ def emit_launcher(
     texts = [f'#include "{header}"\n\nnamespace opwright::emitted {{']
     for emitter in cases:
         texts += emitter.definitions(emitter.unchecked())
-    choices = [
-        line
-        for case, emitter in zip(with_placeholders(program).cases, cases, strict=True)
-        for line in _choice(case, emitter)
-    ]
+    renamed = with_placeholders(program).cases if cases else ()
+    choices = [line for case, emitter in zip(renamed, cases, strict=True) for line in _choice(case, emitter)]
     texts += plain.definitions([*plain.checked(), *choices])
     return "\n\n".join(texts) + "\n", plain.registration
 

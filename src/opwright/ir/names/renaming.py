@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from opwright.ir.contents import bound_sizes
 from opwright.ir.expressions.expression import Load, Local
-from opwright.ir.expressions.integer import Integer, symbol
-from opwright.ir.parts import with_parts
+from opwright.ir.expressions.integer import Integer, substitute, symbol
+from opwright.ir.parts import field_names, with_parts
 from opwright.ir.program import Buffer, Check, Kernel, Let, Program, Reduce, Store, TensorOperand, View
-from opwright.ir.symbols import replace_symbols
 
 Called = Callable[[str], str]
 _SIZE = re.compile(r"(.+)(_size_\d+)")
@@ -32,13 +32,18 @@ def rename(program: Program, called: Called) -> Program:
     """Rename everything by `called`, except the Program itself, its axes and its gathers."""
     sizes = {name: symbol(_size_called(name, called)) for name in bound_sizes(program)}
 
+    in_sizes = cache(lambda expression: substitute(expression, sizes))
+
     def renamed(node: Any) -> Any:
         if isinstance(node, Integer):
-            return node
-        rebuilt, field = with_parts(node, renamed), _NAMES.get(type(node))
-        return replace(rebuilt, **{field: called(getattr(node, field))}) if field else rebuilt
+            return in_sizes(node)
+        field = _NAMES.get(type(node))
+        if field is None:
+            return with_parts(node, renamed)
+        parts = ((name, getattr(node, name)) for name in field_names(type(node)))
+        return type(node)(*(called(part) if name == field else renamed(part) for name, part in parts))
 
-    program = renamed(replace_symbols(program, sizes))
+    program = renamed(program)
     return replace(
         program,
         sizes=tuple(str(sizes[size]) for size in program.sizes),
