@@ -9,6 +9,7 @@ import axes
 import blocks
 import call_cost
 import calls
+import conv_bn
 import first_call
 import func
 import lltm_cell
@@ -31,7 +32,7 @@ BENCHMARKS = (
 def measure(options: Options) -> list[Scorecard]:
     """Run one after the other; the summary comes last."""
     cards = [benchmark.measure(options) for benchmark in BENCHMARKS]
-    cards += [*calls.measure(options), *written_by_hand.measure(options)]
+    cards += [*conv_bn.measure(options), *calls.measure(options), *written_by_hand.measure(options)]
     return [*cards, _summary(cards)]
 
 

@@ -13,8 +13,8 @@ from opwright.package import PACKAGE
 _FAMILY = {
     "AutocastRefused", "CallableUnsupported", "Fault", "ImportedMeanwhile", "LeftToFunction", "ModuleUnsupported",
     "NoKernel", "NotEjectable", "NumberNeeded", "OutsideMoved", "OutsideUnknown", "ReferenceMissing", "RungMissing",
-    "SamplesMissing", "SideEffect", "Skipped", "TracingFailed", "UndeclaredMutation", "UnsupportedParameter",
-    "UnsupportedReturn", "UntraceableReference", "WheelUnsupported",
+    "SamplesMissing", "SaveRefused", "SideEffect", "Skipped", "TracingFailed", "UndeclaredMutation",
+    "UnsupportedParameter", "UnsupportedReturn", "UntraceableReference", "WheelUnsupported",
 }  # fmt: skip
 _NO_REMEDY = {
     "auditing/: can have a gradient": "the row does not apply to such a function",

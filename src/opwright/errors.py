@@ -108,6 +108,10 @@ class AutocastRefused(OpwrightError):
     """The value of `autocast=` is not a policy, or not one that this operator can have."""
 
 
+class SaveRefused(OpwrightError):
+    """The value of `save=` is neither a word that it knows nor a budget."""
+
+
 class ModuleUnsupported(OpwrightError):
     """`opwright.module` was given something that is not a module, or a module that no operator can run."""
 

@@ -18,7 +18,7 @@ from tests.derivation.test_joint import CASES, lltm_cell, normal
 from tests.derived import run, specs_of
 
 Tensor = torch.Tensor
-POLICIES = ("auto", "inputs", "all")
+POLICIES = ("auto", "inputs", "all", 0.5)
 
 
 def joint_of(reference: Callable[..., Any], arguments: tuple[Tensor, ...]) -> Joint:

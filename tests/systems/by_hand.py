@@ -1,25 +1,26 @@
-"""The operators of examples/by_hand."""
+"""What the files of examples/by_hand define."""
 
 from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import opwright
-from opwright.cli.load import load_operators
+from opwright.toolchain.modules import module_of_file
 
 FOLDER = Path(__file__).parents[2] / "examples" / "by_hand"
 
 
-def by_hand(file: str, name: str) -> opwright.Operator:
-    """An operator of one of the files."""
-    return _operators(file)[name]
+def by_hand(file: str, name: str) -> Any:
+    """What a file calls so, such as an operator."""
+    return getattr(_module(file), name)
 
 
 @cache
-def _operators(file: str) -> dict[str, opwright.Operator]:
-    found = load_operators(str(FOLDER / f"{file}.py"))
-    return {operator.name.partition("::")[2]: operator for operator in found if isinstance(operator, opwright.Operator)}
+def _module(file: str) -> ModuleType:
+    return module_of_file(f"by_hand_{file}", FOLDER / f"{file}.py")
 
 
 def written(operator: opwright.Operator) -> set[str]:

@@ -11,6 +11,7 @@ OPERATORS = {
     "elementwise": ("exp", "sigmoid", "cube", "mul_constant"),
     "my_op": ("my_op",),
     "lltm": ("lltm_cell", "lltm"),
+    "conv_bn": ("batch_norm", "conv_bn"),
 }
 
 

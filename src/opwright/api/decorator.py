@@ -7,7 +7,7 @@ from typing import Any, Protocol, overload
 
 from opwright.api.operator import Operator, Parameters, Result
 from opwright.binding.dispatcher.autocast import AutocastPolicy
-from opwright.binding.variants.variant import SavePolicy
+from opwright.derivation.save_policy import SavePolicy
 from opwright.samples import SampleFactory
 
 
@@ -62,7 +62,11 @@ def operator(
         name: "namespace::name" at torch's dispatcher; by default "opwright::" and the function's name.
         samples: `(device, dtype) -> iterable of Sample`, or `opwright.shapes(...)`: example arguments for `check`,
             `bench`, `source` and `explain`.
-        save: What the backward pass may keep: "auto" chooses, "inputs" recomputes everything, "all" nothing.
+        save: What the backward pass may keep: "auto" chooses; "inputs" keeps nothing but arguments and recomputes
+            everything else; "all" recomputes nothing. A budget keeps part of what "auto" keeps beside the arguments: a
+            share of its bytes from 0.0 to 1.0, or the most bytes there may be, such as 65536 or "64 MiB". What is
+            cheapest to recompute for its bytes goes first. The sizes of the call that a kernel is derived for decide;
+            it serves other sizes too.
         mutates: Names of the tensors that the function changes.
         inline: Let `torch.compile` and `torch.export` see the operations of the function; otherwise they see one,
             unless it draws random numbers.
@@ -77,6 +81,7 @@ def operator(
         CallableUnsupported: If it is not a function.
         UnsupportedParameter: If `mutates` names something other than a tensor parameter.
         UnsupportedReturn: If there is no tensor in the return annotation.
+        SaveRefused: If `save` is none of these.
         AutocastRefused: If `autocast` is none of these, or there is something in `mutates`.
     """
 

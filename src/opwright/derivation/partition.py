@@ -3,34 +3,25 @@
 Recomputing an element-wise value inside a fused kernel costs a few instructions; saving it costs memory traffic. So
 inputs are saved (they are alive anyway), and element-wise values and views are recomputed; only if a reduction, a
 library operation (a matrix product) or a copy (`cat`) would run twice, a minimum cut chooses what to save. If the
-backward pass needs only outputs, as for softmax, these are saved instead.
+backward pass needs only outputs, as for softmax, these are saved instead. A budget saves some of this (`budget.py`).
 """
 
 from __future__ import annotations
 
-import math
-import operator
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 import torch
-from torch._ops import OpOverload
 from torch.fx import Node
 
+from opwright.derivation.budget import Budget, spend
+from opwright.derivation.costs import count, is_cheap, is_view
 from opwright.derivation.joint import Joint
-from opwright.ir.expressions.integer import evaluate
-from opwright.lowering.pointwise.complex import COMPLEX
-from opwright.lowering.pointwise.table import POINTWISE
-from opwright.lowering.views import VIEWS
+from opwright.derivation.save_policy import SavePolicy
 from opwright.tracing.graph import ancestors, value_of
 from opwright.tracing.recording.values import STANDS_FOR
 
-SavePolicy = str  # "auto" | "inputs" | "all"
 _LITTLE = 8  # times smaller than an argument
-
-aten = torch.ops.aten
-_SPLITS = {aten.split, aten.split_with_sizes}
-_CHEAP = {*POINTWISE, *COMPLEX, *VIEWS, *_SPLITS, aten.view_as_real, aten.view_as_complex}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +33,14 @@ class Partition:
         outputs: Outputs that it reads.
         intermediates: Values that the forward pass returns besides its outputs.
         little: Those of them that are small beside the arguments, such as row reductions.
+        budget: What came of a budget; None if there was none.
     """
 
     inputs: tuple[Node, ...]
     outputs: tuple[Node, ...]
     intermediates: tuple[Node, ...]
     little: frozenset[Node]
+    budget: Budget | None = None
 
 
 def partition(joint: Joint, policy: SavePolicy = "auto") -> Partition:
@@ -55,7 +48,8 @@ def partition(joint: Joint, policy: SavePolicy = "auto") -> Partition:
 
     Args:
         joint: The reference and its derivative in one graph.
-        policy: "auto" as described above; "inputs" recomputes everything; "all" recomputes nothing.
+        policy: "auto" as described above; "inputs" recomputes everything; "all" recomputes nothing; a budget saves
+            what it allows of what "auto" does.
     """
     tangents = {tangent for tangent in joint.tangents if tangent is not None}
     arguments = [given.node for given in joint.graph.inputs if given.node not in tangents]
@@ -70,13 +64,20 @@ def partition(joint: Joint, policy: SavePolicy = "auto") -> Partition:
         saved = border
     else:
         saved = _cut(joint, border, arguments, outputs)
+    largest = max((count(joint, node) for node in arguments), default=0)
+    little = {node for node in saved if _LITTLE * count(joint, node) <= largest}
+    budget = None
+    if not isinstance(policy, str):
+        own = [node for node in saved if node not in arguments]
+        saved, budget = spend(joint, border, own, policy, lambda node: _stored_bytes(joint, node, node in little))
+        saved += [node for node in ancestors(border, stop=set(saved)) if node in arguments]
     intermediates = tuple(node for node in saved if node not in arguments and node not in outputs)
-    largest = max((_count(joint, node) for node in arguments), default=0)
     return Partition(
         inputs=tuple(node for node in arguments if node in saved),
         outputs=tuple(node for node in saved if node in outputs),
         intermediates=intermediates,
-        little=frozenset(node for node in intermediates if _LITTLE * _count(joint, node) <= largest),
+        little=frozenset(little.intersection(intermediates)),
+        budget=budget,
     )
 
 
@@ -113,22 +114,12 @@ def _border(wanted: Sequence[Node], backward: set[Node], tangents: set[Node]) ->
     return list(border)
 
 
-def _is_cheap(node: Node) -> bool:
-    """Whether recomputing a value inside a kernel costs almost nothing."""
-    if node.op == "placeholder":
-        return True
-    if node.target is operator.getitem:
-        return isinstance(node.args[0], Node) and _is_cheap(node.args[0])
-    packet = node.target.overloadpacket if isinstance(node.target, OpOverload) else None
-    return packet in _CHEAP or packet is torch.ops.prims.iota
-
-
 def _cut(joint: Joint, border: Sequence[Node], arguments: Sequence[Node], outputs: Set[Node]) -> list[Node]:
     behind = ancestors(border, stop=outputs)
-    if behind and all(node in outputs or (_is_cheap(node) and node not in arguments) for node in behind):
+    if behind and all(node in outputs or (is_cheap(node) and node not in arguments) for node in behind):
         return [node for node in behind if node in outputs]
     involved = ancestors(border)
-    if all(_is_cheap(node) for node in involved):
+    if all(is_cheap(node) for node in involved):
         return [node for node in arguments if node in involved]
     return _minimum_cut(joint, border, involved, outputs)
 
@@ -148,7 +139,7 @@ def _minimum_cut(joint: Joint, border: Sequence[Node], involved: Sequence[Node],
             network.add_edge((node, "in"), (node, "out"))
         else:
             network.add_edge((node, "in"), (node, "out"), capacity=width)
-        if node.op == "placeholder" or not _is_cheap(node):
+        if node.op == "placeholder" or not is_cheap(node):
             network.add_edge("source", (node, "in"))
         for source in node.all_input_nodes:
             network.add_edge((source, "out"), (node, "in"))
@@ -161,26 +152,18 @@ def _minimum_cut(joint: Joint, border: Sequence[Node], involved: Sequence[Node],
 def _bytes(joint: Joint, node: Node, outputs: Set[Node]) -> float | None:
     """The cost of saving a value; None if it must not be cut here."""
     value = node.meta["val"]
-    if not isinstance(value, torch.Tensor) or _is_view(node):
+    if not isinstance(value, torch.Tensor) or is_view(node):
         return None
     if node.op == "placeholder":
         return 1e-3  # saved anyway
     if node in outputs:
         return 0.9e-3  # computed for others, so recomputing it costs nothing more
-    written_for_this = 1.01 if _is_cheap(node) else 1.0  # the result of a library operation is in memory already
-    return written_for_this * (1.0 + _count(joint, node) * value.element_size())
+    written_for_this = 1.01 if is_cheap(node) else 1.0  # the result of a library operation is in memory already
+    return written_for_this * (1.0 + count(joint, node) * value.element_size())
 
 
-def _count(joint: Joint, node: Node) -> int:
-    """The number of elements of a value in the traced call; zero if it is not a tensor."""
-    if not isinstance(node.meta["val"], torch.Tensor):
-        return 0
-    sizes = joint.graph.sizes
-    return math.prod(evaluate(size, sizes.hints) for size in sizes.shape(value_of(node)))
-
-
-def _is_view(node: Node) -> bool:
-    if node.target is operator.getitem:
-        return isinstance(node.args[0], Node) and _is_view(node.args[0])
-    packet = node.target.overloadpacket if isinstance(node.target, OpOverload) else None
-    return packet in VIEWS or packet in _SPLITS
+def _stored_bytes(joint: Joint, node: Node, is_little: bool) -> int:
+    """The bytes of a saved value; what is little is saved in float32 rather than in a half type."""
+    dtype = value_of(node).dtype
+    wider = torch.float32.itemsize if is_little and dtype.is_floating_point else 0
+    return count(joint, node) * max(dtype.itemsize, wider)

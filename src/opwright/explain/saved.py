@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from math import prod
 
 from opwright.binding.variants.variant import Saved
+from opwright.explain.layout import wrapped
 from opwright.ir.expressions.integer import evaluate
 from opwright.ir.program import Buffer, buffers_of
 from opwright.operators.stages import Derivation
 from opwright.report.figures import in_units
+from opwright.tracing.graph import described
 from opwright.tracing.interface.specs import TensorSpec
 
 
@@ -37,7 +39,23 @@ def saved_lines(derivation: Derivation) -> list[str]:
     return [
         *_table(rows),
         f"together {in_units(total)}; the arguments are {in_units(given)}, the outputs {in_units(made)}",
+        *_budget_lines(derivation),
     ]
+
+
+def _budget_lines(derivation: Derivation) -> list[str]:
+    """What a budget allows at these sizes, and what it costs."""
+    graph, budget = derivation.graph, derivation.budget
+    if budget is None:
+        return []
+    kept, auto, most = map(in_units, (budget.kept_bytes, budget.auto_bytes, budget.most_bytes))
+    lines = [f'beside the arguments {kept} of the {auto} that save="auto" keeps; the budget is {most} for these sizes']
+    if budget.dropped:
+        names = ", ".join(f"{described(graph, node)} ({in_units(size_bytes)})" for node, size_bytes in budget.dropped)
+        lines.append(f"not kept: {names}; backward computes it again, in {budget.work:,.0f} operations")
+    if budget.kept_bytes > budget.most_bytes:
+        lines.append("more than the budget, as random numbers cannot be drawn again")
+    return [line for text in lines for line in wrapped(text)]
 
 
 def _reason(saved: Saved, position: int) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+import functools
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import nn
@@ -10,6 +11,7 @@ from torch.nn.modules.lazy import LazyModuleMixin
 
 from opwright.binding.environment import is_quiet
 from opwright.binding.rungs import RungName
+from opwright.derivation.save_policy import SavePolicy, read_policy
 from opwright.errors import ModuleUnsupported
 from opwright.nn.serving import Serving
 
@@ -24,6 +26,7 @@ class ServedModule(nn.Module):
 
     __slots__ = ("_serving",)
     _written_as: type[nn.Module]
+    _save_policy: SavePolicy
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Run the module's original forward, by kernels where there are any."""
@@ -41,22 +44,26 @@ class ServedModule(nn.Module):
         try:
             return object.__getattribute__(self, "_serving")  # type: ignore[no-any-return]
         except AttributeError:
-            serving = Serving(_as_written)
+            serving = Serving(_as_written, self._save_policy)
             object.__setattr__(self, "_serving", serving)
             return serving
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         """Copy and pickle the original module, and serve the result again."""
+        return functools.partial(module, save=self._save_policy), (self._written(),)
+
+    def _written(self) -> nn.Module:
+        """The original module, with the same state."""
         written = object.__new__(self._written_as)
         written.__dict__ = self.__dict__
-        return module, (written,)
+        return written
 
 
 def _as_written(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return super(ServedModule, module).forward(*args, **kwargs)
 
 
-def module(nn_module: AnyModule) -> AnyModule:
+def module(nn_module: AnyModule, *, save: SavePolicy = "auto") -> AnyModule:
     """Make a module whose forward runs as one operator.
 
     The result is an instance of a subclass of `nn_module`'s class and shares everything with it: parameters, buffers,
@@ -67,15 +74,19 @@ def module(nn_module: AnyModule) -> AnyModule:
 
     Args:
         nn_module: A module whose forward is written in Python.
+        save: What the backward pass may keep, as for `opwright.operator`.
 
     Returns:
         The module to call; `nn_module` itself is unchanged.
 
     Raises:
         ModuleUnsupported: If it is not a module, is scripted, or is lazy and has not run yet.
+        SaveRefused: If `save` is no policy.
     """
+    policy = read_policy(save, None)
     if isinstance(nn_module, ServedModule):
-        return nn_module
+        same = repr(nn_module._save_policy) == repr(policy)  # 1 and 1.0 differ
+        return nn_module if same else module(cast("AnyModule", nn_module._written()), save=policy)
     if not isinstance(nn_module, nn.Module):
         raise ModuleUnsupported(
             f"a {type(nn_module).__name__} is not a torch.nn.Module", hint="use opwright.operator for functions"
@@ -89,7 +100,12 @@ def module(nn_module: AnyModule) -> AnyModule:
             f"{type(nn_module).__name__} has lazy parameters that have no shape yet", hint="call it once first"
         )
     written = type(nn_module)
-    namespace = {"_written_as": written, "__module__": written.__module__, "__doc__": written.__doc__}
+    namespace = {
+        "_written_as": written,
+        "_save_policy": policy,
+        "__module__": written.__module__,
+        "__doc__": written.__doc__,
+    }
     served: AnyModule = object.__new__(type(written.__name__, (ServedModule, written), namespace))
     served.__dict__ = nn_module.__dict__
     return served

@@ -17,6 +17,7 @@ from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.own_errors import is_wanted, runs_reference
 from opwright.binding.serving.last_rung import RemembersRung
 from opwright.binding.variants.kinds import Key, call_of, is_among
+from opwright.derivation.save_policy import SavePolicy
 from opwright.errors import NoKernel, OpwrightError, UndeclaredMutation
 from opwright.ir.names.identifiers import identifiers
 from opwright.nn.description import Described
@@ -37,10 +38,12 @@ class Serving(RemembersRung):
 
     Args:
         forward: Calls the module's original forward.
+        save: What the backward pass may keep.
     """
 
-    def __init__(self, forward: Forward) -> None:
+    def __init__(self, forward: Forward, save: SavePolicy) -> None:
         super().__init__()
+        self._save = save
         self._forward = forward
         self._operators: dict[Hashable, tuple[Operator, tuple[int, ...]] | None] = {}
         self._left: set[Key] = set()
@@ -129,7 +132,7 @@ class Serving(RemembersRung):
             parameters.append(Parameter(f"argument_{place}", kind, False))
         reference = ModuleReference(module, described, layout, mutated, self._forward)
         signature = Signature(tuple(parameters), None, structured=True)
-        return Operator(reference, signature=signature, identity=lambda _: None), tuple(mutated)
+        return Operator(reference, save=self._save, signature=signature, identity=lambda _: None), tuple(mutated)
 
     def _tell(self, module: nn.Module, refusal: OpwrightError) -> None:
         """Warn why the module's own forward runs."""

@@ -28,14 +28,16 @@ from opwright.binding.transforms.now import TransformsNow
 from opwright.binding.transforms.safe import SafeTransforms
 from opwright.binding.variants.backends import BACKENDS, Backend, backend_for, devices_of, examine, refuse_another
 from opwright.binding.variants.states import Outside, State
-from opwright.binding.variants.variant import Plan, SavePolicy
+from opwright.binding.variants.variant import Plan
 from opwright.binding.variants.variants import Variants, VariantsByState
+from opwright.derivation.save_policy import SavePolicy, read_policy
 from opwright.errors import NoKernel
 from opwright.handwritten.server import WrittenServer
 from opwright.ir.names.identifiers import ascii_spelling, identifiers
 from opwright.operators.transforming import Transforming
 from opwright.samples import Sample, SampleFactory, first_sample
 from opwright.settings import Settings
+from opwright.toolchain.process.collector import no_full_collections
 from opwright.toolchain.process.forks import hold_off_forks, refuse_torn
 from opwright.tracing.guarded import guarded
 from opwright.tracing.interface.callables import as_function, operator_name
@@ -67,7 +69,7 @@ class BaseOperator(Transforming["BaseOperator"]):
         name: Its name at the dispatcher, "namespace::name".
         reference: The function as written: the rung "composed".
         samples: Makes example arguments for a device and dtype; None if none were given.
-        save: What the backward pass may keep.
+        save: What the backward pass may keep: a word, a share (a float) or a number of bytes (an int).
         inline: Whether compilers and exporters see the operations of the reference instead of one operator; they always
             do if it draws random numbers.
         autocast: What its arguments are cast to under autocast; None if the reference runs there, under autocast's own
@@ -101,7 +103,7 @@ class BaseOperator(Transforming["BaseOperator"]):
         self.samples = samples
         self.inline = inline
         self.autocast = autocast
-        self.save = save
+        self.save = read_policy(save, place_of(reference))
         self._signature = signature or read_signature(reference, mutates)
         self._settings = settings or Settings.from_environment()
         self._positional = self._signature.positional(reference)
@@ -205,7 +207,7 @@ class BaseOperator(Transforming["BaseOperator"]):
 
     def _derive_for(self, specs: Sequence[ArgumentSpec], backend: Backend, state: State | None = None) -> Derivation:
         refuse_torn()
-        with hold_off_forks():
+        with hold_off_forks(), no_full_collections():
             from opwright.operators.stages import (
                 derive,  # imports sympy (0.3 s), which a process that only loads kernels does not need
             )

@@ -10,7 +10,7 @@ from typing import Any
 from torch.fx import Node
 
 from opwright.binding.variants.backends import Backend
-from opwright.binding.variants.variant import Plan, Saved, SavePolicy
+from opwright.binding.variants.variant import Plan, Saved
 from opwright.codegen.cpp.program import emit_program
 from opwright.codegen.cuda.program import CudaSource, emit_cuda
 from opwright.codegen.formula import formula_comment
@@ -18,9 +18,11 @@ from opwright.codegen.header import Origin, built_header, source_command
 from opwright.codegen.python.function import emit_function
 from opwright.codegen.python.layout import ConstantParameter, FunctionLayout, TensorParameter
 from opwright.derivation.backward import given_to
+from opwright.derivation.budget import Budget
 from opwright.derivation.joint import Joint, trace_joint
 from opwright.derivation.partition import Partition, inputs_behind, partition
 from opwright.derivation.products import gradients_by_product
+from opwright.derivation.save_policy import SavePolicy
 from opwright.errors import NoKernel
 from opwright.ir.expressions.integer import Condition
 from opwright.ir.names.fresh import fresh, fresh_stem
@@ -32,7 +34,7 @@ from opwright.package import PACKAGE
 from opwright.passes.buffers.hand_on import hand_on
 from opwright.passes.order import optimize
 from opwright.toolchain.source import Source
-from opwright.tracing.graph import Graph, value_of
+from opwright.tracing.graph import Graph, described, value_of
 from opwright.tracing.interface.place import function_behind
 from opwright.tracing.interface.results import Result
 from opwright.tracing.interface.specs import ArgumentSpec, NumberSpec, TensorSpec
@@ -62,6 +64,7 @@ class Derivation:
         lowered: Both before any pass.
         plan: The sources, and how to call them.
         origin: The user's function; None for a reference of this package, such as a gradient.
+        budget: What came of a budget for what is saved.
     """
 
     specs: tuple[ArgumentSpec, ...]
@@ -71,6 +74,7 @@ class Derivation:
     lowered: tuple[Lowered, Lowered | None]
     plan: Plan
     origin: Origin | None
+    budget: Budget | None = None
 
     def cuda_programs(self) -> tuple[Program, Program | None]:
         """The forward and backward Programs for a GPU."""
@@ -191,7 +195,7 @@ def _derive_with_gradients(
 ) -> Derivation:
     graph = joint.graph
     _refuse_draws_on_gpu(graph, specs)
-    kept = partition(joint, "auto" if graph.is_random and save == "inputs" else save)
+    kept = partition(joint, 0 if graph.is_random and save == "inputs" else save)  # no number can be drawn again
     tangents = [node for node in joint.tangents if node is not None]
     arguments = [(given, node) for given, node in _named_inputs(graph) if node not in tangents]
     names = {node: given for given, node in _named_inputs(graph)}
@@ -225,7 +229,7 @@ def _derive_with_gradients(
         products=() if graph.is_random else gradients_by_product(joint, kept),
         left_to_function=_gains_nothing(graph, origin, forward, backward),
     )
-    return Derivation(specs, graph, forward, backward, (lowered, lowered_backward), plan, origin)
+    return Derivation(specs, graph, forward, backward, (lowered, lowered_backward), plan, origin, kept.budget)
 
 
 def _plan(graph: Graph, specs: Sequence[ArgumentSpec], result: Result, forward: Source) -> Plan:
@@ -264,9 +268,7 @@ def _saved_names(graph: Graph, nodes: Sequence[Node], stem: str) -> list[tuple[s
     """Names for saved values: `saved_mean` if a variable holds the value, else `saved_sum` by the operation."""
     named: dict[str, Node] = {}
     for node in nodes:
-        operation = getattr(getattr(node.target, "overloadpacket", None), "__name__", "value").strip("_")
-        name = graph.names.get(node) or graph.described.get(node) or operation
-        named[fresh(f"{stem}_{name}", named)] = node
+        named[fresh(f"{stem}_{described(graph, node)}", named)] = node
     return list(named.items())
 
 

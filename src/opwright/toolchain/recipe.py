@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -91,7 +93,19 @@ def torch_stub_recipe(compiler: Compiler) -> Recipe:
 def header_digests(include_directory: Path) -> dict[str, str]:
     """Return the digest of every header that a kernel may include, by its name."""
     folder = include_directory / "opwright"
-    return {str(header.relative_to(folder)): digest(header.read_bytes()) for header in sorted(folder.rglob("*.h"))}
+    paths = (os.path.join(place, name) for place, _, names in os.walk(folder) for name in names if name.endswith(".h"))
+    return {os.path.relpath(path, folder): _digest_of(path, *_written(path)) for path in sorted(paths)}
+
+
+def _written(path: str) -> tuple[int, int, int]:
+    status = os.stat(path)
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+@functools.lru_cache(maxsize=256)
+def _digest_of(path: str, *written: int) -> str:
+    """The digest of a file as it was written last."""
+    return digest(Path(path).read_bytes())
 
 
 def recipe(

@@ -69,6 +69,12 @@ def ancestors(nodes: Iterable[Node], stop: Container[Node] = frozenset()) -> lis
     return list(seen)
 
 
+def described(graph: Graph, node: Node) -> str:
+    """The name of the variable that holds a value, else that of the operation that makes it."""
+    operation: str = getattr(getattr(node.target, "overloadpacket", None), "__name__", "value")
+    return graph.names.get(node) or graph.described.get(node) or operation.strip("_")
+
+
 def value_of(node: Node) -> torch.Tensor:
     """The fake tensor a node stands for."""
     value = node.meta["val"]

@@ -37,7 +37,7 @@ static bool projected_forward(const Tensor* given, const Size* sizes, Tensor* ma
   if (!call("aten::mm", "", mm_stack)) return false;
   Tensor mm = take_result(mm_stack[0]);
   const Size output_sizes[] = {x_size_0, weight_size_0};
-  Tensor output = allocate(float32, sizeof(float), output_sizes, 2);
+  Tensor output = in_memory_of(mm, float32, sizeof(float), output_sizes, 2);
   if (!output) return false;
   {
     const Size extents[] = {x_size_0, weight_size_0};
@@ -59,7 +59,7 @@ static void projected_forward_on_stack(StableIValue* stack, uint64_t, uint64_t) 
 }
 
 static const Registration registration(
-    "projected_forward_18f43e694d69(Tensor x, Tensor weight) -> Tensor",
-    "projected_forward_18f43e694d69", projected_forward_on_stack);
+    "projected_forward_fa7772feb95f(Tensor x, Tensor weight) -> Tensor",
+    "projected_forward_fa7772feb95f", projected_forward_on_stack);
 
 }  // namespace opwright::emitted

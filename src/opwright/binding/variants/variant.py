@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from opwright.binding.rungs import RungName
 from opwright.binding.variants.launcher import Launcher, load_launcher
@@ -19,7 +19,6 @@ from opwright.toolchain.storage.records import canonical_json
 from opwright.tracing.interface.results import Result
 from opwright.tracing.scalars.guards import NumberGuard
 
-SavePolicy = Literal["auto", "inputs", "all"]
 Differentiate = Callable[[Sequence[Any], Sequence[Any], "Plan"], Sequence[Any]]
 
 

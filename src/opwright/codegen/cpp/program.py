@@ -15,6 +15,7 @@ from typing import Protocol, assert_never
 
 from opwright.codegen.allocator import allocate
 from opwright.codegen.cpp.access import strides_along
+from opwright.codegen.cpp.dying import memory_of_the_dying
 from opwright.codegen.cpp.expression import CPP_TYPES, TORCH_TYPES
 from opwright.codegen.cpp.kernel import emit_functions, emit_launch
 from opwright.codegen.cpp.line_breaks import MOST_COLUMNS, broken
@@ -56,6 +57,9 @@ class Kernels(Protocol):
 
     def entering(self) -> Sequence[str]:
         """The first lines of a call, once its tensors are `given`."""
+
+    def memory(self, program: ir.Program) -> Mapping[str, str]:
+        """By the names of what kernels compute: the buffers whose memory they take."""
 
 
 def emit_program(program: ir.Program, formulas: Formulas = lambda _: (), header: str = "") -> CppSource:
@@ -132,6 +136,9 @@ class _CppKernels:
     def entering(self) -> Sequence[str]:
         return ()
 
+    def memory(self, program: ir.Program) -> Mapping[str, str]:
+        return memory_of_the_dying(program)
+
 
 def kernel_names(program: ir.Program) -> dict[int, str]:
     """The names of a Program's kernels in a source, by identity."""
@@ -169,11 +176,11 @@ class _Emitter:
         return [*self.kernels.definitions(self.program), self._launcher(beginning)]
 
     def _launcher(self, beginning: Iterable[str]) -> str:
-        lines = [*beginning]
+        lines, memory = [*beginning], self.kernels.memory(self.program)
         for step in self.program.steps:
             match step:
                 case ir.Kernel():
-                    lines += [line for target in step.targets for line in _allocation(target)]
+                    lines += [line for each in step.targets for line in _allocation(each, memory.get(each.name))]
                     lines += self.kernels.launch(step)
                 case ir.View():
                     lines += _view(step, kept=step.target.name in self.program.outputs)
@@ -271,14 +278,13 @@ def _decline_unless(name: str, conditions: Sequence[str]) -> Iterable[str]:
     yield f"if (!{name}) return false;"
 
 
-def _allocation(target: ir.Buffer) -> Iterable[str]:
-    item, kind = CPP_TYPES[target.dtype], TORCH_TYPES[target.dtype]
-    if not target.shape:
-        yield f"Tensor {target.name} = allocate({kind}, sizeof({item}), nullptr, 0);"
-    else:
-        sizes = ", ".join(map(spell_size, target.shape))
-        yield f"const Size {target.name}_sizes[] = {{{sizes}}};"
-        yield f"Tensor {target.name} = allocate({kind}, sizeof({item}), {target.name}_sizes, {len(target.shape)});"
+def _allocation(target: ir.Buffer, dying: str | None) -> Iterable[str]:
+    sizes, rank = "nullptr", len(target.shape)
+    if rank:
+        sizes = f"{target.name}_sizes"
+        yield f"const Size {sizes}[] = {{{', '.join(map(spell_size, target.shape))}}};"
+    made = f"{TORCH_TYPES[target.dtype]}, sizeof({CPP_TYPES[target.dtype]}), {sizes}, {rank}"
+    yield f"Tensor {target.name} = {f'in_memory_of({dying}, {made})' if dying else f'allocate({made})'};"
     yield f"if (!{target.name}) return false;"
 
 

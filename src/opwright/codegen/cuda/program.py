@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from opwright.codegen.allocator import allocate
@@ -91,3 +91,7 @@ class CudaKernels:
     def entering(self) -> Sequence[str]:
         """The first lines of a call, once its tensors are `given`."""
         return ("const cuda::Call call_on_device(given);",)
+
+    def memory(self, _: Program) -> Mapping[str, str]:
+        """None: every result has memory of its own."""
+        return {}

@@ -156,4 +156,9 @@ inline Tensor allocate(int32_t dtype, [[maybe_unused]] std::size_t item_bytes, c
   return Tensor(handle);
 }
 
+// A contiguous tensor of the dtype and sizes of one that is needed no more, in its memory if that is contiguous.
+inline Tensor in_memory_of(const Tensor& dying, int32_t dtype, std::size_t item_bytes, const Size* sizes, int rank) {
+  return dying.is_row_major() ? Tensor(dying.share()) : allocate(dtype, item_bytes, sizes, rank);
+}
+
 }  // namespace opwright

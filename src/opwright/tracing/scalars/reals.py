@@ -52,7 +52,7 @@ def translate_real(expression: Any, integer: Callable[[Any], Integer]) -> RealOp
         NoKernel: If it uses a function that kernels do not know.
     """
     if expression.is_number:
-        value = float(expression)
+        value = float(expression.expand(identity=True))  # torch wraps factors in Identity, also around a number
         return value if math.isfinite(value) else float(str(expression))
     name = type(expression).__name__
     if name == "ToFloat":

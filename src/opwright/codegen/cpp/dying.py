@@ -1,0 +1,70 @@
+"""Results in the memory of values that are needed no more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from opwright.ir import program as ir
+from opwright.ir.call_traits import RETURNS_NEW
+from opwright.ir.contents import loads, reads_of
+from opwright.ir.expressions.integer import Integer, symbols_of
+
+
+def memory_of_the_dying(program: ir.Program) -> Mapping[str, str]:
+    """By the name of what a kernel computes: the buffer of the same dtype and shape whose memory it can take.
+
+    call product = aten::mm(x, y);  kernel grown[i0, i1] = exp(product[i0, i1])     {"grown": "product"}
+
+    The kernel is the last to use that buffer, and before it writes a place, it reads that place alone of it. The buffer
+    is the Program's own: no input, no output, and nothing else lies in its memory.
+    """
+    buffers, free, last = ir.buffers_of(program), _own(program), _last_uses(program)
+    found: dict[str, str] = {}
+    for position, step in enumerate(program.steps):
+        place = _only_place(step)
+        if place is None:
+            continue
+        assert isinstance(step, ir.Kernel)
+        (target,) = step.targets
+        read: dict[str, set[tuple[Integer, ...]]] = {}
+        for load, _ in loads(step):
+            read.setdefault(load.buffer, set()).add(load.indices)
+        for name, places in read.items():
+            same = (buffers[name].dtype, buffers[name].shape) == (target.dtype, target.shape)
+            if name in free and last[name] == position and places == {place} and same:
+                found[target.name] = name
+                break
+    return found
+
+
+def _own(program: ir.Program) -> set[str]:
+    """Buffers with memory of their own, which no other buffer, result or caller shares."""
+    made: set[str] = set()
+    shared = set(program.outputs)
+    for step in program.steps:
+        if isinstance(step, ir.Kernel) or (isinstance(step, ir.Call) and step.function in RETURNS_NEW):
+            made.update(target.name for target in ir.targets_of(step))
+        elif not isinstance(step, ir.Check):
+            shared.update(reads_of(step))
+    return made - shared
+
+
+def _last_uses(program: ir.Program) -> dict[str, int]:
+    """The position of the last step that reads or writes each buffer."""
+    found: dict[str, int] = {}
+    for position, step in enumerate(program.steps):
+        stored = [store.buffer for store in step.stores] if isinstance(step, ir.Kernel) else []
+        found.update(dict.fromkeys([*reads_of(step), *stored], position))
+    return found
+
+
+def _only_place(step: ir.Step) -> tuple[Integer, ...] | None:
+    """Where a kernel writes, if it is element-wise and writes one new buffer, each place of it once."""
+    if not isinstance(step, ir.Kernel) or len(step.stores) != 1:
+        return None
+    (store,) = step.stores
+    is_element_wise = store.reduction is None and all(isinstance(let, ir.Let) for let in step.lets)
+    axes = {axis.name for axis in step.axes}
+    is_once = axes <= {name for index in store.indices for name in symbols_of(index)}
+    is_new = [target.name for target in step.targets] == [store.buffer]
+    return store.indices if is_element_wise and is_once and is_new else None
