@@ -87,9 +87,10 @@ def test_a_compiler_that_fails(script, tmp_path, monkeypatch):
     real = shlex.quote(os.environ["CXX"])
     compiler = tmp_path / "compiler"
     write_executable(compiler, f"#!/bin/sh\n{script.replace('{real}', real)}\n")
-    monkeypatch.setitem(opwright.toolchain.build.build.__kwdefaults__, "timeout_s", 2.0)
-    monkeypatch.setattr("opwright.toolchain.process.asking.PROBE_TIMEOUT_S", 1.0)
-    assert not problems(subject(tmp_path / "cache", str(compiler)), as_it_is, recovers=False)
+    with monkeypatch.context() as impatient:
+        impatient.setitem(opwright.toolchain.build.build.__kwdefaults__, "timeout_s", 2.0)
+        impatient.setattr("opwright.toolchain.process.asking.PROBE_TIMEOUT_S", 1.0)
+        assert not problems(subject(tmp_path / "cache", str(compiler)), as_it_is, recovers=False)
     write_executable(compiler, f'#!/bin/sh\nexec {real} "$@"\n')  # as after an update: the next process asks again
     operator = subject(tmp_path / "cache", str(compiler)).make()
     results(operator)

@@ -14,7 +14,7 @@ from tests.opinfo.coverage import page, rung_of
 from tests.opinfo.judge import compared
 from tests.opinfo.sweep import entries_of, read_records, sweep
 from tests.opinfo.worker import sweep_entry
-from tests.quick_compiler import quick_compiler
+from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
 from tests.suite.kept_libraries import another_cache
 
 pytestmark = [
@@ -37,7 +37,7 @@ SAMPLES = 1
 
 @pytest.fixture(scope="module")
 def settings() -> Settings:
-    return Settings(another_cache(), compiler=quick_compiler(), notify=False)
+    return Settings(another_cache(), compiler=quick_compiler(OPTIMIZING_NOTHING), notify=False)
 
 
 @pytest.mark.parametrize("name", [*KERNELS, *WITH_CALLS])

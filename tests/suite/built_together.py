@@ -34,10 +34,10 @@ Wanted = dict[Settings, dict[str, Source]]
 
 @contextlib.contextmanager
 def one_file_each_way() -> Iterator[None]:
-    """Have the kernels that one call needs compiled as one file, where the compiler is that of the environment."""
+    """Have the kernels that one call needs compiled as one file, in caches that share the libraries of this run."""
 
     def build_in_one_file(sources: Sequence[Source], settings: Settings) -> tuple[Path, ...]:
-        if settings.compiler == os.environ.get("CXX"):
+        if (settings.cache_directory / "libraries").is_symlink():
             _build([source for source in sources if source.device is None], settings)
         return build(sources, settings)
 

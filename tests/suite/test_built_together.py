@@ -14,6 +14,7 @@ from opwright.api.operator import Operator
 from opwright.settings import Settings
 from tests.quiet_settings import quiet_settings
 from tests.suite.built_together import build_together
+from tests.suite.kept_libraries import another_cache
 
 
 def reference(number: int) -> Callable[[Tensor], Tensor]:
@@ -47,6 +48,15 @@ def test_calls_find_what_was_built(settings: Settings, monkeypatch: pytest.Monke
     for number in range(2, 6):
         assert called(number, settings).last_rung == "cpp"
     assert build_together(lambda: called(2, settings)) == 0
+
+
+def test_both_ways_are_one_file_where_libraries_are_shared(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[int] = []
+    monkeypatch.setattr("tests.suite.built_together._build", lambda sources, _: built.append(len(sources)))
+    called(8, settings)
+    assert not built
+    called(8, replace(settings, cache_directory=another_cache()))
+    assert built == [2]
 
 
 def test_what_cannot_be_built_together_is_built_alone(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
