@@ -12,22 +12,19 @@ from opwright.toolchain.process.platforms import refuse_unsupported, this_platfo
 
 refuse_unsupported(this_platform(_torch_version))  # before anything else of opwright is imported
 
-from opwright.toolchain.process.collector import no_full_collections
-
-with no_full_collections():
-    from opwright import func
-    from opwright.api.decorator import operator
-    from opwright.api.operator import Operator
-    from opwright.auditing import audit
-    from opwright.benchmark import bench
-    from opwright.binding.dispatcher.opaque import opaque
-    from opwright.checking import check
-    from opwright.deployment import build_wheel
-    from opwright.errors import FallbackWarning
-    from opwright.extensions import load, load_inline
-    from opwright.nn import module
-    from opwright.samples import Sample, shapes
-    from opwright.version import VERSION
+from opwright import func
+from opwright.api.decorator import operator
+from opwright.api.operator import Operator
+from opwright.auditing import audit
+from opwright.benchmark import bench
+from opwright.binding.dispatcher.opaque import opaque
+from opwright.checking import check
+from opwright.deployment import build_wheel
+from opwright.errors import FallbackWarning
+from opwright.extensions import load, load_inline
+from opwright.nn import module
+from opwright.samples import Sample, shapes
+from opwright.version import VERSION
 
 __all__ = [
     "FallbackWarning",

@@ -29,17 +29,19 @@ from opwright.toolchain.source import Source
 from opwright.toolchain.storage.cache import LibraryCache
 from opwright.toolchain.storage.locks import hold
 
-Wanted = dict[Settings, dict[str, Source]]
+Wanted = dict[tuple[Settings, tuple[str, ...]], dict[str, Source]]
 
 
 @contextlib.contextmanager
 def one_file_each_way() -> Iterator[None]:
     """Have the kernels that one call needs compiled as one file, in caches that share the libraries of this run."""
 
-    def build_in_one_file(sources: Sequence[Source], settings: Settings) -> tuple[Path, ...]:
+    def build_in_one_file(
+        sources: Sequence[Source], settings: Settings, flags: tuple[str, ...] = ()
+    ) -> tuple[Path, ...]:
         if (settings.cache_directory / "libraries").is_symlink():
-            _build([source for source in sources if source.device is None], settings)
-        return build(sources, settings)
+            _build([source for source in sources if source.device is None], settings, flags)
+        return build(sources, settings, flags=flags)
 
     with patch("opwright.binding.variants.variants.build", build_in_one_file):
         yield
@@ -52,13 +54,13 @@ def build_together(*calls: Callable[[], Any]) -> int:
         for call in calls:
             with contextlib.suppress(Exception):  # the real call will raise it again
                 call()
-    return sum(_build(list(sources.values()), settings) for settings, sources in wanted.items())
+    return sum(_build(list(sources.values()), *how) for how, sources in wanted.items())
 
 
 @contextlib.contextmanager
 def _collecting(wanted: Wanted) -> Iterator[None]:
-    def collect(sources: Sequence[Source], settings: Settings) -> NoReturn:
-        named = wanted.setdefault(settings, {})
+    def collect(sources: Sequence[Source], settings: Settings, flags: tuple[str, ...] = ()) -> NoReturn:
+        named = wanted.setdefault((settings, flags), {})
         named.update((source.name, source) for source in sources if source.device is None)
         raise NoKernel("it is built together with others")
 
@@ -73,10 +75,10 @@ def _collecting(wanted: Wanted) -> Iterator[None]:
         yield
 
 
-def _build(sources: Sequence[Source], settings: Settings) -> int:
+def _build(sources: Sequence[Source], settings: Settings, flags: tuple[str, ...]) -> int:
     cache, compiler = LibraryCache.open(settings.cache_directory), find_compiler(settings)
     headers = header_digests(INCLUDE_DIRECTORY)
-    recipes = {recipe.key: recipe for recipe in (kernel_recipe(source, compiler, headers) for source in sources)}
+    recipes = {recipe.key: recipe for recipe in (kernel_recipe(source, compiler, headers, flags) for source in sources)}
     missing = [recipe for recipe in recipes.values() if not cache.holds(recipe)]
     if len(missing) < 2:
         return 0

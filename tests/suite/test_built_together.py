@@ -52,7 +52,7 @@ def test_calls_find_what_was_built(settings: Settings, monkeypatch: pytest.Monke
 
 def test_both_ways_are_one_file_where_libraries_are_shared(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[int] = []
-    monkeypatch.setattr("tests.suite.built_together._build", lambda sources, _: built.append(len(sources)))
+    monkeypatch.setattr("tests.suite.built_together._build", lambda sources, *_: built.append(len(sources)))
     called(8, settings)
     assert not built
     called(8, replace(settings, cache_directory=another_cache()))

@@ -37,7 +37,6 @@ from opwright.ir.names.identifiers import ascii_spelling, identifiers
 from opwright.operators.transforming import Transforming
 from opwright.samples import Sample, SampleFactory, first_sample
 from opwright.settings import Settings
-from opwright.toolchain.process.collector import no_full_collections
 from opwright.toolchain.process.forks import hold_off_forks, refuse_torn
 from opwright.tracing.guarded import guarded
 from opwright.tracing.interface.callables import as_function, operator_name
@@ -207,7 +206,7 @@ class BaseOperator(Transforming["BaseOperator"]):
 
     def _derive_for(self, specs: Sequence[ArgumentSpec], backend: Backend, state: State | None = None) -> Derivation:
         refuse_torn()
-        with hold_off_forks(), no_full_collections():
+        with hold_off_forks():
             from opwright.operators.stages import (
                 derive,  # imports sympy (0.3 s), which a process that only loads kernels does not need
             )

@@ -1,6 +1,6 @@
 // directions_backward, from directions in test_cpp_goldens.py. Written by opwright; formatted by
 //   opwright source test_cpp_goldens.py:directions --rung cpp
-#include "opwright/kernel.h"
+#include "opwright/kernel_across.h"
 
 namespace opwright::emitted {
 
@@ -145,7 +145,7 @@ static void directions_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "directions_backward_59fbceb81652(Tensor x, Tensor saved_sum, Tensor grad_output) -> Tensor",
-    "directions_backward_59fbceb81652", directions_backward_on_stack);
+    "directions_backward_ce31ad43f247(Tensor x, Tensor saved_sum, Tensor grad_output) -> Tensor",
+    "directions_backward_ce31ad43f247", directions_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -1,6 +1,6 @@
 // directions_forward, from directions in test_cpp_goldens.py. Written by opwright; formatted by
 //   opwright source test_cpp_goldens.py:directions --rung cpp
-#include "opwright/kernel.h"
+#include "opwright/kernel_across.h"
 
 namespace opwright::emitted {
 
@@ -128,7 +128,7 @@ static void directions_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "directions_forward_2e2d25023d3f(Tensor x) -> (Tensor, Tensor)",
-    "directions_forward_2e2d25023d3f", directions_forward_on_stack);
+    "directions_forward_1c46f780604f(Tensor x) -> (Tensor, Tensor)",
+    "directions_forward_1c46f780604f", directions_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -15,6 +15,7 @@ from typing import Protocol, assert_never
 
 from opwright.codegen.allocator import allocate
 from opwright.codegen.cpp.access import strides_along
+from opwright.codegen.cpp.across import rows_lie_across
 from opwright.codegen.cpp.dying import memory_of_the_dying
 from opwright.codegen.cpp.expression import CPP_TYPES, TORCH_TYPES
 from opwright.codegen.cpp.kernel import emit_functions, emit_launch
@@ -74,9 +75,12 @@ def emit_program(program: ir.Program, formulas: Formulas = lambda _: (), header:
         NoKernel: If a kernel reads or writes at places that are not affine in its axes.
     """
     parts = [part_of(part, formulas) for part in ir.programs_of(finish(program, "cpp"))]
+    across = any(rows_lie_across(part.program) for part in parts)
     with plain_refusals():
         draft, registration = emit_launcher(
-            program, "opwright/kernel.h", [(part, _CppKernels(part.remarks)) for part in parts]
+            program,
+            "opwright/kernel_across.h" if across else "opwright/kernel.h",
+            [(part, _CppKernels(part.remarks)) for part in parts],
         )
     names = allocate([draft, registration("")], CPP)
     body = header + broken(names.spell(draft))

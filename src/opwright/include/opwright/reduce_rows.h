@@ -35,7 +35,7 @@ inline void reduce_rows(const Size (&extents)[all], const Operand<all, gathers> 
     for (int k = 0; k < count; ++k) apart[k] = rows.strides[rows.depth - 1][k];
     neighbours = rows.extents[rows.depth - 1];
   }
-  const Size most_lanes = walk.has_panels(apart, neighbours) ? walk.lanes_of_panel() : 1;
+  const Size most_lanes = walk.in_panels(apart, neighbours) ? walk.lanes_of_panel() : 1;
   const Size panels = at_least_one((neighbours + most_lanes - 1) / most_lanes);
   if (most_lanes > 1) {
     rows.extents[rows.depth - 1] = panels;
@@ -57,10 +57,11 @@ inline void reduce_rows(const Size (&extents)[all], const Operand<all, gathers> 
                                 Reductions* reductions) {
     if (most_lanes == 1)
       return walk.visit(first, begin, end, [&](Size some, void* const* row) { reduce_row(some, row, *reductions); });
-    walk.visit_pieces(first, begin, end, [&](char* const* at, Size offset, Size some) {
-      walk.visit_panel(at, apart, lanes, offset, some, buffers,
-                       [&](Size lane, Size piece, void* const* row) { reduce_row(piece, row, reductions[lane]); });
-    });
+    if constexpr (has_panels)
+      walk.visit_pieces(first, begin, end, [&](char* const* at, Size offset, Size some) {
+        walk.visit_panel(at, apart, lanes, offset, some, buffers,
+                         [&](Size lane, Size piece, void* const* row) { reduce_row(piece, row, reductions[lane]); });
+      });
   };
 
   const auto finish_row = [&](char* const* first, const Reductions& reductions) {

@@ -136,7 +136,8 @@ struct Walk {
   }
 
   // Whether rows that are so many bytes apart are better packed together.
-  bool has_panels(const Size* apart, Size lanes) const {
+  bool in_panels(const Size* apart, Size lanes) const {
+    if constexpr (!has_panels) return false;
     bool any = false;
     for (int k = 0; k < count; ++k) any |= packed[k] && lies_across(operands[k], apart[k], steps[depth - 1][k]);
     return any && !gathers && lanes >= 4 && row() >= 4;
@@ -196,7 +197,7 @@ struct Walk {
     Size lanes, across, along, total;
   };
   Panels panels() const {
-    if (depth < 2 || !has_panels(steps[depth - 2], extents[depth - 2])) return {0, 0, 0, 0};
+    if (!has_panels || depth < 2 || !in_panels(steps[depth - 2], extents[depth - 2])) return {0, 0, 0, 0};
     const Size lanes = lanes_of_panel(), across = (extents[depth - 2] + lanes - 1) / lanes;
     const Size along = (row() + panel_columns - 1) / panel_columns;
     Size total = across * along;
@@ -301,8 +302,8 @@ inline void for_each_row(const Size (&extents)[axes], const Operand<axes, gather
 
     static void run(Size begin, Size end, void* context) {
       const Task& task = *static_cast<const Task*>(context);
-      if (task.panels.total) {
-        task.walk.visit_panels(task.first, task.panels, begin, end, task.function);
+      if (detail::has_panels && task.panels.total) {
+        if constexpr (detail::has_panels) task.walk.visit_panels(task.first, task.panels, begin, end, task.function);
       } else {
         task.walk.visit(task.first, begin, end, task.function);
       }

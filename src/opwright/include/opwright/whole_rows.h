@@ -131,6 +131,7 @@ struct WholeRows {
 
   // How many rows are packed at once: several where their elements are neighbours across them, one elsewhere.
   Size lanes(const Size* apart, Size neighbours) const {
+    if constexpr (!has_panels) return 1;
     bool any = false;
     for (int k = 0; k < count; ++k)
       any |= packed[k] && operands[k].data && lies_across(operands[k], apart[k], operands[k].strides[inner - 1]);
@@ -195,8 +196,10 @@ inline void for_each_whole_row(const Size (&extents)[all], const Operand<all, ga
     Array<char> buffer(whole.buffer_bytes() * lanes);
     rows.run(from, to, [&](Size panel, char* const* first) {
       if (lanes == 1) return whole.run(first, buffer.data, function);
-      const Size left = neighbours - panel % panels * lanes;
-      whole.run_panel(first, apart, least(lanes, left), lanes, buffer.data, function);
+      if constexpr (has_panels) {
+        const Size left = neighbours - panel % panels * lanes;
+        whole.run_panel(first, apart, least(lanes, left), lanes, buffer.data, function);
+      }
     });
   });
 }
