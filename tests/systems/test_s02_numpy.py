@@ -23,7 +23,7 @@ def sine_with_a_gradient_in_numpy(x: Tensor) -> Tensor:
 
 
 @opwright.operator
-def loss(x: Tensor, scale: Tensor) -> Tensor:
+def spectral_loss(x: Tensor, scale: Tensor) -> Tensor:
     return (smoothed(torch.sin(x) * scale) ** 3).sum(-1)
 
 
@@ -34,9 +34,9 @@ def of_sine(x: Tensor) -> Tensor:
 
 def test_it_chains_with_torch_operations_to_any_order() -> None:
     x, scale = (torch.randn(2, 8, dtype=torch.float64, requires_grad=True) for _ in range(2))
-    assert gradcheck(loss, (x, scale))
-    assert gradgradcheck(loss, (x, scale))
-    assert loss.last_rung == "cpp"
+    assert gradcheck(spectral_loss, (x, scale))
+    assert gradgradcheck(spectral_loss, (x, scale))
+    assert spectral_loss.last_rung == "cpp"
 
 
 @pytest.mark.falls_back  # kernels cannot be derived from a backward pass that is not made of torch operations

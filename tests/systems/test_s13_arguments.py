@@ -12,7 +12,9 @@ pytestmark = pytest.mark.built_together
 
 
 @opwright.operator
-def layer(x: Tensor, weights: dict[str, list[Tensor]], bias: Tensor | None = None, *, power: int = 2, scale=0.5):
+def powered_layer(
+    x: Tensor, weights: dict[str, list[Tensor]], bias: Tensor | None = None, *, power: int = 2, scale=0.5
+):
     total = sum(x * weight for weight in weights["factors"]) ** power * scale
     return {"total": total if bias is None else total + bias, "halves": (x / 2, torch.sin(x))}
 
@@ -42,17 +44,17 @@ def flat(function, **options):
 @pytest.mark.parametrize("options", [{}, {"power": 3}, {"scale": 2.0}], ids=str)
 def test_gradients_reach_tensors_in_containers(options: dict[str, float]) -> None:
     given = double(2, 3), double(3), double(2, 1), double(1)
-    assert torch.autograd.gradcheck(flat(layer, **options), given)
-    torch.testing.assert_close(flat(layer, **options)(*given), flat(layer.reference, **options)(*given))
-    assert layer.last_rung == "cpp"
+    assert torch.autograd.gradcheck(flat(powered_layer, **options), given)
+    torch.testing.assert_close(flat(powered_layer, **options)(*given), flat(powered_layer.reference, **options)(*given))
+    assert powered_layer.last_rung == "cpp"
 
 
 def test_defaults_and_keywords() -> None:
     x, weight = double(4), double(4)
-    by_name = layer(weights={"factors": [weight]}, x=x)
-    torch.testing.assert_close(by_name, layer.reference(x, {"factors": [weight]}))
+    by_name = powered_layer(weights={"factors": [weight]}, x=x)
+    torch.testing.assert_close(by_name, powered_layer.reference(x, {"factors": [weight]}))
     with pytest.raises(TypeError, match="unexpected keyword argument 'powre'"):
-        layer(x, {"factors": [weight]}, powre=3)
+        powered_layer(x, {"factors": [weight]}, powre=3)
 
 
 def test_by_hand_they_are_lost_in_silence() -> None:

@@ -16,7 +16,7 @@ Function = Callable[[Tensor], Tensor]
 
 
 @opwright.operator
-def wave(x: Tensor) -> Tensor:
+def ripple(x: Tensor) -> Tensor:
     return torch.sin(x) * x
 
 
@@ -85,5 +85,5 @@ SCENARIOS = (
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 def test_as_a_built_in(scenario: Callable[[Function], Any]) -> None:
-    torch.testing.assert_close(scenario(wave), scenario(wave.reference))
-    assert wave.last_rung == "cpp"
+    torch.testing.assert_close(scenario(ripple), scenario(ripple.reference))
+    assert ripple.last_rung == "cpp"
