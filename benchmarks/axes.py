@@ -167,7 +167,7 @@ def measure(options: Options) -> Scorecard:
 
 
 def _row(name: str, function: Function, arguments: tuple[Tensor, ...], options: Options) -> Row:
-    layout = "_last" if "channels last" in name else ""  # kernels are built for the layout that they are first called with
+    layout = "_last" if "channels last" in name else ""  # kernels are built for that of their first call
     operator = Operator(function, name=f"axes_{function.__name__}{layout}")
     wanted = [one.requires_grad_() for one in arguments if one.is_floating_point() or one.is_complex()]
     cotangents = torch.randn_like(function(*arguments))
