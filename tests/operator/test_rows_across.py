@@ -59,7 +59,7 @@ def test_results_are_those_of_float64(layout: str, dtype: torch.dtype) -> None:
 
 
 def test_kernels_that_are_made_for_row_major_tensors_have_no_panels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They take a third less time to compile, and serve other layouts all the same."""
+    """They take two thirds of the time to compile, and serve other layouts all the same."""
     flags: list[tuple[str, ...]] = []
 
     def noting(sources: Sequence[Source], settings: Settings, **more: Any) -> Any:

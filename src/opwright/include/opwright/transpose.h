@@ -3,10 +3,6 @@
 
 #include "opwright/shim.h"
 
-// Every kernel includes this: with all optimizations it would be no faster, and take twice the time to compile.
-#pragma GCC push_options
-#pragma GCC optimize("O1")
-
 namespace opwright::detail {
 
 template <class T>
@@ -30,6 +26,17 @@ inline Four first_halves(Four x, Four y) { return __builtin_shufflevector(x, y, 
 inline Four second_halves(Four x, Four y) { return __builtin_shufflevector(x, y, 2, 6, 3, 7); }
 inline Two first_halves(Two x, Two y) { return __builtin_shufflevector(x, y, 0, 2); }
 inline Two second_halves(Two x, Two y) { return __builtin_shufflevector(x, y, 1, 3); }
+
+#if defined(__AVX512F__)
+typedef uint32_t Sixteen __attribute__((vector_size(64)));
+
+inline Sixteen first_halves(Sixteen x, Sixteen y) {
+  return __builtin_shufflevector(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
+inline Sixteen second_halves(Sixteen x, Sixteen y) {
+  return __builtin_shufflevector(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+}
+#endif
 
 // A square of as many rows as a vector has elements.
 template <class Vector, int side>
@@ -67,9 +74,25 @@ inline void transpose(const char* from, int64_t from_apart, char* into, int64_t 
   transpose_one_by_one<T>(from + whole_rows * from_apart, from_apart, into + whole_rows * sizeof(T), into_apart,
                           rows - whole_rows, columns);
 }
+
+#if defined(__AVX512F__)
+inline void transpose_four_bytes(const char* from, int64_t from_apart, char* into, int64_t into_apart, int64_t rows,
+                                 int64_t columns) {
+  const int64_t whole_rows = rows / 16 * 16, whole_columns = columns / 16 * 16;
+  transpose<uint32_t, Sixteen>(from, from_apart, into, into_apart, whole_rows, whole_columns);
+  transpose<uint32_t, Four>(from + whole_columns * 4, from_apart, into + whole_columns * into_apart, into_apart, rows,
+                            columns - whole_columns);
+  transpose<uint32_t, Four>(from + whole_rows * from_apart, from_apart, into + whole_rows * 4, into_apart,
+                            rows - whole_rows, whole_columns);
+}
+#else
+inline void transpose_four_bytes(const char* from, int64_t from_apart, char* into, int64_t into_apart, int64_t rows,
+                                 int64_t columns) {
+  transpose<uint32_t, Four>(from, from_apart, into, into_apart, rows, columns);
+}
+#endif
 #else
 typedef uint16_t Eight;
-typedef uint32_t Four;
 typedef uint64_t Two;
 
 template <class T, class>
@@ -77,17 +100,20 @@ inline void transpose(const char* from, int64_t from_apart, char* into, int64_t 
                       int64_t columns) {
   transpose_one_by_one<T>(from, from_apart, into, into_apart, rows, columns);
 }
+
+inline void transpose_four_bytes(const char* from, int64_t from_apart, char* into, int64_t into_apart, int64_t rows,
+                                 int64_t columns) {
+  transpose_one_by_one<uint32_t>(from, from_apart, into, into_apart, rows, columns);
+}
 #endif
 
 // into[c][r] = from[r][c], for rows that are so many bytes apart, of items with 1, 2, 4 or 8 bytes.
 __attribute__((noinline)) inline void transpose(int64_t item_bytes, const char* from, int64_t from_apart, char* into,
                                                 int64_t into_apart, int64_t rows, int64_t columns) {
-  if (item_bytes == 4) return transpose<uint32_t, Four>(from, from_apart, into, into_apart, rows, columns);
+  if (item_bytes == 4) return transpose_four_bytes(from, from_apart, into, into_apart, rows, columns);
   if (item_bytes == 8) return transpose<uint64_t, Two>(from, from_apart, into, into_apart, rows, columns);
   if (item_bytes == 2) return transpose<uint16_t, Eight>(from, from_apart, into, into_apart, rows, columns);
   transpose_one_by_one<uint8_t>(from, from_apart, into, into_apart, rows, columns);
 }
 
 }  // namespace opwright::detail
-
-#pragma GCC pop_options
