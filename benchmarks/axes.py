@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from norms import group_norm, group_norm_silu
 from scorecard import Options, Row, Scorecard, Target, medians_us, run_script
 from torch.nn import functional
 
@@ -23,14 +24,6 @@ LEAST = 1.5
 
 Tensor = torch.Tensor
 Function = Callable[..., Tensor]
-
-
-def group_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    return functional.group_norm(x, 8, weight, bias)
-
-
-def group_norm_silu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    return functional.silu(functional.group_norm(x, 8, weight, bias))
 
 
 def instance_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

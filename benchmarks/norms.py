@@ -54,7 +54,8 @@ def measure(options: Options) -> Scorecard:
 
 
 def _row(function: Function, size: tuple[int, ...], layout: str, options: Options, *, both: bool) -> Row:
-    operator = Operator(function, name=f"norms_{function.__name__}")
+    # Kernels are built for the layout of their first call, and loaded once under their name.
+    operator = Operator(function, name=f"norms_{function.__name__}_{layout.replace(' ', '_').replace('-', '_')}")
     x, cotangents = (torch.randn(size).contiguous(memory_format=LAYOUTS[layout]) for _ in range(2))
     arguments = [x.requires_grad_(), *(torch.randn(size[1]).requires_grad_() for _ in range(2))]
 
