@@ -25,8 +25,8 @@ def test_sizes_of_static_parameters_are_constants() -> None:
     specs = specs_of(["x", "weight"], [torch.randn(3, 4), torch.randn(4)])
     forward = derive(reference, specs, "scaled").forward
     assert Condition("==", size_symbol("weight", 0), integer(4)) in forward.guards
-    assert forward.inputs[1].shape == (integer(4),)
-    assert derive(_scaled, specs, "scaled").forward.inputs[1].shape == (size_symbol("x", 1),)
+    assert forward.steps[0].targets[0].shape[1] == integer(4)
+    assert derive(_scaled, specs, "scaled").forward.steps[0].targets[0].shape[1] == size_symbol("x", 1)
 
 
 def test_the_gradient_inherits_them() -> None:

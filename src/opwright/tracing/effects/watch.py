@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.fx.experimental import sym_node, symbolic_shapes
 
 from opwright.errors import Place, SideEffect
 from opwright.package import PACKAGE
@@ -39,7 +38,9 @@ _HINT = "return it, or keep this line outside of the operator"
 _UNWATCHED = tuple(f"{folder}{os.sep}" for folder in (Path(torch.__file__).parent, PACKAGE))
 _LIBRARIES = ("<frozen ", *LIBRARIES)
 _IMPORTS = "<frozen importlib._bootstrap>"
-_SYMBOLIC = (sym_node.__file__, symbolic_shapes.__file__)  # arithmetic of sizes, which is deep and calls nobody's code
+_SYMBOLIC = frozenset(  # arithmetic of sizes, which is deep and calls nobody's code
+    str(Path(torch.__file__).parent / "fx" / "experimental" / f"{name}.py") for name in ("sym_node", "symbolic_shapes")
+)
 
 
 @contextmanager
