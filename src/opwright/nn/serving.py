@@ -23,6 +23,7 @@ from opwright.binding.serving.last_rung import RemembersRung
 from opwright.binding.structures import NotTold, spec_of
 from opwright.binding.variants.kinds import are_constants
 from opwright.binding.variants.states import Outside, State
+from opwright.derivation.backward import make_static
 from opwright.derivation.save_policy import SavePolicy
 from opwright.errors import NoKernel, UndeclaredMutation
 from opwright.ir.names.identifiers import identifiers
@@ -222,6 +223,8 @@ class Serving(RemembersRung):
             kind = Kind.TENSOR if isinstance(member, torch.Tensor) else Kind.CONSTANT
             parameters.append(Parameter(f"argument_{place}", kind, False))
         reference = ModuleReference(module, state, known.slots, layout, mutated, self._forward)
+        static = (place for place in range(len(known.slots)) if place not in known.buffers)
+        make_static(reference, [parameters[place].name for place in static])
         operator = Operator(
             reference,
             save=self._save,
