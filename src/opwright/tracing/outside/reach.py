@@ -70,7 +70,7 @@ def _packages(values: Iterable[Any]) -> frozenset[str]:
 
 def _walked(root: Any, make: Callable[[frozenset[str], bool, frozenset[str]], Walk]) -> Reads:
     """Walk until there are no new names."""
-    code = _code_of(type(root()).forward if isinstance(root, weakref.ref) else root)
+    code = _code_of(getattr(root(), "forward", root) if isinstance(root, weakref.ref) else root)
     way = Way(Fetch.SELF, None, "", code, frozenset())
     names, asked, is_dynamic = frozenset[str](), frozenset[str](), False
     while True:
