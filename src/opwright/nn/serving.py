@@ -223,7 +223,9 @@ class Serving(RemembersRung):
             kind = Kind.TENSOR if isinstance(member, torch.Tensor) else Kind.CONSTANT
             parameters.append(Parameter(f"argument_{place}", kind, False))
         reference = ModuleReference(module, state, known.slots, layout, mutated, self._forward)
-        make_static(reference, [parameter.name for parameter in parameters[: len(known.slots)]])
+        held, registered = state.held(), set(map(id, (*module.parameters(), *module.buffers())))
+        static = (place for place, slot in enumerate(known.slots) if id(held.get(slot)) in registered)
+        make_static(reference, [parameters[place].name for place in static])  # other tensors may grow, as caches do
         operator = Operator(
             reference,
             save=self._save,

@@ -107,7 +107,7 @@ def _part(walk: Walk, held: dict[str, Any], part: str, way: Way) -> Guard:
 def _hooks(walk: Walk, layers: Layers, hooks: Any, way: Way) -> Guard:
     """How many hooks there are; if there are any, the module runs as written."""
     if hooks:
-        layers.hooked.append(way.label.lstrip(".").rpartition(".")[0])
+        layers.hooked.append(way.label.rpartition(".")[0])
     return _count_of(walk, hooks, way)
 
 
@@ -129,5 +129,5 @@ def tensor_of_module(walk: Walk, layers: Layers, value: Any, way: Way) -> Guard:
     """A tensor that a served module holds."""
     is_known, slot = _slot(layers, value)
     if not is_known:
-        layers.tensors.append((slot, way.label.lstrip("."), isinstance(value, torch.nn.Parameter)))
+        layers.tensors.append((slot, way.label, isinstance(value, torch.nn.Parameter)))
     return walk.guard(way, Check.SLOT, (None, slot), f"a tensor in {slot}")

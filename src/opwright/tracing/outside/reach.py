@@ -70,7 +70,8 @@ def _packages(values: Iterable[Any]) -> frozenset[str]:
 
 def _walked(root: Any, make: Callable[[frozenset[str], bool, frozenset[str]], Walk]) -> Reads:
     """Walk until there are no new names."""
-    way = Way(Fetch.SELF, None, "", _code_of(root), frozenset())
+    code = _code_of(getattr(root(), "forward", root) if isinstance(root, weakref.ref) else root)
+    way = Way(Fetch.SELF, None, "", code, frozenset())
     names, asked, is_dynamic = frozenset[str](), frozenset[str](), False
     while True:
         walk = make(names, is_dynamic, asked)

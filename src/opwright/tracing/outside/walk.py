@@ -49,7 +49,7 @@ class Way:
 
     def member(self, fetch: Fetch, key: Any) -> Way:
         """The way to an attribute."""
-        return replace(self.to(fetch, key, f"{self.short}.{key}"), attribute=key)
+        return replace(self.to(fetch, key, f"{self.short}.{key}".removeprefix(".")), attribute=key)
 
     @property
     def short(self) -> str:
@@ -149,7 +149,7 @@ class Walk:
 
     def unknown(self, value: Any, way: Way, what: str = "") -> Guard:
         """A value that cannot be compared: a trace must not read it, so records on disk ignore it."""
-        fact = f"{way.label.lstrip('.')}, {what or f'a {type(value).__name__}'}"
+        fact = f"{way.label}, {what or f'a {type(value).__name__}'}"
         if self.layers is None:
             self.hazards.append(Hazard(way.code, way.lines, fact))
             return self.guard(way, Check.IDENTITY, value, "not read")
