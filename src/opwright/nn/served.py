@@ -85,9 +85,9 @@ def module(nn_module: AnyModule, *, save: SavePolicy = "auto") -> AnyModule:
 
     The result is an instance of a subclass of `nn_module`'s class and shares everything with it: parameters, buffers,
     attributes, hooks and the training flag. Its forward, as one function of arguments, parameters and buffers, is
-    derived once for each training flag and each combination of plain attributes. It falls back to the original
-    forward if there is no kernel, if a submodule has hooks, and under transforms, autocast and compilers; `last_rung`
-    says what served the last call.
+    derived once for each state of what it reads: training flags, attributes of any kind, shapes of parameters and
+    buffers. It falls back to the original forward if there is no kernel, if a submodule has hooks, after eight states,
+    and under transforms, autocast and compilers; `last_rung` says what served the last call.
 
     Args:
         nn_module: A module whose forward is written in Python.
