@@ -258,11 +258,11 @@ def test_a_quiet_operator_says_nothing(tmp_path, told):
 
 
 def test_more_tensors_than_torch_passes_are_refused_before_anything_is_built() -> None:
-    def joined(xs: list[torch.Tensor]) -> torch.Tensor:
+    def added_up_from_a_list(xs: list[torch.Tensor]) -> torch.Tensor:
         return torch.stack(xs).sum(0)
 
-    operator, many = opwright.operator(joined), [torch.full((2,), float(place)) for place in range(65)]
+    operator, many = opwright.operator(added_up_from_a_list), [torch.full((2,), float(place)) for place in range(65)]
     with pytest.raises(FallbackRefused, match="take 65 tensors and sizes, and PyTorch passes at most 64"):
         operator(many)
-    torch.testing.assert_close(operator(many[:64]), joined(many[:64]))
+    torch.testing.assert_close(operator(many[:64]), added_up_from_a_list(many[:64]))
     assert operator.last_rung == "cpp"
