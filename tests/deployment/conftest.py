@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.quick_compiler import quick_compiler
+from tests.keeping_compiler import keeping_compiler
+from tests.quick_compiler import OPTIMIZING_LITTLE
+from tests.suite.warm_python import run
 
 OPERATORS = Path(__file__).parent / "shipped/operators.py"
 JUDGE = Path(__file__).parent / "shipped/judge.py"
@@ -15,26 +17,9 @@ PACKAGE = "shipped_operators"
 
 def built(targets, folder, *options, **variables):
     """Build a wheel for float32 by the command line, with a compiler that is quick; return what the command says."""
-    command = [
-        sys.executable,
-        "-m",
-        "opwright",
-        "build",
-        *targets,
-        "--wheel",
-        "--to",
-        str(folder),
-        "--dtype",
-        "float32",
-    ]
-    environment = {**os.environ, "CXX": quick_compiler(), **variables}
-    done = subprocess.run(
-        [*command, "--name", "shipped-operators", "--dtype", "float32", "--json", *options],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-    )
+    named = ("--name", "shipped-operators", "--dtype", "float32", "--json", *options)
+    environment = {**os.environ, "CXX": keeping_compiler(OPTIMIZING_LITTLE), **variables}
+    done = run("-m", "opwright", "build", *targets, "--wheel", "--to", str(folder), *named, env=environment)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

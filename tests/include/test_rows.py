@@ -12,6 +12,7 @@ import pytest
 
 import opwright
 from tests.include.rows_cases import random_case
+from tests.keeping_compiler import keeping_compiler
 
 HERE = Path(__file__).parent
 HEADERS = Path(opwright.__file__).parent / "include"
@@ -22,7 +23,7 @@ SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 def driver(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The driver as a library, and what has to be loaded before it; streamed: small results too go past the caches."""
     library = tmp_path_factory.mktemp("rows") / "rows.so"
-    command = ["g++", "-std=c++20", "-O1", "-shared", "-fPIC", f"-I{HEADERS}", str(HERE / "rows_driver.cpp")]
+    command = [keeping_compiler("", "g++"), "-std=c++20", "-O1", "-shared", "-fPIC", f"-I{HEADERS}", str(HERE / "rows_driver.cpp")]
     if request.param == "streamed":
         command.append("-DOPWRIGHT_LEAST_STREAMED_BYTES=64")
     runtime = subprocess.run(["g++", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
