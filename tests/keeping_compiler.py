@@ -1,4 +1,4 @@
-"""Compilers that keep what they made, for tests of something else: a file is compiled again if anything it read changed.
+"""Compilers that keep what they made, for tests of something else: they compile again if a file they read changed.
 
     keeping_compiler(OPTIMIZING_NOTHING)      as quick_compiler, for a test with a cache directory of its own
     keeping_compiler("", "g++")               for programs that tests compile themselves
