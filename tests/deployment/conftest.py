@@ -39,10 +39,17 @@ def installed(wheel, folder, python=sys.executable):
 
 
 def judged(folder, *cases, python=sys.executable, **environment):
-    """Judge an installed wheel in a process that has neither opwright nor anything on its PATH."""
-    alone = {"PATH": "", "PYTHONPATH": str(folder), "HOME": str(folder), **environment}
-    command = [python, str(JUDGE), PACKAGE, *cases]
-    done = subprocess.run(command, capture_output=True, text=True, env=alone, cwd=folder, check=False)
+    """Judge an installed wheel in a process that has neither opwright nor anything on its PATH.
+
+    It is a fork, unless it has to be another Python, or torch has to read an environment of its own.
+    """
+    bare = {"PATH": "", "PYTHONPATH": str(folder), "HOME": str(folder), **environment}
+    if environment or python != sys.executable:
+        command = [python, str(JUDGE), PACKAGE, *cases]
+        done = subprocess.run(command, capture_output=True, text=True, env=bare, cwd=folder, check=False)
+    else:
+        begin = "import runpy, sys; runpy.run_path(sys.argv.pop(1), run_name='__main__')"
+        done = run("-c", begin, str(JUDGE), PACKAGE, *cases, env=bare, cwd=folder, alone=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 

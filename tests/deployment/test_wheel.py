@@ -18,6 +18,7 @@ from opwright.errors import ArchitectureUnknown, CompilerMissing, CudaCompilerMi
 from opwright.settings import Settings
 from opwright.toolchain.gpu.nvrtc import find_nvrtc
 from tests.deployment.conftest import OPERATORS, PACKAGE, built, installed, judged, unpacked
+from tests.suite.warm_python import run
 
 CELLS = ("cell", "cell, strided", "cell, float64", "cell, empty")
 PROGRAM = Path(__file__).parent / "shipped/program.cpp"
@@ -57,7 +58,7 @@ hidden, _ = torch.ops.{PACKAGE}.cell(gates, torch.randn(4, 3))
 hidden.sum().backward()
 print([str(one.message) for one in said if {PACKAGE!r} in str(one.message)], p.cell.last_rung, gates.grad is not None)
 """
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=other, check=True)
+    done = run("-c", text, cwd=other, alone=True)
     sentence = (
         f"{PACKAGE} runs its references: its kernels need torch 9.0 or newer, and this is torch {torch.__version__}"
     )
