@@ -29,6 +29,10 @@ def looks_inside(xs: list[Tensor], k: float = 1.0) -> Tensor:
     return xs[0].t() * k if xs[0].sum() > 0 else xs[1]
 
 
+def scales(x: Tensor) -> Tensor:
+    return x * SCALE
+
+
 def gives_up(x: Tensor) -> Tensor:
     if x.sum() > 100:
         raise NotImplementedError("too much")
@@ -93,6 +97,20 @@ def test_calls_of_structures_go_to_the_function(slow: list[Any]) -> None:
     torch.testing.assert_close(operator([-x, y]), y)
     torch.testing.assert_close(operator([x, y], k=3.0), x.t() * 3)  # another constant is looked at once
     assert len(slow) == 1
+
+
+@pytest.mark.falls_back
+def test_too_many_values_of_what_is_read_outside(slow: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    operator, x = Operator(scales, name="refused_scales"), torch.ones(3)
+    for scale in range(12):
+        monkeypatch.setattr(f"{__name__}.SCALE", float(scale))
+        torch.testing.assert_close(operator(x), x * scale)
+    slow.clear()
+    torch.testing.assert_close(operator(x), x * 11)
+    assert not slow
+    monkeypatch.setattr(f"{__name__}.SCALE", 2.0)  # one that has kernels
+    torch.testing.assert_close(operator(x), x * 2)
+    assert operator.last_rung == "cpp"
 
 
 @pytest.mark.falls_back

@@ -93,6 +93,7 @@ class Server(RemembersRung):
         self._fallbacks = fallbacks
         self._variants = variants
         self._latest: Variants | None = None
+        self._is_beyond = False  # what it reads outside has had too many values
         self._derive = derive
         self._serve_transformed = serve_transformed
         self._serve_compiled = serve_compiled
@@ -140,17 +141,19 @@ class Server(RemembersRung):
                 if is_wanted(error):
                     raise
         if latest is not None and result is LEFT:
-            return self._serve_left(latest, args, kwargs)
+            return self._serve_left(args, kwargs, as_laid_out=latest.is_one_operation)
+        if self._is_beyond and not pinned and is_quiet() and self._variants.is_beyond():
+            return self._serve_left(args, kwargs)
         if kwargs or len(args) != self._arity:
             args = self._signature.bind(args, kwargs)
         return self._serve_slowly(args, pinned=pinned)
 
     @runs_reference
-    def _serve_left(self, latest: Variants, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run the function as written, of the arguments as they came."""
+    def _serve_left(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, as_laid_out: bool = False) -> Any:
+        """Run the function as written, of the arguments as they came; results are contiguous or as it lays them out."""
         self.last_rung = "composed"
         made = self._fallback(*args.given) if isinstance(args, Leaves) else self._written(*args, **kwargs)
-        return made if latest.is_one_operation else row_major_if_own(made, (*args, *kwargs.values()))
+        return made if as_laid_out else row_major_if_own(made, (*args, *kwargs.values()))
 
     def _are_plain(self, latest: Variants, args: tuple[Any, ...]) -> bool:
         """Whether Python can run what is at hand without looking further: for tensors, and giving tensors."""
@@ -252,7 +255,7 @@ class Server(RemembersRung):
                 variants.keep_up()
                 return result
             except OutsideUnknown as unknown:
-                refusal = unknown
+                refusal, self._is_beyond = unknown, self._variants.is_beyond()
                 break
             except LeftToFunction:
                 if pinned:

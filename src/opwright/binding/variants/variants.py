@@ -329,6 +329,10 @@ class VariantsByState:
         self.latest = found
         return found
 
+    def is_beyond(self) -> bool:
+        """Whether there were too many states, and none of them is the current one."""
+        return self._outside.is_beyond()
+
     def forget(self, variants: Variants) -> None:
         """Remove the variants of a state that changed during its first trace."""
         if variants.count():
