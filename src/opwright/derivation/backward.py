@@ -22,6 +22,7 @@ from opwright.tracing.interface.signature import Kind, Parameter, Signature
 
 _GIVEN = "opwright_given"
 _STATIC = "opwright_static"
+_LIKE_EAGER = "opwright_like_eager"
 
 
 def backward_reference(
@@ -71,6 +72,20 @@ def make_static(function: Callable[..., Any], names: Iterable[str]) -> None:
 def static_in(function: Callable[..., Any]) -> Set[str]:
     """The parameters whose sizes are constants."""
     return getattr(function, _STATIC, frozenset())
+
+
+def imitate_eager(function: Callable[..., Any]) -> None:
+    """Let code around a function that does not know of kernels see no difference to eager.
+
+    What is derived serves only contiguous arguments, because it gives contiguous results. And it saves arguments and
+    results for the backward pass only where eager does, because that code may change all others in place.
+    """
+    setattr(function, _LIKE_EAGER, True)
+
+
+def imitates_eager(function: Callable[..., Any]) -> bool:
+    """Whether `imitate_eager` was called for a function."""
+    return getattr(function, _LIKE_EAGER, False)
 
 
 def value_names(signature: Signature, count: int) -> tuple[str, ...]:

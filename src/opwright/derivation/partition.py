@@ -44,13 +44,15 @@ class Partition:
     budget: Budget | None = None
 
 
-def partition(joint: Joint, policy: SavePolicy = "auto") -> Partition:
+def partition(joint: Joint, policy: SavePolicy = "auto", unchanged: Set[str] | None = None) -> Partition:
     """Choose what to save.
 
     Args:
         joint: The reference and its derivative in one graph.
         policy: "auto" as described above; "inputs" recomputes everything; "all" recomputes nothing; a budget saves
             what it allows of what "auto" does.
+        unchanged: Names of arguments that nobody changes in place before the backward pass, such as parameters. "auto"
+            then saves others, and results, only if eager's backward pass reads them; None for all.
     """
     tangents = {tangent for tangent in joint.tangents if tangent is not None}
     arguments = [given.node for given in joint.graph.inputs if given.node not in tangents]
@@ -65,6 +67,8 @@ def partition(joint: Joint, policy: SavePolicy = "auto") -> Partition:
         saved = border
     else:
         saved = _cut(joint, border, arguments, outputs)
+        if unchanged is not None and not _may_save(joint, saved, wanted, unchanged):
+            saved = border
     largest = max((count(joint, node) for node in arguments), default=0)
     little = {node for node in saved if _LITTLE * count(joint, node) <= largest}
     budget = None
@@ -123,6 +127,21 @@ def _cut(joint: Joint, border: Sequence[Node], arguments: Sequence[Node], output
     if all(is_cheap(node) for node in involved):
         return [node for node in arguments if node in involved]
     return _minimum_cut(joint, border, involved, outputs)
+
+
+def _may_save(joint: Joint, saved: Sequence[Node], wanted: Sequence[Node], unchanged: Set[str]) -> bool:
+    """Whether eager saves all of these that others could change, too: what its backward pass reads, or views of it.
+
+    The trace of the backward pass begins after the last result.
+    """
+    nodes = list(joint.graph.fx.nodes)
+    forward = set(nodes[: 1 + max(map(nodes.index, joint.graph.outputs), default=0)])
+    read = {source for node in ancestors(wanted) if node not in forward for source in node.all_input_nodes}
+    for node in reversed(nodes):
+        if node in read and is_view(node):
+            read.update(node.all_input_nodes)
+    changeable = {given.node for given in joint.graph.inputs if given.name not in unchanged} | {*joint.graph.outputs}
+    return all(node in read for node in saved if node in changeable)
 
 
 def _minimum_cut(joint: Joint, border: Sequence[Node], involved: Sequence[Node], outputs: Set[Node]) -> list[Node]:

@@ -51,13 +51,12 @@ class Derivative : public KeepingNode {
   std::string name() const override { return route().node_name; }
 
   variable_list apply(variable_list&& cotangents) override {
-    const Arguments kept = unpack();
     variable_list gradients(num_outputs());
     const auto describe = [this](size_t k) { return described(input_metadata(route().tangents[k])); };
     const Arguments tangents = with_zeros(route().tangents, cotangents, describe);
     if (tangents.empty()) return gradients;
-    if (!is_followed(tangents) && !spares_products() && run_kernel(kept, tangents, gradients)) return gradients;
-    differentiate_again(differentiate_, drawn_, kept, described_, tangents, wanted(), gradients);
+    if (!is_followed(tangents) && !spares_products() && run_kernel(tangents, gradients)) return gradients;
+    differentiate_again(differentiate_, drawn_, unpack(), described_, tangents, wanted(), gradients);
     return gradients;
   }
 
@@ -117,10 +116,10 @@ class Derivative : public KeepingNode {
   }
 
   // False if it falls through, because an allocation failed.
-  bool run_kernel(const Arguments& kept, const Arguments& tangents, variable_list& gradients) {
+  bool run_kernel(const Arguments& tangents, variable_list& gradients) {
     torch::jit::Stack stack;
     stack.reserve(route().reads.size() + tangents.size() + sizes_.size());
-    for (int64_t position : route().reads) stack.emplace_back(kept[position]);
+    for (at::Tensor& read : unpack(route().reads)) stack.emplace_back(std::move(read));
     for (const at::Tensor& tangent : tangents) stack.emplace_back(tangent);
     for (int64_t size : sizes_) stack.emplace_back(size);
     run(*route().backward, stack);

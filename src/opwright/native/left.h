@@ -39,7 +39,7 @@ class LeftCalls {
     at::ScalarType dtype;
     at::Device device;
     std::vector<bool> ones;  // for each dimension, whether it has one element
-    bool is_empty, requires_grad;
+    bool is_empty, requires_grad, is_row_major;
 
     bool is_of(PyObject* leaf) const {
       if (constant) return are_same(leaf, constant.ptr());
@@ -52,11 +52,16 @@ class LeftCalls {
 
     bool has_sizes(const at::Tensor& tensor) const {
       if (static_cast<size_t>(tensor.dim()) != ones.size() || (tensor.numel() == 0) != is_empty) return false;
+      if (lies_row_by_row(tensor) != is_row_major) return false;
       for (size_t k = 0; k < ones.size(); ++k)
         if ((tensor.size(static_cast<int64_t>(k)) == 1) != ones[k]) return false;
       return true;
     }
   };
+
+  static bool lies_row_by_row(const at::Tensor& tensor) {
+    return tensor.layout() == at::kStrided && tensor.is_contiguous();
+  }
 
   struct Call {
     bool is_recording;
@@ -65,13 +70,14 @@ class LeftCalls {
 
   static Kind kind_of(PyObject* leaf) {
     if (!is_tensor(leaf)) {
-      return {py::reinterpret_borrow<py::object>(leaf), Py_TYPE(leaf), at::kFloat, at::kCPU, {}, false, false};
+      return {py::reinterpret_borrow<py::object>(leaf), Py_TYPE(leaf), at::kFloat, at::kCPU, {}, false, false, false};
     }
     const at::Tensor& tensor = THPVariable_Unpack(leaf);
-    Kind kind{{}, Py_TYPE(leaf), tensor.scalar_type(), tensor.device(), {}, false, tensor.requires_grad()};
+    Kind kind{{}, Py_TYPE(leaf), tensor.scalar_type(), tensor.device(), {}, false, tensor.requires_grad(), false};
     if (tensor.is_nested()) return kind;
     for (int64_t size : tensor.sizes()) kind.ones.push_back(size == 1);
     kind.is_empty = tensor.numel() == 0;
+    kind.is_row_major = lies_row_by_row(tensor);
     return kind;
   }
 

@@ -50,6 +50,15 @@ class KeepingNode : public Node {
     return kept;
   }
 
+  // Some of them: the others may have changed in place.
+  Arguments unpack(const Positions& positions) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Arguments kept;
+    kept.reserve(positions.size());
+    for (int64_t position : positions) kept.push_back(kept_[position].unpack(getptr()));
+    return kept;
+  }
+
   std::vector<SavedVariable> kept_;
 };
 

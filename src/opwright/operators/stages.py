@@ -17,7 +17,7 @@ from opwright.codegen.formula import formula_comment
 from opwright.codegen.header import Origin, built_header, source_command
 from opwright.codegen.python.function import emit_function
 from opwright.codegen.python.layout import ConstantParameter, FunctionLayout, TensorParameter
-from opwright.derivation.backward import given_to, static_in
+from opwright.derivation.backward import given_to, imitates_eager, static_in
 from opwright.derivation.budget import Budget
 from opwright.derivation.joint import Joint, trace_joint
 from opwright.derivation.partition import Partition, inputs_behind, partition
@@ -26,7 +26,7 @@ from opwright.derivation.save_policy import SavePolicy
 from opwright.errors import NoKernel
 from opwright.ir.expressions.integer import Condition
 from opwright.ir.names.fresh import fresh, fresh_stem
-from opwright.ir.program import Call, Program, View, buffers_of, programs_of
+from opwright.ir.program import Call, Kernel, Program, View, buffers_of, programs_of
 from opwright.lowering.lower import lower
 from opwright.lowering.pointwise.promotion import program_dtype
 from opwright.lowering.size_hints import size_hints
@@ -122,16 +122,31 @@ def derive(
         NoKernel: If it does something that kernels cannot do.
     """
     origin, specs = _origin(reference), tuple(_spec_in(reference, spec) for spec in specs)
+    derived = _derived(reference, specs, name, save, backend, origin)
+    if not imitates_eager(reference):
+        return derived
+    return replace(derived, plan=replace(derived.plan, needs_row_major=True, is_like_eager=True))
+
+
+def _derived(
+    reference: Callable[..., Any],
+    specs: tuple[ArgumentSpec, ...],
+    name: str,
+    save: SavePolicy,
+    backend: Backend,
+    origin: Origin | None,
+) -> Derivation:
     if any(isinstance(spec, TensorSpec) and spec.requires_grad for spec in specs):
         joint = trace_joint(reference, specs)
         if any(gradient is not None for gradient in joint.gradients):
-            return _derive_with_gradients(joint, specs, name, save, backend, origin)
+            unchanged = static_in(reference) if imitates_eager(reference) else None
+            return _derive_with_gradients(joint, specs, name, save, backend, origin, unchanged)
     graph, result = trace(reference, specs)
     _refuse_draws_on_gpu(graph, specs)
     lowered = _lowered(graph, f"{name}_forward", _named_inputs(graph), _outputs(graph), graph.guards)
     forward = _optimized(lowered, backend)
     plan = _plan(graph, specs, result, _source(forward, backend, origin))
-    plan = replace(plan, left_to_function=_gains_nothing(graph, origin, forward))
+    plan = replace(plan, kernels=_kernels(forward), left_to_function=_gains_nothing(graph, origin, forward))
     return Derivation(specs, graph, forward, None, (lowered, None), plan, origin)
 
 
@@ -195,10 +210,13 @@ def _derive_with_gradients(
     save: SavePolicy,
     backend: Backend,
     origin: Origin | None,
+    unchanged: Set[str] | None,
 ) -> Derivation:
     graph = joint.graph
     _refuse_draws_on_gpu(graph, specs)
-    kept = partition(joint, 0 if graph.is_random and save == "inputs" else save)  # no number can be drawn again
+    kept = partition(
+        joint, 0 if graph.is_random and save == "inputs" else save, unchanged
+    )  # no number can be drawn again
     tangents = [node for node in joint.tangents if node is not None]
     arguments = [(given, node) for given, node in _named_inputs(graph) if node not in tangents]
     names = {node: given for given, node in _named_inputs(graph)}
@@ -230,6 +248,7 @@ def _derive_with_gradients(
         gradients=tuple(position for position, _ in gradients),
         saved=_saved(joint, kept, backward, positions, unrounded),
         products=() if graph.is_random else gradients_by_product(joint, kept),
+        kernels=_kernels(forward, backward),
         left_to_function=_gains_nothing(graph, origin, forward, backward),
     )
     return Derivation(specs, graph, forward, backward, (lowered, lowered_backward), plan, origin, kept.budget)
@@ -253,6 +272,10 @@ def _plan(graph: Graph, specs: Sequence[ArgumentSpec], result: Result, forward: 
         needs_row_major=graph.needs_row_major,
         needs_whole_memory=graph.needs_whole_memory,
     )
+
+
+def _kernels(*programs: Program) -> tuple[int, ...]:
+    return tuple(sum(isinstance(step, Kernel) for step in program.steps) for program in programs)
 
 
 def _gains_nothing(graph: Graph, origin: Origin | None, *programs: Program) -> bool:

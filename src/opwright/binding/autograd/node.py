@@ -10,7 +10,7 @@ from torch.autograd import Function
 
 from opwright.binding.autograd.redraw import Draw, drawn_again
 from opwright.binding.environment import is_asked_for, is_transformed
-from opwright.binding.variants.variant import Variant
+from opwright.binding.variants.variant import Saved, Variant
 from opwright.tracing.interface.memory import lie_row_by_row
 
 
@@ -36,6 +36,8 @@ class OperatorFunction(Function):
         plan = variant.plan
         ctx.variant = variant
         ctx.set_materialize_grads(False)
+        if plan.is_like_eager:
+            arguments = _that_may_change(ctx, plan.saved, arguments)
         if variant.keeps_all_arguments:
             ctx.save_for_backward(*arguments, *[made[position] for position in variant.kept_results])
         else:
@@ -137,6 +139,21 @@ def none_flows(cotangents: Sequence[torch.Tensor | None]) -> bool:
     return True
 
 
+def _that_may_change(ctx: Any, saved: Saved, arguments: Sequence[Any]) -> tuple[Any, ...]:
+    """The arguments, those that the kernel does not read without their versions, which only a second pass looks at."""
+    unread = {position for position in saved.contributing if position not in saved.arguments}
+    ctx.unread = {position: (arguments[position], arguments[position]._version) for position in unread}
+    return tuple(each.data if position in unread else each for position, each in enumerate(arguments))
+
+
+def _unchanged(tensor: torch.Tensor, version: int) -> torch.Tensor:
+    if tensor._version != version:
+        raise RuntimeError(
+            "one of the variables needed for gradient computation has been modified by an inplace operation"
+        )
+    return tensor
+
+
 def _run_backward(ctx: Any, cotangents: Sequence[Any], variant: Variant) -> Sequence[Any] | None:
     """Run the backward kernel; None if it falls through, because an allocation failed."""
     saved = ctx.saved_tensors
@@ -161,9 +178,11 @@ def _size(ctx: Any, kept: dict[int, torch.Tensor], position: int, dimension: int
 def _arguments(ctx: Any, variant: Variant) -> list[Any]:
     """The arguments of the forward pass; zeros for one that no gradient depends on."""
     saved = ctx.saved_tensors
-    if variant.keeps_all_arguments:
-        return list(saved[: len(variant.plan.tensors)])
     kept = dict(zip(variant.plan.saved.contributing, saved, strict=False))
+    if variant.plan.is_like_eager:
+        kept |= {position: _unchanged(*held) for position, held in ctx.unread.items()}
+    if variant.keeps_all_arguments:
+        return [kept[position] for position in variant.plan.tensors]
     return [
         kept[position] if position in kept else (zeros(*described) if position in variant.plan.tensors else described)
         for position, described in enumerate(ctx.rest)

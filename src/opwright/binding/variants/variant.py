@@ -69,7 +69,9 @@ class Plan:
         gradients: For each result of the backward kernel, the position of the argument it belongs to.
         saved: What is saved for the backward pass.
         products: For each product or convolution of the backward pass, the gradients that need it.
+        kernels: How many kernels of ours run forward, and backward.
         left_to_function: Whether kernels gain nothing over the function itself, which serves unless a rung is pinned.
+        is_like_eager: Whether code around it may change arguments in place that eager does not save.
         is_random: Whether it draws random numbers.
         needs_row_major: Whether it serves only contiguous arguments.
         needs_whole_memory: Whether it serves only arguments that fill their storage.
@@ -87,7 +89,9 @@ class Plan:
     gradients: tuple[int, ...]
     saved: Saved
     products: tuple[tuple[int, ...], ...] = ()
+    kernels: tuple[int, ...] = ()
     left_to_function: bool = False
+    is_like_eager: bool = False
     is_random: bool = False
     needs_row_major: bool = False
     needs_whole_memory: bool = False
