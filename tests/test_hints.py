@@ -12,8 +12,8 @@ from opwright.package import PACKAGE
 
 _FAMILY = {
     "AutocastRefused", "CallableUnsupported", "Fault", "ImportedMeanwhile", "LeftToFunction", "ModuleUnsupported",
-    "NoKernel", "NotEjectable", "NumberNeeded", "OutsideMoved", "OutsideUnknown", "ReferenceMissing", "RungMissing",
-    "SamplesMissing", "SaveRefused", "SideEffect", "Skipped", "TracingFailed", "UndeclaredMutation",
+    "NoKernel", "NotEjectable", "NumberNeeded", "OutsideMoved", "OutsideUnknown", "PartsRefused", "ReferenceMissing",
+    "RungMissing", "SamplesMissing", "SaveRefused", "SideEffect", "Skipped", "TracingFailed", "UndeclaredMutation",
     "UnsupportedParameter", "UnsupportedReturn", "UntraceableReference", "WheelUnsupported",
 }  # fmt: skip
 _NO_REMEDY = {

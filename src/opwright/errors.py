@@ -112,6 +112,10 @@ class SaveRefused(OpwrightError):
     """The value of `save=` is neither a word that it knows nor a budget."""
 
 
+class PartsRefused(OpwrightError):
+    """The values of `depth=` and `parts=` do not choose modules to be served."""
+
+
 class ModuleUnsupported(OpwrightError):
     """`opwright.module` was given something that is not a module, or a module that no operator can run."""
 

@@ -115,7 +115,7 @@ class Listened(torch.nn.Module):
 def test_strict_settings_hold_for_modules():
     listened = Listened()
     listened.inner.register_forward_hook(lambda *_: None)
-    with pytest.raises(FallbackRefused, match="Listened falls back to your function: its module 'inner' has hooks"):
+    with pytest.raises(FallbackRefused, match="Listened falls back to its parts: its module 'inner' has hooks"):
         opwright.module(listened)(torch.ones(3))
 
 

@@ -92,9 +92,9 @@ def test_nothing_but_arguments_of_convolution_and_batch_norm() -> None:
 def test_a_module_keeps_its_policy() -> None:
     module = opwright.module(nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)), save="inputs")
     assert opwright.module(module, save="inputs") is module
-    assert opwright.module(module)._save_policy == "auto"
+    assert type(opwright.module(module))._cut.save == "auto"
     again, arguments = module.__reduce_ex__(2)
-    assert again(*arguments)._save_policy == "inputs"
+    assert type(again(*arguments))._cut.save == "inputs"
 
 
 def test_kernels_of_different_budgets_are_recorded_apart() -> None:

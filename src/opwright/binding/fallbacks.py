@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 
 from opwright.errors import FallbackRefused, FallbackWarning, OpwrightError
 from opwright.settings import Settings
@@ -17,10 +18,14 @@ class Fallbacks:
     Args:
         name: The name of the operator.
         settings: Whether to warn, and whether falling back is an error.
+        usual: Tells, for a refusal, what serves the call.
     """
 
-    def __init__(self, name: str, settings: Settings) -> None:
+    def __init__(
+        self, name: str, settings: Settings, usual: Callable[[OpwrightError], str] = lambda _: "your function"
+    ) -> None:
         self._name = name
+        self._usual = usual
         self._settings = settings
         self._said: set[str] = set()
 
@@ -29,17 +34,17 @@ class Fallbacks:
         """Whether falling back is an error."""
         return self._settings.strict
 
-    def tell(self, refusal: OpwrightError, instead: str = "your function") -> None:
+    def tell(self, refusal: OpwrightError, instead: str | None = None) -> None:
         """Warn, once for each reason.
 
         Args:
             refusal: Why.
-            instead: What serves the call.
+            instead: What serves the call; None for the usual.
 
         Raises:
             FallbackRefused: If the settings are strict.
         """
-        fact = f"{self._name} falls back to {instead}: "
+        fact = f"{self._name} falls back to {instead or self._usual(refusal)}: "
         if self.is_strict:
             raise FallbackRefused(fact + refusal.fact, place=refusal.place, hint=refusal.hint) from refusal
         where = f"{refusal.place}: " if refusal.place else ""

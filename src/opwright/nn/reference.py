@@ -10,18 +10,29 @@ import re
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import nn
-from torch.utils._pytree import TreeSpec, tree_unflatten
+from torch.utils._pytree import TreeSpec, tree_leaves, tree_unflatten
 
 from opwright.binding.variants.states import State
-from opwright.errors import NoKernel
+from opwright.derivation.backward import imitate_eager
+from opwright.errors import NoKernel, OpwrightError
 from opwright.nn.copies import Copied
 from opwright.tracing.outside.purity import is_installed
 
 Forward = Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], Any]
+
+
+class Written(Protocol):
+    """What runs a module as it is written, around its parts if it was opened."""
+
+    def run_as_written(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run its forward."""
+
+    def open(self, refusal: OpwrightError) -> None:
+        """Serve the modules inside from now on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +52,11 @@ class ModuleReference:
         layout: The structure of `(args, kwargs)`.
         mutated: Positions of the tensors that the forward may change.
         forward: Calls the module's original forward.
+        is_inside: Whether code as written gets the results; these must lie in memory as in eager.
 
     Attributes:
         changes_attributes: Whether the forward did, in a trace.
+        refusal: Why there are no kernels; None if there are, or none was needed.
     """
 
     def __init__(
@@ -54,16 +67,22 @@ class ModuleReference:
         layout: TreeSpec,
         mutated: Sequence[int],
         forward: Forward,
+        *,
+        is_inside: bool = False,
     ) -> None:
         self.__wrapped__ = written_forward(module)
         self.__name__ = re.sub(r"\W", "_", type(module).__name__.lower(), flags=re.ASCII)
         self.changes_attributes = False
+        self.refusal: OpwrightError | None = None
         self._module = weakref.ref(module)
         self._state = state
         self._slots = tuple(slots)
         self._layout = layout
         self._mutated = tuple(mutated)
         self._forward = forward
+        self._is_inside = is_inside
+        if is_inside:
+            imitate_eager(self)
 
     @property
     def leads_to(self) -> list[Any]:
@@ -77,7 +96,8 @@ class ModuleReference:
         """Run the forward.
 
         Raises:
-            NoKernel: If it changes attributes: those of the module itself would not change.
+            NoKernel: If it changes attributes, because those of the module itself would not change, or if its result
+                would lie otherwise in memory than in eager.
         """
         count, module, held = len(self._slots), self._module(), self._state.held()
         if module is None or any(slot not in held for slot in self._slots):
@@ -89,11 +109,27 @@ class ModuleReference:
         if not copied.is_unchanged():
             self.changes_attributes = True
             raise NoKernel("its forward changes attributes of the module", hint="change buffers in place instead")
+        if self._is_inside and not all(map(lies_row_by_row, tree_leaves(returned))):
+            raise NoKernel(
+                "its result does not lie row by row in memory, and kernels would give one that does",
+                hint="return its .contiguous()",
+            )
         return returned, [tensors[position] for position in self._mutated]
 
-    def fallback(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ran:
+    def fallback(self, written: Written, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ran:
         """Run the module itself."""
-        return Ran(self._forward(module, args, kwargs))
+        return Ran(written.run_as_written(module, args, kwargs))
+
+    def refused(self, refusal: OpwrightError, written: Written, *given: Any) -> Ran:
+        """Run the module, if it can be by parts, because there are no kernels for all of it."""
+        self.refusal = refusal.again()
+        written.open(refusal)
+        return self.fallback(written, *given)
+
+
+def lies_row_by_row(value: Any) -> bool:
+    """Whether a value is no tensor, or one as kernels lay it out."""
+    return not isinstance(value, torch.Tensor) or (value.layout is torch.strided and value.is_contiguous())
 
 
 def written_forward(module: nn.Module) -> Any:

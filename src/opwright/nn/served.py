@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from typing import Any, TypeVar, cast
 
 import torch
@@ -13,9 +14,15 @@ from opwright.binding.environment import is_compiling, is_quiet
 from opwright.binding.own_errors import is_wanted
 from opwright.binding.rungs import RungName
 from opwright.binding.tape import LEFT
-from opwright.derivation.save_policy import SavePolicy, read_policy
+from opwright.derivation.save_policy import SavePolicy
 from opwright.errors import ModuleUnsupported
+from opwright.nn.cut import Choose, Cut, read_cut
+from opwright.nn.opened import Opened
+from opwright.nn.opening import has_servable, why_closed
+from opwright.nn.part import SERVING, Family
 from opwright.nn.serving import Serving
+from opwright.nn.tree import tree
+from opwright.report.shown import Page
 
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
 
@@ -26,9 +33,9 @@ class ServedModule(nn.Module):
     It keeps its own state in a slot, because the module shares its attributes with the original.
     """
 
-    __slots__ = ("_serving",)
+    __slots__ = (SERVING,)
     _written_as: type[nn.Module]
-    _save_policy: SavePolicy
+    _cut: Cut
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Run the module's original forward, by kernels where there are any."""
@@ -46,6 +53,10 @@ class ServedModule(nn.Module):
             if result is not NotImplemented and (serving.unusual_rungs or serving.usual_rung is not rung):
                 serving.remember_usual(rung)
             if result is LEFT:
+                opened = serving.opened
+                if opened is not None:
+                    return opened.run(args, kwargs)
+                serving.left_calls += not serving.has_kernels
                 return super().forward(*args, **kwargs)
             if result is not NotImplemented:
                 return result
@@ -60,19 +71,18 @@ class ServedModule(nn.Module):
 
     def _served(self) -> Serving:
         try:
-            return object.__getattribute__(self, "_serving")  # type: ignore[no-any-return]
+            return object.__getattribute__(self, SERVING)  # type: ignore[no-any-return]
         except AttributeError:
-            serving = Serving(self, _as_written, self._save_policy)
-            object.__setattr__(self, "_serving", serving)
-            return serving
+            return _begin(self, self._written(), Family(_serve_inside))
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         """Copy and pickle the original module, and serve the result again."""
-        return functools.partial(module, save=self._save_policy), (self._written(),)
+        cut = type(self)._cut
+        return functools.partial(module, save=cut.save, depth=cut.depth, parts=cut.parts), (self._written(),)
 
     def _written(self) -> nn.Module:
         """The original module, with the same state."""
-        written = object.__new__(self._written_as)
+        written = object.__new__(type(self)._written_as)
         written.__dict__ = self.__dict__
         return written
 
@@ -81,30 +91,79 @@ def _as_written(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     return super(ServedModule, module).forward(*args, **kwargs)
 
 
-def module(nn_module: AnyModule, *, save: SavePolicy = "auto") -> AnyModule:
-    """Make a module whose forward runs as one operator.
+def _begin(served: ServedModule, written: nn.Module, family: Family) -> Serving:
+    """Attach what serves calls; it keeps neither the module nor its tensors alive."""
+    cut, this, origin = type(served)._cut, weakref.ref(served), weakref.ref(written)
+    opens = cut.opens(written) and has_servable(written)
+    closed = why_closed(written) if opens else None
+
+    def make_opened() -> Opened | None:
+        module = origin() or ((alive := this()) and alive._written())
+        return Opened(module, cut, family, this) if module is not None else None
+
+    serving = Serving(
+        served, _as_written, cut, make_opened if opens and not closed else None, closed, tries=cut.tries(written)
+    )
+    object.__setattr__(served, SERVING, serving)
+    return serving
+
+
+def _serve_inside(nn_module: nn.Module, cut: Cut, family: Family) -> ServedModule:
+    served = _made(nn_module, cut)
+    _begin(served, nn_module, family)
+    return served
+
+
+def _made(nn_module: nn.Module, cut: Cut) -> ServedModule:
+    written = type(nn_module)
+    namespace = {"_written_as": written, "_cut": cut, "__module__": written.__module__, "__doc__": written.__doc__}
+    if not hasattr(written, "explain"):
+        namespace["explain"] = _explain
+    served: ServedModule = object.__new__(type(written.__name__, (ServedModule, written), namespace))
+    served.__dict__ = nn_module.__dict__
+    return served
+
+
+def _explain(served: ServedModule) -> str:
+    """The modules as a tree, each with what served its last calls, as text."""
+    return Page(tree(served, served._served()))
+
+
+def module(
+    nn_module: AnyModule, *, save: SavePolicy = "auto", depth: int | None = None, parts: Choose | None = None
+) -> AnyModule:
+    """Make a module whose forward runs as one operator, or by several that serve parts of it.
 
     The result is an instance of a subclass of `nn_module`'s class and shares everything with it: parameters, buffers,
     attributes, hooks and the training flag. Its forward, as one function of arguments, parameters and buffers, is
     derived once for each state of what it reads: training flags, attributes of any kind, shapes of parameters and
-    buffers. It falls back to the original forward if there is no kernel, if a submodule has hooks, after eight states,
-    and under transforms, autocast and compilers; `last_rung` says what served the last call.
+    buffers. If there are no kernels for all of it, because it prints, say, decides by values of a tensor, has hooks
+    inside or more than 64 tensors, the forward runs as written, and the modules that it calls are served, each as a
+    whole or by its parts again. The original forward runs alone after eight states, and under transforms, autocast and
+    compilers. `last_rung` says what served the last call, and `explain()` what serves each of the modules inside.
 
     Args:
         nn_module: A module whose forward is written in Python.
         save: What the backward pass may keep, as for `opwright.operator`.
+        depth: How many levels below `nn_module` modules are served, each as a whole or not at all; forwards above
+            run as written. 0 is `nn_module` itself, 1 are the modules that it calls. None serves the largest parts
+            that can be served.
+        parts: `(name, module) -> bool` chooses the modules instead that are served as a whole, by their names as in
+            `named_modules()`; all others run as written. It is not asked about modules inside of a chosen one.
 
     Returns:
-        The module to call; `nn_module` itself is unchanged.
+        The module to call; `nn_module` itself is unchanged, and so are the modules inside.
 
     Raises:
         ModuleUnsupported: If it is not a module, is scripted, or is lazy and has not run yet.
         SaveRefused: If `save` is no policy.
+        PartsRefused: If `depth` is no number of levels, `parts` cannot be called or gives no bool, or both are given.
     """
-    policy = read_policy(save, None)
+    cut = read_cut(save, depth, parts)
     if isinstance(nn_module, ServedModule):
-        same = repr(nn_module._save_policy) == repr(policy)  # 1 and 1.0 differ
-        return nn_module if same else module(cast("AnyModule", nn_module._written()), save=policy)
+        same = repr(type(nn_module)._cut.asked) == repr(cut.asked)  # 1 and 1.0 differ
+        how: dict[str, Any] = {"save": cut.save, "depth": depth, "parts": parts}
+        return nn_module if same else module(cast("AnyModule", nn_module._written()), **how)
     if not isinstance(nn_module, nn.Module):
         raise ModuleUnsupported(
             f"a {type(nn_module).__name__} is not a torch.nn.Module", hint="use opwright.operator for functions"
@@ -117,13 +176,4 @@ def module(nn_module: AnyModule, *, save: SavePolicy = "auto") -> AnyModule:
         raise ModuleUnsupported(
             f"{type(nn_module).__name__} has lazy parameters that have no shape yet", hint="call it once first"
         )
-    written = type(nn_module)
-    namespace = {
-        "_written_as": written,
-        "_save_policy": policy,
-        "__module__": written.__module__,
-        "__doc__": written.__doc__,
-    }
-    served: AnyModule = object.__new__(type(written.__name__, (ServedModule, written), namespace))
-    served.__dict__ = nn_module.__dict__
-    return served
+    return cast("AnyModule", _made(nn_module, cut.of(nn_module)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import weakref
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -24,12 +24,15 @@ from opwright.binding.structures import NotTold, spec_of
 from opwright.binding.tape import LEFT
 from opwright.binding.variants.kinds import are_constants
 from opwright.binding.variants.states import Outside, State
+from opwright.codegen.cpp.program import MOST_ARGUMENTS, too_many
 from opwright.derivation.backward import make_static
-from opwright.derivation.save_policy import SavePolicy
-from opwright.errors import NoKernel, UndeclaredMutation
+from opwright.errors import NoKernel, OpwrightError, UndeclaredMutation
 from opwright.ir.names.identifiers import identifiers
+from opwright.nn.cut import Cut
 from opwright.nn.noted import Noted
-from opwright.nn.reference import Forward, ModuleReference, Ran
+from opwright.nn.opened import Opened
+from opwright.nn.reference import Forward, ModuleReference, Ran, lies_row_by_row
+from opwright.nn.telling import is_of_the_function, kernels_told, reason_told, to_function, to_parts
 from opwright.settings import Settings
 from opwright.toolchain.process.forks import Lock
 from opwright.tracing.interface.flatten import Leaves
@@ -52,12 +55,14 @@ class Call:
         mutated: Positions of the tensors that it changes.
         structure: That of the arguments, for C++; None if that cannot take them apart.
         left: The calls that are left to the module, in C++.
+        refusal: Why no operator serves them, if it is not the operator itself that says so.
     """
 
     operator: Operator | None
     mutated: tuple[int, ...]
     structure: Any
     left: Any = None
+    refusal: OpwrightError | None = None
 
 
 @dataclass(slots=True)
@@ -85,21 +90,44 @@ class Serving(RemembersRung):
     Args:
         module: The module; not kept alive.
         forward: Calls the module's original forward.
-        save: What the backward pass may keep.
+        cut: How the module, and those inside, are served.
+        make_opened: Makes what runs the forward around its parts; None if it has none.
+        closed: Why it has none, although there are modules inside.
+        tries: Whether it is served as a whole if it can be.
 
     Attributes:
+        opened: Runs the forward around its parts; None as long as the module is served as a whole, or has no parts.
         play: `(args, kwargs) -> result` in C++; LEFT for a call that the module serves, NotImplemented for one
             that is not known. None as long as there is no C++.
+        refusal: Why the whole was refused last.
         rung: What the kernels are written in that C++ runs.
         changes_buffers: Whether some of them change buffers.
+        has_kernels: Whether there are any.
+        left_calls: How many calls the module served as written while there were none.
     """
 
-    def __init__(self, module: nn.Module, forward: Forward, save: SavePolicy) -> None:
+    def __init__(
+        self,
+        module: nn.Module,
+        forward: Forward,
+        cut: Cut,
+        make_opened: Callable[[], Opened | None] | None,
+        closed: NoKernel | None,
+        *,
+        tries: bool,
+    ) -> None:
         super().__init__()
+        self.opened: Opened | None = None
         self.play: Callable[[tuple[Any, ...], dict[str, Any]], Any] | None = None
         self.rung: RungName = "cpp"
         self.changes_buffers = False
-        self._save = save
+        self.has_kernels = False
+        self.left_calls = 0
+        self.refusal: OpwrightError | None = None
+        self.cut = cut
+        self._make_opened = make_opened
+        self._closed = closed
+        self._tries = tries
         self._forward = forward
         self._outside = Outside(weakref.ref(module), read=reads_of_module)
         self._known: dict[State, Known] = {}
@@ -110,12 +138,17 @@ class Serving(RemembersRung):
         self._lock = Lock()
         self._name = type(module).__name__
         self._settings = Settings.from_environment()
-        self._fallbacks = Fallbacks(self._name, self._settings)
+        telling = self._settings if cut.is_asked_for else replace(self._settings, strict=False, notify=False)
+        self._fallbacks = Fallbacks(self._name, telling, to_parts if make_opened else to_function)
         self._noted = Noted(self._settings)
+        if make_opened is not None and not tries:
+            self.opened = make_opened()
 
     def serve(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the forward by an operator, or fall back to the original."""
-        if module.training in self._given_up:
+        if not self._tries and self._closed is not None:
+            self._fallbacks.tell(self._closed)
+        if module.training in self._given_up or not self._tries:
             return self.run_as_written(module, args, kwargs)
         try:
             return self._serve(module, args, kwargs)
@@ -124,6 +157,7 @@ class Serving(RemembersRung):
                 raise
             refusal = fault_of(error)
         self._fallbacks.tell(refusal)
+        self.open(refusal)
         if isinstance(refusal, OutsideUnknown):
             self._is_full = True
         self._wind()
@@ -133,7 +167,35 @@ class Serving(RemembersRung):
     def run_as_written(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the module's original forward."""
         self.last_rung = "composed"
-        return self._forward(module, args, kwargs)
+        opened = self.opened
+        return self._forward(module, args, kwargs) if opened is None else opened.run(args, kwargs)
+
+    def open(self, refusal: OpwrightError) -> None:
+        """Serve the modules inside from now on, unless what refused the whole would refuse all of them."""
+        self.refusal = refusal.again()
+        if self._make_opened and self.opened is None and is_of_the_function(refusal):
+            with self._lock:
+                self.opened = self.opened or self._make_opened()
+
+    def told(self, module: nn.Module) -> str:
+        """What serves the calls of the module in the state that it is in."""
+        instead = "as written" if self.opened is None else "its parts"
+        closed = f"; {reason_told(self._closed)}" if self._closed else ""
+        if not self._tries:
+            return instead + closed.replace(";", ":", 1)
+        known = next((known for state, known in [*self._known.items()] if state.holds()), None)
+        calls = [] if known is None else [*known.calls.values()]
+        latest = [call.operator.variants for call in calls if call.operator is not None]
+        if counts := [plan.kernels for variants in latest if variants is not None for plan in variants.plans()]:
+            return kernels_told(counts)
+        is_given_up = self._is_full or module.training in self._given_up
+        refusals: list[OpwrightError | None] = [known.refusal if known else None, *map(_refusal_of, calls)]
+        refusals.append(self.refusal if is_given_up else None)
+        if refusal := next(filter(None, refusals), None):
+            return f"{instead}: {reason_told(refusal)}{closed}"
+        if any(variants is not None and (variants.left or variants.is_one_operation) for variants in latest):
+            return "as written: it is one operation of PyTorch, or none"
+        return "not called yet"
 
     def equip(self, native: Any) -> None:
         """Compare states and run calls in C++ from now on."""
@@ -164,7 +226,7 @@ class Serving(RemembersRung):
         try:
             return self._call(call, leaves, members, (module, args, kwargs))
         except UndeclaredMutation as refusal:
-            call.operator = None
+            call.operator, call.refusal = None, refusal
             if call.mutated or not known.buffers:
                 raise NoKernel(_CHANGES, hint="change a copy, or a buffer") from refusal
         self._noted.note(state.identity, layout)
@@ -172,7 +234,7 @@ class Serving(RemembersRung):
         try:
             return self._call(call, leaves, members, (module, args, kwargs))
         except UndeclaredMutation as refusal:
-            call.operator = None
+            call.operator, call.refusal = None, refusal
             raise NoKernel(_CHANGES, hint="change a copy, or a buffer") from refusal
 
     def _call(
@@ -185,6 +247,16 @@ class Serving(RemembersRung):
         operator, mutated = call.operator, call.mutated
         if operator is None:
             return self.run_as_written(*given)
+        if self.cut.is_inside and not all(map(lies_row_by_row, members)):
+            refusal = operator.reference.refusal = NoKernel(  # type: ignore[attr-defined]
+                "an argument does not lie row by row in memory, so that its result may not either",
+                hint="pass its .contiguous()",
+            )
+            self.open(refusal)
+            self._wind()
+            if call.left is not None:
+                call.left.add(members)
+            return self.run_as_written(*given)
         if mutated:
             refuse_shared(leaves, mutated)
         handed = list(leaves)
@@ -192,7 +264,7 @@ class Serving(RemembersRung):
             for position in mutated:  # the backward pass reads the old values
                 handed[position] = leaves[position].clone()
         arguments = Leaves(handed)
-        arguments.given = given
+        arguments.given = (self, *given)
         made = operator.server.serve(arguments, {})
         self.last_rung = operator.last_rung
         if isinstance(made, Ran):
@@ -226,15 +298,19 @@ class Serving(RemembersRung):
         for place, member in enumerate(members):
             kind = Kind.TENSOR if isinstance(member, torch.Tensor) else Kind.CONSTANT
             parameters.append(Parameter(f"argument_{place}", kind, False))
-        reference = ModuleReference(module, state, known.slots, layout, mutated, self._forward)
+        reference = ModuleReference(
+            module, state, known.slots, layout, mutated, self._forward, is_inside=self.cut.is_inside
+        )
         held, registered = state.held(), set(map(id, (*module.parameters(), *module.buffers())))
         static = (place for place, slot in enumerate(known.slots) if id(held.get(slot)) in registered)
         make_static(reference, [parameters[place].name for place in static])  # other tensors may grow, as caches do
+        told = f"{self.cut.save} {self.cut.is_inside}"  # operators may outlive the module
         operator = Operator(
             reference,
-            save=self._save,
+            save=self.cut.save,
+            fallbacks=self._fallbacks,
             signature=Signature(tuple(parameters), None, structured=True),
-            identity=lambda state: state.identity and f"{state.identity} {layout} {mutated} {self._save}",
+            identity=lambda state: state.identity and f"{state.identity} {layout} {mutated} {told}",
             outside=self._outside,
         )
         try:
@@ -265,9 +341,17 @@ class Serving(RemembersRung):
             call.left = call.left or self._native.LeftCalls()
             tape, self.rung = call.operator.server.wound or (None, self.rung)
             runs = tape.runs if tape and gives_new_values(tape, len(call.mutated)) else None
+            self.has_kernels = self.has_kernels or runs is not None
             self.changes_buffers = self.changes_buffers or bool(call.mutated)
             calls.append((call.structure, call.left, runs, list(call.mutated)))
         return calls
+
+
+def _refusal_of(call: Call) -> OpwrightError | None:
+    if call.operator is None:
+        return call.refusal
+    refusal: OpwrightError | None = call.operator.reference.refusal  # type: ignore[attr-defined]  # a ModuleReference
+    return refusal
 
 
 def _known_of(state: State) -> Known:
@@ -275,11 +359,11 @@ def _known_of(state: State) -> Known:
     assert layers is not None
     slots, names, are_parameters = zip(*layers.tensors, strict=True) if layers.tensors else ((), (), ())
     buffers = tuple(position for position, is_parameter in enumerate(are_parameters) if not is_parameter)
-    return Known(slots, names, buffers, _refusal(layers.hooked))
+    return Known(slots, names, buffers, _refusal(layers.hooked, len(slots)))
 
 
-def _refusal(hooked: Sequence[str]) -> NoKernel | None:
-    """Why a module must run as written: hooks inside of it must run, or parametrized tensors are cached."""
+def _refusal(hooked: Sequence[str], tensors: int) -> NoKernel | None:
+    """Why a module runs as written: hooks inside of it must run, say, or it has too many tensors for a kernel."""
     if nn.modules.module._has_any_global_hook():
         return NoKernel(
             "there are global module hooks, which must run", hint="remove them with the .remove() of their handles"
@@ -288,6 +372,8 @@ def _refusal(hooked: Sequence[str]) -> NoKernel | None:
         return NoKernel("parametrized tensors are cached", hint="call it outside of parametrize.cached()")
     if hooked:
         return NoKernel(f"its module '{hooked[0]}' has hooks, which must run", hint="put hooks on the outermost module")
+    if tensors > MOST_ARGUMENTS:
+        return too_many(tensors)
     return None
 
 

@@ -177,6 +177,11 @@ class BaseOperator(Transforming["BaseOperator"]):
         assert isinstance(self._server, Server)
         return self._server
 
+    @property
+    def variants(self) -> Variants | None:
+        """The kernels for the state of its last call."""
+        return self._variants.latest
+
     # -- calling ---------------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -88,6 +88,7 @@ class Server(RemembersRung):
         self._written = written
         self._reference = reference
         self._fallback = fallback
+        self._refused = getattr(reference, "refused", lambda _, *given: fallback(*given))
         self._signature = signature
         self._settings = settings
         self._fallbacks = fallbacks
@@ -176,14 +177,16 @@ class Server(RemembersRung):
         return result
 
     @runs_reference
-    def serve_by_reference(self, args: Sequence[Any]) -> Any:
-        """Run the function as written."""
+    def serve_by_reference(self, args: Sequence[Any], refusal: OpwrightError | None = None) -> Any:
+        """Run the function as written; a reference with parts that can be served hears why there are no kernels."""
         self.last_rung = "composed"
-        return self._fallback(*args.given) if isinstance(args, Leaves) else self._reference(*args)
+        if not isinstance(args, Leaves):
+            return self._reference(*args)
+        return self._fallback(*args.given) if refusal is None else self._refused(refusal, *args.given)
 
-    def _serve_as_laid_out(self, args: Sequence[Any]) -> Any:
+    def _serve_as_laid_out(self, args: Sequence[Any], refusal: OpwrightError | None = None) -> Any:
         """Run the function as written, and make its results contiguous as those of kernels."""
-        return row_major_if_own(self.serve_by_reference(args), args)
+        return row_major_if_own(self.serve_by_reference(args, refusal), args)
 
     def _run(self, variants: Variants, args: Sequence[Any], constants: Key) -> Any:
         """Run loaded kernels; raises Declined if there are none for these arguments."""
@@ -222,7 +225,7 @@ class Server(RemembersRung):
             if pinned or is_for_the_caller(error):
                 raise
             fault = fault_of(error)
-        result = self._serve_as_laid_out(args) if self.is_ordinary(args) else self.serve_by_reference(args)
+        result = self._serve_as_laid_out(args, fault) if self.is_ordinary(args) else self.serve_by_reference(args)
         self._fallbacks.tell(fault)
         return result
 
@@ -266,7 +269,7 @@ class Server(RemembersRung):
                 refusal = moved
         if pinned:
             raise refusal
-        result = self._serve_as_laid_out(args)
+        result = self._serve_as_laid_out(args, refusal)
         self._fallbacks.tell(refusal)
         return result
 
@@ -326,7 +329,7 @@ class Server(RemembersRung):
         except (UnsupportedReturn, UndeclaredMutation, OutsideMoved, LeftToFunction):
             raise
         except TracingFailed as failure:
-            result = self._serve_as_laid_out(args)  # for a wrong call, it raises its own error
+            result = self._serve_as_laid_out(args, failure)  # for a wrong call, it raises its own error
             variants.refuse(way, args, failure)
             if pinned:
                 raise
@@ -334,12 +337,12 @@ class Server(RemembersRung):
         except OpwrightError as error:
             if pinned:
                 raise
-            refusal, result = error.again(), self._serve_as_laid_out(args)
+            refusal, result = error.again(), self._serve_as_laid_out(args, error)
         except Declined:
             refusal = NoKernel("a guard of its new kernel fails for these arguments")
             variants.refuse(way, args, refusal)
             is_for_good = False
-            result = self._serve_as_laid_out(args)  # for an index out of range, say, it raises
+            result = self._serve_as_laid_out(args, refusal)  # for an index out of range, say, it raises
         self._fallbacks.tell(refusal)
         if gradients and is_for_good and variants.is_refused(way, args):
             variants.leave(args, self._settings)

@@ -250,6 +250,10 @@ class Variants:
         """Remember that arguments have no variant."""
         self._refuse((way, kind_of(arguments)), refusal)
 
+    def plans(self) -> list[Plan]:
+        """The plans of the variants that are loaded."""
+        return [variant.plan for variants in self.by_call.values() for variant in variants]
+
     def count(self, rung: RungName | None = None) -> int:
         """How many variants are loaded, of a rung or in all."""
         return sum(rung in (None, variant.rung) for variants in self.by_call.values() for variant in variants)

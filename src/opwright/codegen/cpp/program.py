@@ -243,10 +243,7 @@ class _Emitter:
     def registration(self, name: str) -> str:
         given, sizes, made = len(self.program.inputs), len(self.program.sizes), len(self.program.outputs)
         if given + sizes > MOST_ARGUMENTS:
-            raise NoKernel(
-                f"a kernel would take {given + sizes} tensors and sizes, and PyTorch passes at most {MOST_ARGUMENTS}",
-                hint="make operators of its parts, or pass stacked tensors",
-            )
+            raise too_many(given + sizes)
         tensors = ", ".join(f"take(stack[{position}])" for position in range(given))
         numbers = ", ".join(f"Size(stack[{given + position}])" for position in range(sizes)) or "0"
         parameters = [f"Tensor {b.name}" for b in self.program.inputs] + [f"int {size}" for size in self.program.sizes]
@@ -375,3 +372,11 @@ def _operand(operand: ir.Operand, tensor: str) -> str:
             return f"pass({float(value)!r})"
         case _:
             assert_never(operand)
+
+
+def too_many(count: int) -> NoKernel:
+    """The refusal of a kernel that takes so many tensors and sizes."""
+    return NoKernel(
+        f"a kernel would take {count} tensors and sizes, and PyTorch passes at most {MOST_ARGUMENTS}",
+        hint="make operators of its parts, or pass stacked tensors",
+    )

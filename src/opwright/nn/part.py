@@ -1,0 +1,247 @@
+"""Parts: what stands for a module inside of a served one while the code around it runs as written.
+
+A part has the attributes of its module, because it has the same `__dict__`, and the modules in it are parts again. A
+call of it is served. The modules themselves are never changed: code outside of such a forward never meets a part.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from abc import ABCMeta
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakValueDictionary
+
+import torch
+from torch import nn
+from torch.nn.modules.lazy import LazyModuleMixin
+
+from opwright.binding.environment import is_compiling
+from opwright.nn.cut import Cut
+from opwright.tracing.outside.purity import is_installed
+
+SERVING = "_opwright_serving"  # the slot of served modules
+_MOST_GONE = 64
+_OFTEN, _REST = 16, 64  # after 16 calls that kernels gain nothing for, 64 are not looked at
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_any_global_hook: Callable[[], bool] = nn.modules.module._has_any_global_hook
+
+
+class Family:
+    """All parts of one served module, so that a module which is met twice is served once.
+
+    Args:
+        serve: `(module, cut, family) -> served module`.
+    """
+
+    def __init__(self, serve: Callable[[nn.Module, Cut, Family], Any]) -> None:
+        self._serve = serve
+        self.parts: WeakValueDictionary[tuple[int, int | None], Part] = WeakValueDictionary()
+
+    def serve(self, module: nn.Module, cut: Cut) -> Any:
+        """Make what serves a module inside."""
+        return self._serve(module, cut, self)
+
+
+@dataclass(slots=True, eq=False)
+class Inside:
+    """What a part keeps beside the attributes of its module.
+
+    Attributes:
+        module: The module.
+        cut: How it is served.
+        family: All parts.
+        server: Gives what serves it; None before the first call.
+        made: What stands for the modules inside, by identity: the module, its class then, and the part.
+        listed: Those in order; None before they are asked for.
+        rest: How many more calls the module itself serves, because kernels gained nothing for those before.
+        rests_in: The training flag then.
+    """
+
+    module: nn.Module
+    cut: Cut
+    family: Family
+    server: Callable[[], Any] | None = None
+    made: dict[int, tuple[nn.Module, type, nn.Module]] = field(default_factory=dict)
+    listed: Listed | None = None
+    rest: int = 0
+    rests_in: bool = False
+
+    def form(self, name: str, child: nn.Module) -> nn.Module:
+        """What stands for a module inside: a part, or the module itself if nothing of it can be served."""
+        known = self.made.get(id(child))
+        if known is not None and known[0] is child and known[1] is type(child):
+            return known[2]
+        if len(self.made) > _MOST_GONE + len(self.module._modules):
+            self.made.clear()
+        made = self._made(self.cut.inside(name, child), child)
+        self.made[id(child)] = (child, type(child), made)
+        return made
+
+    def _made(self, cut: Cut, child: nn.Module) -> nn.Module:
+        if why_not(child) is not None or not (cut.tries(child) or cut.opens(child)):
+            return child
+        key = (id(child), cut.depth)
+        known = self.family.parts.get(key)
+        if known is not None and type(known)._written_as is type(child):
+            return known
+        return self.family.parts.setdefault(key, part_of(child, cut, self.family))
+
+
+class Part(nn.Module):
+    """A mixin that comes before a module's class."""
+
+    __slots__ = ("_opwright_inside",)
+    _written_as: type[nn.Module]
+    _opwright_inside: Inside
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the module: one with hooks, which are given it, itself."""
+        inside = self._opwright_inside
+        if inside.rest > 0 and inside.module.training is inside.rests_in:
+            inside.rest -= 1
+            return inside.module(*args, **kwargs)
+        if has_hooks(inside.module) or is_compiling():
+            return inside.module(*args, **kwargs)
+        return self.forward(*args, **kwargs)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Serve the forward."""
+        inside = self._opwright_inside
+        if inside.server is None:
+            served = inside.family.serve(inside.module, inside.cut)
+            inside.server = lambda: served
+        server = inside.server()
+        result = server.forward(*args, **kwargs)
+        if server._opwright_serving.left_calls >= _OFTEN:
+            inside.rest, inside.rests_in, server._opwright_serving.left_calls = _REST, inside.module.training, 0
+        return result
+
+    def __getattr__(self, name: str) -> Any:
+        """A module inside as a part; the rest as it is."""
+        found = super().__getattr__(name)
+        return self._opwright_inside.form(name, found) if isinstance(found, nn.Module) else found
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute of the module, which keeps no parts."""
+        super().__setattr__(name, itself(value))
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        """Copy and pickle the module."""
+        return itself, (self._opwright_inside.module,)
+
+    def _replicate_for_data_parallel(self) -> Any:
+        return self._opwright_inside.module._replicate_for_data_parallel()
+
+    @property
+    def _modules(self) -> Any:
+        inside, held = self._opwright_inside, self.__dict__["_modules"]
+        if inside.listed is None or not inside.listed.is_of(held):
+            inside.listed = Listed(held, inside.form)
+        return inside.listed
+
+    @_modules.setter
+    def _modules(self, modules: Mapping[str, Any]) -> None:
+        self.__dict__["_modules"] = {name: itself(module) for name, module in modules.items()}
+
+
+class Listed(dict[str, Any]):
+    """The modules inside, as parts; what is written goes to the module."""
+
+    def __init__(self, held: dict[str, Any], form: Callable[[str, nn.Module], nn.Module]) -> None:
+        super().__init__((name, each if each is None else form(name, each)) for name, each in held.items())
+        self._held = held
+        self._form = form
+        self._was = _members(held)
+
+    def is_of(self, held: dict[str, Any]) -> bool:
+        """Whether the module has the same modules inside, of the same classes, as when they were listed."""
+        now = _members(held)
+        return len(now) == len(self._was) and all(map(operator.is_, now, self._was))
+
+    def __setitem__(self, name: str, module: Any) -> None:
+        self._held[name] = itself(module)
+        super().__setitem__(name, module if module is None else self._form(name, self._held[name]))
+
+    def __delitem__(self, name: str) -> None:
+        del self._held[name]
+        super().__delitem__(name)
+
+    pop, popitem, clear = MutableMapping.pop, MutableMapping.popitem, MutableMapping.clear
+    update, setdefault = MutableMapping.update, MutableMapping.setdefault
+
+
+def _members(held: dict[str, Any]) -> tuple[Any, ...]:
+    return (*held.keys(), *held.values(), *map(type, held.values()))
+
+
+def has_hooks(module: nn.Module) -> bool:
+    """Whether a call of a module does more than to call its forward."""
+    held = module.__dict__
+    return any(map(held.get, _HOOKS)) or "_compiled_call_impl" in held or _any_global_hook()
+
+
+def part_of(module: nn.Module, cut: Cut, family: Family, server: Callable[[], Any] | None = None) -> Part:
+    """Make what stands for a module."""
+    kind: Any = type(module)
+    part: Part = object.__new__(_class_for(kind))
+    part.__dict__ = module.__dict__
+    object.__setattr__(part, "_opwright_inside", Inside(module, cut, family, server))
+    return part
+
+
+def itself(value: Any) -> Any:
+    """The module that a part stands for; another value as it is."""
+    return value._opwright_inside.module if isinstance(value, Part) else value
+
+
+@functools.lru_cache(maxsize=256)
+def _class_for(written: Any) -> type[Part]:
+    namespace: dict[str, Any] = {
+        "_written_as": written,
+        "__module__": written.__module__,
+        "__qualname__": written.__qualname__,
+        "__doc__": written.__doc__,
+        "__class__": property(lambda part: type(part)._written_as),
+    }
+    if written.__eq__ is object.__eq__ and written.__hash__ is object.__hash__:
+        namespace |= {
+            "__eq__": lambda part, other: itself(part) is itself(other),
+            "__hash__": lambda part: hash(itself(part)),
+        }
+    return type(written.__name__, (Part, written), namespace)
+
+
+def is_special(module: nn.Module) -> bool:
+    """Whether an instance of a subclass would behave otherwise than the module."""
+    kind: Any = type(module)
+    return _is_special(kind)
+
+
+def why_not(module: nn.Module) -> str | None:
+    """Why nothing can stand for a module in a forward; None if something can."""
+    if isinstance(module, Part) or hasattr(type(module), SERVING):
+        return "it is served already"
+    if isinstance(module, torch.jit.ScriptModule):
+        return "it is scripted"
+    if isinstance(module, LazyModuleMixin):
+        return "its parameters have no shape yet"
+    if is_special(module):
+        return "its class changes what a call, or a subclass, does"
+    return None
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_special(kind: Any) -> bool:
+    if kind.__call__ is not nn.Module.__call__ or kind._call_impl is not nn.Module._call_impl:
+        return True
+    own = [base for base in kind.__mro__ if not is_installed(base.__module__)]
+    if type(kind) not in (type, ABCMeta) or any("__init_subclass__" in vars(base) for base in own):
+        return True
+    try:
+        _class_for(kind)
+    except TypeError:  # its slots leave no room for ours
+        return True
+    return False
