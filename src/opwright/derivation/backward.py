@@ -6,7 +6,7 @@ is right by construction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Any
 
@@ -21,6 +21,7 @@ from opwright.tracing.interface.aliases import MAY_COPY
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
 
 _GIVEN = "opwright_given"
+_STATIC = "opwright_static"
 
 
 def backward_reference(
@@ -52,6 +53,7 @@ def backward_reference(
 
     setattr(backward, MAY_COPY, True)
     setattr(backward, _GIVEN, {**given_to(reference), **digests})
+    make_static(backward, static_in(reference))
     backward.__name__ = f"{reference.__name__}_backward"
     return backward
 
@@ -59,6 +61,16 @@ def backward_reference(
 def given_to(function: Callable[..., Any]) -> Mapping[str, str]:
     """The digests of the given values that a function could compute itself, by parameter."""
     return getattr(function, _GIVEN, {})
+
+
+def make_static(function: Callable[..., Any], names: Iterable[str]) -> None:
+    """Let the sizes of some parameters be constants in what is derived from a function, such as those of weights."""
+    setattr(function, _STATIC, frozenset(names))
+
+
+def static_in(function: Callable[..., Any]) -> Set[str]:
+    """The parameters whose sizes are constants."""
+    return getattr(function, _STATIC, frozenset())
 
 
 def value_names(signature: Signature, count: int) -> tuple[str, ...]:

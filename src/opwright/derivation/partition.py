@@ -17,6 +17,7 @@ from torch.fx import Node
 from opwright.derivation.budget import Budget, spend
 from opwright.derivation.costs import count, is_cheap, is_view
 from opwright.derivation.joint import Joint
+from opwright.derivation.minimum_cut import minimum_cut
 from opwright.derivation.save_policy import SavePolicy
 from opwright.tracing.graph import ancestors, value_of
 from opwright.tracing.recording.values import STANDS_FOR
@@ -127,39 +128,25 @@ def _cut(joint: Joint, border: Sequence[Node], arguments: Sequence[Node], output
 def _minimum_cut(joint: Joint, border: Sequence[Node], involved: Sequence[Node], outputs: Set[Node]) -> list[Node]:
     """Cut every path from values that cannot be recomputed to the backward pass, saving the fewest bytes.
 
-    Each node is an edge from its `in` to its `out` end, as wide as its bytes; arguments and outputs, which are in
-    memory anyway, cost almost nothing. Views are never cut: saving one saves its base.
+    Arguments and outputs, which are in memory anyway, cost almost nothing. Views are never cut: saving one saves its
+    base.
     """
-    import networkx  # a tenth of a second, needed only by graphs with library operations
-
-    network = networkx.DiGraph()
-    for node in involved:
-        width = _bytes(joint, node, outputs)
-        if width is None:
-            network.add_edge((node, "in"), (node, "out"))
-        else:
-            network.add_edge((node, "in"), (node, "out"), capacity=width)
-        if node.op == "placeholder" or not is_cheap(node):
-            network.add_edge("source", (node, "in"))
-        for source in node.all_input_nodes:
-            network.add_edge((source, "out"), (node, "in"))
-    for node in border:
-        network.add_edge((node, "out"), "sink")
-    _, (before, _) = networkx.minimum_cut(network, "source", "sink")
-    return [node for node in involved if (node, "in") in before and (node, "out") not in before]
+    costs = {node: _cost(joint, node, outputs) for node in involved}
+    edges = [(source, node) for node in involved for source in node.all_input_nodes]
+    return minimum_cut(costs, edges, [n for n in involved if n.op == "placeholder" or not is_cheap(n)], border)
 
 
-def _bytes(joint: Joint, node: Node, outputs: Set[Node]) -> float | None:
-    """The cost of saving a value; None if it must not be cut here."""
+def _cost(joint: Joint, node: Node, outputs: Set[Node]) -> int | None:
+    """The cost of saving a value, in units of which a byte has 100,000; None if it must not be cut here."""
     value = node.meta["val"]
     if not isinstance(value, torch.Tensor) or is_view(node):
         return None
     if node.op == "placeholder":
-        return 1e-3  # saved anyway
+        return 100  # saved anyway
     if node in outputs:
-        return 0.9e-3  # computed for others, so recomputing it costs nothing more
-    written_for_this = 1.01 if is_cheap(node) else 1.0  # the result of a library operation is in memory already
-    return written_for_this * (1.0 + count(joint, node) * value.element_size())
+        return 90  # computed for others, so recomputing it costs nothing more
+    a_byte = 101_000 if is_cheap(node) else 100_000  # the result of a library operation is in memory already
+    return a_byte * (1 + count(joint, node) * value.element_size())
 
 
 def _stored_bytes(joint: Joint, node: Node, is_little: bool) -> int:

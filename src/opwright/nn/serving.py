@@ -17,6 +17,7 @@ from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.own_errors import is_wanted, runs_reference
 from opwright.binding.serving.last_rung import RemembersRung
 from opwright.binding.variants.kinds import Key, call_of, is_among
+from opwright.derivation.backward import make_static
 from opwright.derivation.save_policy import SavePolicy
 from opwright.errors import NoKernel, OpwrightError, UndeclaredMutation
 from opwright.ir.names.identifiers import identifiers
@@ -131,6 +132,7 @@ class Serving(RemembersRung):
             kind = Kind.TENSOR if isinstance(member, torch.Tensor) else Kind.CONSTANT
             parameters.append(Parameter(f"argument_{place}", kind, False))
         reference = ModuleReference(module, described, layout, mutated, self._forward)
+        make_static(reference, [parameter.name for parameter in parameters[: len(described.tensors)]])
         signature = Signature(tuple(parameters), None, structured=True)
         return Operator(reference, save=self._save, signature=signature, identity=lambda _: None), tuple(mutated)
 

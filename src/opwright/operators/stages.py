@@ -17,7 +17,7 @@ from opwright.codegen.formula import formula_comment
 from opwright.codegen.header import Origin, built_header, source_command
 from opwright.codegen.python.function import emit_function
 from opwright.codegen.python.layout import ConstantParameter, FunctionLayout, TensorParameter
-from opwright.derivation.backward import given_to
+from opwright.derivation.backward import given_to, static_in
 from opwright.derivation.budget import Budget
 from opwright.derivation.joint import Joint, trace_joint
 from opwright.derivation.partition import Partition, inputs_behind, partition
@@ -121,11 +121,7 @@ def derive(
         UntraceableReference: If control flow or a shape depends on data.
         NoKernel: If it does something that kernels cannot do.
     """
-    digests, origin = given_to(reference), _origin(reference)
-    specs = tuple(
-        replace(spec, digest=digests.get(spec.name, spec.digest)) if isinstance(spec, TensorSpec) else spec
-        for spec in specs
-    )
+    origin, specs = _origin(reference), tuple(_spec_in(reference, spec) for spec in specs)
     if any(isinstance(spec, TensorSpec) and spec.requires_grad for spec in specs):
         joint = trace_joint(reference, specs)
         if any(gradient is not None for gradient in joint.gradients):
@@ -137,6 +133,13 @@ def derive(
     plan = _plan(graph, specs, result, _source(forward, backend, origin))
     plan = replace(plan, left_to_function=_gains_nothing(graph, origin, forward))
     return Derivation(specs, graph, forward, None, (lowered, None), plan, origin)
+
+
+def _spec_in(reference: Callable[..., Any], spec: ArgumentSpec) -> ArgumentSpec:
+    if not isinstance(spec, TensorSpec):
+        return spec
+    digest = given_to(reference).get(spec.name, spec.digest)
+    return replace(spec, digest=digest, is_static=spec.name in static_in(reference))
 
 
 def derive_function(

@@ -68,7 +68,7 @@ class Session:
             return self._declare(spec.name, self._empty(spec))
 
     def _empty(self, spec: TensorSpec) -> torch.Tensor:
-        shape = self._sizes.new_shape(spec.name, spec.sizes)
+        shape = self._sizes.new_shape(spec.name, spec.sizes, is_static=spec.is_static)
         return torch.empty(shape, dtype=spec.dtype, requires_grad=spec.requires_grad)
 
     def tangent(self, name: str, output: torch.Tensor) -> torch.Tensor:

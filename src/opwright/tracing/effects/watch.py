@@ -38,6 +38,9 @@ _HINT = "return it, or keep this line outside of the operator"
 _UNWATCHED = tuple(f"{folder}{os.sep}" for folder in (Path(torch.__file__).parent, PACKAGE))
 _LIBRARIES = ("<frozen ", *LIBRARIES)
 _IMPORTS = "<frozen importlib._bootstrap>"
+_SYMBOLIC = frozenset(  # arithmetic of sizes, which is deep and calls nobody's code
+    str(Path(torch.__file__).parent / "fx" / "experimental" / f"{name}.py") for name in ("sym_node", "symbolic_shapes")
+)
 
 
 @contextmanager
@@ -116,6 +119,8 @@ class Watch:
         code = frame.f_code
         if self._is_aside or code.co_filename == threading.__file__:
             return None
+        if code.co_filename in _SYMBOLIC:
+            return self._until_it_returns(frame)
         if gc.callbacks and code in _called_by_the_collector():
             return self._until_it_returns(frame)
         if not _is_of_user(frame):
@@ -132,7 +137,7 @@ class Watch:
         return _Lines(self, points)
 
     def _until_it_returns(self, frame: types.FrameType) -> Callable[..., Any]:
-        """Leave a frame alone: torch's imports, which must not be left half done, and what the collector calls."""
+        """Leave a frame alone: sizes, the collector, and torch's imports, which must not be left half done."""
 
         def see(_: types.FrameType, event: str, __: Any) -> Any:
             if event == "return":

@@ -20,6 +20,8 @@ class TensorSpec:
     device: str = "cpu"
     digest: str = ""
     """The digest of a value that the reference would compute and that is given here; empty for an ordinary argument."""
+    is_static: bool = False
+    """Whether its sizes are constants in the trace, which then holds for these sizes alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,10 +57,14 @@ class SizeTable:
     environment: ShapeEnv
     symbols: dict[sympy.Symbol, Integer] = field(default_factory=dict)
     hints: dict[str, int] = field(default_factory=dict)
+    static: dict[Integer, int] = field(default_factory=dict)
     numbers: dict[sympy.Symbol, str] = field(default_factory=dict)  # symbols that stand for Python floats
 
-    def new_shape(self, name: str, sizes: Sequence[int]) -> list[int | torch.SymInt]:
-        """Make a symbol for every size of an input; a size of one stays one (it may broadcast)."""
+    def new_shape(self, name: str, sizes: Sequence[int], *, is_static: bool = False) -> list[int | torch.SymInt]:
+        """Make a symbol for every size of an input that is not static; a size of one stays one (it may broadcast)."""
+        if is_static:
+            self.static.update({size_symbol(name, place): size for place, size in enumerate(sizes) if size != 1})
+            return list(sizes)
         return [self._new_size(name, dimension, size) for dimension, size in enumerate(sizes)]
 
     def _new_size(self, name: str, dimension: int, size: int) -> int | torch.SymInt:
@@ -90,6 +94,7 @@ class SizeTable:
     def guards(self) -> tuple[Condition, ...]:
         """What the trace assumed of the sizes."""
         conditions = {Condition(">=", meaning, integer(LEAST_SIZE)): None for meaning in self.symbols.values()}
+        conditions.update({Condition("==", meaning, integer(size)): None for meaning, size in self.static.items()})
         for guard in self.environment.guards:
             if not guard.expr.free_symbols.isdisjoint(self.numbers):
                 continue
