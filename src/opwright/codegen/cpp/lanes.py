@@ -1,7 +1,8 @@
 """The function of a kernel with rows that takes sixteen of them, one in each lane of a vector.
 
 It does what the function for one row does. What has one value for a row there is an array here, of a value for each
-lane, and every reduction has as many accumulators.
+lane, and every reduction has as many accumulators. Sums of double precision are added up in runs, because rounding
+errors grow with the number of summands of one accumulator; others have an accumulator more precise than they are.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from opwright.codegen.cpp.reductions import column_reducer
 from opwright.codegen.cpp.rows import RowEmitter, kept_name, reducing_step, spellings_of
 from opwright.ir.contents import locals_in
 from opwright.ir.expressions.dtype import DType
-from opwright.ir.expressions.expression import Expression, Load
+from opwright.ir.expressions.expression import Expression, Load, Local
 from opwright.ir.phases import Phase, needed_lets
 from opwright.ir.program import Let, Reduce, Store
 
@@ -29,8 +30,12 @@ class _Ends:
     stores: tuple[Store, ...] = ()
 
     @property
+    def named(self) -> tuple[Let | Reduce, ...]:
+        return (*self.reductions, *self.lets)
+
+    @property
     def values(self) -> tuple[Expression, ...]:
-        return tuple(each.value for each in (*self.lets, *self.stores))
+        return (*(let.value for let in self.lets), *(store.value for store in self.stores))
 
 
 def lanes_function(rows: RowEmitter, name: str) -> str:
@@ -51,7 +56,7 @@ class _LanesEmitter:
         self.by_row = {part: _kind(access.dtype) for access in rows.accesses if not access.whole_row
                        for part in access.parts if not access.stored}  # fmt: skip
         self.by_row |= {let.name: _kind(let.value.dtype) for block in self.blocks if isinstance(block, _Ends)
-                        for let in (*block.reductions, *block.lets)}  # fmt: skip
+                        for let in block.named}  # fmt: skip
         self.known: set[str] = set()
 
     def function(self, name: str) -> Iterable[str]:
@@ -69,6 +74,8 @@ class _LanesEmitter:
 
     def _pass(self, phase: Phase) -> Iterable[str]:
         spellings, rows = spellings_of(phase), self.rows
+        in_runs = {f.name: f"{f.name}_part" for f in phase.reductions
+                   if f.function == "sum" and f.value.dtype is DType.FLOAT64}  # fmt: skip
         if phase.reductions:
             yield from (f"  {spellings[f.name].kept_as} {kept_name(f)}[lanes];" for f in phase.reductions)
             yield from _loop(f"{kept_name(f)}[l] = {spellings[f.name].start};" for f in phase.reductions)
@@ -83,21 +90,32 @@ class _LanesEmitter:
             body.append(f"const {_kind(let.value.dtype)} {let.name} = {value};")
             body += [f"{_kept(let)} = {let.name};"] if let in rows.kept else []
         for reduction in phase.reductions:
-            kept, value = f"{kept_name(reduction)}[l]", spell_value(reduction.value)
+            kept = f"{in_runs.get(reduction.name, kept_name(reduction))}[l]"
+            value = spell_value(reduction.value)
             body += reducing_step(spellings[reduction.name], kept, value, reduction.name)
         for store in phase.stores:
             place, value = self._element(rows.names[id(store)]), spell_value(store.value)
             reducer = store.reduction and column_reducer(store.reduction, store.value.dtype)
             body.append(reducer.step.format(place, value) if reducer else f"{place} = {value};")
-        yield "  for (Size j = 0; j < count; ++j) {"
-        yield from _loop(body, "    ")
+        if in_runs:
+            yield "  for (Size begin = 0; begin < count; begin += lanes_run) {"
+            yield "    const Size end = least(begin + lanes_run, count);"
+            yield from (f"    double {part}[lanes] = {{}};" for part in in_runs.values())
+            yield "    for (Size j = begin; j < end; ++j) {"
+            yield from _loop(body, "      ")
+            yield "    }"
+            yield from _loop([f"{kept_name(f)}[l] += {in_runs[f.name]}[l];" for f in phase.reductions
+                              if f.name in in_runs], "    ")  # fmt: skip
+        else:
+            yield "  for (Size j = 0; j < count; ++j) {"
+            yield from _loop(body, "    ")
         yield "  }"
         self.known |= {let.name for let in phase.lets if let in rows.kept}
 
     def _ends(self, ends: _Ends, read_later: set[str]) -> Iterable[str]:
-        made = [each for each in (*ends.reductions, *ends.lets) if each.name in read_later]
+        made = [each for each in ends.named if each.name in read_later]
         yield from (_array(each.name, each.value.dtype) for each in made)
-        own = {each.name for each in (*ends.reductions, *ends.lets)}
+        own = {each.name for each in ends.named}
         body = [*self._bindings(local for local in locals_in(*ends.values) if local.name not in own)]
         for reduction in ends.reductions:
             phase = Phase((), (reduction,), (), ())
@@ -116,7 +134,7 @@ class _LanesEmitter:
         lets = block.lets
         return {local.name for local in locals_in(*block.values, *(let.value for let in lets))}
 
-    def _bindings(self, locals_read: Iterable[Expression]) -> Iterable[str]:
+    def _bindings(self, locals_read: Iterable[Local]) -> Iterable[str]:
         """The values of this lane that are the same at all points of its row."""
         for name in dict.fromkeys(local.name for local in locals_read):
             if kind := self.by_row.get(name):

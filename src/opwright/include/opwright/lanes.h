@@ -10,13 +10,14 @@
 
 namespace opwright {
 
-constexpr Size lanes = 16;
+constexpr Size lanes = 16, lanes_run = 8;  // summands of double precision in a row are added up in runs
 
 using LanesFunction = void (*)(Size count, void* const* row, const Size* steps);
 
 namespace detail {
 
-constexpr Size lanes_bytes = Size(1) << 18, least_lanes = 8;  // of all operands; of rows that are neighbours
+// Of all operands; of rows that are neighbours; elements of a row.
+constexpr Size lanes_bytes = Size(1) << 18, least_lanes = 8, most_in_lanes = 128;
 
 inline char* on_a_line(char* buffer) {
   return reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(buffer) + 63) / 64 * 64);
@@ -32,7 +33,7 @@ struct Lanes {
   // Returns whether the rows can be taken so. The last `accumulators` operands are those of columns.
   template <int outer>
   bool take(const WholeRows<inner, count, gathers>& given, const OuterAxes<outer, count>& rows, int accumulators = 0) {
-    if (rows.depth == 0 || rows.extents[rows.depth - 1] < least_lanes) return false;
+    if (rows.depth == 0 || rows.extents[rows.depth - 1] < least_lanes || given.length > most_in_lanes) return false;
     whole = given;
     operands -= accumulators;
     offsets[0] = 0;
