@@ -89,3 +89,19 @@ def settings_quick_by_day(request):
 
 def pytest_unconfigure():
     _run.close()
+
+
+@pytest.fixture(scope="session")
+def extension():
+    """What operators play tapes and compare guards with: the native module."""
+    from opwright.binding.native import native
+    from opwright.settings import Settings
+
+    class Taker:
+        def equip(self, module):
+            self.module = module
+
+    taker = Taker()
+    native.equip(taker, Settings.from_environment())
+    native.wait(300)
+    return taker.module

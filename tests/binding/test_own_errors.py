@@ -65,7 +65,7 @@ def test_the_reference_runs_once_where_it_raises():
     assert RUNS.count("Tensor") == 1
 
 
-def wave(x: Tensor) -> Tensor:
+def rippled(x: Tensor) -> Tensor:
     return torch.sin(x).exp() * x
 
 
@@ -80,7 +80,7 @@ def test_an_error_of_a_hook_of_saved_tensors_is_raised(told):
         packed.append(tensor)
         raise Stop
 
-    operator = opwright.operator(wave)
+    operator = opwright.operator(rippled)
     operator(torch.ones(3, requires_grad=True))
     for _ in range(2):
         with pytest.raises(Stop), torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
@@ -106,7 +106,7 @@ def test_a_timeout_by_a_signal_is_raised_wherever_it_strikes(told, monkeypatch):
             with monkeypatch.context() as patched:
                 patched.setattr(step, busy)
                 with pytest.raises(TimeoutError, match="too late"):
-                    Operator(wave, identity=lambda _: None)(torch.ones(3))
+                    Operator(rippled, identity=lambda _: None)(torch.ones(3))
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert not told()
@@ -117,7 +117,7 @@ def test_interrupts_pass(error, monkeypatch):
     def interrupted(*_: object, **__: object) -> None:
         raise error
 
-    operator = Operator(wave, identity=lambda _: None)
+    operator = Operator(rippled, identity=lambda _: None)
     with monkeypatch.context() as patched:
         patched.setattr("opwright.binding.variants.variants.build", interrupted)
         with pytest.raises(error):
@@ -140,10 +140,10 @@ def test_where_a_transform_cannot_be_made_the_reference_is_transformed(step, err
         lambda f: torch.func.vmap(f, in_dims=1)(x),
         lambda f: twice(f, x),
     ]
-    operator = Operator(wave, identity=lambda _: None)
+    operator = Operator(rippled, identity=lambda _: None)
     monkeypatch.setattr(f"opwright.binding.transforms.family.Family.{step}", fails)
     for way in ways:
-        torch.testing.assert_close(way(operator), way(wave))
+        torch.testing.assert_close(way(operator), way(rippled))
     assert len(set(told())) == len(told()) >= 1
 
 
@@ -157,14 +157,14 @@ def test_a_pinned_call_raises_what_failed(monkeypatch):
     def fails(*_: object, **__: object) -> None:
         raise InternalError("injected")
 
-    operator = Operator(wave, identity=lambda _: None)
+    operator = Operator(rippled, identity=lambda _: None)
     monkeypatch.setattr("opwright.binding.variants.variants.build", fails)
     with pytest.raises(opwright.errors.Fault, match=r"its kernels failed with InternalError: injected"):
         operator.on("cpp")(torch.ones(3))
 
 
 def test_a_kernel_that_fails_leaves_the_call_to_the_reference(monkeypatch, told):
-    operator = Operator(wave, settings=replace(Settings.from_environment(), tape="off"))
+    operator = Operator(rippled, settings=replace(Settings.from_environment(), tape="off"))
     x = torch.ones(3)
     operator(x)
     (variant,) = operator._variants.now().by_call[((), ())]
@@ -174,7 +174,7 @@ def test_a_kernel_that_fails_leaves_the_call_to_the_reference(monkeypatch, told)
 
     object.__setattr__(variant, "forward", fails)
     for _ in range(2):
-        torch.testing.assert_close(operator(x), wave(x))
+        torch.testing.assert_close(operator(x), rippled(x))
         assert operator.last_rung == "composed"
     assert [text.partition(": its")[2] for text in told()] == [" kernels failed with RuntimeError: injected"]
     assert FallbackWarning is opwright.FallbackWarning

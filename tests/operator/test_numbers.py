@@ -12,22 +12,22 @@ from tests.operator.against_eager import assert_as_eager, random, variants
 pytestmark = pytest.mark.built_together
 
 
-def stepped(p: Tensor, g: Tensor, rate: float) -> Tensor:
+def descended(p: Tensor, g: Tensor, rate: float) -> Tensor:
     return p.add(g * g, alpha=-rate) + g * (1 - rate * 0.5) * torch.tanh(p * rate)
 
 
 def test_a_thousand_values_have_two_kernels():
-    operator = opwright.operator(stepped)
+    operator = opwright.operator(descended)
     p, g = random(5, gradient=False), random(5, seed=1, gradient=False)
     for number in range(1000):
         rate = 0.001 * (number + 0.5)
-        torch.testing.assert_close(operator(p, g, rate), stepped(p, g, rate))
+        torch.testing.assert_close(operator(p, g, rate), descended(p, g, rate))
         assert operator.last_rung == "cpp"
     assert variants(operator) == 2
 
 
 def test_gradients_of_both_orders_take_the_number_of_their_call():
-    operator = opwright.operator(stepped)
+    operator = opwright.operator(descended)
     p, g = random(5), random(5, seed=1)
     for rate in (0.1, 0.25, 1e-9, -3.0):
         assert_as_eager(operator, p, g, rate)
@@ -35,12 +35,12 @@ def test_gradients_of_both_orders_take_the_number_of_their_call():
     late = operator(p, g, 0.3)
     operator(p, g, 0.4)
     (found,) = torch.autograd.grad(late.sum(), p)
-    (expected,) = torch.autograd.grad(stepped(p, g, 0.3).sum(), p)
+    (expected,) = torch.autograd.grad(descended(p, g, 0.3).sum(), p)
     torch.testing.assert_close(found, expected)
 
 
 def test_a_special_value_does_not_end_it():
-    operator = opwright.operator(stepped)
+    operator = opwright.operator(descended)
     p, g = random(5), random(5, seed=1)
     for rate in (0.1, 0.2, 1.0, -1.0, 0.0, -0.0, math.inf, -math.inf, math.nan, 5e-324, 1e30, 0.3):
         assert_as_eager(operator, p, g, rate, order=1)

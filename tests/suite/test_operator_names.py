@@ -9,6 +9,9 @@ from pathlib import Path
 
 _ASKED_FOR = re.compile(r"torch\.ops\.opwright\.(\w+)|\b(\w+)\.overload\b|opcheck\((\w+)")
 
+_MAKES = re.compile(r"opwright\.operator(\((?!.*name=).*\))?")
+_MADE = re.compile(r"^opwright\.operator\((\w+)(?!.*name=)")
+
 
 def test_they_are_unique() -> None:
     paths = Path(__file__).parents[1].rglob("*.py")
@@ -19,14 +22,14 @@ def test_they_are_unique() -> None:
     assert {name for name in asked_for if made[name] > 1} == set()
 
 
-def _operators(module: ast.Module) -> list[str]:
-    """Functions that become operators of their own name where their module is imported."""
-    return [
-        each.name
-        for each in module.body
-        if isinstance(each, ast.FunctionDef)
-        and any(re.fullmatch(r"opwright\.operator(\((?!.*name=).*\))?", ast.unparse(d)) for d in each.decorator_list)
-    ]
+def _operators(module: ast.Module) -> set[str]:
+    """Functions that become operators of their own name, at import or in a test."""
+    functions = [each for each in ast.walk(module) if isinstance(each, ast.FunctionDef)]
+    decorated = {each.name for each in functions if any(map(_MAKES.fullmatch, map(ast.unparse, each.decorator_list)))}
+    called = {
+        found for call in ast.walk(module) if isinstance(call, ast.Call) for found in _MADE.findall(ast.unparse(call))
+    }
+    return decorated | (called & {each.name for each in functions})
 
 
 def _operators_named_in(text: str, made: Counter[str]) -> set[str]:

@@ -18,6 +18,7 @@ from opwright.lowering.pointwise.complex import COMPLEX
 from opwright.lowering.pointwise.table import POINTWISE
 from opwright.lowering.views import VIEWS
 from opwright.tracing.graph import value_of
+from opwright.tracing.recording.draws import is_draw
 
 aten = torch.ops.aten
 _SPLITS = {aten.split, aten.split_with_sizes}
@@ -48,7 +49,7 @@ def work(joint: Joint, node: Node) -> float:
 
     if node.op == "placeholder" or is_view(node):
         return 0
-    if isinstance(node.target, OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags:
+    if isinstance(node.target, OpOverload) and is_draw(node.target, node.args, node.kwargs):
         return math.inf
     formula = flop_registry.get(_packet(node))
     if formula is None:

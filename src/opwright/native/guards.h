@@ -2,9 +2,12 @@
 // tracing/outside/guard.py says in Python, from the same numbers.
 #pragma once
 
+#include <c10/util/SmallVector.h>
 #include <pybind11/pybind11.h>
+#include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 #include "sameness.h"
@@ -14,15 +17,66 @@ namespace opwright {
 
 namespace py = pybind11;
 
+// The values that guards found in slots, such as the tensors of a module; it holds them.
+class Slots {
+ public:
+  explicit Slots(size_t count) : values_(count, nullptr) {}
+  Slots(const Slots&) = delete;
+  Slots& operator=(const Slots&) = delete;
+  ~Slots() {
+    for (PyObject* value : values_) Py_XDECREF(value);
+  }
+
+  PyObject* operator[](size_t slot) const { return values_[slot]; }
+
+  // False if another value is in the slot.
+  bool put(size_t slot, PyObject* value) {
+    if (values_[slot]) return values_[slot] == value;
+    values_[slot] = Py_NewRef(value);
+    return true;
+  }
+
+  // Whether no value is in two slots.
+  bool are_distinct() const {
+    auto sorted = values_;
+    std::sort(sorted.begin(), sorted.end(), std::less<PyObject*>());
+    return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
+  }
+
+ private:
+  c10::SmallVector<PyObject*, 16> values_;
+};
+
 // It owns nothing, because Python's garbage collector could not see its references. The state in
 // binding/variants/states.py owns the function, names and values, and callers hold that state.
 class Guards {
  public:
-  // spec: (fetch, key, check, expected, inner specs), for the function itself.
-  Guards(const py::tuple& spec, py::handle function, py::handle absent, py::handle ask)
-      : root_(read(spec)), function_(function.ptr()), absent_(absent.ptr()), ask_(ask.ptr()) {}
+  // spec: (fetch, key, check, expected, inner specs), for the function itself; `slots` is how many there are.
+  Guards(const py::tuple& spec, py::handle function, py::handle absent, py::handle ask, size_t slots)
+      : root_(read(spec)), function_(function.ptr()), absent_(absent.ptr()), ask_(ask.ptr()), slots_(slots) {}
 
-  bool hold() { return all_hold(root_, function_); }  // for the function itself
+  size_t slots() const { return slots_; }
+
+  // For the function itself.
+  bool hold() {
+    Slots found(slots_);
+    return hold(found);
+  }
+
+  // The values in slots, or None if a guard fails.
+  py::object found() {
+    Slots slots(slots_);
+    if (!hold(slots)) return py::none();
+    py::list values;
+    for (size_t slot = 0; slot < slots_; ++slot) values.append(py::reinterpret_borrow<py::object>(slots[slot]));
+    return values;
+  }
+
+  bool hold(Slots& found) {
+    if (!all_hold(root_, function_, found)) return false;
+    if (!are_distinct_) are_distinct_ = found.are_distinct();
+    return are_distinct_;
+  }
 
  private:
   enum Fetch : int {
@@ -42,21 +96,30 @@ class Guards {
     via = 13,
     known = 14
   };
-  enum Check : int { nothing = 0, plain = 1, identity = 2, type = 3, length = 4 };
+  enum Check : int { nothing = 0, plain = 1, identity = 2, type = 3, length = 4, in_slot = 5 };
 
   struct Guard {
     int fetch, check;
     PyObject *key, *expected;
-    Py_ssize_t position;
-    std::vector<Guard> inner;
-    bool may_settle;  // some guards in it only look up a value by name or key
-    bool is_settled;  // by the version of the container of the value
-    Version version;  // of the value when all settled guards in it held
+    Py_ssize_t position = 0;
+    std::vector<Guard> inner = {};
+    bool may_settle = false;   // some guards in it only look up a value by name or key
+    bool is_settled = false;   // by the version of the container of the value
+    Version version = {};      // of the value when all settled guards in it held
+    bool is_dict = false;      // it fetches `__dict__`
+    size_t slot = 0;           // to fill
+    PyObject* last = nullptr;  // what was in the slot at the last call; only compared, unless it is settled
   };
 
   static Guard read(const py::tuple& spec) {
-    Guard guard{spec[0].cast<int>(), spec[2].cast<int>(), spec[1].ptr(), spec[3].ptr(), 0, {}, false, false, {}};
+    Guard guard{spec[0].cast<int>(), spec[2].cast<int>(), spec[1].ptr(), spec[3].ptr()};
     if (guard.fetch == index || guard.fetch == cell) guard.position = spec[1].cast<Py_ssize_t>();
+    guard.is_dict = guard.fetch == attribute && PyUnicode_CompareWithASCIIString(guard.key, "__dict__") == 0;
+    if (guard.check == in_slot) {
+      const auto facts = spec[3].cast<py::tuple>();
+      guard.expected = facts[0].ptr();
+      guard.slot = facts[1].cast<size_t>();
+    }
     for (const py::handle& inner : spec[4].cast<py::tuple>())
       guard.inner.push_back(read(py::reinterpret_borrow<py::tuple>(inner)));
     guard.may_settle = std::any_of(guard.inner.begin(), guard.inner.end(), may_be_settled);
@@ -65,7 +128,8 @@ class Guards {
 
   static bool may_be_settled(const Guard& guard) {
     const bool is_named = guard.fetch == item || guard.fetch == keys || guard.fetch == attribute;
-    return is_named && (guard.check == identity || (guard.check < identity && guard.inner.empty()));
+    const bool is_tensor = guard.check == in_slot && guard.fetch == item && guard.inner.empty();
+    return is_tensor || (is_named && (guard.check == identity || (guard.check < identity && guard.inner.empty())));
   }
 
   // Whether a guard holds, by a fast check: for the most common ones, of functions' attributes.
@@ -76,9 +140,10 @@ class Guards {
     return guard.fetch == keyword_defaults && or_none(PyFunction_GET_KW_DEFAULTS(holder)) == guard.expected;
   }
 
-  bool holds(Guard& guard, PyObject* holder) {
+  bool holds(Guard& guard, PyObject* holder, Slots& slots) {
     PyObject* const found = at_hand(guard, holder);
-    if (found == guard.expected && guard.check <= identity) return all_hold(guard, found);  // its owner keeps it alive
+    if (found == guard.expected && guard.check <= identity)
+      return all_hold(guard, found, slots);  // its owner keeps it alive
     // Held, because a comparison may let other threads run, which may remove it.
     const py::object held = found ? py::reinterpret_borrow<py::object>(found) : fetched(guard, holder);
     PyObject* const value = held.ptr();
@@ -87,25 +152,45 @@ class Guards {
       return guard.expected == absent_;
     }
     if (value == absent_) return guard.expected == absent_;
-    return passes(guard, value) && all_hold(guard, value);
+    if (guard.check == in_slot && !fills_slot(guard, value, slots)) return false;
+    return passes(guard, value) && all_hold(guard, value, slots);
   }
 
   // Whether all guards in a value hold. Guards that its version settles are skipped while the version stays.
-  bool all_hold(Guard& guard, PyObject* value) {
+  bool all_hold(Guard& guard, PyObject* value, Slots& slots) {
     const Version before = guard.may_settle ? version_of(value) : Version();
     const bool is_seen = before.is_known() && before == guard.version;
     for (Guard& inner : guard.inner)
-      if (is_seen && inner.is_settled ? !all_hold(inner, inner.expected)
-                                      : !is_at_hand(inner, value) && !holds(inner, value))
+      if (is_seen && inner.is_settled ? !still_holds(inner, slots)
+                                      : !is_at_hand(inner, value) && !holds(inner, value, slots))
         return false;
     if (before.is_known() && !is_seen) settle(guard, value, before);
     return true;
   }
 
+  // A guard that is settled: its value is as it was.
+  bool still_holds(Guard& guard, Slots& slots) {
+    return guard.check == in_slot ? slots.put(guard.slot, guard.last) : all_hold(guard, guard.expected, slots);
+  }
+
+  bool fills_slot(Guard& guard, PyObject* value, Slots& slots) {
+    remember(guard, value);
+    return slots.put(guard.slot, value);
+  }
+
+  // The same values as at the last call are as distinct as they were then.
+  void remember(Guard& guard, PyObject* value) {
+    are_distinct_ = are_distinct_ && guard.last == value;
+    guard.last = value;
+  }
+
   // A comparison may run code, also of other threads: the result belongs to a version only if that is unchanged
   // afterwards.
-  void settle(Guard& guard, PyObject* value, const Version& before) const {
-    for (Guard& inner : guard.inner) inner.is_settled = is_settled_by(inner, value);
+  void settle(Guard& guard, PyObject* value, const Version& before) {
+    for (Guard& inner : guard.inner) {
+      inner.is_settled = is_settled_by(inner, value);
+      if (inner.is_settled && inner.check == in_slot) remember(inner, PyDict_GetItemWithError(value, inner.key));
+    }
     guard.version = version_of(value) == before ? before : Version();
   }
 
@@ -146,12 +231,21 @@ class Guards {
         return PyFunction_Check(holder) ? or_none(PyFunction_GET_DEFAULTS(holder)) : nullptr;
       case keyword_defaults:
         return PyFunction_Check(holder) ? or_none(PyFunction_GET_KW_DEFAULTS(holder)) : nullptr;
+      case attribute:
+        return guard.is_dict ? dict_of(holder) : nullptr;
       case via:
         return is_type_of(guard) ? reinterpret_cast<PyObject*>(Py_TYPE(holder)) : nullptr;
       case known:
         return guard.key;
     }
     return nullptr;
+  }
+
+  // The attributes of an object where it has them in a dictionary of its own.
+  static PyObject* dict_of(PyObject* holder) {
+    if (PyType_Check(holder)) return nullptr;
+    PyObject** const attributes = _PyObject_GetDictPtr(holder);
+    return attributes ? *attributes : nullptr;
   }
 
   static py::object own(PyObject* made) { return py::reinterpret_steal<py::object>(made); }
@@ -222,6 +316,9 @@ class Guards {
       case length:
         return reinterpret_cast<PyObject*>(Py_TYPE(value)) == PyTuple_GET_ITEM(guard.expected, 0) &&
                size_of(value) == PyLong_AsSsize_t(PyTuple_GET_ITEM(guard.expected, 1));
+      case in_slot:
+        return guard.expected == Py_None ? THPVariable_Check(value)
+                                         : reinterpret_cast<PyObject*>(Py_TYPE(value)) == guard.expected;
     }
     return false;
   }
@@ -234,6 +331,8 @@ class Guards {
 
   Guard root_;
   PyObject *function_, *absent_, *ask_;
+  size_t slots_;
+  bool are_distinct_ = false;  // the last values in slots are
 };
 
 }  // namespace opwright

@@ -6,6 +6,7 @@
 #include <pybind11/stl.h>
 
 #include "entry.h"
+#include "modules.h"
 #include "step_below.h"
 
 namespace opwright {
@@ -36,6 +37,30 @@ static py::object make_entry(const py::tuple& parameters, py::handle absent,
   return py::reinterpret_steal<py::object>(PyCFunction_New(&method, capsule.ptr()));
 }
 
+constexpr const char* module_capsule_name = "opwright.module_entry";
+
+static PyObject* enter_module(PyObject* self, PyObject* const* given, Py_ssize_t count) {
+  HANDLE_TH_ERRORS
+  const auto& entry = *static_cast<const ModuleEntry*>(PyCapsule_GetPointer(self, module_capsule_name));
+  py::object results = count == 2 ? entry.call(given[0], given[1]) : py::object();
+  if (!results) Py_RETURN_NOTIMPLEMENTED;
+  return results.release().ptr();
+  END_HANDLE_TH_ERRORS
+}
+
+static PyMethodDef module_method = {"play", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(enter_module)),
+                                    METH_FASTCALL, "Run the module for (args, kwargs); NotImplemented if it cannot."};
+
+static py::object make_module_entry(const std::vector<ModuleEntry::GivenState>& states, py::handle left, bool is_full,
+                                    py::object owner) {
+  auto entry = std::make_unique<ModuleEntry>(states, left, is_full, std::move(owner));
+  const py::capsule capsule(entry.get(), module_capsule_name, [](PyObject* self) {
+    delete static_cast<ModuleEntry*>(PyCapsule_GetPointer(self, module_capsule_name));
+  });
+  entry.release();
+  return py::reinterpret_steal<py::object>(PyCFunction_New(&module_method, capsule.ptr()));
+}
+
 }  // namespace opwright
 
 // It needs no GIL: entries, tapes and routes are immutable, and what nodes save has a mutex. Types of
@@ -48,15 +73,19 @@ PYBIND11_MODULE(opwright_tape, module, py::mod_gil_not_used()) {
   using namespace opwright;
   py::class_<Route, std::shared_ptr<Route>>(module, "Route").def(py::init<const py::kwargs&>());
   py::class_<Guards, std::shared_ptr<Guards>>(module, "Guards")
-      .def(py::init<py::tuple, py::handle, py::handle, py::handle>(), py::arg("spec"), py::arg("function"),
-           py::arg("absent"), py::arg("are_same"))
-      .def("hold", &Guards::hold);
+      .def(py::init<py::tuple, py::handle, py::handle, py::handle, size_t>(), py::arg("spec"), py::arg("function"),
+           py::arg("absent"), py::arg("are_same"), py::arg("slots") = 0)
+      .def("hold", py::overload_cast<>(&Guards::hold))
+      .def("found", &Guards::found);
+  py::class_<LeftCalls, std::shared_ptr<LeftCalls>>(module, "LeftCalls").def(py::init<>()).def("add", &LeftCalls::add);
   py::class_<Tape, std::shared_ptr<Tape>>(module, "Tape")
       .def(py::init<std::vector<Tape::Given>, std::vector<std::tuple<size_t, bool, py::tuple>>, size_t,
                     std::vector<py::object>, py::object, std::shared_ptr<Guards>, py::object>(),
            py::kw_only(), py::arg("ways"), py::arg("varying"), py::arg("arity"), py::arg("plain_types"),
            py::arg("owner"), py::arg("guards"), py::arg("state"));
   module.def("entry", &make_entry, py::arg("parameters"), py::arg("absent"), py::arg("tapes"), py::arg("changed"),
+             py::arg("owner"));
+  module.def("module_entry", &make_module_entry, py::arg("states"), py::arg("left"), py::arg("is_full"),
              py::arg("owner"));
   module.def("step_below", torch::wrap_pybind_function(&step_below_for_python), py::arg("operator"),
              py::arg("transforms"), py::arg("arguments"));

@@ -97,10 +97,12 @@ class Tape {
   }
 
   // Run a call; false if no variant takes these arguments. The operator changes some of them afterwards.
-  bool play(PyObject* const* leaves, size_t count, const Positions& changed, Played& played) const {
+  bool play(PyObject* const* leaves, size_t count, const Positions& changed, Played& played,
+            bool is_known_as_traced = false) const {
     if (count != arity_) return false;
     const py::object owner = owner_of(owner_);
-    if (!owner || !is_as_traced()) return false;  // another thread has wound a new tape, or something has changed
+    if (!owner || !(is_known_as_traced || is_as_traced()))
+      return false;  // another thread has wound a new tape, or something has changed
     Kinds kinds;
     uint64_t mask = 0;
     Arguments& arguments = played.arguments;

@@ -9,11 +9,12 @@ import torch
 from torch import nn
 from torch.nn.modules.lazy import LazyModuleMixin
 
-from opwright.binding.environment import is_quiet
+from opwright.binding.environment import is_compiling, is_quiet
+from opwright.binding.own_errors import is_wanted
 from opwright.binding.rungs import RungName
 from opwright.derivation.save_policy import SavePolicy, read_policy
 from opwright.errors import ModuleUnsupported
-from opwright.nn.serving import Serving
+from opwright.nn.serving import LEFT, Serving
 
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
 
@@ -30,7 +31,23 @@ class ServedModule(nn.Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Run the module's original forward, by kernels where there are any."""
+        if is_compiling():
+            return super().forward(*args, **kwargs)
         serving = self._served()
+        if serving.play is not None:
+            try:
+                result = serving.play(args, kwargs)
+            except Exception as error:  # what it means is found out slowly, unless buffers may have changed
+                if serving.changes_buffers or is_wanted(error):
+                    raise
+                result = NotImplemented
+            rung = "composed" if result is LEFT else serving.rung
+            if result is not NotImplemented and (serving.unusual_rungs or serving.usual_rung is not rung):
+                serving.remember_usual(rung)
+            if result is LEFT:
+                return super().forward(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
         if not is_quiet():
             return super().forward(*args, **kwargs)
         return serving.serve(self, args, kwargs)
@@ -44,7 +61,7 @@ class ServedModule(nn.Module):
         try:
             return object.__getattribute__(self, "_serving")  # type: ignore[no-any-return]
         except AttributeError:
-            serving = Serving(_as_written, self._save_policy)
+            serving = Serving(self, _as_written, self._save_policy)
             object.__setattr__(self, "_serving", serving)
             return serving
 
@@ -68,9 +85,9 @@ def module(nn_module: AnyModule, *, save: SavePolicy = "auto") -> AnyModule:
 
     The result is an instance of a subclass of `nn_module`'s class and shares everything with it: parameters, buffers,
     attributes, hooks and the training flag. Its forward, as one function of arguments, parameters and buffers, is
-    derived once for each training flag and each combination of plain attributes. It falls back to the original
-    forward if there is no kernel, if a submodule has hooks, and under transforms, autocast and compilers; `last_rung`
-    says what served the last call.
+    derived once for each state of what it reads: training flags, attributes of any kind, shapes of parameters and
+    buffers. It falls back to the original forward if there is no kernel, if a submodule has hooks, after eight states,
+    and under transforms, autocast and compilers; `last_rung` says what served the last call.
 
     Args:
         nn_module: A module whose forward is written in Python.

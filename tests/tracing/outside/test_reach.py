@@ -9,9 +9,7 @@ import pytest
 import torch
 
 import opwright
-from opwright.binding.native import native
 from opwright.binding.variants.states import Outside, State
-from opwright.settings import Settings
 from opwright.tracing.outside.guard import ABSENT, Fetch, count, first_failing
 from opwright.tracing.outside.plain import are_same
 from opwright.tracing.outside.reach import reads_of
@@ -32,18 +30,6 @@ def made(text, **names):
 
 def identity(function):
     return State(function, reads_of(function)).identity
-
-
-@pytest.fixture(scope="module")
-def extension():
-    class Taker:
-        def equip(self, module):
-            self.module = module
-
-    taker = Taker()
-    native.equip(taker, Settings.from_environment())
-    native.wait(300)
-    return taker.module
 
 
 @pytest.mark.parametrize("kind", READS)

@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 import torch
 
-from opwright.binding.native import native
-from opwright.settings import Settings
 from opwright.tracing.outside.guard import ABSENT, Guard, first_failing
 from opwright.tracing.outside.plain import are_same
 from opwright.tracing.outside.reach import reads_of
@@ -163,20 +161,6 @@ def change(world: World, random: Random, undo: list[Callable[[], None]]) -> None
 def take_or_leave(work: Callable[[], Any]) -> None:
     with contextlib.suppress(KeyError, AttributeError, TypeError):
         work()
-
-
-@pytest.fixture(scope="module")
-def extension() -> Any:
-    class Taker:
-        module: Any = None
-
-        def equip(self, module: Any) -> None:
-            self.module = module
-
-    taker = Taker()
-    native.equip(taker, Settings.from_environment())
-    native.wait(300)
-    return taker.module
 
 
 def run(extension: Any, seed: int, steps: int) -> tuple[int, int]:

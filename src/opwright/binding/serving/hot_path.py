@@ -13,7 +13,7 @@ from opwright.binding.rungs import RungName
 from opwright.binding.serving.last_rung import RemembersRung
 from opwright.binding.serving.server import Server
 from opwright.binding.structures import NotTold, spec_of
-from opwright.binding.tape import Entry
+from opwright.binding.tape import Entry, Tape
 from opwright.toolchain.process.forks import Lock
 from opwright.tracing.interface.results import Made
 from opwright.tracing.interface.signature import Signature
@@ -69,16 +69,16 @@ class HotPath(RemembersRung):
         tapes = []
         for server, layout in tuple(self._servers.items()):
             other = server.tape
-            if other is not None and other[1] == rung and self._gives_new_values(other[0]):
+            if other is not None and other[1] == rung and gives_new_values(other[0], len(self._changed)):
                 tapes.append((layout, other[0]))
         if self._hot is None or self._hot[1] != rung or [*self._hot[0].tapes] != tapes:
             self._hot = (Entry(self._signature, tapes, self._changed), rung) if tapes else None
 
-    def _gives_new_values(self, tape: Any) -> bool:
-        """Whether the last members of all its results are new values of the arguments that change."""
-        count = len(self._changed)
-        last = [member for variant in tape.variants for member in variant.plan.result.members[-count:]] if count else []
-        return all(isinstance(member, Made) for member in last)
+
+def gives_new_values(tape: Tape, count: int) -> bool:
+    """Whether the last members of all its results are new values of the arguments that change, which are so many."""
+    last = [member for variant in tape.variants for member in variant.plan.result.members[-count:]] if count else []
+    return all(isinstance(member, Made) for member in last)
 
 
 def _is_told(layout: TreeSpec | None) -> bool:

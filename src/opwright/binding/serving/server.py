@@ -102,8 +102,13 @@ class Server(RemembersRung):
     @property
     def tape(self) -> tuple[Tape, RungName] | None:
         """What runs calls of flat arguments in C++, and what its kernels are written in; None if nothing does."""
+        return None if self._latest and self._latest.left else self.wound
+
+    @property
+    def wound(self) -> tuple[Tape, RungName] | None:
+        """The same, although some calls may be left to the function."""
         latest = self._latest
-        return (latest.tape, latest.rung) if latest and latest.tape and latest.rung and not latest.left else None
+        return (latest.tape, latest.rung) if latest and latest.tape and latest.rung else None
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
         """Serve a call; a pinned one raises instead of running the reference."""

@@ -10,7 +10,7 @@ import torch
 
 from opwright.errors import NoKernel, OpwrightError
 from opwright.toolchain.process.forks import Lock
-from opwright.tracing.outside.guard import ABSENT, Guard, facts_of, first_failing
+from opwright.tracing.outside.guard import ABSENT, Guard, are_distinct, facts_of, first_failing, values_in_slots
 from opwright.tracing.outside.hazards import ImportedMeanwhile, OutsideUnknown, refusing
 from opwright.tracing.outside.plain import are_same
 from opwright.tracing.outside.reach import Reads, reads_of
@@ -34,13 +34,14 @@ class State:
         reads: What it read.
 
     Attributes:
+        reads: The same.
         identity: A digest of all of it, the same in any process; None if something in it has no text.
         guards: The same comparison in C++, once the extension module is loaded; None before.
     """
 
     def __init__(self, function: Callable[..., Any], reads: Reads) -> None:
         self._function = function
-        self._reads = reads
+        self.reads = reads
         self._spec = reads.guard.spec
         self.guards: Any = None
         self.identity = _digest(reads.guard)
@@ -53,7 +54,26 @@ class State:
 
     def failing(self) -> Guard | None:
         """The guard of a value that has changed."""
-        return first_failing(self._reads.guard, self._function)
+        return self._compared()[0]
+
+    def found(self) -> list[Any] | None:
+        """The values in the slots of a module; None if something has changed."""
+        if self.guards is not None:
+            found: list[Any] | None = self.guards.found()
+            return found
+        failing, slots = self._compared()
+        return None if failing else [slots[slot] for slot in range(len(slots))]
+
+    def held(self) -> dict[int, Any]:
+        """The values in the slots of a module, without comparing anything."""
+        slots: dict[int, Any] = {}
+        values_in_slots(self.reads.guard, self._function, slots)
+        return slots
+
+    def _compared(self) -> tuple[Guard | None, dict[int, Any]]:
+        slots: dict[int, Any] = {}
+        failing = first_failing(self.reads.guard, self._function, slots)
+        return failing or (None if are_distinct(slots) else self.reads.guard), slots
 
     def ensure_same(self) -> None:
         """Compare again before results of this state are differentiated.
@@ -77,7 +97,8 @@ class State:
     def equip(self, native: Any) -> None:
         """Compare in C++ from now on."""
         if self.guards is None:
-            self.guards = native.Guards(self._spec, self._function, ABSENT, are_same)
+            slots = len(self.reads.layers.slots) if self.reads.layers else 0
+            self.guards = native.Guards(self._spec, self._function, ABSENT, are_same, slots)
 
     def tracing(self, reference: Callable[..., Any], derive: Callable[[Callable[..., Any]], Any]) -> Any:
         """Derive something from the function, or from one that calls it, in this state.
@@ -91,7 +112,7 @@ class State:
                 "what it reads outside of its arguments has changed", hint="pass what changes as an argument"
             )
         try:
-            derived = derive(refusing(reference, self._reads.hazards))
+            derived = derive(refusing(reference, self.reads.hazards))
         except ImportedMeanwhile as imported:
             raise OutsideMoved(imported.fact, hint=imported.hint) from None
         if not self.holds():
@@ -109,13 +130,22 @@ class Outside:
     Args:
         function: The function as written.
         frozen: Names whose values are treated as constants.
+        read: Finds what it reads; needed for what is no function.
+
+    Attributes:
+        states: Those that it has met, the latest first.
     """
 
-    def __init__(self, function: Callable[..., Any], frozen: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        frozen: Sequence[str] = (),
+        read: Callable[[Any], Reads] | None = None,
+    ) -> None:
         self._function = function
-        self._frozen = frozenset(frozen)
+        self._read = read or (lambda function: reads_of(function, frozenset(frozen)))
         self._lock = Lock()
-        self._states: tuple[State, ...] = ()
+        self.states: tuple[State, ...] = ()
         self._refusal: OutsideUnknown | None = None
         self._native: Any = None
 
@@ -125,7 +155,7 @@ class Outside:
         Raises:
             OutsideUnknown: If there were too many already.
         """
-        for state in self._states:
+        for state in self.states:
             if state.holds():
                 return state
         with self._lock:
@@ -134,25 +164,25 @@ class Outside:
     def _new(self) -> State:
         if self._refusal is not None:
             raise self._refusal.again()
-        if len(self._states) >= MOST_STATES:
-            self._refusal = _too_many(self._states[0].failing())
+        if len(self.states) >= MOST_STATES:
+            self._refusal = _too_many(self.states[0].failing())
             raise self._refusal.again()
-        state = State(self._function, reads_of(self._function, self._frozen))
+        state = State(self._function, self._read(self._function))
         if self._native is not None:
             state.equip(self._native)
-        self._states = (state, *self._states)
+        self.states = (state, *self.states)
         return state
 
     def forget(self, state: State) -> None:
         """Remove a state without variants."""
         with self._lock:
-            self._states = tuple(other for other in self._states if other is not state)
+            self.states = tuple(other for other in self.states if other is not state)
 
     def equip(self, native: Any) -> None:
         """Compare in C++ from now on."""
         with self._lock:
             self._native = native
-            for state in self._states:
+            for state in self.states:
                 state.equip(native)
 
 

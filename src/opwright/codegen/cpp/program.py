@@ -25,6 +25,7 @@ from opwright.codegen.cpp.part import Formulas, Part, part_of
 from opwright.codegen.cpp.size import spell_condition, spell_size
 from opwright.codegen.cpp.used import used
 from opwright.codegen.placeholders import plain_refusals, with_placeholders
+from opwright.errors import NoKernel
 from opwright.ir import program as ir
 from opwright.ir.call_traits import TAKES_ANY_STRIDES
 from opwright.ir.expressions.dtype import DType
@@ -32,6 +33,7 @@ from opwright.ir.expressions.integer import ONE, Condition, Integer
 from opwright.passes.order import finish
 
 NAMESPACE = "opwright_kernels"
+MOST_ARGUMENTS = 64  # of an operator, in PyTorch's dispatcher; it drops a registration with more without an error
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ def emit_program(program: ir.Program, formulas: Formulas = lambda _: (), header:
         header: Comment lines for the top.
 
     Raises:
-        NoKernel: If a kernel reads or writes at places that are not affine in its axes.
+        NoKernel: If a kernel reads or writes at places that are not affine in its axes, or takes too many arguments.
     """
     parts = [part_of(part, formulas) for part in ir.programs_of(finish(program, "cpp"))]
     across = any(rows_lie_across(part.program) for part in parts)
@@ -240,6 +242,11 @@ class _Emitter:
 
     def registration(self, name: str) -> str:
         given, sizes, made = len(self.program.inputs), len(self.program.sizes), len(self.program.outputs)
+        if given + sizes > MOST_ARGUMENTS:
+            raise NoKernel(
+                f"a kernel would take {given + sizes} tensors and sizes, and PyTorch passes at most {MOST_ARGUMENTS}",
+                hint="make operators of its parts, or pass stacked tensors",
+            )
         tensors = ", ".join(f"take(stack[{position}])" for position in range(given))
         numbers = ", ".join(f"Size(stack[{given + position}])" for position in range(sizes)) or "0"
         parameters = [f"Tensor {b.name}" for b in self.program.inputs] + [f"int {size}" for size in self.program.sizes]

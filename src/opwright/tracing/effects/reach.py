@@ -127,7 +127,7 @@ def _of_object(value: Any, name: str) -> Iterable[tuple[Any, str]]:
     if isinstance(value, _CLOSED):
         return []
     if is_own(kind.__module__) and not isinstance(value, torch.nn.Module):
-        return [(getattr(value, "__wrapped__", None), name)]
+        return [(getattr(value, "__wrapped__", None), name), (getattr(value, "leads_to", None), name)]
     if isinstance(value, type):
         held = () if is_library(value.__module__) else _held(value)
         return [(member, f"{value.__name__}.{attribute}") for attribute, member in held]

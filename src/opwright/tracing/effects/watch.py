@@ -119,9 +119,7 @@ class Watch:
         code = frame.f_code
         if self._is_aside or code.co_filename == threading.__file__:
             return None
-        if code.co_filename in _SYMBOLIC:
-            return self._until_it_returns(frame)
-        if gc.callbacks and code in _called_by_the_collector():
+        if code.co_filename in _SYMBOLIC or (gc.callbacks and code in _called_by_the_collector()):
             return self._until_it_returns(frame)
         if not _is_of_user(frame):
             return self._until_it_returns(frame) if code.co_filename == _IMPORTS else None
@@ -137,7 +135,7 @@ class Watch:
         return _Lines(self, points)
 
     def _until_it_returns(self, frame: types.FrameType) -> Callable[..., Any]:
-        """Leave a frame alone: sizes, the collector, and torch's imports, which must not be left half done."""
+        """Leave a frame and its calls alone: sizes, the collector, torch's imports (not to be left half done)."""
 
         def see(_: types.FrameType, event: str, __: Any) -> Any:
             if event == "return":

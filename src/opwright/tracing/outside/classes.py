@@ -6,9 +6,11 @@ import functools
 import operator
 import sys
 import types
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from contextvars import ContextVar
 from typing import Any
+
+import torch
 
 from opwright.settings import reads_environment
 from opwright.tracing.outside.guard import Check, Fetch, Guard
@@ -16,6 +18,12 @@ from opwright.tracing.outside.plain import is_plain
 from opwright.tracing.outside.purity import answers_otherwise, asks_torch, holds_constants, is_installed
 from opwright.tracing.outside.walk import Walk, Way
 
+# Methods of modules that no forward pass calls without naming them; a user's class may have others of these names.
+_BESIDE_FORWARD = frozenset({
+    "apply", "compile", "cpu", "cuda", "double", "eval", "extra_repr", "float", "get_extra_state", "half", "ipu",
+    "load_state_dict", "requires_grad_", "set_extra_state", "share_memory", "state_dict", "to", "to_empty", "train",
+    "type", "xpu", "zero_grad", "_apply", "_load_from_state_dict", "_save_to_state_dict", "bfloat16", "mtia",
+})  # fmt: skip
 _AT_CONSTRUCTION = frozenset({"__init__", "__new__", "__post_init__"})
 _NEVER_ASKED = frozenset({
     "__repr__", "__str__", "__format__", "__del__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__",
@@ -118,15 +126,25 @@ def class_of(walk: Walk, value: Any, way: Way, also: frozenset[str] = frozenset(
 
 def _counting(walk: Walk, value: Any, also: frozenset[str]) -> Iterator[tuple[Any, str, bool]]:
     """The relevant members, with their defining classes, and whether only `super()` reaches them."""
-    serves_torch = any(cls.__module__.partition(".")[0] == "torch" for cls in value.__mro__)
+    is_called = _called_by_torch(value)
     met = set[str]()
     for cls in value.__mro__:
         for name, member in () if is_installed(cls.__module__) else sorted(vars(cls).items()):
             is_function = isinstance(member, (types.FunctionType, staticmethod, classmethod))
             is_implied = name in also or (name.startswith("__") and name not in _AT_CONSTRUCTION | _NEVER_ASKED)
-            if name in walk.names or (is_function and (is_implied or (serves_torch and name not in _NEVER_ASKED))):
+            if name in walk.names or (is_function and (is_implied or is_called(name))):
                 yield cls if name in met else value, name, name in met
         met |= vars(cls).keys()
+
+
+def _called_by_torch(value: type) -> Callable[[str], bool]:
+    """Tells which methods of a class torch may call without naming them in the user's code."""
+    if issubclass(value, torch.nn.Module):
+        of_modules = {name for name in vars(torch.nn.Module) if not name.startswith("__")} | {"forward"}
+        return (of_modules - _BESIDE_FORWARD).__contains__
+    if any(cls.__module__.partition(".")[0] == "torch" for cls in value.__mro__):
+        return lambda name: name not in _NEVER_ASKED
+    return lambda _: False
 
 
 def _has_none(names: frozenset[str], cls: type) -> bool:

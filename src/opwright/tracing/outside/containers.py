@@ -12,12 +12,10 @@ from opwright.tracing.outside.guard import Check, Fetch, Guard
 from opwright.tracing.outside.plain import is_plain, spelled, spelled_in_any_order
 from opwright.tracing.outside.walk import Walk, Way
 
-MOST_MEMBERS = 64
-
 
 def mapping(walk: Walk, value: Any, way: Way) -> Guard:
     """A dict: its keys in their order, and its values."""
-    if len(value) > MOST_MEMBERS:
+    if len(value) > walk.most_members():
         return walk.unknown(value, way, f"a {type(value).__name__} of {len(value)} members")
     inner = list(items(walk, value, way))
     if isinstance(value, collections.defaultdict):
@@ -44,7 +42,7 @@ def _key_at(position: int, value: Any) -> Any:
 
 def sequence(walk: Walk, value: Any, way: Way) -> Guard:
     """A list, or a tuple with mutable members."""
-    if len(value) > MOST_MEMBERS:
+    if len(value) > walk.most_members():
         return walk.unknown(value, way, f"a {type(value).__name__} of {len(value)} members")
     expected = (type(value), len(value))
     return walk.guard(way, Check.LENGTH, expected, f"{expected}", members(walk, value, way))
@@ -58,7 +56,7 @@ def members(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
 
 def unordered(walk: Walk, value: Any, way: Way) -> Guard:
     """A set or a queue, compared with a copy, in iteration order."""
-    if len(value) > MOST_MEMBERS or not all(map(is_plain, value)):
+    if len(value) > walk.most_members() or not all(map(is_plain, value)):
         return walk.unknown(value, way)
     inner = walk.describe(tuple(value), way.to(Fetch.VIA, tuple, way.label))
     return walk.guard(way, Check.TYPE, type(value), type(value).__name__, (inner,))
@@ -66,7 +64,7 @@ def unordered(walk: Walk, value: Any, way: Way) -> Guard:
 
 def only_asked(walk: Walk, value: Any, way: Way) -> Guard:
     """A set that code only tests for members: on disk its order, which varies by process, is ignored."""
-    if len(value) > MOST_MEMBERS or not all(map(is_plain, value)):
+    if len(value) > walk.most_members() or not all(map(is_plain, value)):
         return walk.unknown(value, way)
     inside = way.to(Fetch.VIA, tuple, way.label)
     inner = walk.guard(inside, Check.PLAIN, tuple(value), spelled_in_any_order(value))

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+import torch
+
 from opwright.errors import Place
 from opwright.tracing.outside.plain import are_same
 
@@ -69,6 +71,7 @@ class Check(IntEnum):
     IDENTITY = 2
     TYPE = 3
     LENGTH = 4  # it is of this type and length
+    SLOT = 5  # it is a tensor, or of this type, and the only value in a slot: (type or None, slot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +105,15 @@ class Guard:
         return (int(self.fetch), self.key, int(self.check), self.expected, inner)
 
 
-def first_failing(guard: Guard, parent: Any) -> Guard | None:
+def first_failing(guard: Guard, parent: Any, slots: dict[int, Any] | None = None) -> Guard | None:
     """The first guard that does not hold; None if all do.
 
     Args:
         guard: A guard, with those inside it.
         parent: The parent of its value.
+        slots: Gets the values in slots.
     """
+    slots = {} if slots is None else slots
     try:
         value = _FETCHES[guard.fetch](parent, guard.key)
     except Exception:
@@ -117,10 +122,29 @@ def first_failing(guard: Guard, parent: Any) -> Guard | None:
         return None if guard.expected is ABSENT else guard
     if not _CHECKS[guard.check](value, guard.expected):
         return guard
+    if guard.check is Check.SLOT and slots.setdefault(guard.expected[1], value) is not value:
+        return guard
     for inner in guard.guards:
-        if (failing := first_failing(inner, value)) is not None:
+        if (failing := first_failing(inner, value, slots)) is not None:
             return failing
     return None
+
+
+def values_in_slots(guard: Guard, parent: Any, slots: dict[int, Any]) -> None:
+    """Fill slots without comparing anything, as in a trace, which has modes of its own."""
+    try:
+        value = _FETCHES[guard.fetch](parent, guard.key)
+    except Exception:
+        return
+    if guard.check is Check.SLOT and value is not ABSENT:
+        slots.setdefault(guard.expected[1], value)
+    for inner in guard.guards:
+        values_in_slots(inner, value, slots)
+
+
+def are_distinct(slots: Mapping[int, Any]) -> bool:
+    """Whether every slot has a value of its own."""
+    return len(set(map(id, slots.values()))) == len(slots)
 
 
 def facts_of(guard: Guard) -> Iterator[str | None]:
@@ -169,4 +193,7 @@ _CHECKS: Mapping[Check, Callable[[Any, Any], bool]] = {
     Check.IDENTITY: lambda value, expected: value is expected,
     Check.TYPE: lambda value, expected: type(value) is expected,
     Check.LENGTH: lambda value, expected: type(value) is expected[0] and len(value) == expected[1],
+    Check.SLOT: lambda value, expected: (
+        isinstance(value, torch.Tensor) if expected[0] is None else type(value) is expected[0]
+    ),
 }

@@ -26,6 +26,7 @@ _DYNAMIC = frozenset({
     "getattr", "hasattr", "vars", "__dict__", "attrgetter", "__getattribute__", "fields", "asdict", "astuple",
     "getmembers", "getattr_static", "__getstate__",
 })  # fmt: skip
+_BY_NAME = frozenset({"getattr", "hasattr"})  # of these, those that take the name
 # Code with one of these names or instructions may call methods that it does not name.
 _IMPLIES: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("str", "repr", "format", "print", "ascii", "FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC",
@@ -57,6 +58,8 @@ class Named:
         makes_sets: Whether sets are made whose order may matter.
         is_dynamic: Whether attributes may be read by computed names.
         may_miss: Whether missing attributes may be read.
+        lines: The lines of attributes and strings.
+        computed: Lines that may read an attribute whose name is computed.
     """
 
     globals: Mapping[str, Lines]
@@ -71,6 +74,8 @@ class Named:
     makes_sets: bool
     is_dynamic: bool
     may_miss: bool
+    lines: Mapping[str, Lines]
+    computed: Lines
 
 
 @functools.lru_cache(maxsize=4096)
@@ -104,6 +109,8 @@ class _Found:
         self._makes_sets = False
         self._is_dynamic = False
         self._may_miss = False
+        self._lines: dict[str, Lines] = {}
+        self._computed: Lines = frozenset()
 
     def note(self, step: dis.Instruction, following: Sequence[dis.Instruction], line: int, *, is_certain: bool) -> None:
         kind, name = step.opname, step.argval
@@ -117,14 +124,19 @@ class _Found:
             _add(self._cells, name, line)
         elif kind in _ATTRIBUTES:
             self._attributes.add(name)
+            _add(self._lines, name, line)
         elif kind == "LOAD_CONST" and isinstance(name, str):
-            self._strings.update([name, *(_FIELDS.findall(name) if "{" in name else ())])
+            texts = [name, *(_FIELDS.findall(name) if "{" in name else ())]
+            self._strings.update(texts)
+            for text in texts:
+                _add(self._lines, text, line)
         elif kind == "IMPORT_NAME":
             _add(self._imports, name, line)
             self._at_once |= {name} if is_certain else set()
         elif kind == "MATCH_CLASS" or (kind == "PUSH_EXC_INFO" and following and following[0].opname == "POP_TOP"):
             self._may_miss = True
             self._is_dynamic |= kind == "MATCH_CLASS"
+            self._computed |= {line} if kind == "MATCH_CLASS" else frozenset()
         self._attributes |= _IMPLIES.get(kind, frozenset())
         if kind in _GLOBALS | _ATTRIBUTES | _LOCALS:
             self._attributes |= _IMPLIES.get(name, frozenset())
@@ -132,6 +144,8 @@ class _Found:
             self._attributes |= _IMPLIES["%"]
         if kind not in _ATTRIBUTES | _GLOBALS | _CELLS or kind == "IMPORT_FROM":
             return
+        if name in _DYNAMIC and not (name in _BY_NAME and _names_a_constant(following)):
+            self._computed |= {line}
         if name in _ENVIRONMENT_IN_BYTES:
             self._unknown |= {line}
         if name in _ENVIRONMENT:
@@ -147,6 +161,7 @@ class _Found:
             (self._cells, {name: lines for name, lines in inner.cells.items() if name in self._free}),
             (self._imports, inner.imports),
             (self._environment, inner.environment),
+            (self._lines, inner.lines),
         ):
             for name, lines in theirs.items():
                 mine[name] = mine.get(name, frozenset()) | lines
@@ -157,6 +172,7 @@ class _Found:
         self._makes_sets |= inner.makes_sets
         self._is_dynamic |= inner.is_dynamic
         self._may_miss |= inner.may_miss
+        self._computed |= inner.computed
 
     def named(self) -> Named:
         named = self._attributes | self._globals.keys()
@@ -174,6 +190,8 @@ class _Found:
             self._makes_sets,
             is_dynamic,
             is_dynamic or self._may_miss or not _CATCHING.isdisjoint(named),
+            self._lines,
+            self._computed,
         )
 
 
@@ -184,6 +202,15 @@ def _makes_set(kind: str, name: object, following: Sequence[dis.Instruction]) ->
         return False
     is_gone_through = [step.opname in _HARMLESS for step in following[:2]] == [True, True]
     return name in _OF_SETS or not is_gone_through
+
+
+def _names_a_constant(following: Sequence[dis.Instruction]) -> bool:
+    """Whether `getattr(x, "name")`, or `getattr(x.y, "name", default)`, is what follows."""
+    for place in (1, 2):
+        match following[place : place + 2]:
+            case [key, after] if key.opname == "LOAD_CONST" and isinstance(key.argval, str):
+                return after.opname == "CALL" or after.opname.startswith(_VALUES)
+    return False
 
 
 def _is_only_asked(following: Sequence[dis.Instruction]) -> bool:

@@ -16,6 +16,7 @@ import torch
 from opwright.tracing.outside.classes import class_of
 from opwright.tracing.outside.contents import HOLDERS, contents, is_known
 from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard, slots_of_class
+from opwright.tracing.outside.layers import tensor_of_module
 from opwright.tracing.outside.plain import is_plain, spelled
 from opwright.tracing.outside.purity import is_installed, is_third_party
 from opwright.tracing.outside.walk import Walk, Way
@@ -24,7 +25,6 @@ MOST_ELEMENTS = 64
 # Python classes whose methods read only attributes that code names.
 _BARE = frozenset({"builtins", "abc", "typing", "enum", "typing_extensions", *(each.__module__ for each in HOLDERS)})
 _ASKING_THE_DISK = frozenset(vars(pathlib.Path)) - frozenset(vars(pathlib.PurePath)) - frozenset(dir(object))
-_HOOKS = frozenset(name for name in vars(torch.nn.Module()) if name.endswith("_hooks"))
 
 
 def instance(walk: Walk, value: Any, way: Way) -> Guard:
@@ -99,35 +99,6 @@ def _stored(value: Any, name: str) -> Any:
         return ABSENT
 
 
-def layer(walk: Walk, value: Any, way: Way) -> Guard:
-    """A torch module: plain attributes, hooks and children; a function that uses its tensors has no kernels anyway."""
-    cls, held = type(value), vars(value)
-    if is_installed(cls.__module__):
-        wanted = {name for name in held if not name.startswith("_")}
-    else:
-        wanted = {"training", *walk.counting(held)} - {"_modules", "_parameters", "_buffers"}
-    inner = [_class(walk, cls, way)]
-    for name in sorted(wanted | (_HOOKS & held.keys())):
-        inner.append(walk.describe(held[name], way.member(Fetch.ATTRIBUTE, name)))
-    of_class = {name for name in {"forward", *walk.names} if inspect.getattr_static(cls, name, ABSENT) is not ABSENT}
-    inside = way.to(Fetch.ATTRIBUTE, "__dict__", way.label)
-    hiding = [walk.nothing(way.member(Fetch.ITEM, name)) for name in sorted((walk.asked | of_class) - held.keys())]
-    inner.append(walk.guard(inside, Check.TYPE, dict, "attributes", hiding))
-    for part in ("_parameters", "_buffers"):
-        tensors = [_presence(walk, each, way.member(Fetch.ITEM, name)) for name, each in held[part].items()]
-        inside = way.to(Fetch.ATTRIBUTE, part, f"{part} of {way.label}")
-        inner.append(walk.guard(inside, Check.TYPE, type(held[part]), part, tensors))
-    children = [walk.describe(child, way.member(Fetch.ITEM, name)) for name, child in value._modules.items()]
-    inside = way.to(Fetch.ATTRIBUTE, "_modules", f"children of {way.label}")
-    inner.append(walk.guard(inside, Check.TYPE, type(value._modules), "children", children))
-    return walk.guard(way, Check.TYPE, cls, cls.__qualname__, inner)
-
-
-def _presence(walk: Walk, value: Any, way: Way) -> Guard:
-    """Whether there is a tensor; a function that uses it has no kernels."""
-    return walk.describe(value, way) if value is None else walk.guard(way, Check.NOTHING, None, "a tensor")
-
-
 def logger(walk: Walk, value: logging.Logger, way: Way) -> Guard:
     """A logger: its level. A line that it writes ends a trace."""
     level = walk.describe(_threshold(value), way.to(Fetch.VIA, _threshold, f"level of {way.label}"))
@@ -147,8 +118,8 @@ def path(walk: Walk, value: pathlib.Path, way: Way) -> Guard:
 
 def weak_reference(walk: Walk, value: Any, way: Way) -> Guard:
     """A weak reference, guarded as its object."""
-    held = walk.describe(value(), way.to(Fetch.CALL, None, f"what {way.label} leads to"))
-    return walk.guard(way, Check.IDENTITY, value, "weak reference", (held,))
+    held = walk.describe(value(), way.to(Fetch.CALL, None, way.label and f"what {way.label} leads to"))
+    return walk.guard(way, Check.TYPE, type(value), "weak reference", (held,))
 
 
 def context_variable(walk: Walk, value: ContextVar[Any], way: Way) -> Guard:
@@ -175,6 +146,8 @@ def lock(walk: Walk, value: Any, way: Way) -> Guard:
 
 def tensor(walk: Walk, value: torch.Tensor, way: Way) -> Guard:
     """A function that uses the values of an outside tensor has no kernels; it may read its shape."""
+    if walk.layers is not None:
+        return tensor_of_module(walk, walk.layers, value, way)
     inside = way.to(Fetch.VIA, _about_tensor, f"shape of {way.label}")
     shape = walk.guard(inside, Check.PLAIN, _about_tensor(value), None)
     return walk.guard(way, Check.IDENTITY, value, None, (shape, *_attributes(walk, value, way)))

@@ -54,10 +54,10 @@ def _is_in_packages(file: str) -> bool:
     return "site-packages" in file or "dist-packages" in file
 
 
-def is_third_party(module: str | None, own: str | None) -> bool:
-    """Whether a module is third-party; `own` names a module of the user's."""
+def is_third_party(module: str | None, own: frozenset[str]) -> bool:
+    """Whether a module is third-party; `own` are the packages of what is served."""
     root = (module or "").partition(".")[0]
-    if is_installed(root) or root == (own or "").partition(".")[0]:
+    if is_installed(root) or root in own:
         return False
     file = getattr(sys.modules.get(module or ""), "__file__", None) or ""
     return _is_in_packages(file)

@@ -11,7 +11,7 @@ import pathlib
 import threading
 import types
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -20,10 +20,10 @@ import numpy
 import torch
 from torch._ops import OpOverload, OpOverloadPacket, _OpNamespace
 
-from opwright.tracing.outside import classes, containers, functions, objects
+from opwright.tracing.outside import classes, containers, functions, layers, objects
 from opwright.tracing.outside.guard import Fetch, Guard
 from opwright.tracing.outside.hazards import Hazard
-from opwright.tracing.outside.walk import Follow, Walk, Way
+from opwright.tracing.outside.walk import MOST_VALUES, Follow, Layers, Walk, Way
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,12 @@ class Reads:
     Attributes:
         guard: The guard of the function, with all guards inside it.
         hazards: Lines that read something that cannot be compared.
+        layers: The slots of a served module; None for a function.
     """
 
     guard: Guard
     hazards: tuple[Hazard, ...]
+    layers: Layers | None = None
 
 
 def reads_of(function: Any, frozen: frozenset[str] = frozenset()) -> Reads:
@@ -46,13 +48,36 @@ def reads_of(function: Any, frozen: frozenset[str] = frozenset()) -> Reads:
         function: The function as written; or several in a tuple.
         frozen: Names, such as "SCALE" or "config.eps", whose values are treated as constants.
     """
-    own, way = getattr(function, "__module__", None), Way(Fetch.SELF, None, "", _code_of(function), frozenset())
+    own = _packages([function])
+    return _walked(function, lambda names, is_dynamic, asked: Walk(names, is_dynamic, asked, frozen, own, _rule_for))
+
+
+def reads_of_module(module: weakref.ref[torch.nn.Module]) -> Reads:
+    """Walk through what the forward of a module that is to be served can reach; the guard begins at the reference."""
+    inner = [*served.modules()] if (served := module()) is not None else []
+    own = _packages(type(each) for each in inner)
+
+    def make(names: frozenset[str], is_dynamic: bool, asked: frozenset[str]) -> Walk:
+        most = MOST_VALUES * (1 + len(inner))
+        return Walk(names, is_dynamic, asked, frozenset(), own, _rule_for, Layers(), most)
+
+    return _walked(module, make)
+
+
+def _packages(values: Iterable[Any]) -> frozenset[str]:
+    return frozenset((getattr(value, "__module__", None) or "").partition(".")[0] for value in values)
+
+
+def _walked(root: Any, make: Callable[[frozenset[str], bool, frozenset[str]], Walk]) -> Reads:
+    """Walk until there are no new names."""
+    code = _code_of(getattr(root(), "forward", root) if isinstance(root, weakref.ref) else root)
+    way = Way(Fetch.SELF, None, "", code, frozenset())
     names, asked, is_dynamic = frozenset[str](), frozenset[str](), False
     while True:
-        walk = Walk(names, is_dynamic, asked, frozen, own, _rule_for)
-        guard = walk.describe(function, way)
+        walk = make(names, is_dynamic, asked)
+        guard = walk.describe(root, way)
         if walk.met_names <= names and walk.met_asked <= asked and walk.met_dynamic == is_dynamic:
-            return Reads(guard, tuple(walk.hazards))
+            return Reads(guard, walk.every_hazard(), walk.layers)
         names, asked, is_dynamic = names | walk.met_names, asked | walk.met_asked, walk.met_dynamic
 
 
@@ -102,7 +127,7 @@ _KINDS: tuple[tuple[Any, Callable[..., Guard]], ...] = (
     (types.ModuleType, classes.module),
     (type, classes.class_called),
     (torch.Tensor, objects.tensor),
-    (torch.nn.Module, objects.layer),
+    (torch.nn.Module, layers.layer),
     (numpy.ndarray, objects.array),
     (ContextVar, objects.context_variable),
     (_NAMED, Walk.same),

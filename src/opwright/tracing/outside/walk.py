@@ -20,6 +20,7 @@ from opwright.tracing.outside.instructions import Lines, Named, named_by
 from opwright.tracing.outside.plain import is_plain, spelled
 
 MOST_VALUES = 512
+MOST_MEMBERS = 64  # of a container
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,8 @@ class Way:
         key: A name, a position, or whatever `fetch` needs.
         label: Its name, as in "global 'scale'".
         code: The code that reads it or its container.
-        lines: The lines that do.
+        lines: The lines that do; those of a module's attribute are found by its name.
+        attribute: The name of the attribute that led here last.
     """
 
     fetch: Fetch
@@ -39,6 +41,7 @@ class Way:
     label: str
     code: types.CodeType
     lines: Lines
+    attribute: str = ""
 
     def to(self, fetch: Fetch, key: Any, label: str) -> Way:
         """The way to a member of the value, read by the same lines."""
@@ -46,7 +49,7 @@ class Way:
 
     def member(self, fetch: Fetch, key: Any) -> Way:
         """The way to an attribute."""
-        return self.to(fetch, key, f"{self.short}.{key}")
+        return replace(self.to(fetch, key, f"{self.short}.{key}".removeprefix(".")), attribute=key)
 
     @property
     def short(self) -> str:
@@ -57,6 +60,21 @@ class Way:
     def place(self) -> Place:
         """The first of the lines."""
         return Place(self.code.co_filename, min(self.lines, default=self.code.co_firstlineno))
+
+
+@dataclass(slots=True)
+class Layers:
+    """The modules inside a served one, and their tensors, in slots: whatever is there at a call, at each place of it.
+
+    Attributes:
+        slots: The slots by identity.
+        tensors: Those of tensors, with their names and whether they are parameters.
+        hooked: The names of modules with hooks.
+    """
+
+    slots: dict[int, int] = field(default_factory=dict)
+    tensors: list[tuple[int, str, bool]] = field(default_factory=list)
+    hooked: list[str] = field(default_factory=list)
 
 
 Follow = Callable[["Walk", Any, Way], Guard]
@@ -71,24 +89,30 @@ class Walk:
         every_name: Whether attributes may be read by computed names.
         asked: Attributes that may be read although missing.
         frozen: Labels of values that are treated as constants.
-        own: The module of the function.
+        own: The packages whose code is read: those of the function, or of a module and of those inside it.
         follow: The rule for a value.
         hazards: What cannot be compared.
         known: Guards of shared objects (modules, classes, plain functions) by identity; classes with the methods
             assumed to be called.
+        layers: What is known of the modules inside a served one; None for a function.
+        most_values: After so many values, the rest is unknown.
     """
 
     names: frozenset[str]
     every_name: bool
     asked: frozenset[str]
     frozen: frozenset[str]
-    own: str | None
+    own: frozenset[str]
     follow: Callable[[Any], Follow]
+    layers: Layers | None = None
+    most_values: int = MOST_VALUES
     hazards: list[Hazard] = field(default_factory=list)
     known: set[object] = field(default_factory=set)
     met_names: set[str] = field(default_factory=set)
     met_asked: set[str] = field(default_factory=set)
     met_dynamic: bool = False
+    _noted: dict[types.CodeType, Named] = field(default_factory=dict)
+    _unread: list[tuple[str, str]] = field(default_factory=list)
     _entered: list[Any] = field(default_factory=list)
     _values: int = 0
 
@@ -99,8 +123,8 @@ class Walk:
             return self.guard(way, Check.NOTHING, None, spelled(value) if is_plain(value) else None)
         if is_plain(value):
             return self.guard(way, Check.PLAIN, value, spelled(value))
-        if self._values > MOST_VALUES:
-            return self.unknown(value, way, f"more than {MOST_VALUES} values")
+        if self._values > self.most_values:
+            return self.unknown(value, way, f"more than {self.most_values} values")
         if id(value) in self.known or any(value is entered for entered in self._entered):
             return self.guard(way, Check.IDENTITY, value, "again")
         self._entered.append(value)
@@ -125,12 +149,30 @@ class Walk:
 
     def unknown(self, value: Any, way: Way, what: str = "") -> Guard:
         """A value that cannot be compared: a trace must not read it, so records on disk ignore it."""
-        self.hazards.append(Hazard(way.code, way.lines, f"{way.label}, {what or f'a {type(value).__name__}'}"))
-        return self.guard(way, Check.IDENTITY, value, "not read")
+        fact = f"{way.label}, {what or f'a {type(value).__name__}'}"
+        if self.layers is None:
+            self.hazards.append(Hazard(way.code, way.lines, fact))
+            return self.guard(way, Check.IDENTITY, value, "not read")
+        self._unread.append((way.attribute, fact))
+        return self.guard(way, Check.NOTHING, None, "not read")  # which would keep the value alive
+
+    def most_members(self) -> int:
+        """How many members of a container are compared."""
+        return MOST_MEMBERS if self.layers is None else self.most_values
+
+    def every_hazard(self) -> tuple[Hazard, ...]:
+        """Those found, and the lines that name attributes of modules that cannot be compared."""
+        named = (
+            Hazard(code, lines, fact)
+            for attribute, fact in self._unread
+            for code, found in self._noted.items()
+            if (lines := found.lines.get(attribute, frozenset()) | found.computed)
+        )
+        return (*self.hazards, *named)
 
     def note(self, code: types.CodeType) -> Named:
         """Remember the names in some code."""
-        named = named_by(code)
+        named = self._noted[code] = named_by(code)
         self.met_names |= named.attributes | named.strings
         self.met_dynamic |= named.is_dynamic
         if named.may_miss:

@@ -14,6 +14,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from opwright.tracing.effects.watch import paused, unchanged_outside
+from opwright.tracing.recording.draws import is_draw
 from opwright.tracing.torch_hooks.isolation import Modes, in_fresh_thread
 from opwright.tracing.torch_hooks.unseen import Unseen
 
@@ -54,7 +55,7 @@ class _Watch(Unseen, TorchDispatchMode):
         self.has_seen_a_draw = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.has_seen_a_draw |= torch.Tag.nondeterministic_seeded in func.tags
+        self.has_seen_a_draw |= is_draw(func, args, kwargs or {})
         with paused():
             return func(*args, **kwargs or {})
 

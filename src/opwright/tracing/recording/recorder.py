@@ -28,6 +28,7 @@ from opwright.tracing.effects.watch import paused
 from opwright.tracing.hints import AS_ARGUMENT, DRAW_OUTSIDE, KEEP_OUTSIDE, NEW_TENSOR
 from opwright.tracing.interface.memory import memory_of
 from opwright.tracing.recording.described import Described
+from opwright.tracing.recording.draws import is_draw
 from opwright.tracing.recording.in_place import (
     SeenThrough,
     functional_of,
@@ -153,9 +154,9 @@ class Recorder(Unseen, TorchDispatchMode):
         hidden = self._recording and not torch.is_grad_enabled()
         if self._watching and (hidden or self._reads_detached((args, kwargs))):
             self.hides_from_autograd = True
-        is_random = torch.Tag.nondeterministic_seeded in func.tags
         rule = OWN_DECOMPOSITIONS.get(func) or core_decompositions().get(func)
-        if rule is not None and not is_random:  # a decomposition would draw different numbers
+        # A decomposition would draw other numbers; that of attention gives other values than its backward pass reads.
+        if rule is not None and torch.Tag.nondeterministic_seeded not in func.tags:
             with self, self._unwatched(), self.described.of(rule, self._nodes):
                 result = rule(*args, **kwargs)
             if func is aten.detach.default and self._watching:
@@ -169,7 +170,7 @@ class Recorder(Unseen, TorchDispatchMode):
             raise NoKernel("the function uses a tensor that is not one of its parameters", hint=AS_ARGUMENT)
         if func._schema.is_mutable:
             return self._record_in_place(func, args, kwargs)
-        if is_random:
+        if is_draw(func, args, kwargs):
             self._check_random(func, args, kwargs)
         if self._watching and func.overloadpacket in BY_STRIDES:
             self.needs_row_major = self.needs_whole_memory = True

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-import torch
 from torch._ops import OpOverload
 from torch.fx import Node
 
 from opwright.ir.expressions.exact import exact
+from opwright.tracing.recording.draws import is_draw
 
 STANDS_FOR = "opwright_stands_for"  # on an input with the value of a node: that node
 
@@ -37,7 +37,7 @@ class Digests:
             return self.of(node.meta[STANDS_FOR])
         if node.op == "placeholder":
             return f"%{node.target}"
-        if not _is_repeatable(node.target) or not all(self._known[source] for source in node.all_input_nodes):
+        if not _is_repeatable(node) or not all(self._known[source] for source in node.all_input_nodes):
             return ""
         spelled = repr((str(node.target), self._spelled(node.args), self._spelled(node.kwargs)))
         return hashlib.sha256(spelled.encode()).hexdigest()[:16]
@@ -52,8 +52,8 @@ class Digests:
         return (type(value).__name__, repr(value), str(value), exact(value) if isinstance(value, float) else ())
 
 
-def _is_repeatable(target: Any) -> bool:
+def _is_repeatable(node: Node) -> bool:
     """Whether an operation is deterministic; a user's own step may do anything."""
-    if not isinstance(target, OpOverload):
+    if not isinstance(node.target, OpOverload):
         return True  # a member of a tuple
-    return target.namespace in ("aten", "prims") and torch.Tag.nondeterministic_seeded not in target.tags
+    return node.target.namespace in ("aten", "prims") and not is_draw(node.target, node.args, node.kwargs)

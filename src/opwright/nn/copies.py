@@ -1,0 +1,194 @@
+"""Copies of a module's structure, in which other tensors stand for its own, for traces.
+
+Whatever leads to its modules and tensors leads to the copies of them: submodules, lists and dicts, bound methods,
+partial functions, weak references, objects of the user. Everything else is shared.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import types
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from opwright.tracing.outside.guard import ABSENT, slots_of_class
+from opwright.tracing.outside.layers import BOOKKEEPING
+from opwright.tracing.outside.plain import are_same, is_plain
+from opwright.tracing.outside.purity import is_installed
+
+_MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict)
+_SEQUENCES = (list, set, collections.deque)
+_PARTS = ("_parameters", "_buffers", "_modules")
+_MOST_OBJECTS = 50_000
+
+
+class Copied:
+    """A copy of a module, and of what it leads to.
+
+    Args:
+        module: What to copy.
+        replaced: What stands for its tensors, by identity.
+
+    Attributes:
+        module: The copy, without hooks.
+    """
+
+    def __init__(self, module: nn.Module, replaced: Mapping[int, Any]) -> None:
+        self._made: dict[int, Any] = dict(replaced)
+        self._leading = _leading(module, replaced.keys())
+        self._changeable: list[Any] = []
+        self.module: nn.Module = self._copy(module)
+        self._before = [_contents(value) for value in self._changeable]
+
+    def is_unchanged(self) -> bool:
+        """Whether attributes, containers and objects in the copy hold what they held when it was made."""
+        now = [_contents(value) for value in self._changeable]
+        return all(map(_same_members, now, self._before))
+
+    def _copy(self, value: Any) -> Any:
+        if id(value) in self._made:
+            return self._made[id(value)]
+        kind = type(value)
+        if kind in _MAPPINGS or kind in _SEQUENCES or isinstance(value, nn.Module):
+            return self._filled(value)
+        if id(value) not in self._leading:
+            return value
+        made = self._rebuilt(value)
+        return self._filled(value) if made is None else self._made.setdefault(id(value), made)
+
+    def _rebuilt(self, value: Any) -> Any:
+        """An immutable value that leads to copies; None if it is of another kind."""
+        match value:
+            case tuple():
+                members = map(self._copy, value)
+                return type(value)(*members) if hasattr(value, "_fields") else tuple(members)
+            case types.MethodType():
+                return types.MethodType(value.__func__, self._copy(value.__self__))
+            case functools.partial():
+                keywords = {name: self._copy(given) for name, given in value.keywords.items()}
+                return functools.partial(self._copy(value.func), *map(self._copy, value.args), **keywords)
+            case weakref.ref():
+                return weakref.ref(self._copy(value()))
+        return None
+
+    def _filled(self, value: Any) -> Any:
+        """A copy of what can be changed: known before it is filled, because it may lead to itself."""
+        kind = type(value)
+        made: Any = _empty(value)
+        self._made[id(value)] = made
+        self._changeable.append(made)
+        if isinstance(value, nn.Module):
+            made.__dict__.update(self._attributes(value))
+        elif kind in _MAPPINGS:
+            made.update((key, self._copy(member)) for key, member in value.items())
+        elif kind in (list, collections.deque):
+            made.extend(map(self._copy, value))
+        elif kind is set:
+            made.update(value)
+        else:
+            for name, member in _attributes_of(value):
+                object.__setattr__(made, name, self._copy(member))
+        return made
+
+    def _attributes(self, module: nn.Module) -> dict[str, Any]:
+        fresh, attributes = vars(nn.Module()), dict[str, Any]()
+        for name, value in vars(module).items():
+            if name in _PARTS or name not in BOOKKEEPING:
+                attributes[name] = self._copy(value)
+            elif name in fresh:
+                attributes[name] = fresh[name]
+        attributes["_non_persistent_buffers_set"] = set(module._non_persistent_buffers_set)
+        return attributes
+
+
+def _empty(value: Any) -> Any:
+    """A value of the same class without members and attributes."""
+    kind = type(value)
+    if kind is collections.deque:
+        return collections.deque(maxlen=value.maxlen)
+    if kind is collections.defaultdict:
+        return collections.defaultdict(value.default_factory)
+    return kind() if kind in (*_MAPPINGS, *_SEQUENCES) else object.__new__(kind)
+
+
+def _contents(value: Any) -> tuple[Any, ...]:
+    """What can be changed in a value."""
+    if isinstance(value, nn.Module):
+        return tuple(member for item in vars(value).items() for member in item)
+    if type(value) in _MAPPINGS:
+        return tuple(member for item in value.items() for member in item)
+    return tuple(value) if type(value) in _SEQUENCES else tuple(m for item in _attributes_of(value) for m in item)
+
+
+def _same_members(now: tuple[Any, ...], before: tuple[Any, ...]) -> bool:
+    return len(now) == len(before) and all(map(_same, now, before))
+
+
+def _same(now: Any, before: Any) -> bool:
+    return now is before or (is_plain(now) and is_plain(before) and are_same(now, before))
+
+
+def _leading(root: Any, tensors: Iterable[int]) -> set[int]:
+    """The objects, by identity, from which modules or some tensors are reached."""
+    wanted, parents = set(tensors), dict[int, list[int]]()
+    pending, seen = [root], {id(root): root}  # held, so that no identity is used twice
+    found = set[int]()
+    while pending and len(seen) < _MOST_OBJECTS:
+        value = pending.pop()
+        for member in _members(value):
+            parents.setdefault(id(member), []).append(id(value))
+            if id(member) in wanted or isinstance(member, nn.Module):
+                found.add(id(member))
+            if id(member) not in seen:
+                seen[id(member)] = member
+                pending.append(member)
+    leading, climbing = set[int](), list(found)
+    while climbing:
+        for parent in parents.get(climbing.pop(), ()):
+            if parent not in leading:
+                leading.add(parent)
+                climbing.append(parent)
+    return leading
+
+
+def _members(value: Any) -> Iterable[Any]:
+    """The values that an object leads to."""
+    match value:
+        case nn.Module():
+            named = (member for name, member in vars(value).items() if name not in BOOKKEEPING)
+            return (*named, *(member for part in _PARTS for member in vars(value)[part].values()))
+        case list() | tuple() | set() | frozenset() | collections.deque():
+            return tuple(value)
+        case dict():
+            return tuple(value.values())
+        case types.MethodType():
+            return (value.__self__,)
+        case functools.partial():
+            return (value.func, *value.args, *value.keywords.values())
+        case weakref.ref():
+            return (value(),)
+        case type() | torch.Tensor():
+            return ()
+    return tuple(member for _, member in _attributes_of(value)) if _may_be_copied(type(value)) else ()
+
+
+def _may_be_copied(kind: type) -> bool:
+    """Whether objects of a class are made of attributes alone, and may be forgotten without a trace."""
+    is_an_object: bool = getattr(kind, "__new__", None) is object.__new__
+    return is_an_object and not is_installed(kind.__module__) and not hasattr(kind, "__del__")
+
+
+def _attributes_of(value: Any) -> Iterator[tuple[str, Any]]:
+    yield from getattr(value, "__dict__", {}).items()
+    for name in [name for base in type(value).__mro__ for name in slots_of_class(base)]:
+        try:
+            member = object.__getattribute__(value, name)
+        except AttributeError:
+            member = ABSENT
+        if member is not ABSENT:
+            yield name, member

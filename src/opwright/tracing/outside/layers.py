@@ -1,0 +1,133 @@
+"""Guards of torch modules: of those that a function finds outside, and of one that is served, with those inside it.
+
+The tensors of a served module are arguments of its operator. So their guards only say that a tensor is there, and fill
+slots: a call reads them there. A tensor, or a module, that is met at several places has one slot.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.nn.modules import module as torch_module
+from torch.nn.utils import parametrize
+
+from opwright.tracing.outside.classes import class_of
+from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard
+from opwright.tracing.outside.purity import is_installed
+from opwright.tracing.outside.walk import Layers, Walk, Way
+
+_OF_TORCH = frozenset(vars(torch.nn.Module())) - {"training"}
+BOOKKEEPING = _OF_TORCH | {"_compiled_call_impl"}  # attributes that are not a module's own
+_HOOKS = frozenset(name for name in _OF_TORCH if name.endswith("_hooks"))
+_RUN_BY_CALLS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_GLOBAL_HOOKS = tuple(name for name in vars(torch_module) if name.startswith("_global_") and name.endswith("_hooks"))
+_PARTS = ("_parameters", "_buffers", "_modules")
+
+
+def layer(walk: Walk, value: Any, way: Way) -> Guard:
+    """A module that a function finds outside; a function that uses its tensors has no kernels anyway."""
+    if walk.layers is not None:
+        return _served(walk, walk.layers, value, way)
+    cls, held = type(value), vars(value)
+    if is_installed(cls.__module__):
+        wanted = {name for name in held if not name.startswith("_")}
+    else:
+        wanted = {"training", *walk.counting(held)} - {*_PARTS}
+    inner = [_class(walk, cls, way)]
+    for name in sorted(wanted | (_HOOKS & held.keys())):
+        inner.append(walk.describe(held[name], way.member(Fetch.ATTRIBUTE, name)))
+    inside = way.to(Fetch.ATTRIBUTE, "__dict__", way.label)
+    inner.append(walk.guard(inside, Check.TYPE, dict, "attributes", _hiding(walk, value, way)))
+    for part in ("_parameters", "_buffers"):
+        tensors = [_presence(walk, each, way.member(Fetch.ITEM, name)) for name, each in held[part].items()]
+        inside = way.to(Fetch.ATTRIBUTE, part, f"{part} of {way.label}")
+        inner.append(walk.guard(inside, Check.TYPE, type(held[part]), part, tensors))
+    children = [walk.describe(child, way.member(Fetch.ITEM, name)) for name, child in value._modules.items()]
+    inside = way.to(Fetch.ATTRIBUTE, "_modules", f"children of {way.label}")
+    inner.append(walk.guard(inside, Check.TYPE, type(value._modules), "children", children))
+    return walk.guard(way, Check.TYPE, cls, cls.__qualname__, inner)
+
+
+def _class(walk: Walk, cls: type, way: Way) -> Guard:
+    return class_of(walk, cls, way.to(Fetch.VIA, type, f"class of {way.label}"))
+
+
+def _hiding(walk: Walk, value: Any, way: Way) -> list[Guard]:
+    """The absence of attributes that would hide members of the class."""
+    cls, held = type(value), vars(value)
+    of_class = {name for name in {"forward", *walk.names} if inspect.getattr_static(cls, name, ABSENT) is not ABSENT}
+    return [walk.nothing(way.member(Fetch.ITEM, name)) for name in sorted((walk.asked | of_class) - held.keys())]
+
+
+def _presence(walk: Walk, value: Any, way: Way) -> Guard:
+    """Whether there is a tensor; a function that uses it has no kernels."""
+    return walk.describe(value, way) if value is None else walk.guard(way, Check.NOTHING, None, "a tensor")
+
+
+def _served(walk: Walk, layers: Layers, value: Any, way: Way) -> Guard:
+    """A module inside a served one, or that itself: tensors, children, hooks, and the attributes that code names."""
+    cls, held = type(value), vars(value)
+    is_first = not layers.slots
+    is_known, slot = _slot(layers, value)
+    expected, fact = (cls, slot), f"{cls.__qualname__} in {slot}"
+    if is_known:
+        return walk.guard(way, Check.SLOT, expected, fact)
+    is_open = is_installed(cls.__module__) or walk.every_name
+    named = held.keys() if is_open else {"training", "forward", *walk.counting(held)} & held.keys()
+    inner = [_part(walk, held, part, way) for part in _PARTS]
+    if not is_first:  # a call of the served module itself runs its hooks
+        inner += [_hooks(walk, layers, held[name], way.member(Fetch.ITEM, name)) for name in _RUN_BY_CALLS]
+    inner += [walk.describe(held[name], way.member(Fetch.ITEM, name)) for name in sorted(named - BOOKKEEPING)]
+    if walk.every_name:
+        inner.append(walk.describe(tuple(held), way.to(Fetch.KEYS, None, f"attributes of {way.label}")))
+    inner += _hiding(walk, value, way)
+    attributes = walk.guard(way.to(Fetch.ATTRIBUTE, "__dict__", way.label), Check.TYPE, dict, "attributes", inner)
+    around = _of_all_modules(walk, way) if is_first else ()
+    return walk.guard(way, Check.SLOT, expected, fact, (_class(walk, cls, way), attributes, *around))
+
+
+def _slot(layers: Layers, value: Any) -> tuple[bool, int]:
+    """Whether a value has a slot already, and the number of its slot."""
+    is_known = id(value) in layers.slots
+    return is_known, layers.slots.setdefault(id(value), len(layers.slots))
+
+
+def _part(walk: Walk, held: dict[str, Any], part: str, way: Way) -> Guard:
+    inside = way.to(Fetch.ITEM, part, way.label)
+    keys = tuple(held[part])
+    told = inside.to(Fetch.KEYS, None, f"{part} of {way.label or 'the module'}")
+    inner = [walk.guard(told, Check.PLAIN, keys, f"{keys}")]
+    inner += [walk.describe(member, way.member(Fetch.ITEM, name)) for name, member in held[part].items()]
+    return walk.guard(inside, Check.TYPE, type(held[part]), part, inner)
+
+
+def _hooks(walk: Walk, layers: Layers, hooks: Any, way: Way) -> Guard:
+    """How many hooks there are; if there are any, the module runs as written."""
+    if hooks:
+        layers.hooked.append(way.label.rpartition(".")[0])
+    return _count_of(walk, hooks, way)
+
+
+def _count_of(walk: Walk, hooks: Any, way: Way) -> Guard:
+    return walk.guard(way, Check.LENGTH, (type(hooks), len(hooks)), f"{len(hooks)} hooks")
+
+
+def _of_all_modules(walk: Walk, way: Way) -> Iterator[Guard]:
+    """Hooks of all modules, and whether parametrized tensors are cached."""
+    for name in _GLOBAL_HOOKS:
+        hooks = vars(torch_module)[name]
+        yield _count_of(walk, hooks, way.to(Fetch.KNOWN, hooks, name))
+    inside = way.to(Fetch.KNOWN, vars(parametrize), "torch.nn.utils.parametrize")
+    caching = walk.describe(parametrize._cache_enabled, inside.member(Fetch.ITEM, "_cache_enabled"))
+    yield walk.guard(inside, Check.TYPE, dict, "parametrizations", (caching,))
+
+
+def tensor_of_module(walk: Walk, layers: Layers, value: Any, way: Way) -> Guard:
+    """A tensor that a served module holds."""
+    is_known, slot = _slot(layers, value)
+    if not is_known:
+        layers.tensors.append((slot, way.label, isinstance(value, torch.nn.Parameter)))
+    return walk.guard(way, Check.SLOT, (None, slot), f"a tensor in {slot}")

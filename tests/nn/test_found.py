@@ -1,0 +1,78 @@
+"""Modules as they are found: configuration objects, helpers and functions in attributes are read as they are now."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import sys
+import weakref
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+import opwright
+
+
+class Order(enum.Enum):
+    """Where the activation stands."""
+
+    FIRST = "first"
+    LAST = "last"
+
+
+class Helper:
+    """An object with a weight of its owner."""
+
+    def __init__(self, owner: nn.Module) -> None:
+        self.owner, self.weight, self.power = weakref.ref(owner), owner.weight, 2
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.weight**self.power
+
+
+class Found(nn.Module):
+    """Attributes of many kinds, and one that no code names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight, self.inner = nn.Parameter(torch.randn(4)), nn.Linear(4, 4)
+        self.config, self.order = SimpleNamespace(scale=2.0), Order.FIRST
+        self.act = functools.partial(nn.functional.gelu, approximate="tanh")
+        self.helper, self.run, self.blocks = Helper(self), self.inner.forward, [nn.Linear(4, 4)]
+        self.offset, self.file = torch.ones(4), sys.stdout
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.act(x) if self.order is Order.FIRST else x
+        y = self.blocks[0](self.run(self.helper(y))) + self.offset
+        return y * self.config.scale
+
+
+CHANGES: dict[str, Callable[[nn.Module], object]] = {
+    "value of a configuration": lambda m: setattr(m.config, "scale", 3.0),
+    "attribute of a helper": lambda m: setattr(m.helper, "power", 3),
+    "member of an enum": lambda m: setattr(m, "order", Order.LAST),
+    "partial function": lambda m: setattr(m, "act", functools.partial(nn.functional.gelu)),
+    "tensor": lambda m: setattr(m, "offset", torch.randn(4)),
+    "parameter": lambda m: setattr(m.inner, "weight", nn.Parameter(torch.randn(4, 4))),
+    "module in a list": lambda m: m.blocks.__setitem__(0, nn.Linear(4, 4)),
+    "tied parameters": lambda m: setattr(m.blocks[0], "weight", m.inner.weight),
+}
+
+
+@pytest.mark.built_together
+@pytest.mark.parametrize("name", [*CHANGES])
+def test_changes_between_calls_are_seen(name: str) -> None:
+    torch.manual_seed(0)
+    plain = Found()
+    served, x = opwright.module(plain), torch.randn(3, 4)
+    for change in (lambda _: None, CHANGES[name], lambda _: None):
+        change(plain)
+        tensors = [*plain.parameters()]
+        found, expected = served(x), plain(x)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+        gradients = [torch.autograd.grad(y.square().sum(), tensors) for y in (found, expected)]
+        torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-3)
+        assert served.last_rung == "cpp"
