@@ -62,88 +62,6 @@ static void group_norm_forward_row(Size count, void* const* row) {
   *saved_squares = saved_squares_sum;
 }
 
-static void group_norm_forward_row_lanes(Size count, void* const* row, const Size* steps) {
-  const float* reshape_x_row = static_cast<const float*>(row[0]);
-  const Size reshape_x_step = steps[0];
-  const int64_t* size_lanes = static_cast<const int64_t*>(row[1]);
-  const float* reshape_weight_row = static_cast<const float*>(row[2]);
-  const Size reshape_weight_step = steps[2];
-  const float* reshape_bias_row = static_cast<const float*>(row[3]);
-  const Size reshape_bias_step = steps[3];
-  float* saved_sum = static_cast<float*>(row[4]);
-  float* saved_squares = static_cast<float*>(row[5]);
-  float* output_row = static_cast<float*>(row[6]);
-  const Size output_step = steps[6];
-  double saved_sum_sum_total[lanes];
-#pragma omp simd
-  for (Size l = 0; l < lanes; ++l) {
-    saved_sum_sum_total[l] = 0;
-  }
-  for (Size j = 0; j < count; ++j) {
-#pragma omp simd
-    for (Size l = 0; l < lanes; ++l) {
-      const float reshape_x = reshape_x_row[j * reshape_x_step + l];
-      saved_sum_sum_total[l] += reshape_x;
-    }
-  }
-  float saved_sum_sum_lanes[lanes];
-  float mean_lanes[lanes];
-#pragma omp simd
-  for (Size l = 0; l < lanes; ++l) {
-    const int64_t size = size_lanes[l];
-    const float saved_sum_sum = static_cast<float>(saved_sum_sum_total[l]);
-    const float mean = saved_sum_sum / static_cast<float>(size);
-    saved_sum_sum_lanes[l] = saved_sum_sum;
-    mean_lanes[l] = mean;
-  }
-  double saved_squares_sum_total[lanes];
-#pragma omp simd
-  for (Size l = 0; l < lanes; ++l) {
-    saved_squares_sum_total[l] = 0;
-  }
-  for (Size j = 0; j < count; ++j) {
-#pragma omp simd
-    for (Size l = 0; l < lanes; ++l) {
-      const float mean = mean_lanes[l];
-      const float reshape_x = reshape_x_row[j * reshape_x_step + l];
-      const float centred = reshape_x - mean;
-      saved_squares_sum_total[l] += centred * centred;
-    }
-  }
-  float saved_squares_sum_lanes[lanes];
-  float scale_lanes[lanes];
-#pragma omp simd
-  for (Size l = 0; l < lanes; ++l) {
-    const int64_t size = size_lanes[l];
-    const float saved_squares_sum = static_cast<float>(saved_squares_sum_total[l]);
-    const float variance = saved_squares_sum / static_cast<float>(size);
-    const float add_variance = variance + 1e-05f;
-    const float scale = rsqrt(add_variance);
-    saved_squares_sum_lanes[l] = saved_squares_sum;
-    scale_lanes[l] = scale;
-  }
-  for (Size j = 0; j < count; ++j) {
-#pragma omp simd
-    for (Size l = 0; l < lanes; ++l) {
-      const float mean = mean_lanes[l];
-      const float scale = scale_lanes[l];
-      const float reshape_x = reshape_x_row[j * reshape_x_step + l];
-      const float centred = reshape_x - mean;
-      const float reshape_weight = reshape_weight_row[j * reshape_weight_step + l];
-      const float reshape_bias = reshape_bias_row[j * reshape_bias_step + l];
-      const float reshape_result = centred * scale * reshape_weight + reshape_bias;
-      output_row[j * output_step + l] = reshape_result * sigmoid(reshape_result);
-    }
-  }
-#pragma omp simd
-  for (Size l = 0; l < lanes; ++l) {
-    const float saved_sum_sum = saved_sum_sum_lanes[l];
-    const float saved_squares_sum = saved_squares_sum_lanes[l];
-    saved_sum[l] = saved_sum_sum;
-    saved_squares[l] = saved_squares_sum;
-  }
-}
-
 static bool group_norm_forward(const Tensor* given, const Size* sizes, Tensor* made) {
   const Tensor& x = given[0];
   const Tensor& weight = given[1];
@@ -184,8 +102,7 @@ static bool group_norm_forward(const Tensor* given, const Size* sizes, Tensor* m
             {output.stride(0), floor_divide(weight_size_0, 4) * output.stride(1), output.stride(1), output.stride(2),
             output.stride(3)}),
     };
-    if (!in_lanes<3>(extents, operands, 8192, group_norm_forward_row_lanes))
-      for_each_whole_row<3>(extents, operands, 8192, group_norm_forward_row);
+    for_each_whole_row<3>(extents, operands, 8192, group_norm_forward_row);
   }
   made[0] = static_cast<Tensor&&>(output);
   made[1] = static_cast<Tensor&&>(saved_squares);
@@ -201,7 +118,7 @@ static void group_norm_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "group_norm_forward_8c64ef13f215(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
-    "group_norm_forward_8c64ef13f215", group_norm_forward_on_stack);
+    "group_norm_forward_27bdb837e8e0(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
+    "group_norm_forward_27bdb837e8e0", group_norm_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -61,94 +61,6 @@ static void layer_norm_backward_row(Size count, void* const* row) {
   }
 }
 
-static void layer_norm_backward_row_lanes(Size count, void* const* row, const Size* steps) {
-  const float* grad_output_row = static_cast<const float*>(row[0]);
-  const Size grad_output_step = steps[0];
-  const float* weight_row = static_cast<const float*>(row[1]);
-  const Size weight_step = steps[1];
-  const float* x_row = static_cast<const float*>(row[2]);
-  const Size x_step = steps[2];
-  const float* saved_sum_lanes = static_cast<const float*>(row[3]);
-  const int64_t* size_lanes = static_cast<const int64_t*>(row[4]);
-  const float* saved_squares_lanes = static_cast<const float*>(row[5]);
-  const int64_t* size_1_lanes = static_cast<const int64_t*>(row[6]);
-  float* grad_x_out_row = static_cast<float*>(row[7]);
-  const Size grad_x_out_step = steps[7];
-  double* grad_weight_row = static_cast<double*>(row[8]);
-  const Size grad_weight_step = steps[8];
-  double* grad_bias_row = static_cast<double*>(row[9]);
-  const Size grad_bias_step = steps[9];
-  float mean_lanes[lanes];
-  float scale_lanes[lanes];
-  float div_scale_lanes[lanes];
-#pragma omp simd
-  for (Size l = 0; l < lanes; ++l) {
-    const float saved_sum = saved_sum_lanes[l];
-    const int64_t size = size_lanes[l];
-    const float saved_squares = saved_squares_lanes[l];
-    const int64_t size_1 = size_1_lanes[l];
-    const float mean = saved_sum / static_cast<float>(size);
-    const float variance = saved_squares / static_cast<float>(size);
-    const float add_variance = variance + 1e-05f;
-    const float scale = rsqrt(add_variance);
-    const float div_scale = scale / static_cast<float>(size_1);
-    mean_lanes[l] = mean;
-    scale_lanes[l] = scale;
-    div_scale_lanes[l] = div_scale;
-  }
-  double row_sum_grad_x_hat_total[lanes];
-  double row_sum_grad_x_hat_x_hat_total[lanes];
-#pragma omp simd
-  for (Size l = 0; l < lanes; ++l) {
-    row_sum_grad_x_hat_total[l] = 0;
-    row_sum_grad_x_hat_x_hat_total[l] = 0;
-  }
-  for (Size j = 0; j < count; ++j) {
-#pragma omp simd
-    for (Size l = 0; l < lanes; ++l) {
-      const float mean = mean_lanes[l];
-      const float scale = scale_lanes[l];
-      const float grad_output = grad_output_row[j * grad_output_step + l];
-      const float weight = weight_row[j * weight_step + l];
-      const float grad_x_hat = grad_output * weight;
-      const float x = x_row[j * x_step + l];
-      const float x_hat = (x - mean) * scale;
-      row_sum_grad_x_hat_total[l] += grad_x_hat;
-      row_sum_grad_x_hat_x_hat_total[l] += grad_x_hat * x_hat;
-      grad_weight_row[j * grad_weight_step + l] += grad_output * x_hat;
-      grad_bias_row[j * grad_bias_step + l] += grad_output;
-    }
-  }
-  float row_sum_grad_x_hat_lanes[lanes];
-  float row_sum_grad_x_hat_x_hat_lanes[lanes];
-#pragma omp simd
-  for (Size l = 0; l < lanes; ++l) {
-    const float row_sum_grad_x_hat = static_cast<float>(row_sum_grad_x_hat_total[l]);
-    const float row_sum_grad_x_hat_x_hat = static_cast<float>(row_sum_grad_x_hat_x_hat_total[l]);
-    row_sum_grad_x_hat_lanes[l] = row_sum_grad_x_hat;
-    row_sum_grad_x_hat_x_hat_lanes[l] = row_sum_grad_x_hat_x_hat;
-  }
-  for (Size j = 0; j < count; ++j) {
-#pragma omp simd
-    for (Size l = 0; l < lanes; ++l) {
-      const float mean = mean_lanes[l];
-      const float scale = scale_lanes[l];
-      const float div_scale = div_scale_lanes[l];
-      const int64_t size_1 = size_1_lanes[l];
-      const float row_sum_grad_x_hat = row_sum_grad_x_hat_lanes[l];
-      const float row_sum_grad_x_hat_x_hat = row_sum_grad_x_hat_x_hat_lanes[l];
-      const float grad_output = grad_output_row[j * grad_output_step + l];
-      const float weight = weight_row[j * weight_step + l];
-      const float grad_x_hat = grad_output * weight;
-      const float x = x_row[j * x_step + l];
-      const float x_hat = (x - mean) * scale;
-      const float grad_x = div_scale *
-          (grad_x_hat * static_cast<float>(size_1) - row_sum_grad_x_hat - x_hat * row_sum_grad_x_hat_x_hat);
-      grad_x_out_row[j * grad_x_out_step + l] = grad_x;
-    }
-  }
-}
-
 static void layer_norm_backward_row_start(Size count, void* const* row) {
   double* grad_weight_total = static_cast<double*>(row[0]);
   double* grad_bias_total = static_cast<double*>(row[1]);
@@ -234,8 +146,7 @@ static bool layer_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
         store<2>(grad_bias.at<float>(0), {0, grad_bias.stride(0)}),
     };
     reduce_columns<0, 1>(extents, operands, kept, results, 8192, layer_norm_backward_row,
-        LanesOfColumns{{layer_norm_backward_row_start, layer_norm_backward_row_combine, layer_norm_backward_row_end},
-        layer_norm_backward_row_lanes});
+        {layer_norm_backward_row_start, layer_norm_backward_row_combine, layer_norm_backward_row_end});
   }
   made[0] = static_cast<Tensor&&>(grad_x);
   made[1] = static_cast<Tensor&&>(grad_weight);
@@ -251,8 +162,8 @@ static void layer_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "layer_norm_backward_1fb40ecf0ecc(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
+    "layer_norm_backward_ae2bfbdbb6be(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
     "grad_output) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_backward_1fb40ecf0ecc", layer_norm_backward_on_stack);
+    "layer_norm_backward_ae2bfbdbb6be", layer_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

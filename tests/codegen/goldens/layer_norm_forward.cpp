@@ -57,87 +57,6 @@ static void layer_norm_forward_row(Size count, void* const* row) {
   *saved_squares = saved_squares_sum;
 }
 
-static void layer_norm_forward_row_lanes(Size count, void* const* row, const Size* steps) {
-  const float* x_row = static_cast<const float*>(row[0]);
-  const Size x_step = steps[0];
-  const int64_t* size_lanes = static_cast<const int64_t*>(row[1]);
-  const float* weight_row = static_cast<const float*>(row[2]);
-  const Size weight_step = steps[2];
-  const float* bias_row = static_cast<const float*>(row[3]);
-  const Size bias_step = steps[3];
-  float* saved_sum = static_cast<float*>(row[4]);
-  float* saved_squares = static_cast<float*>(row[5]);
-  float* output_row = static_cast<float*>(row[6]);
-  const Size output_step = steps[6];
-  double saved_sum_sum_total[lanes];
-#pragma omp simd
-  for (Size l = 0; l < lanes; ++l) {
-    saved_sum_sum_total[l] = 0;
-  }
-  for (Size j = 0; j < count; ++j) {
-#pragma omp simd
-    for (Size l = 0; l < lanes; ++l) {
-      const float x = x_row[j * x_step + l];
-      saved_sum_sum_total[l] += x;
-    }
-  }
-  float saved_sum_sum_lanes[lanes];
-  float mean_lanes[lanes];
-#pragma omp simd
-  for (Size l = 0; l < lanes; ++l) {
-    const int64_t size = size_lanes[l];
-    const float saved_sum_sum = static_cast<float>(saved_sum_sum_total[l]);
-    const float mean = saved_sum_sum / static_cast<float>(size);
-    saved_sum_sum_lanes[l] = saved_sum_sum;
-    mean_lanes[l] = mean;
-  }
-  double saved_squares_sum_total[lanes];
-#pragma omp simd
-  for (Size l = 0; l < lanes; ++l) {
-    saved_squares_sum_total[l] = 0;
-  }
-  for (Size j = 0; j < count; ++j) {
-#pragma omp simd
-    for (Size l = 0; l < lanes; ++l) {
-      const float mean = mean_lanes[l];
-      const float x = x_row[j * x_step + l];
-      const float centred = x - mean;
-      saved_squares_sum_total[l] += centred * centred;
-    }
-  }
-  float saved_squares_sum_lanes[lanes];
-  float scale_lanes[lanes];
-#pragma omp simd
-  for (Size l = 0; l < lanes; ++l) {
-    const int64_t size = size_lanes[l];
-    const float saved_squares_sum = static_cast<float>(saved_squares_sum_total[l]);
-    const float variance = saved_squares_sum / static_cast<float>(size);
-    const float add_variance = variance + 1e-05f;
-    const float scale = rsqrt(add_variance);
-    saved_squares_sum_lanes[l] = saved_squares_sum;
-    scale_lanes[l] = scale;
-  }
-  for (Size j = 0; j < count; ++j) {
-#pragma omp simd
-    for (Size l = 0; l < lanes; ++l) {
-      const float scale = scale_lanes[l];
-      const float mean = mean_lanes[l];
-      const float x = x_row[j * x_step + l];
-      const float centred = x - mean;
-      const float weight = weight_row[j * weight_step + l];
-      const float bias = bias_row[j * bias_step + l];
-      output_row[j * output_step + l] = centred * scale * weight + bias;
-    }
-  }
-#pragma omp simd
-  for (Size l = 0; l < lanes; ++l) {
-    const float saved_sum_sum = saved_sum_sum_lanes[l];
-    const float saved_squares_sum = saved_squares_sum_lanes[l];
-    saved_sum[l] = saved_sum_sum;
-    saved_squares[l] = saved_squares_sum;
-  }
-}
-
 static bool layer_norm_forward(const Tensor* given, const Size* sizes, Tensor* made) {
   const Tensor& x = given[0];
   const Tensor& weight = given[1];
@@ -171,8 +90,7 @@ static bool layer_norm_forward(const Tensor* given, const Size* sizes, Tensor* m
         store<2>(saved_squares.at<float>(0), {saved_squares.stride(0), 0}, false),
         store<2>(output.at<float>(0), {output.stride(0), output.stride(1)}),
     };
-    if (!in_lanes<1>(extents, operands, 8192, layer_norm_forward_row_lanes))
-      for_each_whole_row<1>(extents, operands, 8192, layer_norm_forward_row);
+    for_each_whole_row<1>(extents, operands, 8192, layer_norm_forward_row);
   }
   made[0] = static_cast<Tensor&&>(output);
   made[1] = static_cast<Tensor&&>(saved_squares);
@@ -188,7 +106,7 @@ static void layer_norm_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "layer_norm_forward_552da97a4127(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_forward_552da97a4127", layer_norm_forward_on_stack);
+    "layer_norm_forward_0391f700671c(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
+    "layer_norm_forward_0391f700671c", layer_norm_forward_on_stack);
 
 }  // namespace opwright::emitted

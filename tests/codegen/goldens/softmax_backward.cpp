@@ -31,43 +31,6 @@ static void softmax_backward_row(Size count, void* const* row) {
   }
 }
 
-static void softmax_backward_row_lanes(Size count, void* const* row, const Size* steps) {
-  const float* grad_output_row = static_cast<const float*>(row[0]);
-  const Size grad_output_step = steps[0];
-  const float* saved_output_0_row = static_cast<const float*>(row[1]);
-  const Size saved_output_0_step = steps[1];
-  float* grad_x_row = static_cast<float*>(row[2]);
-  const Size grad_x_step = steps[2];
-  double row_sum_grad_output_result_total[lanes];
-#pragma omp simd
-  for (Size l = 0; l < lanes; ++l) {
-    row_sum_grad_output_result_total[l] = 0;
-  }
-  for (Size j = 0; j < count; ++j) {
-#pragma omp simd
-    for (Size l = 0; l < lanes; ++l) {
-      const float grad_output = grad_output_row[j * grad_output_step + l];
-      const float saved_output_0 = saved_output_0_row[j * saved_output_0_step + l];
-      row_sum_grad_output_result_total[l] += grad_output * saved_output_0;
-    }
-  }
-  float row_sum_grad_output_result_lanes[lanes];
-#pragma omp simd
-  for (Size l = 0; l < lanes; ++l) {
-    const float row_sum_grad_output_result = static_cast<float>(row_sum_grad_output_result_total[l]);
-    row_sum_grad_output_result_lanes[l] = row_sum_grad_output_result;
-  }
-  for (Size j = 0; j < count; ++j) {
-#pragma omp simd
-    for (Size l = 0; l < lanes; ++l) {
-      const float row_sum_grad_output_result = row_sum_grad_output_result_lanes[l];
-      const float grad_output = grad_output_row[j * grad_output_step + l];
-      const float saved_output_0 = saved_output_0_row[j * saved_output_0_step + l];
-      grad_x_row[j * grad_x_step + l] = saved_output_0 * (grad_output - row_sum_grad_output_result);
-    }
-  }
-}
-
 static bool softmax_backward(const Tensor* given, const Size* sizes, Tensor* made) {
   const Tensor& saved_output_0 = given[0];
   const Tensor& grad_output = given[1];
@@ -89,8 +52,7 @@ static bool softmax_backward(const Tensor* given, const Size* sizes, Tensor* mad
         load<2>(saved_output_0.at<const float>(0), {saved_output_0.stride(0), saved_output_0.stride(1)}),
         store<2>(grad_x.at<float>(0), {grad_x.stride(0), grad_x.stride(1)}),
     };
-    if (!in_lanes<1>(extents, operands, 8192, softmax_backward_row_lanes))
-      for_each_whole_row<1>(extents, operands, 8192, softmax_backward_row);
+    for_each_whole_row<1>(extents, operands, 8192, softmax_backward_row);
   }
   made[0] = static_cast<Tensor&&>(grad_x);
   return true;
@@ -104,7 +66,7 @@ static void softmax_backward_on_stack(StableIValue* stack, uint64_t, uint64_t) {
 }
 
 static const Registration registration(
-    "softmax_backward_e704241c3186(Tensor saved_output_0, Tensor grad_output) -> Tensor",
-    "softmax_backward_e704241c3186", softmax_backward_on_stack);
+    "softmax_backward_5e264c5ef19b(Tensor saved_output_0, Tensor grad_output) -> Tensor",
+    "softmax_backward_5e264c5ef19b", softmax_backward_on_stack);
 
 }  // namespace opwright::emitted

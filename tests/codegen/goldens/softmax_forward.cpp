@@ -41,64 +41,6 @@ static void softmax_forward_row(Size count, void* const* row) {
   }
 }
 
-static void softmax_forward_row_lanes(Size count, void* const* row, const Size* steps) {
-  const float* x_row = static_cast<const float*>(row[0]);
-  const Size x_step = steps[0];
-  float* output_row = static_cast<float*>(row[1]);
-  const Size output_step = steps[1];
-  float* power_kept_row = static_cast<float*>(row[2]);
-  const Size power_step = steps[2];
-  int32_t row_amax_x_largest[lanes];
-#pragma omp simd
-  for (Size l = 0; l < lanes; ++l) {
-    row_amax_x_largest[l] = INT32_MIN;
-  }
-  for (Size j = 0; j < count; ++j) {
-#pragma omp simd
-    for (Size l = 0; l < lanes; ++l) {
-      const float x = x_row[j * x_step + l];
-      const int32_t row_amax_x_next = order_of(x);
-      row_amax_x_largest[l] = row_amax_x_next > row_amax_x_largest[l] ? row_amax_x_next : row_amax_x_largest[l];
-    }
-  }
-  float row_amax_x_lanes[lanes];
-#pragma omp simd
-  for (Size l = 0; l < lanes; ++l) {
-    const float row_amax_x = from_order<float>(row_amax_x_largest[l]);
-    row_amax_x_lanes[l] = row_amax_x;
-  }
-  double row_sum_power_total[lanes];
-#pragma omp simd
-  for (Size l = 0; l < lanes; ++l) {
-    row_sum_power_total[l] = 0;
-  }
-  for (Size j = 0; j < count; ++j) {
-#pragma omp simd
-    for (Size l = 0; l < lanes; ++l) {
-      const float row_amax_x = row_amax_x_lanes[l];
-      const float x = x_row[j * x_step + l];
-      const float power = exp(x - row_amax_x);
-      power_kept_row[j * lanes + l] = power;
-      row_sum_power_total[l] += power;
-    }
-  }
-  float reciprocal_1_lanes[lanes];
-#pragma omp simd
-  for (Size l = 0; l < lanes; ++l) {
-    const float row_sum_power = static_cast<float>(row_sum_power_total[l]);
-    const float reciprocal_1 = 1 / row_sum_power;
-    reciprocal_1_lanes[l] = reciprocal_1;
-  }
-  for (Size j = 0; j < count; ++j) {
-#pragma omp simd
-    for (Size l = 0; l < lanes; ++l) {
-      const float reciprocal_1 = reciprocal_1_lanes[l];
-      const float power = power_kept_row[j * lanes + l];
-      output_row[j * output_step + l] = power * reciprocal_1;
-    }
-  }
-}
-
 static bool softmax_forward(const Tensor* given, const Size* sizes, Tensor* made) {
   const Tensor& x = given[0];
   const bool known = x.is(float32, 2);
@@ -117,8 +59,7 @@ static bool softmax_forward(const Tensor* given, const Size* sizes, Tensor* made
         store<2>(output.at<float>(0), {output.stride(0), output.stride(1)}),
         scratch<2, float>(),
     };
-    if (!in_lanes<1>(extents, operands, 8192, softmax_forward_row_lanes))
-      for_each_whole_row<1>(extents, operands, 8192, softmax_forward_row);
+    for_each_whole_row<1>(extents, operands, 8192, softmax_forward_row);
   }
   made[0] = static_cast<Tensor&&>(output);
   return true;
@@ -132,7 +73,7 @@ static void softmax_forward_on_stack(StableIValue* stack, uint64_t, uint64_t) {
 }
 
 static const Registration registration(
-    "softmax_forward_83827ab555cf(Tensor x) -> Tensor",
-    "softmax_forward_83827ab555cf", softmax_forward_on_stack);
+    "softmax_forward_1f9c74215279(Tensor x) -> Tensor",
+    "softmax_forward_1f9c74215279", softmax_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -1,8 +1,7 @@
 """The function of a kernel with rows that takes sixteen of them, one in each lane of a vector.
 
 It does what the function for one row does. What has one value for a row there is an array here, of a value for each
-lane, and every reduction has as many accumulators. Sums of double precision are added up in runs, because rounding
-errors grow with the number of summands of one accumulator; others have an accumulator more precise than they are.
+lane, and every reduction has as many accumulators.
 """
 
 from __future__ import annotations
@@ -74,8 +73,6 @@ class _LanesEmitter:
 
     def _pass(self, phase: Phase) -> Iterable[str]:
         spellings, rows = spellings_of(phase), self.rows
-        in_runs = {f.name: f"{f.name}_part" for f in phase.reductions
-                   if f.function == "sum" and f.value.dtype is DType.FLOAT64}  # fmt: skip
         if phase.reductions:
             yield from (f"  {spellings[f.name].kept_as} {kept_name(f)}[lanes];" for f in phase.reductions)
             yield from _loop(f"{kept_name(f)}[l] = {spellings[f.name].start};" for f in phase.reductions)
@@ -90,25 +87,14 @@ class _LanesEmitter:
             body.append(f"const {_kind(let.value.dtype)} {let.name} = {value};")
             body += [f"{_kept(let)} = {let.name};"] if let in rows.kept else []
         for reduction in phase.reductions:
-            kept = f"{in_runs.get(reduction.name, kept_name(reduction))}[l]"
-            value = spell_value(reduction.value)
+            kept, value = f"{kept_name(reduction)}[l]", spell_value(reduction.value)
             body += reducing_step(spellings[reduction.name], kept, value, reduction.name)
         for store in phase.stores:
             place, value = self._element(rows.names[id(store)]), spell_value(store.value)
             reducer = store.reduction and column_reducer(store.reduction, store.value.dtype)
             body.append(reducer.step.format(place, value) if reducer else f"{place} = {value};")
-        if in_runs:
-            yield "  for (Size begin = 0; begin < count; begin += lanes_run) {"
-            yield "    const Size end = least(begin + lanes_run, count);"
-            yield from (f"    double {part}[lanes] = {{}};" for part in in_runs.values())
-            yield "    for (Size j = begin; j < end; ++j) {"
-            yield from _loop(body, "      ")
-            yield "    }"
-            yield from _loop([f"{kept_name(f)}[l] += {in_runs[f.name]}[l];" for f in phase.reductions
-                              if f.name in in_runs], "    ")  # fmt: skip
-        else:
-            yield "  for (Size j = 0; j < count; ++j) {"
-            yield from _loop(body, "    ")
+        yield "  for (Size j = 0; j < count; ++j) {"
+        yield from _loop(body, "    ")
         yield "  }"
         self.known |= {let.name for let in phase.lets if let in rows.kept}
 
@@ -142,6 +128,8 @@ class _LanesEmitter:
 
     def _element(self, name: str) -> str:
         access = next(access for access in self.rows.accesses if name in access.parts)
+        if _is_widened(access):
+            return f"{name}_lanes[j * lanes + l] != 0"
         return access.element(name, f"(j * {access.name}_step + l)" if len(access.parts) > 1 else
                               f"j * {access.name}_step + l")  # fmt: skip
 
@@ -152,6 +140,12 @@ def _pointer(access: Access, position: int) -> Iterable[str]:
     if access.whole_row:
         yield from access.pointer(position)
         yield f"  const Size {access.name}_step = steps[{position}];"
+        if _is_widened(access):
+            yield _array(access.name, access.dtype, "most_in_lanes * lanes")
+            yield "  for (Size j = 0; j < count; ++j) {"
+            element = f"{access.name}_row[j * {access.name}_step + l]"
+            yield from _loop([f"{access.name}_lanes[j * lanes + l] = {element};"], "    ")
+            yield "  }"
         return
     truths = access.dtype is DType.BOOL and not access.stored
     kind = "uint8_t" if truths else CPP_TYPES[access.dtype]
@@ -182,6 +176,11 @@ def _kind(dtype: DType) -> str:
     return CPP_TYPES[dtype]
 
 
-def _array(name: str, dtype: DType) -> str:
+def _array(name: str, dtype: DType, count: str = "lanes") -> str:
     """The array of a value for each lane; truth values in as many bytes as numbers, or vectors would have too many."""
-    return f"  {'int32_t' if dtype is DType.BOOL else CPP_TYPES[dtype]} {name}_lanes[lanes];"
+    return f"  {'int32_t' if dtype is DType.BOOL else CPP_TYPES[dtype]} {name}_lanes[{count}];"
+
+
+def _is_widened(access: Access) -> bool:
+    """Whether the truth values of all its rows are copied to such an array first: long before vectors read them."""
+    return access.dtype is DType.BOOL and access.whole_row and not access.stored and len(access.parts) == 1

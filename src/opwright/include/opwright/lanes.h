@@ -3,25 +3,28 @@
 //
 // The function finds element j of the rows of operand k at row[k], j * steps[k] items on, one row after another. It
 // reads and writes in place where neighbours in memory belong to neighbouring rows; other operands are packed, as
-// transposed blocks.
+// transposed blocks. The last sixteen rows may overlap those before them: kernels never write what they read.
 #pragma once
 
 #include "opwright/whole_rows.h"
 
 namespace opwright {
 
-constexpr Size lanes = 16, lanes_run = 8;  // summands of double precision in a row are added up in runs
+constexpr Size lanes = 16, most_in_lanes = 48;  // rows at once, elements of a row
 
 using LanesFunction = void (*)(Size count, void* const* row, const Size* steps);
 
 namespace detail {
 
-// Of all operands; of rows that are neighbours; elements of a row.
-constexpr Size lanes_bytes = Size(1) << 18, least_lanes = 8, most_in_lanes = 128;
-
-inline char* on_a_line(char* buffer) {
-  return reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(buffer) + 63) / 64 * 64);
-}
+// Memory that begins with a line of the caches: on the stack if it fits, as allocating some kilobytes takes longer than
+// sixteen rows.
+struct OfLanes {
+  alignas(64) char near[16384];
+  Array<char> far;
+  char* const data;
+  explicit OfLanes(Size bytes) : far(bytes > Size(sizeof(near)) ? bytes + 64 : 0), data(far.data ? aligned() : near) {}
+  char* aligned() const { return reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(far.data) + 63) / 64 * 64); }
+};
 
 template <int inner, int count, bool gathers>
 struct Lanes {
@@ -33,7 +36,8 @@ struct Lanes {
   // Returns whether the rows can be taken so. The last `accumulators` operands are those of columns.
   template <int outer>
   bool take(const WholeRows<inner, count, gathers>& given, const OuterAxes<outer, count>& rows, int accumulators = 0) {
-    if (rows.depth == 0 || rows.extents[rows.depth - 1] < least_lanes || given.length > most_in_lanes) return false;
+    const Size least_rows = accumulators > 0 ? 4 * lanes : lanes;  // accumulators of all lanes are put together
+    if (rows.depth == 0 || rows.extents[rows.depth - 1] < least_rows || given.length > most_in_lanes) return false;
     whole = given;
     operands -= accumulators;
     offsets[0] = 0;
@@ -51,41 +55,38 @@ struct Lanes {
       const Size bytes = (operand.whole_row ? whole.length : 1) * lanes * operand.item_bytes;
       offsets[k + 1] = offsets[k] + (bytes + 63) / 64 * 64;
     }
-    return offsets[count] <= lanes_bytes;
+    return true;
   }
 
-  // `some` rows; `packed_from` is what the buffers hold of operands that are the same for all rows.
-  void run(char* const* first, Size some, char* buffer, const char** packed_from, LanesFunction function) const {
+  // Sixteen rows; `packed_from` is what the buffers hold of operands that are the same for all rows.
+  void run(char* const* first, char* buffer, const char** packed_from, LanesFunction function) const {
     void* row[count];
     Size steps_of[count];
     for (int k = 0; k < count; ++k) {
       const Operand<inner, gathers>& operand = whole.operands[k];
-      const bool here = in_place[k] && some == lanes;
-      row[k] = here ? first[k] : buffer + offsets[k];
-      steps_of[k] = here ? steps[k] / operand.item_bytes : lanes;
+      row[k] = in_place[k] ? first[k] : buffer + offsets[k];
+      steps_of[k] = in_place[k] ? steps[k] / operand.item_bytes : lanes;
       const bool is_there = apart[k] == 0 && packed_from[k] == first[k] && !gathers;
-      if (here || is_there || !operand.data || operand.stored || k >= operands) continue;
-      pack(k, first, some, buffer + offsets[k]);
+      if (in_place[k] || is_there || !operand.data || operand.stored || k >= operands) continue;
+      pack(k, first, buffer + offsets[k]);
       packed_from[k] = first[k];
     }
     function(whole.length, row, steps_of);
     for (int k = 0; k < count; ++k)
-      if (whole.operands[k].stored && !(in_place[k] && some == lanes))
-        move(k, first[k], some, buffer + offsets[k], false);
+      if (whole.operands[k].stored && !in_place[k]) move(k, first[k], lanes, buffer + offsets[k], false);
   }
 
-  // Lanes without a row of their own repeat the last one.
-  __attribute__((noinline)) void pack(int k, char* const* first, Size some, char* buffer) const {
+  __attribute__((noinline)) void pack(int k, char* const* first, char* buffer) const {
     const Operand<inner, gathers>& operand = whole.operands[k];
-    if (some == lanes && operand.gathered_by < 0) return move(k, first[k], lanes, buffer, true);
-    for (Size lane = 0; lane < lanes; ++lane) {
-      const Size of = least(lane, some - 1);
-      char* element = first[k] + of * apart[k];
-      if constexpr (gathers)
-        if (const int by = operand.gathered_by; by >= 0)
-          element += gathers_at(whole.operands, k, first[by] + of * apart[by], 0).offset();
-      move(k, element, 1, buffer + lane * operand.item_bytes, true);
-    }
+    if constexpr (gathers)
+      if (const int by = operand.gathered_by; by >= 0) {
+        for (Size lane = 0; lane < lanes; ++lane) {
+          const Size offset = gathers_at(whole.operands, k, first[by] + lane * apart[by], 0).offset();
+          move(k, first[k] + lane * apart[k] + offset, 1, buffer + lane * operand.item_bytes, true);
+        }
+        return;
+      }
+    move(k, first[k], lanes, buffer, true);
   }
 
   // `some` rows from memory into a buffer, or back.
@@ -116,7 +117,9 @@ struct Lanes {
       Size* target = reinterpret_cast<Size*>(buffer);
       for (Size j = 0; j < run; ++j)
         for (Size lane = 0; lane < some; ++lane) target[j * lanes + lane] = count_at(element) + j * stride + lane * apart;
-    } else if (stride == item && operand.parts == 1 && item <= 8 && apart != 0 && some > 1) {
+    } else if (apart == 0 && operand.parts == 1 && into_buffer && some > 1) {
+      for (Size j = 0; j < run; ++j) gather(item, element + j * stride, 0, some, buffer + j * row);
+    } else if (stride == item && operand.parts == 1 && item <= 8 && some > 1) {
       if (into_buffer) return transpose(item, element, apart, buffer, row, some, run);
       transpose(item, buffer, row, element, apart, run, some);
     } else {
@@ -146,14 +149,18 @@ inline bool in_lanes(const Size (&extents)[all], const Operand<all, gathers> (&o
   whole.take(extents, operands);
   Lanes<inner, count, gathers> work;
   if (!work.take(whole, rows)) return false;
-  const Size neighbours = rows.extents[rows.depth - 1], panels = (neighbours + lanes - 1) / lanes;
+  const Size neighbours = rows.extents[rows.depth - 1], panels = neighbours / lanes, left = neighbours % lanes;
   rows.extents[rows.depth - 1] = panels;
   for (int k = 0; k < count; ++k) rows.strides[rows.depth - 1][k] *= lanes;
   in_parallel(rows.total(), at_least_one(grain / at_least_one(whole.length * lanes)), [&](Size from, Size to) {
-    Array<char> buffer(work.offsets[count] + 64);
+    const OfLanes packed(work.offsets[count]);
     const char* packed_from[count] = {};
     rows.run(from, to, [&](Size panel, char* const* first) {
-      work.run(first, least(lanes, neighbours - panel % panels * lanes), on_a_line(buffer.data), packed_from, function);
+      work.run(first, packed.data, packed_from, function);
+      if (left == 0 || (panel + 1) % panels != 0) return;
+      char* last[count];
+      for (int k = 0; k < count; ++k) last[k] = first[k] + left * work.apart[k];
+      work.run(last, packed.data, packed_from, function);
     });
   });
   return true;

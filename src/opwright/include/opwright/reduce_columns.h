@@ -136,15 +136,15 @@ struct ReduceColumns {
     const Size neighbours = outer.extents[outer.depth - 1], panels = (neighbours + lanes - 1) / lanes;
     outer.extents[outer.depth - 1] = panels;
     for (int k = 0; k < count + reductions; ++k) outer.strides[outer.depth - 1][k] *= lanes;
-    Array<char> packed(work.offsets[count + reductions] + 64), column(accumulator_bytes[reductions]);
-    char* const at = on_a_line(packed.data);
+    const OfLanes packed(work.offsets[count + reductions]);
+    const Array<char> column(accumulator_bytes[reductions]);
     void* totals[2 * reductions];  // in the lanes, then of one lane
-    for (int f = 0; f < reductions; ++f) totals[f] = at + work.offsets[count + f];
+    for (int f = 0; f < reductions; ++f) totals[f] = packed.data + work.offsets[count + f];
     of.start(whole.length * lanes, totals);
     const char* packed_from[count + reductions] = {};
     outer.run(0, outer.total(), [&](Size panel, char* const* first) {
       const Size some = least(lanes, neighbours - panel % panels * lanes);
-      if (some == lanes) return work.run(first, lanes, at, packed_from, of.lanes);
+      if (some == lanes) return work.run(first, packed.data, packed_from, of.lanes);
       for (Size lane = 0; lane < some; ++lane) {
         char* row[count + reductions];
         for (int k = 0; k < count + reductions; ++k) row[k] = first[k] + lane * work.apart[k];
@@ -154,7 +154,7 @@ struct ReduceColumns {
     for (Size lane = 0; lane < lanes; ++lane) {
       for (int f = 0; f < reductions; ++f) {
         const Size item = operands[count + f].item_bytes;
-        char* const from = at + work.offsets[count + f] + lane * item;
+        char* const from = packed.data + work.offsets[count + f] + lane * item;
         gather(item, from, lanes * item, whole.length, column.data + accumulator_bytes[f]);
         totals[f] = accumulators[f], totals[reductions + f] = column.data + accumulator_bytes[f];
       }

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from opwright.ir.contents import reducing_stores, statements
+from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.integer import integer, product, substitute
 from opwright.ir.program import Kernel, Program
 from opwright.ir.rows import indexed_by, row_axes
 from opwright.passes.scalars.rewrite import map_kernels
 
-_SHORTEST, _LONGEST = 9, 128  # shorter ones are written out
+_SHORTEST, _LONGEST = 9, 48  # shorter ones are written out
+_WIDE = (DType.FLOAT64, DType.COMPLEX64, DType.COMPLEX128)
 
 
 def short_rows(program: Program, met: Mapping[str, int]) -> Program:
@@ -32,8 +34,8 @@ def short_rows(program: Program, met: Mapping[str, int]) -> Program:
         if not rows or length is None or not _SHORTEST <= length <= _LONGEST:
             return kernel
         along = {axis.name for axis in rows}
-        is_complex = any(statement.value.dtype.is_complex for statement in statements(kernel))
+        is_wide = any(statement.value.dtype in _WIDE for statement in statements(kernel))
         in_columns = all(indexed_by(store.indices, along) for store in reducing_stores(kernel))
-        return replace(kernel, short_rows=in_columns and not is_complex)
+        return replace(kernel, short_rows=in_columns and not is_wide)
 
     return map_kernels(program, marked)
