@@ -116,9 +116,10 @@ struct Lanes {
     if (operand.iota) {
       Size* target = reinterpret_cast<Size*>(buffer);
       for (Size j = 0; j < run; ++j)
-        for (Size lane = 0; lane < some; ++lane) target[j * lanes + lane] = count_at(element) + j * stride + lane * apart;
+        for (Size lane = 0; lane < some; ++lane)
+          target[j * lanes + lane] = count_at(element) + j * stride + lane * apart;
     } else if (apart == 0 && operand.parts == 1 && into_buffer && some > 1) {
-      for (Size j = 0; j < run; ++j) gather(item, element + j * stride, 0, some, buffer + j * row);
+      for (Size j = 0; j < run; ++j, element += stride) gather(item, element, 0, some, buffer + j * row);
     } else if (stride == item && operand.parts == 1 && item <= 8 && some > 1) {
       if (into_buffer) return transpose(item, element, apart, buffer, row, some, run);
       transpose(item, buffer, row, element, apart, run, some);
