@@ -59,6 +59,7 @@ class _LanesEmitter:
         self.known: set[str] = set()
 
     def function(self, name: str) -> Iterable[str]:
+        yield "// The same for sixteen rows, one in each lane of a vector."
         yield f"static void {name}(Size count, void* const* row, const Size* steps) {{"
         for position, access in enumerate(self.rows.accesses):
             yield from _pointer(access, position)

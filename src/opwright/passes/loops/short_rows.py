@@ -31,7 +31,7 @@ def short_rows(program: Program, met: Mapping[str, int]) -> Program:
     def marked(kernel: Kernel) -> Kernel:
         rows = row_axes(kernel)
         length = substitute(product(axis.extent for axis in rows), sizes).constant
-        if not rows or length is None or not _SHORTEST <= length <= _LONGEST:
+        if not rows or rows == kernel.axes or length is None or not _SHORTEST <= length <= _LONGEST:
             return kernel
         along = {axis.name for axis in rows}
         is_wide = any(statement.value.dtype in _WIDE for statement in statements(kernel))
