@@ -10,7 +10,7 @@
 
 namespace opwright {
 
-constexpr Size lanes = 16, most_in_lanes = 48;  // rows at once, elements of a row
+constexpr Size lanes = 16, most_in_lanes = 40;  // rows at once, elements of a row
 
 using LanesFunction = void (*)(Size count, void* const* row, const Size* steps);
 

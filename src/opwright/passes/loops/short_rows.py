@@ -12,7 +12,7 @@ from opwright.ir.program import Kernel, Program
 from opwright.ir.rows import indexed_by, row_axes
 from opwright.passes.scalars.rewrite import map_kernels
 
-_SHORTEST, _LONGEST = 9, 48  # shorter ones are written out
+_SHORTEST, _LONGEST = 9, 40  # shorter ones are written out
 _WIDE = (DType.FLOAT64, DType.COMPLEX64, DType.COMPLEX128)
 
 
