@@ -118,11 +118,17 @@ struct Lanes {
       for (Size j = 0; j < run; ++j)
         for (Size lane = 0; lane < some; ++lane)
           target[j * lanes + lane] = count_at(element) + j * stride + lane * apart;
-    } else if (apart == 0 && operand.parts == 1 && into_buffer && some > 1) {
-      for (Size j = 0; j < run; ++j, element += stride) gather(item, element, 0, some, buffer + j * row);
     } else if (stride == item && operand.parts == 1 && item <= 8 && some > 1) {
       if (into_buffer) return transpose(item, element, apart, buffer, row, some, run);
       transpose(item, buffer, row, element, apart, run, some);
+    } else if (operand.parts == 1 && some > 1) {
+      for (Size j = 0; j < run; ++j, element += stride, buffer += row) {
+        if (into_buffer) {
+          gather(item, element, apart, some, buffer);
+        } else {
+          scatter(item, buffer, apart, some, element);
+        }
+      }
     } else {
       const Size parts = operand.parts, part = operand.part_bytes();
       for (Size lane = 0; lane < some; ++lane, element += apart, buffer += item) {
