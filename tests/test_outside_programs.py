@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.suite.nights import mostly_at_night
 from tests.suite.warm_python import run as run_warm
 
 _BLOCK, _BLOCKS = 25, 40
@@ -12,7 +13,7 @@ def run(first, count, salt):
     assert ran.stdout.endswith(f"{count} programs, 0 wrong\n"), ran.stdout + ran.stderr[-4000:]
 
 
-@pytest.mark.parametrize("first", [0, 6])
+@pytest.mark.parametrize("first", mostly_at_night([0, 6], by_day=1))
 def test_no_value_is_stale(first):
     for salt in (0, 1):
         run(first, 6, salt)

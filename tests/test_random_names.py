@@ -20,6 +20,7 @@ from opwright.tracing.interface.specs import ArgumentSpec, ConstantSpec, TensorS
 from tests.cuda_on_host import cuda_kernels, settings_on_host
 from tests.quiet_settings import quiet_settings
 from tests.random_names import SHAPES, NamedShape, named_shape, renamed_program, words
+from tests.suite.nights import mostly_at_night
 from tests.test_random_programs import assert_agrees
 
 pytestmark = [  # what torch says of the functions themselves
@@ -128,9 +129,9 @@ def test_cuda_kernels(kind: str, host_settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in SHAPES if kind != "looked_up"])
-def test_the_rung_in_torch_operations(kind: str) -> None:
-    for seed in range(3):
-        check_function(kind, seed)
+@pytest.mark.parametrize("seed", mostly_at_night(range(3), by_day=1))
+def test_the_rung_in_torch_operations(kind: str, seed: int) -> None:
+    check_function(kind, seed)
 
 
 @pytest.mark.nightly

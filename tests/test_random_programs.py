@@ -16,6 +16,7 @@ from opwright.settings import Settings
 from tests.quiet_settings import quiet_settings
 from tests.random_program import RandomProgram, Sizes, random_program
 from tests.suite.built_together import build_together
+from tests.suite.nights import mostly_at_night
 
 Tensors = Sequence[torch.Tensor | None]
 
@@ -133,7 +134,7 @@ def check_all(seeds: Iterable[int], *, optimized_every: int, resized_every: int)
 
 
 @pytest.mark.falls_back  # where it is for row-major inputs alone, which is asked for above
-@pytest.mark.parametrize("block", [*range(12), *(pytest.param(b, marks=pytest.mark.nightly) for b in range(12, 20))])
+@pytest.mark.parametrize("block", mostly_at_night(range(20), by_day=4))
 def test_random_programs(block: int) -> None:
     check_all(range(1000 + block * 10, 1010 + block * 10), optimized_every=20, resized_every=4)
 

@@ -21,9 +21,15 @@ RANGES_BY_DAY = ("large", "delicate", "sorted", "offset")  # where most faults w
 LENGTHS = ((4096, 1), (512, 7), (7, 4096), (1, 100_000), (4096, 7), (100_000, 1))
 
 
-def _cases(dtypes: tuple[torch.dtype, ...]) -> list[object]:
+def _cases(dtypes: tuple[torch.dtype, ...], chunks_by_day: int | None = None) -> list[object]:
+    night = pytest.mark.nightly
     return [
-        pytest.param(chunk, dtype, id=f"{str(dtype).removeprefix('torch.')}-{family}-{number}")
+        pytest.param(
+            chunk,
+            dtype,
+            id=f"{str(dtype).removeprefix('torch.')}-{family}-{number}",
+            marks=[night] if chunks_by_day is not None and number >= chunks_by_day else [],
+        )
         for dtype in dtypes
         for family, subjects in FAMILIES.items()
         for number, chunk in enumerate(chunks(subjects, dtype))
@@ -42,7 +48,7 @@ def _assert_kept(name: str, dtype: torch.dtype, range_name: str, what: str, figu
     )
 
 
-@pytest.mark.parametrize(("subjects", "dtype"), _cases(BY_DAY))
+@pytest.mark.parametrize(("subjects", "dtype"), _cases(BY_DAY, chunks_by_day=1))
 def test_promise_is_kept(subjects: dict[str, Subject], dtype: torch.dtype) -> None:
     operator = operator_of(list(subjects.values()), replace(quiet_settings(optimized=False), notify=True))
     for range_name in set(RANGES_BY_DAY).intersection(_ranges(subjects)):

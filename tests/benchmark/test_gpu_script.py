@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,15 +13,15 @@ import torch
 
 from opwright.benchmark.stopwatch import Plan
 from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
+from tests.suite.warm_python import run
 
 SCRIPTS = Path(__file__).parents[2] / "benchmarks"
 
 
 def test_without_a_gpu_it_says_so_and_measures_nothing(tmp_path: Path) -> None:
     file = tmp_path / "gpu.json"
-    command = [sys.executable, str(SCRIPTS / "gpu.py"), "--json", str(file)]
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = run(str(SCRIPTS / "gpu.py"), "--json", str(file), env=environment)
 
     assert (done.returncode, done.stdout, file.exists()) == (2, "", False)
     assert done.stderr.startswith("nothing was measured: ")

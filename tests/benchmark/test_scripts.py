@@ -1,11 +1,11 @@
 """The scripts of benchmarks/ run; what they measure is no matter of a test."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.suite.warm_python import run
 
 SCRIPTS = Path(__file__).parents[2] / "benchmarks"
 
@@ -14,8 +14,10 @@ SCRIPTS = Path(__file__).parents[2] / "benchmarks"
 def card(tmp_path_factory):
     """Run one script, quickly, and read the JSON that it writes."""
     file = tmp_path_factory.mktemp("figures") / "new" / "saved_bytes.json"
-    command = [sys.executable, "-W", "error", SCRIPTS / "saved_bytes.py", "--quick", "--json", file]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    begin = "import runpy, sys, warnings; warnings.simplefilter('error'); sys.path.insert(0, sys.argv[1])"
+    script = f"{begin}\nrunpy.run_path(sys.argv.pop(1) + '/saved_bytes.py', run_name='__main__')"
+    done = run("-c", script, str(SCRIPTS), "--quick", "--json", str(file))
+    assert done.returncode == 0, done.stderr
     return done.stdout, json.loads(file.read_text())
 
 

@@ -10,6 +10,9 @@ import pytest
 from opwright.binding.native import Native
 from opwright.settings import Settings
 from opwright.toolchain.headers.extension import Extension
+from tests.keeping_compiler import keeping_compiler
+from tests.quick_compiler import OPTIMIZING_NOTHING
+from tests.suite.warm_python import start
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 
@@ -31,7 +34,8 @@ class User:
 
 @pytest.fixture
 def settings(tmp_path):
-    return replace(Settings.from_environment(), cache_directory=tmp_path / "cache", tape="background")
+    compiler = keeping_compiler(OPTIMIZING_NOTHING)
+    return Settings(tmp_path / "cache", compiler, notify=False, tape="background")
 
 
 @pytest.fixture
@@ -48,7 +52,21 @@ def wait_for(condition):
         time.sleep(0.05)
 
 
-def test_who_asks_first_goes_on_without_it_and_is_given_it_later(directory, settings):
+@pytest.fixture
+def starting(monkeypatch):
+    """Processes that build it are forks, where nothing is about how they are started."""
+
+    class Fork:
+        def __init__(self, command, **_):
+            self._started = start("-c", command[-1])
+
+        def wait(self):
+            self._started.communicate()
+
+    monkeypatch.setattr("opwright.binding.native.start", Fork)
+
+
+def test_who_asks_first_goes_on_without_it_and_is_given_it_later(directory, settings, starting):
     native, user, other = Native(directory), User(), User()
     native.equip(user, settings)
     native.equip(other, settings)
@@ -100,7 +118,7 @@ def test_it_is_built_in_a_folder_with_a_file_of_the_name_of_torch(directory, set
     wait_for(lambda: user.module)
 
 
-def test_a_forked_child_asks_for_itself(directory, settings):
+def test_a_forked_child_asks_for_itself(directory, settings, starting):
     native, waiting = Native(directory), User()
     native.equip(waiting, settings)
     native._building.join(0)

@@ -13,6 +13,7 @@ import opwright
 from opwright.api.operator import Operator
 from opwright.errors import FallbackWarning, InternalError
 from opwright.settings import Settings
+from tests.suite.nights import mostly_at_night
 
 pytestmark = pytest.mark.falls_back
 RUNS: list[str] = []
@@ -126,8 +127,12 @@ def test_interrupts_pass(error, monkeypatch):
     assert operator.last_rung == "cpp"
 
 
-@pytest.mark.parametrize("step", ["backward", "jvp", "batched"])
-@pytest.mark.parametrize("error", [KeyError, InternalError, RecursionError])
+STEPS = ("backward", "jvp", "batched")
+ERRORS = (KeyError, InternalError, RecursionError)
+EACH_ONCE = list(zip(STEPS, ERRORS, strict=True))
+
+
+@pytest.mark.parametrize(("step", "error"), mostly_at_night([(s, e) for s in STEPS for e in ERRORS], by_day=EACH_ONCE))
 def test_where_a_transform_cannot_be_made_the_reference_is_transformed(step, error, monkeypatch, told):
     def fails(*_: object, **__: object) -> None:
         raise error("injected")

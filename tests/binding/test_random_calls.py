@@ -11,11 +11,10 @@ from opwright.binding.serving import hot_path, numbers
 from opwright.binding.serving.server import Server
 from opwright.settings import Settings
 from tests.binding.random_call import RandomCall, RandomFunction, outcome, random_call, random_function
+from tests.suite.nights import mostly_at_night
 
 pytestmark = pytest.mark.falls_back
 
-BY_DAY = range(6)
-AT_NIGHT = range(6, 80)
 CALLS = 10
 
 
@@ -51,7 +50,7 @@ def assert_same(function, calls, slow):
             assert not left, f"{call} leaves the hot path of\n{function.text}"
 
 
-@pytest.mark.parametrize("seed", [*BY_DAY, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in AT_NIGHT)])
+@pytest.mark.parametrize("seed", mostly_at_night(range(80), by_day=3))
 def test_random_calls(seed, slow):
     function, random = random_function(seed), Random(seed)
     assert_same(function, [random_call(function, random) for _ in range(CALLS)], slow)

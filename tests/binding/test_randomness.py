@@ -10,6 +10,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn import functional
 
 import opwright
+from tests.suite.nights import mostly_at_night
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # the compiler's own
@@ -69,19 +70,21 @@ def step(function):
     return result.detach(), gradient, between, torch.rand(2)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+STEPS = {
+    "alone": (dropped_sine, lambda f: f),
+    "within": (dropped_within, lambda f: f),
+    "twice": (dropped_sine, lambda f: lambda x: f(x * 2) * x + f(x * 2)),
+    "with its noise": (noisy, lambda f: lambda x: f(x)[0] * f(x)[1]),
+    "at times": (dropped_in_training, lambda f: lambda x: f(x) + f(x, True)),
+}
+ALL_BY_DAY = [("recomputing", step) for step in STEPS]
+
+
 @pytest.mark.parametrize(
-    ("operator", "function"),
-    [
-        (dropped_sine, lambda f: f),
-        (dropped_within, lambda f: f),
-        (dropped_sine, lambda f: lambda x: f(x * 2) * x + f(x * 2)),
-        (noisy, lambda f: lambda x: f(x)[0] * f(x)[1]),
-        (dropped_in_training, lambda f: lambda x: f(x) + f(x, True)),
-    ],
-    ids=["alone", "within", "twice", "with its noise", "at times"],
+    ("backend", "case"), mostly_at_night([(backend, step) for backend in BACKENDS for step in STEPS], by_day=ALL_BY_DAY)
 )
-def test_a_training_step_that_is_compiled(backend, operator, function):
+def test_a_training_step_that_is_compiled(backend, case):
+    operator, function = STEPS[case]
     compiled, reference = (
         torch.compile(function(candidate), fullgraph=True, backend=BACKENDS[backend])
         for candidate in (operator, operator.reference)

@@ -1,13 +1,12 @@
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from opwright.errors import Fault, NoKernel
 from opwright.version import VERSION
+from tests.suite.warm_python import run as run_warm
 
 COMMANDS = ("check", "audit", "bench", "explain", "source", "doctor", "eject", "new", "build", "cache")
 
@@ -206,7 +205,5 @@ def test_what_cannot_be_built_ends_with_two(write_file, run, tmp_path, options, 
 
 
 def test_python_m_opwright_is_the_command_line():
-    ended = subprocess.run(
-        [sys.executable, "-m", "opwright", "check", "nowhere.py"], capture_output=True, text=True, check=False
-    )
+    ended = run_warm("-m", "opwright", "check", "nowhere.py")
     assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", "error: there is no file nowhere.py\n")

@@ -1,12 +1,15 @@
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.quick_compiler import quick_compiler
+from tests.keeping_compiler import keeping_compiler
+from tests.quick_compiler import OPTIMIZING_LITTLE
+from tests.suite.warm_python import run
 
 OPERATORS = Path(__file__).parent / "shipped/operators.py"
 JUDGE = Path(__file__).parent / "shipped/judge.py"
@@ -15,42 +18,38 @@ PACKAGE = "shipped_operators"
 
 def built(targets, folder, *options, **variables):
     """Build a wheel for float32 by the command line, with a compiler that is quick; return what the command says."""
-    command = [
-        sys.executable,
-        "-m",
-        "opwright",
-        "build",
-        *targets,
-        "--wheel",
-        "--to",
-        str(folder),
-        "--dtype",
-        "float32",
-    ]
-    environment = {**os.environ, "CXX": quick_compiler(), **variables}
-    done = subprocess.run(
-        [*command, "--name", "shipped-operators", "--dtype", "float32", "--json", *options],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-    )
+    named = ("--name", "shipped-operators", "--dtype", "float32", "--json", *options)
+    environment = {**os.environ, "CXX": keeping_compiler(OPTIMIZING_LITTLE), **variables}
+    done = run("-m", "opwright", "build", *targets, "--wheel", "--to", str(folder), *named, env=environment)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
+def unpacked(wheel, folder):
+    """Unpack a wheel, which is all that installing one of ours does."""
+    shutil.unpack_archive(wheel, folder, "zip")
+    return folder
+
+
 def installed(wheel, folder, python=sys.executable):
-    """Install a wheel into a folder of its own."""
+    """Install a wheel into a folder of its own by pip."""
     install = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]
     subprocess.run([*install, "--target", str(folder), str(wheel)], check=True)
     return folder
 
 
 def judged(folder, *cases, python=sys.executable, **environment):
-    """Judge an installed wheel in a process that has neither opwright nor anything on its PATH."""
-    alone = {"PATH": "", "PYTHONPATH": str(folder), "HOME": str(folder), **environment}
-    command = [python, str(JUDGE), PACKAGE, *cases]
-    done = subprocess.run(command, capture_output=True, text=True, env=alone, cwd=folder, check=False)
+    """Judge an installed wheel in a process that has neither opwright nor anything on its PATH.
+
+    It is a fork, unless it has to be another Python, or torch has to read an environment of its own.
+    """
+    bare = {"PATH": "", "PYTHONPATH": str(folder), "HOME": str(folder), **environment}
+    if environment or python != sys.executable:
+        command = [python, str(JUDGE), PACKAGE, *cases]
+        done = subprocess.run(command, capture_output=True, text=True, env=bare, cwd=folder, check=False)
+    else:
+        begin = "import runpy, sys; runpy.run_path(sys.argv.pop(1), run_name='__main__')"
+        done = run("-c", begin, str(JUDGE), PACKAGE, *cases, env=bare, cwd=folder, alone=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -63,5 +62,5 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def site(wheel, tmp_path_factory):
-    """Where that wheel is installed."""
-    return installed(wheel["path"], tmp_path_factory.mktemp("site"))
+    """Where that wheel is."""
+    return unpacked(wheel["path"], tmp_path_factory.mktemp("site"))

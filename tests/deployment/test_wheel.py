@@ -17,7 +17,8 @@ from opwright.deployment.platform_tag import can_tell
 from opwright.errors import ArchitectureUnknown, CompilerMissing, CudaCompilerMissing, SamplesMissing, WheelUnsupported
 from opwright.settings import Settings
 from opwright.toolchain.gpu.nvrtc import find_nvrtc
-from tests.deployment.conftest import OPERATORS, PACKAGE, built, installed, judged
+from tests.deployment.conftest import OPERATORS, PACKAGE, built, installed, judged, unpacked
+from tests.suite.warm_python import run
 
 CELLS = ("cell", "cell, strided", "cell, float64", "cell, empty")
 PROGRAM = Path(__file__).parent / "shipped/program.cpp"
@@ -57,7 +58,7 @@ hidden, _ = torch.ops.{PACKAGE}.cell(gates, torch.randn(4, 3))
 hidden.sum().backward()
 print([str(one.message) for one in said if {PACKAGE!r} in str(one.message)], p.cell.last_rung, gates.grad is not None)
 """
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=other, check=True)
+    done = run("-c", text, cwd=other, alone=True)
     sentence = (
         f"{PACKAGE} runs its references: its kernels need torch 9.0 or newer, and this is torch {torch.__version__}"
     )
@@ -78,7 +79,7 @@ def test_a_wheel_works_beside_opwright(site, monkeypatch):
 
 def test_kernels_for_gpus_are_right_where_they_run_on_the_processor(tmp_path):
     wheel = built([f"{OPERATORS}:cell"], tmp_path, "--cuda", "9.0", OPWRIGHT_CUDA_ON_HOST="1")
-    site = installed(wheel["path"], tmp_path / "site")
+    site = unpacked(wheel["path"], tmp_path / "site")
     assert judged(site, "quick", "cuda", "cell, strided")["failures"] == []
     assert len(list((site / PACKAGE / "lib/cuda").iterdir())) == 2  # forward, with gradients and without, and backward
 

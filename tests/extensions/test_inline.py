@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import opwright
 from opwright.errors import BuildFailed, ExtensionUnloadable, SourcesRefused
 from opwright.settings import Settings
 from tests.extensions.conftest import MODULE, returning, value_of
+from tests.keeping_compiler import keeping_compiler
+from tests.quick_compiler import OPTIMIZING_NOTHING
 from tests.toolchain.conftest import Script
 
 LIGHT = {"no_implicit_headers": True, "is_python_module": False}
@@ -140,6 +143,7 @@ def test_a_module_without_bindings_is_refused(shared: Settings) -> None:
 
 @pytest.mark.parametrize("gil_not_used", [True, pytest.param(False, marks=pytest.mark.nightly)])
 def test_bindings_may_say_that_they_need_no_gil(gil_not_used: bool, settings: Settings) -> None:
+    settings = replace(settings, compiler=keeping_compiler(OPTIMIZING_NOTHING))
     text = "#include <pybind11/pybind11.h>\nint seven() { return 7; }"
     options = {"gil_not_used": gil_not_used, "with_pytorch_error_handling": False, "no_implicit_headers": True}
     module = opwright.load_inline("quick", text, functions="seven", settings=settings, **options)

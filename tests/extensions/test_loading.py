@@ -4,6 +4,7 @@ import os
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from opwright.extensions import objects
 from opwright.extensions.sources import SourceFile
 from opwright.settings import Settings
 from tests.extensions.conftest import MODULE, WriteSource, in_the_making, returning, value_of
+from tests.keeping_compiler import keeping_compiler
+from tests.quick_compiler import OPTIMIZING_NOTHING
 from tests.toolchain.conftest import Script
 
 Load = Callable[..., str]
@@ -177,7 +180,8 @@ def test_a_program_runs(load: Load, write: WriteSource) -> None:
     assert subprocess.run([program, "more"], check=False).returncode == 42
 
 
-def test_operators_are_registered_once(load: Load, write: WriteSource) -> None:
+def test_operators_are_registered_once(load: Load, write: WriteSource, settings: Settings) -> None:
+    load = partial(load, settings=replace(settings, compiler=keeping_compiler(OPTIMIZING_NOTHING)))
     flags = ["-DTORCH_TARGET_VERSION=0x020b000000000000", "-O0"]
     source = write("a.cpp", REGISTRATION)
     load(source, extra_cflags=flags)

@@ -20,6 +20,7 @@ from torch import Tensor
 from opwright.api.operator import Operator
 from opwright.settings import Settings
 from tests.faults.injection import Fault, faults, name_of, sample, steps_of, struck_by
+from tests.keeping_compiler import keeping_compiler
 from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
 
 _LONGEST_S = 300
@@ -118,7 +119,7 @@ def status_of(pid: int) -> int | None:
 @pytest.mark.parametrize("count", [3, pytest.param(None, marks=pytest.mark.nightly)])
 def test_a_process_that_is_killed_at_a_step_leaves_the_next_one_right(count, tmp_path):
     torch.set_num_threads(1)
-    compiler = quick_compiler(OPTIMIZING_NOTHING)
+    compiler = keeping_compiler(OPTIMIZING_NOTHING)
     steps = steps_of_a_build(tmp_path, compiler)
     chosen, found = sample(list(faults(steps, each=2, seed=6)), count, seed=8), []
     for number, fault in enumerate(chosen):

@@ -25,7 +25,8 @@ from opwright.settings import Settings
 from tests.executables import write_executable
 from tests.faults.injection import sample
 from tests.faults.trial import Subject, problems
-from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
+from tests.keeping_compiler import keeping_compiler
+from tests.quick_compiler import OPTIMIZING_NOTHING
 
 pytestmark = pytest.mark.falls_back
 
@@ -41,7 +42,7 @@ def results(function: Callable[..., Any]) -> list[Tensor]:
 
 
 def subject(cache: Path, compiler: str | None = None, **more: Any) -> Subject:
-    settings = Settings(cache, compiler or os.environ["CXX"], **{"tape": "off", **more})
+    settings = Settings(cache, compiler or keeping_compiler(OPTIMIZING_NOTHING), **{"tape": "off", **more})
     return Subject(scaled, lambda: Operator(scaled, settings=settings, identity=lambda _: "scaled"), results)
 
 
@@ -84,12 +85,13 @@ COMPILERS = {
 
 @pytest.mark.parametrize("script", COMPILERS.values(), ids=COMPILERS)
 def test_a_compiler_that_fails(script, tmp_path, monkeypatch):
-    real = shlex.quote(os.environ["CXX"])
+    real = shlex.quote(keeping_compiler(OPTIMIZING_NOTHING))
     compiler = tmp_path / "compiler"
     write_executable(compiler, f"#!/bin/sh\n{script.replace('{real}', real)}\n")
+    building_s, asking_s = (0.3 if hangs else 10.0 for hangs in ("sleep 1000" in script, script == "sleep 1000"))
     with monkeypatch.context() as impatient:
-        impatient.setitem(opwright.toolchain.build.build.__kwdefaults__, "timeout_s", 2.0)
-        impatient.setattr("opwright.toolchain.process.asking.PROBE_TIMEOUT_S", 1.0)
+        impatient.setitem(opwright.toolchain.build.build.__kwdefaults__, "timeout_s", building_s)
+        impatient.setattr("opwright.toolchain.process.asking.PROBE_TIMEOUT_S", asking_s)
         assert not problems(subject(tmp_path / "cache", str(compiler)), as_it_is, recovers=False)
     write_executable(compiler, f'#!/bin/sh\nexec {real} "$@"\n')  # as after an update: the next process asks again
     operator = subject(tmp_path / "cache", str(compiler)).make()
@@ -219,7 +221,7 @@ def refused(call: str, refusal: str, at: int | None) -> Iterator[None]:
 def test_a_system_that_refuses(count, tmp_path):
     chosen, found = sample(REFUSED, count, seed=5), []
     for number, fault in enumerate(chosen):
-        struck = subject(tmp_path / str(number), quick_compiler(OPTIMIZING_NOTHING))
+        struck = subject(tmp_path / str(number))
         for problem in problems(struck, lambda fault=fault: refused(*fault)):
             found.append(f"{fault}: {problem}")
     assert not found, f"{len(found)} problems after {len(chosen)} faults:\n" + "\n".join(found)
@@ -261,7 +263,7 @@ def test_a_library_that_is_harmed_before_it_is_loaded(harm, tmp_path, monkeypatc
         return scaled(x, y)
 
     another.__name__ = f"another_{harm}"
-    settings = Settings(tmp_path / "cache", os.environ["CXX"], tape="off")
+    settings = Settings(tmp_path / "cache", keeping_compiler(OPTIMIZING_NOTHING), tape="off")
     assert not problems(Subject(another, lambda: Operator(another, settings=settings), results), strike)
 
 

@@ -20,7 +20,8 @@ from opwright.api.operator import Operator
 from opwright.settings import Settings
 from tests.faults.injection import Fault, faults, name_of, sample, steps_of, struck_by
 from tests.faults.trial import Subject, problems
-from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
+from tests.keeping_compiler import keeping_compiler
+from tests.quick_compiler import OPTIMIZING_NOTHING
 
 pytestmark = [
     pytest.mark.falls_back,
@@ -158,7 +159,7 @@ def one_order(function: Callable[..., Any]) -> list[Tensor]:
 def from_nothing(folder: Path) -> Subject:
     """A subject with a cache of its own, and kernels that no other has loaded."""
     cache, name = folder / f"cache_{next(_numbers)}", f"scaled_{next(_numbers)}"
-    settings = Settings(cache, quick_compiler(OPTIMIZING_NOTHING), tape="off")
+    settings = Settings(cache, keeping_compiler(OPTIMIZING_NOTHING), tape="off")
     return Subject(scaled, lambda: Operator(scaled, name=name, settings=settings, identity=lambda _: name), one_order)
 
 

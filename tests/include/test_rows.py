@@ -12,6 +12,8 @@ import pytest
 
 import opwright
 from tests.include.rows_cases import random_case
+from tests.keeping_compiler import keeping_compiler
+from tests.suite.nights import mostly_at_night
 
 HERE = Path(__file__).parent
 HEADERS = Path(opwright.__file__).parent / "include"
@@ -22,7 +24,15 @@ SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 def driver(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The driver as a library, and what has to be loaded before it; streamed: small results too go past the caches."""
     library = tmp_path_factory.mktemp("rows") / "rows.so"
-    command = ["g++", "-std=c++20", "-O1", "-shared", "-fPIC", f"-I{HEADERS}", str(HERE / "rows_driver.cpp")]
+    command = [
+        keeping_compiler("", "g++"),
+        "-std=c++20",
+        "-O1",
+        "-shared",
+        "-fPIC",
+        f"-I{HEADERS}",
+        str(HERE / "rows_driver.cpp"),
+    ]
     if request.param == "streamed":
         command.append("-DOPWRIGHT_LEAST_STREAMED_BYTES=64")
     runtime = subprocess.run(["g++", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
@@ -46,7 +56,7 @@ def run_cases(driver: tuple[Path, str], seeds: range, wrong: bool = False) -> su
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", mostly_at_night(range(4), by_day=2))
 def test_random_axes_and_strides(block: int, driver: tuple[Path, str]) -> None:
     done = run_cases(driver, range(block * 300, block * 300 + 300))
     assert done.returncode == 0, done.stderr[-3000:]

@@ -11,6 +11,8 @@ import pytest
 import torch
 
 import opwright
+from tests.keeping_compiler import keeping_compiler
+from tests.quick_compiler import OPTIMIZING_NOTHING
 
 HEADERS = Path(opwright.__file__).parent / "include"
 TORCH_HEADERS = Path(torch.__file__).parent / "include"
@@ -22,7 +24,8 @@ def compile_together(directory: Path, extra: str = "") -> subprocess.CompletedPr
     includes = [f"#include <{header}>" for header in ("opwright/kernel.h", *TORCH_SHIMS)]
     source = directory / "together.cpp"
     source.write_text("\n".join(['#include "opwright/shim.h"', extra, *includes, ""]))
-    command = ["g++", "-std=c++20", "-fsyntax-only", f"-I{HEADERS}", f"-isystem{TORCH_HEADERS}", str(source)]
+    compiler, made = keeping_compiler(OPTIMIZING_NOTHING, "g++"), str(directory / "together.o")
+    command = [compiler, "-std=c++20", "-c", f"-I{HEADERS}", f"-isystem{TORCH_HEADERS}", str(source), "-o", made]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

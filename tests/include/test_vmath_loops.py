@@ -41,11 +41,9 @@ def _vectorised(loops: dict[str, str], directory: Path) -> set[str]:
     source = directory / "loops.cpp"
     namespaces = [f"namespace opwright::loop_{n} {{ {text} }}" for n, text in enumerate(loops.values())]
     source.write_text("\n".join(['#include "opwright/complex.h"', *namespaces, ""]))
-    report = directory / "report.txt"
-    arguments = (f"-fopt-info-vec-optimized={report}", "-c", str(source), "-o", str(directory / "loops.o"))
-    compile_with_gcc("native", *arguments)
-    pattern = re.compile(rf"{re.escape(str(source))}:(\d+):.*loop vectorized using")
-    lines = {int(found[1]) for line in report.read_text().splitlines() if (found := pattern.match(line))}
+    arguments = ("-fopt-info-vec-optimized", "-c", str(source), "-o", str(directory / "loops.o"))
+    report = compile_with_gcc("native", *arguments)
+    lines = {int(line) for line in re.findall(r"/loops\.cpp:(\d+):.*loop vectorized using", report)}
     return {name for line, name in enumerate(loops, start=2) if line in lines}
 
 

@@ -14,6 +14,7 @@ import torch
 import opwright
 from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
+from tests.keeping_compiler import keeping_compiler
 
 INCLUDE = Path(opwright.__file__).parent / "include"
 FLAGS = [
@@ -68,9 +69,12 @@ INLINE_DOUBLE = ["exp", "expm1", "log", "log1p", "sigmoid", "tanh"]
 EXACT = {"abs", "ceil", "copysign", "floor", "fmod", "max", "min", "round", "sign", "trunc"}
 
 
-def compile_with_gcc(target: str, *arguments: str) -> None:
-    """Compile as emitted kernels are, warnings being errors."""
+def compile_with_gcc(target: str, *arguments: str) -> str:
+    """Compile as emitted kernels are, warnings being errors; give what was printed."""
     compiler = shutil.which("g++") or pytest.skip("no g++ on this machine")
     known = find_compiler(replace(Settings.from_environment(), compiler=compiler)).flags
     gathers = [flag for flag in known if flag.startswith("-mtune-ctrl=")]
-    subprocess.run([compiler, *FLAGS, *gathers, *TARGETS[target], "-I", str(INCLUDE), *arguments], check=True)
+    command = [keeping_compiler("", compiler), *FLAGS, *gathers, *TARGETS[target], "-I", str(INCLUDE), *arguments]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ class Results:
     gradients: tuple[torch.Tensor | None, ...]
 
 
+@functools.cache
 def arity(function: Function) -> int:
     """How many tensors a sample call takes, one or two."""
     if isinstance(function, LambdaType) and function.__name__ == "<lambda>":

@@ -12,6 +12,7 @@ from opwright.lowering.views import VIEWS
 from opwright.settings import Settings
 from tests.lowering.batch import Function, compiled, run_compiled, run_eager
 from tests.lowering.samples import VIEW_SAMPLES
+from tests.suite.nights import mostly_at_night
 
 LAYOUTS = {
     "row-major": lambda t: t,
@@ -34,7 +35,7 @@ IN_MEMORY: dict[str, Function] = {
 }
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool])
+@pytest.mark.parametrize("dtype", mostly_at_night([torch.float32, torch.bool, torch.int64], by_day=2))
 def test_rows(dtype: torch.dtype, settings_quick_by_day: Settings) -> None:
     name = f"views_{str(dtype).removeprefix('torch.')}"
     check(compiled(name, SAMPLES, settings_quick_by_day), SAMPLES, dtype, (4, 6))

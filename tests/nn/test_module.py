@@ -13,6 +13,7 @@ from torch.nn.utils import parametrizations
 import opwright
 from opwright.errors import ModuleUnsupported
 from tests.nn.against_plain import compare
+from tests.suite.nights import mostly_at_night
 
 
 def _perceptron() -> nn.Module:
@@ -73,12 +74,15 @@ KERNELS = {
 }
 
 
-@pytest.mark.parametrize("training", [True, False], ids=["train", "eval"])
-@pytest.mark.parametrize("name", KERNELS)
-def test_kernels_serve(name: str, training: bool) -> None:
+MODES = [*((name, "train") for name in KERNELS), *((name, "eval") for name in KERNELS)]
+OTHERWISE_IN_EVAL = [(name, "eval") for name in ("perceptron", "conv, batch norm, relu", "batch norm")]
+
+
+@pytest.mark.parametrize(("name", "mode"), mostly_at_night(MODES, by_day=MODES[: len(KERNELS)] + OTHERWISE_IN_EVAL))
+def test_kernels_serve(name: str, mode: str) -> None:
     torch.manual_seed(0)
     make, arguments = KERNELS[name]
-    assert compare(make().train(training), arguments(), steps=3).last_rung == "cpp"
+    assert compare(make().train(mode == "train"), arguments(), steps=3).last_rung == "cpp"
 
 
 LEFT_TO_THEMSELVES = {

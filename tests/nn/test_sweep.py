@@ -6,6 +6,7 @@ import pytest
 
 from tests.nn.against_plain import compare
 from tests.nn.module_table import cases, modules
+from tests.suite.nights import mostly_at_night
 
 pytestmark = pytest.mark.built_together
 
@@ -23,7 +24,7 @@ def _judge(name: str, most: int) -> None:
             compare(module, args, kwargs)
 
 
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", mostly_at_night(SOME, by_day=SOME[::2]))
 def test_some(name: str) -> None:
     _judge(name, most=1)
 

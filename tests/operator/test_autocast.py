@@ -6,6 +6,7 @@ from torch import Tensor
 
 import opwright
 from opwright.errors import AutocastRefused
+from tests.suite.nights import mostly_at_night
 
 pytestmark = pytest.mark.built_together
 
@@ -60,9 +61,11 @@ def test_a_call(policy):
     check(policy, operator.overload)
 
 
-@pytest.mark.parametrize("operators", [OPERATORS, SHOWN], ids=["one operation", "inlined"])
-@pytest.mark.parametrize("policy", POLICIES)
-def test_a_compiled_call(policy, operators):
+COMPILED = [*((OPERATORS, policy) for policy in POLICIES), *((SHOWN, policy) for policy in POLICIES)]
+
+
+@pytest.mark.parametrize(("operators", "policy"), mostly_at_night(COMPILED, by_day=[*COMPILED[:2], *COMPILED[-2:]]))
+def test_a_compiled_call(operators, policy):
     """The dtype that a graph was compiled for is the one that it gives."""
     operator = operators[policy]
     torch._dynamo.reset()

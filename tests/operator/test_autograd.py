@@ -26,6 +26,7 @@ from tests.operator.operators import (
     twins,
     wave,
 )
+from tests.suite.nights import mostly_at_night
 
 
 @pytest.fixture(params=["C++", "Python"], autouse=True)
@@ -178,7 +179,7 @@ def test_every_mask_of_gradients(operator, arguments):
     assert_as_eager(operator, *arguments)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("dtype", mostly_at_night([torch.float64, torch.float32], by_day=1), ids=str)
 @pytest.mark.parametrize(("operator", "arguments"), [(cube, (X,)), (lltm, (random(3, 12), Y))])
 def test_the_third_derivative(operator, arguments, dtype):
     cast = [argument.detach().to(dtype).requires_grad_() for argument in arguments]

@@ -165,14 +165,13 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_parameter_may_be_called_anything(name):
-    namespace = {"Tensor": torch.Tensor}
-    text = (
-        f"def named_{name}({name}: Tensor, x: Tensor) -> Tensor:\n    rest = ({name}.T * x).exp()\n    return rest * 2"
-    )
-    exec(text, namespace)
-    assert_as_eager(opwright.operator(namespace[f"named_{name}"]), random(3, 3), random(3, 3, seed=1), order=1)
+@pytest.mark.parametrize("first", range(4))
+def test_a_parameter_may_be_called_anything(first):
+    names, namespace = NAMES[first::4], {"Tensor": torch.Tensor}
+    head = f"def named_{first}({', '.join(f'{name}: Tensor' for name in names)}, x: Tensor) -> Tensor:\n"
+    exec(f"{head}    rest = ({' + '.join(f'{name}.T * x' for name in names)}).exp()\n    return rest * 2", namespace)
+    given = [random(3, 3, seed=seed) for seed in range(len(names) + 1)]
+    assert_as_eager(opwright.operator(namespace[f"named_{first}"]), *given, order=1)
 
 
 @pytest.mark.parametrize(

@@ -106,16 +106,19 @@ WHILE_KERNELS_RUN = PREAMBLE + textwrap.dedent("""
 """)
 
 
-@pytest.mark.parametrize("tape", ["off", "now"])
+def _at_night(*case: object) -> object:
+    return pytest.param(*case, marks=pytest.mark.nightly)
+
+
 @pytest.mark.parametrize(
-    ("program", "children"),
+    ("program", "children", "tape"),
     [
-        (WHILE_OTHERS_DERIVE, 4),
-        (WHILE_KERNELS_RUN, 12),
-        pytest.param(WHILE_OTHERS_DERIVE, 60, marks=pytest.mark.nightly),
-        pytest.param(WHILE_KERNELS_RUN, 200, marks=pytest.mark.nightly),
+        (WHILE_OTHERS_DERIVE, 3, "off"),
+        (WHILE_KERNELS_RUN, 6, "now"),
+        *(_at_night(WHILE_OTHERS_DERIVE, 60, tape) for tape in ("off", "now")),
+        *(_at_night(WHILE_KERNELS_RUN, 200, tape) for tape in ("off", "now")),
     ],
-    ids=["deriving", "kernels", "deriving, longer", "kernels, longer"],
+    ids=lambda case: {WHILE_OTHERS_DERIVE: "deriving", WHILE_KERNELS_RUN: "kernels"}.get(case),
 )
 def test_children_forked_at_random_moments_serve(program: str, children: int, tape: str, tmp_path: Path) -> None:
     script = tmp_path / "program.py"

@@ -152,7 +152,7 @@ TRANSFORMS = [
 @pytest.mark.parametrize(
     ("operator", "args", "transforms"),
     [
-        (lltm, CELL, TRANSFORMS[::2]),
+        (lltm, CELL, TRANSFORMS[::4]),
         pytest.param(lltm, CELL, TRANSFORMS, marks=pytest.mark.nightly),
         (
             rows,
@@ -252,7 +252,7 @@ def test_gradients_are_switched_off_where_they_are_switched_off():
 
 
 def test_forward_mode_and_batched_gradients_agree_with_differences():
-    args = [arg.clone().requires_grad_() for arg in (random(2, 3), random(3, seed=1))]
+    args = [arg.clone().requires_grad_() for arg in (random(2, 2), random(2, seed=1))]
     assert gradcheck(rows, args, check_forward_ad=True, check_batched_grad=True, check_batched_forward_grad=True)
     assert gradgradcheck(rows, args, check_fwd_over_rev=True, check_batched_grad=True)
 

@@ -11,6 +11,9 @@ import time
 import pytest
 
 from tests.executables import write_executable
+from tests.keeping_compiler import keeping_compiler
+from tests.quick_compiler import OPTIMIZING_NOTHING
+from tests.suite.nights import mostly_at_night
 from tests.suite.warm_python import start as start_warm
 
 pytestmark = pytest.mark.seconds(60)  # some processes import PyTorch
@@ -52,11 +55,9 @@ PROGRAM = textwrap.dedent("""
 @pytest.fixture
 def start(tmp_path):
     """Start the program in a process of its own, with a compiler that counts the sources that it is given."""
-    log, started = tmp_path / "log", []
+    log, started, real = tmp_path / "log", [], keeping_compiler(OPTIMIZING_NOTHING)
     compiler = tmp_path / "compiler"
-    write_executable(
-        compiler, f'#!/bin/sh\ncase "$*" in *.cpp*) echo "$*" >> {log};; esac\nexec {os.environ["CXX"]} "$@"\n'
-    )
+    write_executable(compiler, f'#!/bin/sh\ncase "$*" in *.cpp*) echo "$*" >> {log};; esac\nexec {real} "$@"\n')
     environment = {
         **os.environ,
         "OPWRIGHT_CACHE": str(tmp_path / "cache"),
@@ -88,12 +89,13 @@ def answer(process):
     return json.loads(output)
 
 
-def test_a_second_process_derives_and_builds_nothing(start):
-    assert answer(start([3, 20], begin=with_imports))[:2] == [["cpp", "cpp"], ["opwright::remembered"] * 2]
+@pytest.mark.parametrize("begin", mostly_at_night([start_warm, with_imports], by_day=1))
+def test_a_second_process_derives_and_builds_nothing(begin, start):
+    assert answer(start([3, 20], begin=begin))[:2] == [["cpp", "cpp"], ["opwright::remembered"] * 2]
     built = start.builds()
     assert built > 0
     for lengths in ([3, 20], [20, 3, 5]):
-        assert answer(start(lengths, begin=with_imports)) == [["cpp"] * len(lengths), [], False]
+        assert answer(start(lengths, begin=begin)) == [["cpp"] * len(lengths), [], False]
     assert start.builds() == built
 
 

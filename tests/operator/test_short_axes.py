@@ -11,6 +11,7 @@ from torch import Tensor
 from opwright.api.operator import Operator
 from opwright.checking.accuracy import Comparison
 from opwright.settings import Settings
+from tests.suite.nights import mostly_at_night
 
 pytestmark = pytest.mark.built_together
 
@@ -79,7 +80,9 @@ def assert_right(operator: Operator, function: Function, x: Tensor, order: int =
         Comparison("result", found, expected, results(function, x.double(), order), inputs=[x]).judge()
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(
+    "name", mostly_at_night(FUNCTIONS, by_day=("softmax", "centred", "product", "rotated", "some of them", "any"))
+)
 def test_other_sizes_and_strides(name: str, settings_quick_by_day: Settings) -> None:
     function = FUNCTIONS[name]
 
@@ -108,7 +111,7 @@ def test_sizes_of_the_first_call(name: str, shapes: list[tuple[int, ...]], setti
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-@pytest.mark.parametrize("name", ["energy", "rotated"])
+@pytest.mark.parametrize("name", mostly_at_night(["rotated", "energy"], by_day=1))
 def test_dtypes(name: str, dtype: torch.dtype, settings_quick_by_day: Settings) -> None:
     function = FUNCTIONS[name]
 

@@ -24,6 +24,7 @@ from tests.operator.structured_operators import (
     stepped,
     turned,
 )
+from tests.suite.nights import mostly_at_night
 
 pytestmark = pytest.mark.built_together
 
@@ -75,9 +76,15 @@ def results_of(function, args, kwargs):
     return returned, (*first, *second), identities
 
 
-@pytest.mark.parametrize(("operator", "args", "kwargs"), CASES.values(), ids=CASES)
-@pytest.mark.parametrize("rung", ["cpp", "function"])
-def test_a_structure_is_as_in_eager(operator, args, kwargs, rung):
+@pytest.mark.parametrize(
+    ("case", "rung"),
+    [
+        *((case, "cpp") for case in CASES),
+        *mostly_at_night([(case, "function") for case in CASES], by_day=[("named tuples", "function")]),
+    ],
+)
+def test_a_structure_is_as_in_eager(case, rung):
+    operator, args, kwargs = CASES[case]
     expected, gradients, identities = results_of(operator.reference, args, kwargs)
     actual, found, same = results_of(operator if rung == "cpp" else operator.on(rung), args, kwargs)
     assert operator.last_rung == rung

@@ -9,7 +9,8 @@ import venv
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.quick_compiler import quick_compiler
+from tests.keeping_compiler import keeping_compiler
+from tests.quick_compiler import OPTIMIZING_LITTLE
 
 # Installed beside torch or found on a path, opwright stays out of reach.
 _REFUSING = """
@@ -52,6 +53,6 @@ def make_standalone(directory: Path) -> Standalone:
     # A folder that a .pth file names has none of its own .pth files read, so editable installs are not followed.
     (site / "beside.pth").write_text(f"{sysconfig.get_path('purelib')}\nimport no_opwright\n")
     (site / "no_opwright.py").write_text(_REFUSING)  # some systems have a sitecustomize of their own
-    compiler = quick_compiler()
+    compiler = keeping_compiler(OPTIMIZING_LITTLE)
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "OPWRIGHT_CACHE")}
     return Standalone(python, {**kept, "CC": compiler, "CXX": compiler})

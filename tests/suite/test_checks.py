@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import textwrap
+from types import SimpleNamespace
 
 import pytest
+from _pytest import timing
 
 from tests.suite import backwards
 from tests.suite.time_limit import TimeLimit
 
 SLOW = """
-    import time
     import pytest
+    from _pytest import timing as time
 
     @pytest.fixture
     def slow():
@@ -86,7 +88,11 @@ def failures(pytester: pytest.Pytester, text: str, *options: str, crowd: float =
             config.pluginmanager.register(backwards)
 
     quick = ("-p", "no:cacheprovider", "-p", "no:unraisableexception", "-p", "no:threadexception")
-    pytester.runpytest_inprocess(*quick, *options, plugins=[Registering(), noted])
+    with pytest.MonkeyPatch.context() as patch:
+        clock = timing.MockTiming()
+        clock.patch(patch)
+        patch.setattr("tests.suite.time_limit.time", SimpleNamespace(perf_counter=clock.time))
+        pytester.runpytest_inprocess(*quick, *options, plugins=[Registering(), noted])
     return noted.found
 
 

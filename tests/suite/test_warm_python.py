@@ -43,6 +43,11 @@ def test_programs_know_nothing_of_one_another() -> None:
     assert run("-c", "import torch; assert not hasattr(torch, 'left')").returncode == 0
 
 
+def test_a_program_that_is_alone_has_torch_imported_and_not_opwright() -> None:
+    text = "import sys; print([name in sys.modules for name in ('torch', 'opwright')])"
+    assert [run("-c", text, alone=alone).stdout for alone in (True, False)] == ["[True, False]\n", "[True, True]\n"]
+
+
 def test_an_exception_is_told() -> None:
     ran = run("-c", "raise ValueError('so')")
     assert ran.returncode == 1

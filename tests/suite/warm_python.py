@@ -2,9 +2,11 @@
 
     ran = run("-c", "import torch, opwright; ...")            as subprocess.run([sys.executable, "-c", ...])
     started = start("program.py", "argument", env=...)        as subprocess.Popen
+    run("-c", "import torch; ...", alone=True)                for a program that must not find opwright imported
 
-Each test process has one server, which imports both, derives nothing, and forks for each program. The program gets its
-own arguments, environment, folder and output. Tests of the imports themselves need a new Python.
+Each test process has one server, which imports both, derives nothing, and forks for each program; it is itself a fork
+of one that has imported PyTorch alone. The program gets its own arguments, environment, folder and output. Tests of the
+imports themselves need a new Python.
 """
 
 from __future__ import annotations
@@ -55,44 +57,52 @@ class Started:
         return self._pipes[self._output].decode(), self._pipes[self._errors].decode()
 
 
-def start(*command: str, env: Mapping[str, str] | None = None, cwd: str | Path | None = None) -> Started:
-    """Start a program: `-c TEXT`, `-m MODULE` or a file, and its arguments."""
-    return _Server.of_this_process().start(command, dict(os.environ if env is None else env), str(cwd or os.getcwd()))
+def start(
+    *command: str, env: Mapping[str, str] | None = None, cwd: str | Path | None = None, alone: bool = False
+) -> Started:
+    """Start a program: `-c TEXT`, `-m MODULE` or a file, and its arguments; alone: without opwright."""
+    environment = dict(os.environ if env is None else env)
+    return _Servers.of_this_process().start(alone, command, environment, str(cwd or os.getcwd()))
 
 
 def run(
-    *command: str, env: Mapping[str, str] | None = None, cwd: str | Path | None = None, timeout: float = 300
+    *command: str,
+    env: Mapping[str, str] | None = None,
+    cwd: str | Path | None = None,
+    timeout: float = 300,
+    alone: bool = False,
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end."""
-    started = start(*command, env=env, cwd=cwd)
+    started = start(*command, env=env, cwd=cwd, alone=alone)
     output, errors = started.communicate(timeout)
     assert started.returncode is not None
     return subprocess.CompletedProcess(command, started.returncode, output, errors)
 
 
-class _Server:
-    """The process that forks."""
+class _Servers:
+    """The two processes that fork, with opwright and without."""
 
     def __init__(self) -> None:
-        self._ours, theirs = socket.socketpair()
-        arguments = f"import sys; sys.path[:] = {sys.path!r}; from tests.suite.warm_python import serve; "
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", f"{arguments}serve({theirs.fileno()})"], pass_fds=[theirs.fileno()]
-        )
-        theirs.close()
-        atexit.register(self._ours.close)
+        pairs = [socket.socketpair() for _ in range(2)]
+        self._ours = [ours for ours, _ in pairs]
+        theirs = [theirs.fileno() for _, theirs in pairs]
+        begin = f"import sys; sys.path[:] = {sys.path!r}; from tests.suite.warm_python import serve_both; "
+        self._process = subprocess.Popen([sys.executable, "-c", f"{begin}serve_both(*{theirs})"], pass_fds=theirs)
+        for ours, end in pairs:
+            end.close()
+            atexit.register(ours.close)
 
     @staticmethod
     @functools.cache
-    def of_this_process() -> _Server:
-        return _Server()
+    def of_this_process() -> _Servers:
+        return _Servers()
 
-    def start(self, command: tuple[str, ...], environment: dict[str, str], folder: str) -> Started:
-        pipes = [os.pipe() for _ in range(3)]
-        _send(self._ours, {"command": command, "environment": environment, "folder": folder}, [w for _, w in pipes])
+    def start(self, alone: bool, command: tuple[str, ...], environment: dict[str, str], folder: str) -> Started:
+        server, pipes = self._ours[alone], [os.pipe() for _ in range(3)]
+        _send(server, {"command": command, "environment": environment, "folder": folder}, [w for _, w in pipes])
         for _, written in pipes:
             os.close(written)
-        pid = int.from_bytes(self._ours.recv(_LENGTH_BYTES, socket.MSG_WAITALL), "big")
+        pid = int.from_bytes(server.recv(_LENGTH_BYTES, socket.MSG_WAITALL), "big")
         assert pid, "the server of programs has ended"
         return Started(command, pid, *(read for read, _ in pipes))
 
@@ -112,13 +122,23 @@ def _receive(given: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
     return json.loads(text), files
 
 
-def serve(descriptor: int) -> None:
-    """Fork a process for each requested program and report its exit code, until the client closes the connection."""
+def serve_both(with_opwright: int, alone: int) -> None:
+    """Import PyTorch and serve; a fork imports opwright too and serves those who want both."""
     import torch  # noqa: F401 - for the programs
 
+    if os.fork():
+        os.close(with_opwright)
+        _serve(alone)
+        return
+    os.close(alone)
     import opwright
 
     opwright.operator  # noqa: B018 - which imports what all operators need
+    _serve(with_opwright)
+
+
+def _serve(descriptor: int) -> None:
+    """Fork a process for each requested program and report its exit code, until the client closes the connection."""
     given = socket.socket(fileno=descriptor)
     woken, wake = os.pipe()
     for end in (woken, wake):

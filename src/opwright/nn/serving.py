@@ -27,6 +27,7 @@ from opwright.derivation.backward import make_static
 from opwright.derivation.save_policy import SavePolicy
 from opwright.errors import NoKernel, UndeclaredMutation
 from opwright.ir.names.identifiers import identifiers
+from opwright.nn.noted import Noted
 from opwright.nn.reference import Forward, ModuleReference, Ran
 from opwright.settings import Settings
 from opwright.toolchain.process.forks import Lock
@@ -110,6 +111,7 @@ class Serving(RemembersRung):
         self._name = type(module).__name__
         self._settings = Settings.from_environment()
         self._fallbacks = Fallbacks(self._name, self._settings)
+        self._noted = Noted(self._settings)
 
     def serve(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the forward by an operator, or fall back to the original."""
@@ -156,7 +158,8 @@ class Serving(RemembersRung):
                     f"there are already {MOST_CALLS} operators for its arguments",
                     hint="keep what changes from call to call in buffers, or pass it as a tensor",
                 )
-            known.calls[kind] = self._make(module, state, known, layout, members, ())
+            changed = known.buffers if self._noted.changes_buffers(state.identity, layout) else ()
+            known.calls[kind] = self._make(module, state, known, layout, members, changed)
         call = known.calls[kind]
         try:
             return self._call(call, leaves, members, (module, args, kwargs))
@@ -164,6 +167,7 @@ class Serving(RemembersRung):
             call.operator = None
             if call.mutated or not known.buffers:
                 raise NoKernel(_CHANGES, hint="change a copy, or a buffer") from refusal
+        self._noted.note(state.identity, layout)
         call = known.calls[kind] = self._make(module, state, known, layout, members, known.buffers)
         try:
             return self._call(call, leaves, members, (module, args, kwargs))

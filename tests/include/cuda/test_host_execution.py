@@ -13,6 +13,7 @@ import pytest
 
 import opwright
 from opwright.toolchain.gpu.nvrtc import compile_cuda
+from tests.keeping_compiler import keeping_compiler
 
 HERE = Path(__file__).parent
 HEADERS = Path(opwright.__file__).parent / "include"
@@ -30,8 +31,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     def run_case(name: str, *flags: str) -> subprocess.CompletedProcess[str]:
         if flags not in drivers:
             driver = tmp_path_factory.mktemp("host") / "driver"
-            command = ["g++", "-std=c++17", "-g", *flags, f"-I{HEADERS}", str(HERE / "host_driver.cpp")]
-            subprocess.run([*command, "-o", str(driver)], check=True)
+            command = [keeping_compiler("", "g++"), "-std=c++17", "-g", *flags, str(HERE / "host_driver.cpp")]
+            subprocess.run([*command, f"-I{HEADERS}", "-o", str(driver)], check=True)
             drivers[flags] = driver
         return subprocess.run([str(drivers[flags]), name], capture_output=True, text=True, check=False)
 

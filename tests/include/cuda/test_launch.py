@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import opwright
+from tests.keeping_compiler import keeping_compiler
 
 HERE = Path(__file__).parent
 HEADERS = Path(opwright.__file__).parent / "include"
@@ -19,8 +20,8 @@ Steps = Callable[..., list[str]]
 
 
 def compiled(source: str, output: Path, *flags: str) -> Path:
-    command = ["g++", "-std=c++17", "-O0", *flags, f"-I{HEADERS}", str(HERE / source), "-o", str(output)]
-    subprocess.run(command, check=True)
+    command = [keeping_compiler("", "g++"), "-std=c++17", "-O0", *flags, f"-I{HEADERS}", str(HERE / source)]
+    subprocess.run([*command, "-o", str(output)], check=True)
     return output
 
 

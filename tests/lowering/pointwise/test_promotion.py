@@ -12,6 +12,7 @@ from opwright.api.operator import Operator
 from opwright.ir.expressions.dtype import DType
 from opwright.settings import Settings
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
+from tests.suite.nights import mostly_at_night
 
 DTYPES = tuple(getattr(torch, dtype.value) for dtype in DType)
 OPERATIONS: dict[str, Callable[..., torch.Tensor]] = {
@@ -44,8 +45,11 @@ def every_pair_with(numbers: tuple[complex, ...]) -> Callable[..., tuple[torch.T
     return every_pair
 
 
-@pytest.mark.parametrize("shape", [(), (8,)], ids=["without dimensions", "with dimensions"])
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+PAIRS = [*((dtype, ()) for dtype in DTYPES), *((dtype, (8,)) for dtype in DTYPES)]
+BY_DAY = [*PAIRS[: len(DTYPES)], *((dtype, (8,)) for dtype in (torch.bool, torch.uint8, torch.bfloat16, torch.float32))]
+
+
+@pytest.mark.parametrize(("dtype", "shape"), mostly_at_night(PAIRS, BY_DAY), ids=str)
 def test_pairs(dtype: torch.dtype, shape: tuple[int, ...], settings_quick_by_day: Settings) -> None:
     """The first of a pair always has dimensions; where the second has none, its dtype counts less."""
     others = [other for other in tensors(shape) if _is_held(torch.result_type(VALUES.to(dtype), other))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Any
 
@@ -53,6 +54,7 @@ def operands(dtype: torch.dtype, layout: str) -> tuple[torch.Tensor, torch.Tenso
     return x.requires_grad_(dtype.is_floating_point), y.requires_grad_(dtype.is_floating_point)
 
 
+@functools.cache
 def rows(dtype: torch.dtype) -> dict[Any, Function]:
     """The rows that are right for a dtype, where eager has the operation."""
     return {

@@ -16,6 +16,7 @@ from opwright.passes.loops.fuse import fuse
 from opwright.passes.loops.split_axes import split_axes
 from tests.derived import lowered_joint, run, specs_of
 from tests.passes.programs import lowered_from, steps, text
+from tests.suite.nights import mostly_at_night
 
 MATRIX, IMAGES = torch.zeros(3, 8), torch.zeros(3, 8, 5, 6)
 
@@ -114,7 +115,7 @@ MEANINGS: dict[str, tuple[Callable[[Tensor], Any], Tensor, int | None]] = {
 }
 
 
-@pytest.mark.parametrize("size", [0, 1])
+@pytest.mark.parametrize("size", mostly_at_night([1, 0], by_day=1))
 @pytest.mark.parametrize("name", MEANINGS)
 def test_the_meaning_stays(name: str, size: int) -> None:
     """Forward and backward, with the sizes of the trace and with others."""

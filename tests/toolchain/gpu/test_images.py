@@ -15,7 +15,8 @@ from opwright.toolchain.build import build
 from opwright.toolchain.gpu import images, nvrtc
 from opwright.toolchain.source import Source
 from tests.executables import write_executable
-from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
+from tests.keeping_compiler import keeping_compiler
+from tests.quick_compiler import OPTIMIZING_NOTHING
 
 ARGUMENTS = "struct twice_arguments { const float* x; float* y; long long count; };"
 DEVICE = f"""{ARGUMENTS}
@@ -51,7 +52,7 @@ static const Registration registration("NAME(Tensor x) -> Tensor", "NAME", on_st
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    compiler = quick_compiler(OPTIMIZING_NOTHING)
+    compiler = keeping_compiler(OPTIMIZING_NOTHING)
     return Settings(tmp_path / "cache", compiler, cuda_architectures="8.0;9.0+PTX")
 
 

@@ -13,11 +13,16 @@ import torch
 import opwright
 from opwright.toolchain.process.own_python import can_start_python, python_command
 
-WHERE = "import opwright, torch; print(opwright.__file__); print(torch.__file__)"
+WHERE = """
+import random, subprocess
+from importlib.util import find_spec
+for name in ("opwright", "torch"):
+    print(find_spec(name).origin)
+"""
 
 
 def found_in(folder: Path) -> list[str]:
-    """The opwright and the torch of a process that is started in a folder."""
+    """The opwright and the torch that a process would import that is started in a folder."""
     done = subprocess.run(python_command(WHERE), cwd=folder, capture_output=True, text=True, check=True, timeout=120)
     return done.stdout.splitlines()
 

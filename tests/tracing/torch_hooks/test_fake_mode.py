@@ -78,23 +78,10 @@ from opwright.derivation.joint import trace_joint
 joint = trace_joint(lambda x: torch.tanh(x).sum(-1), [TensorSpec("x", torch.float32, (4, 3), True)])
 assert len(joint.gradients) == 1
 """
-AFTERWARDS = {
+WITHOUT_THE_COMPILER = {
     "nothing of the compiler is imported": """
 assert not [name for name in sys.modules if name.startswith(("torch._dynamo", "torch._inductor"))]
 assert "_dynamo" not in vars(torch)
-""",
-    "the real compiler imports": """
-import torch._dynamo
-assert torch._dynamo.optimize and torch._dynamo.config.suppress_errors in (True, False)
-assert torch._dynamo.__file__
-""",
-    "the compiler compiles": """
-@torch.compile(backend="eager", fullgraph=True)
-def double(x):
-    return x.sin() * 2
-x = torch.ones(3)
-assert torch.equal(double(x), x.sin() * 2)
-assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
 """,
     "torch logs as ever": """
 from torch._logging import _internal
@@ -105,12 +92,9 @@ assert not fake_tensor.log.disabled and isinstance(_internal.trace_log.handlers,
 from torch._subclasses.fake_tensor import FakeTensorMode
 assert FakeTensorMode.cache_info().misses == FakeTensorMode.cache_info().hits == 0
 """,
-    "tracing works with the compiler": """
-import torch._dynamo
-joint = trace_joint(lambda x: torch.tanh(x), [TensorSpec("x", torch.float32, (4, 3), True)])
-assert joint.result.is_bare and sys.modules["torch._dynamo"].__file__
-""",
-    "a disabled function is disabled by the compiler later": """
+}
+WITH_THE_COMPILER = {
+    "a disabled function is disabled by it later": """
 @torch._disable_dynamo
 def through(x):
     return x + 1
@@ -119,12 +103,32 @@ def twice(x):
     return through(x) * 2
 assert torch.equal(twice(torch.ones(3)), torch.full((3,), 4.0))
 """,
+    "it imports": """
+import torch._dynamo
+assert torch._dynamo.optimize and torch._dynamo.config.suppress_errors in (True, False)
+assert torch._dynamo.__file__
+""",
+    "it compiles": """
+@torch.compile(backend="eager", fullgraph=True)
+def double(x):
+    return x.sin() * 2
+x = torch.ones(3)
+torch._dynamo.utils.counters.clear()
+assert torch.equal(double(x), x.sin() * 2)
+assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
+""",
+    "tracing works with it": """
+import torch._dynamo
+joint = trace_joint(lambda x: torch.tanh(x), [TensorSpec("x", torch.float32, (4, 3), True)])
+assert joint.result.is_bare and sys.modules["torch._dynamo"].__file__
+""",
 }
 
 
-@pytest.mark.parametrize("afterwards", AFTERWARDS.values(), ids=AFTERWARDS)
-def test_after_a_trace(afterwards: str) -> None:
-    done = run("-c", "import warnings; warnings.simplefilter('error')\n" + TRACE + afterwards, cwd=ROOT)
+@pytest.mark.parametrize("afterwards", [WITHOUT_THE_COMPILER, WITH_THE_COMPILER], ids=["without it", "with it"])
+def test_after_a_trace(afterwards: dict[str, str]) -> None:
+    programs = (f"print({name!r}, file=sys.stderr){text}" for name, text in afterwards.items())
+    done = run("-c", "\n".join(["import warnings; warnings.simplefilter('error')", TRACE, *programs]), cwd=ROOT)
     assert done.returncode == 0, done.stderr[-3000:]
 
 

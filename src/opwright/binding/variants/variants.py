@@ -6,7 +6,7 @@ import functools
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -229,7 +229,7 @@ class Variants:
             return None
         store = RecordStore(settings)
         for position in range(_MOST_VARIANTS):
-            record = store.read("plans", _record_key(identity, kind, position))
+            record = store.read("plans", record_key(identity, kind, position))
             if record is None:
                 return None
             try:
@@ -253,7 +253,7 @@ class Variants:
             return
         store = RecordStore(settings)
         for position in range(_MOST_VARIANTS):
-            key = _record_key(identity, kind, position)
+            key = record_key(identity, kind, position)
             if store.read("plans", key) is None:
                 store.write("plans", key, record)
                 return
@@ -309,7 +309,8 @@ class VariantsByState:
         return sum(variants.count(rung) for variants in self._sets.values())
 
 
-def _record_key(identity: str, kind: Key, position: int) -> str:
+def record_key(identity: str, kind: Hashable, position: int = 0) -> str:
+    """What something known of an operator is filed under: by its identity, a kind of call, and a number."""
     facts = json.dumps([identity, torch.__version__, _own_version(), repr(kind), position])
     return hashlib.sha256(facts.encode()).hexdigest()
 

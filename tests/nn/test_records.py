@@ -1,0 +1,46 @@
+"""What one process derived of a module, another one finds."""
+
+import os
+import textwrap
+
+from tests.suite.kept_libraries import another_cache
+from tests.suite.warm_python import run
+
+PROGRAM = textwrap.dedent("""
+    import torch, opwright
+    from torch import nn
+    from opwright.operators.base import BaseOperator
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear, self.norm = nn.Linear(4, 3), nn.BatchNorm1d(3)
+
+        def forward(self, x):
+            return torch.tanh(self.norm(self.linear(x)))
+
+    derived, derive = [], BaseOperator._derive
+    BaseOperator._derive = lambda self, *a, **k: derived.append(self.name) or derive(self, *a, **k)
+    torch.manual_seed(0)
+    plain, block = Block(), Block()
+    block.load_state_dict(plain.state_dict())
+    x, served = torch.randn(6, 4), opwright.module(block)
+    for module in (plain, served):
+        module(x).sum().backward()
+    assert served.last_rung == "cpp"
+    torch.testing.assert_close(served.state_dict(), plain.state_dict())
+    torch.testing.assert_close(served.linear.weight.grad, plain.linear.weight.grad)
+    print(len(derived))
+""")
+
+
+def test_a_module_that_changes_buffers_is_not_derived_again(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    environment = {**os.environ, "OPWRIGHT_CACHE": str(another_cache())}
+    counts = []
+    for _ in range(2):
+        done = run(str(program), env=environment)
+        assert done.returncode == 0, done.stderr
+        counts.append(done.stdout.strip())
+    assert counts == ["2", "0"]  # without the change of the buffers, then with it; nothing
