@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from tests.quick_compiler import use_quick_compiler
+from tests.keeping_compiler import keeping_compiler
+from tests.quick_compiler import OPTIMIZING_NOTHING, use_quick_compiler
 from tests.quiet_settings import quiet_settings
 from tests.suite import backwards, frozen
 from tests.suite.built_together import one_file_each_way
@@ -85,6 +86,14 @@ def told(recwarn):
 def settings_quick_by_day(request):
     """Kernels built without optimization by day, and at night as users build them too."""
     return quiet_settings(optimized=request.param == "optimized")
+
+
+@pytest.fixture(scope="module")
+def compiled_once(extension):
+    """The compiler of the environment keeps what it makes; the hot path is built before, by the usual one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CXX", keeping_compiler(OPTIMIZING_NOTHING))
+        yield
 
 
 def pytest_unconfigure():

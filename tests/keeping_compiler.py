@@ -51,6 +51,9 @@ def keeping_compiler(options: str, compiler: str | None = None) -> str:
 
 
 def _main(folder: str, compiler: str, identity: str, arguments: list[str]) -> int:
+    given = [_content(word) for word in arguments if os.path.isfile(word)]
+    if any(b".incbin" in content for content in given):  # which names a file that no compiler lists
+        os.execv(compiler, [compiler, *arguments])
     place = arguments.index("-o") + 1
     asked = [_meaning(word) for word in arguments[: place - 1] + arguments[place + 1 :]]
     facts = repr([compiler, identity, asked, _libraries(arguments), [os.environ.get(name) for name in _ENVIRONMENT]])
@@ -98,8 +101,8 @@ def _compile(compiler: str, arguments: list[str], entry: str, here: _Here) -> in
         done = subprocess.run([compiler, *arguments, *own], stderr=subprocess.PIPE, text=True)
         sys.stderr.write(done.stderr)
         path = _after("-MF", [*arguments, *own])
-        if done.returncode == 0 and os.path.isfile(path) and os.path.isfile(product):
-            rule = _content(path).decode()
+        if done.returncode == 0 and os.path.isfile(product):
+            rule = _content(path).decode() if os.path.isfile(path) else ""  # a linker reads what it is given
             names = rule.replace("\\\n", " ").partition(": ")[2].split()
             read = {here.take(name): _digest(_content(name)) for name in names if name not in arguments}
             os.makedirs(entry, exist_ok=True, mode=0o700)
@@ -132,6 +135,8 @@ def _meaning(word: str) -> str:
     """A word of the command line; a file counts by its name and content, not by its folder."""
     if os.path.isfile(word):
         return f"{os.path.basename(word)} {_digest(_content(word))}"
+    if word.startswith("-I") and not any(files for *_, files in os.walk(word[2:])):
+        return "-I"  # an empty folder, of an environment of this run
     return word.replace(os.getcwd(), "{here}")
 
 

@@ -160,6 +160,9 @@ def test_what_is_the_references_by_design_is_silent_under_strict_settings(call, 
 
 
 CALL = """
+import os, warnings
+if chosen := os.environ.get("FILTER"):
+    warnings.simplefilter(chosen, UserWarning)
 import torch, opwright
 @opwright.operator
 def f(x: torch.Tensor) -> torch.Tensor:
@@ -174,7 +177,11 @@ print("served")
     [
         ({"OPWRIGHT_STRICT": "0", "OPWRIGHT_QUIET": "1"}, 0, "served", ""),
         ({"OPWRIGHT_STRICT": "1", "OPWRIGHT_QUIET": "1"}, 1, "", "opwright.errors.FallbackRefused: "),
-        ({"OPWRIGHT_STRICT": "", "PYTHONWARNINGS": "error::UserWarning"}, 1, "", "FallbackWarning: "),
+        ({"OPWRIGHT_STRICT": "", "FILTER": "error"}, 1, "", "FallbackWarning: "),
+        pytest.param(
+            *({"OPWRIGHT_STRICT": "", "PYTHONWARNINGS": "error::UserWarning"}, 1, "", "FallbackWarning: "),
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_the_environment_decides(variables, status, out, err, monkeypatch, tmp_path):

@@ -83,7 +83,7 @@ class NoResults:
     """An entry that takes None for a call that it has not taken."""
 
     def __init__(self, entry):
-        self.tapes, self._entry = entry.tapes, entry
+        self.flats, self._entry = entry.flats, entry
 
     def play(self, *args):
         return self._entry.play(*args) or NotImplemented
@@ -125,7 +125,7 @@ FAULTS = {
     "another argument changes": (
         "Entry",
         CHANGED,
-        lambda right, signature, tapes, changed: right(signature, tapes, [1]),
+        lambda right, signature, flats, changed: right(signature, flats, [1]),
     ),
 }
 

@@ -11,6 +11,8 @@ from opwright.handwritten.expected import Expected
 from opwright.handwritten.passes import Recorded
 from opwright.handwritten.torch_functions.passes import Names, TorchFunction, TorchPasses
 
+pytestmark = pytest.mark.usefixtures("compiled_once")
+
 HEAD = "#include <torch/extension.h>\n"
 FORWARD = "std::vector<torch::Tensor> run(torch::Tensor x) { auto e = x.exp(); return {e * x, e}; }\n"
 BACKWARD = """\

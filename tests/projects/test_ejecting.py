@@ -229,21 +229,21 @@ def examples() -> list[opwright.Operator]:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("operator", [*operators.ASSORTED, *examples()], ids=lambda operator: operator.__name__)
-def test_assorted_projects_build_and_pass_their_tests(operator, standalone, tmp_path):
+def test_assorted_projects_build_and_pass_their_tests(operator, environment, tmp_path):
     operator.eject(tmp_path / "project")
-    standalone.build(tmp_path / "project")
-    done = standalone.test(tmp_path / "project")
+    environment.build(tmp_path / "project")
+    done = environment.test(tmp_path / "project")
     assert done.returncode == 0, done.stdout
     assert_cuda_compiles(tmp_path / "project")
 
 
 @pytest.mark.nightly
-def test_a_project_installs(gate, standalone, tmp_path):
+def test_a_project_installs(gate, environment, tmp_path):
     """As its README says, by pip, into a folder, and is imported from there."""
     pip = subprocess.run(
-        [str(standalone.python), "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--target", "there", "."],
-        cwd=gate.directory, env=standalone.environment, capture_output=True, text=True,
+        [environment.python, "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--target", "there", "."],
+        cwd=gate.directory, env=environment.environment, capture_output=True, text=True,
     )  # fmt: skip
     assert pip.returncode == 0, pip.stdout + pip.stderr
-    done = standalone.run(gate.directory / "there", "-c", "import leaky_gate; print(leaky_gate.__file__)")
+    done = environment.run(gate.directory / "there", "-c", "import leaky_gate; print(leaky_gate.__file__)")
     assert "there" in done.stdout, done.stderr

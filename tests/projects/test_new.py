@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from opwright.errors import DirectoryTaken, ProjectNameUnusable
 from opwright.projects import new_project
-from tests.quick_compiler import quick_compiler
+from tests.keeping_compiler import keeping_compiler
+from tests.quick_compiler import OPTIMIZING_LITTLE
+from tests.suite.warm_python import run
 
 SOURCES = Path(__file__).parents[2] / "src"
 
@@ -27,13 +27,11 @@ def test_a_new_project_passes_its_tests(chosen, passed, tmp_path):
     assert all((directory / file).is_file() for file in files)
     environment = os.environ | {
         "PYTHONPATH": str(SOURCES),
-        "CXX": quick_compiler(),
+        "CXX": keeping_compiler(OPTIMIZING_LITTLE),
         "OPWRIGHT_TAPE": "off",
     }
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-W", "ignore", "-p", "no:cacheprovider", *chosen],
-        cwd=directory, env=environment, capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
+    options = ("-q", "-W", "ignore", "-p", "no:cacheprovider", *chosen)
+    done = run("-m", "pytest", *options, cwd=directory, env=environment, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     assert passed in done.stdout
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 from unittest.mock import patch
 
-from opwright.errors import NoKernel
+from opwright.errors import NoKernel, OpwrightError
 from opwright.settings import Settings
 from opwright.toolchain.build import COMPILE_TIMEOUT_S, build, link_against_torch
 from opwright.toolchain.compiler import find_compiler
@@ -64,15 +64,26 @@ def _collecting(wanted: Wanted) -> Iterator[None]:
         named.update((source.name, source) for source in sources if source.device is None)
         raise NoKernel("it is built together with others")
 
-    with (
-        patch("opwright.binding.variants.variants.build", collect),
-        patch(
-            "opwright.binding.variants.variants.Variants._refuse", lambda _self, _kind, refusal: refusal
-        ),  # forget it
-        patch("opwright.binding.fallbacks.Fallbacks.is_strict", False),
-        warnings.catch_warnings(action="ignore"),
-    ):
-        yield
+    from opwright.binding.variants.variants import Variants
+
+    refuse, refused = Variants._refuse, []
+
+    def note(variants: Variants, kind: Any, refusal: OpwrightError) -> OpwrightError:
+        refused.append((variants, kind))
+        return refuse(variants, kind, refusal)
+
+    try:
+        with (
+            patch("opwright.binding.variants.variants.build", collect),
+            patch.object(Variants, "_refuse", note),
+            patch.object(Variants, "is_refused", lambda *_: False),  # so that no call is left to its function for good
+            patch("opwright.binding.fallbacks.Fallbacks.is_strict", False),
+            warnings.catch_warnings(action="ignore"),
+        ):
+            yield
+    finally:
+        for variants, kind in refused:  # until here they are remembered, so that nothing is derived twice
+            variants._refusals.pop(kind, None)
 
 
 def _build(sources: Sequence[Source], settings: Settings, flags: tuple[str, ...]) -> int:

@@ -37,7 +37,7 @@ def called(number: int, settings: Settings) -> Operator:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return replace(quiet_settings(optimized=False), cache_directory=tmp_path / "cache")
+    return replace(quiet_settings(optimized=False), cache_directory=tmp_path / "cache", tape="off")
 
 
 def test_calls_find_what_was_built(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from torch.autograd import gradcheck
 from opwright.errors import NoKernel
 from tests.systems.by_hand import by_hand, written
 
+pytestmark = pytest.mark.usefixtures("compiled_once")
 SIZES = r"my_op takes tensors of one size, and was given \(2, 3\) and \(3, 2\)"
 
 

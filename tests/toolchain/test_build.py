@@ -179,7 +179,7 @@ def test_a_compiler_that_hangs_is_stopped(settings: Settings, write_script: Writ
     pid_file = tmp_path / "pid"
     script = write_script(SLOW_KERNEL.format(f"sleep 600 & echo $! > {pid_file}; wait"))
     with pytest.raises(BuildFailed, match=r"kernel\.cpp took too long and was stopped\nhint: see it again"):
-        build([returning(7)], replace(settings, compiler=str(script.path)), timeout_s=1)
+        build([returning(7)], replace(settings, compiler=str(script.path)), timeout_s=0.5)
 
     wait_until_over(int(pid_file.read_text()))
 
@@ -196,10 +196,10 @@ class Terminal(io.StringIO):
 
 
 TALK = {
-    "slow": ("sleep 0.7", 1, True, True, "opwright: building kernel …\n"),
-    "two": ("sleep 0.7", 2, True, True, "opwright: building kernel (2 kernels) …\n"),
-    "quiet": ("sleep 0.7", 1, False, True, ""),
-    "no terminal": ("sleep 0.7", 1, True, False, ""),
+    "slow": ("sleep 0.3", 1, True, True, "opwright: building kernel …\n"),
+    "two": ("sleep 0.3", 2, True, True, "opwright: building kernel (2 kernels) …\n"),
+    "quiet": ("sleep 0.3", 1, False, True, ""),
+    "no terminal": ("sleep 0.3", 1, True, False, ""),
 }
 
 
@@ -216,6 +216,7 @@ def test_a_slow_build_is_announced_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     script = write_script(SLOW_KERNEL.format(body))
+    monkeypatch.setattr("opwright.toolchain.process.notice._QUIET_S", 0.1)
     monkeypatch.setattr(sys, "stderr", Terminal(interactive))
     build([returning(value) for value in range(count)], replace(settings, compiler=str(script.path), notify=notify))
 

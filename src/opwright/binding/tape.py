@@ -21,6 +21,7 @@ from opwright.tracing.interface.results import Constant, Given, Made, Member
 from opwright.tracing.interface.signature import Parameter, Signature
 from opwright.tracing.scalars.guards import NumberGuard
 
+LEFT = object()  # what C++ returns where the function itself, or the module's own forward, serves a call
 _MOST_ARGUMENTS = 64
 _EXACT_IN_A_FLOAT = 2**53
 _BITS = 63
@@ -126,37 +127,59 @@ class Tape:
         return variant.differentiate(every, [*cotangents, *given], self._narrowed[key])
 
 
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """The calls of one operator of flat arguments, in one state.
+
+    Attributes:
+        native: The extension module.
+        tape: What runs them; None if nothing does.
+        left: Those that are left to the function: LeftCalls of the extension module.
+        state: What the function reads outside.
+    """
+
+    native: Any
+    tape: Tape | None
+    left: Any
+    state: State
+
+
 class Entry:
     """The calls of one operator as they come, with keywords, defaults and structures.
 
     Args:
         signature: Its parameters.
-        tapes: Those for flat arguments, each with the layout of the arguments; None where they are flat.
+        flats: Those of flat arguments behind it, each with the layout of the arguments; None where they are flat.
         changed: Positions of the arguments that the operator changes; it has one tape then, which gives what it returns
             and their new values.
+        is_pinned: Whether no calls are left to the function.
 
     Attributes:
-        tapes: The same.
-        play: `(*args, **kwargs) -> results`, or NotImplemented if it has no kernel for these arguments or a mode
-            is active; None is a result.
+        flats: The same.
+        play: `(*args, **kwargs) -> results`; LEFT for a call that is left to the function; NotImplemented if it has no
+            kernel for these arguments or a mode is active; None is a result.
 
     Raises:
         NotTold: If C++ cannot take the arguments apart.
     """
 
     def __init__(
-        self, signature: Signature, tapes: Sequence[tuple[TreeSpec | None, Tape]], changed: Sequence[int] = ()
+        self,
+        signature: Signature,
+        flats: Sequence[tuple[TreeSpec | None, Flat]],
+        changed: Sequence[int] = (),
+        *,
+        is_pinned: bool = False,
     ) -> None:
-        self.tapes = tuple(tapes)
+        self.flats = tuple(flats)
         self._parameters = tuple(map(_parameter, signature.parameters))
-        self._structures = [layout and spec_of(layout) for layout, _ in tapes]
-        runs = [tape.runs for _, tape in tapes]
-        self.play: Callable[..., Any] = tapes[0][1].native.entry(
-            self._parameters,
-            inspect.Parameter.empty,
-            list(zip(self._structures, runs, strict=True)),
-            changed,
-            weakref.ref(self),
+        self._structures = [layout and spec_of(layout) for layout, _ in flats]
+        given = [
+            (structure, flat.tape and flat.tape.runs, None if is_pinned or changed else flat.left, flat.state.guards)
+            for structure, (_, flat) in zip(self._structures, self.flats, strict=True)
+        ]
+        self.play: Callable[..., Any] = flats[0][1].native.entry(
+            self._parameters, inspect.Parameter.empty, given, changed, LEFT, weakref.ref(self)
         )
 
 

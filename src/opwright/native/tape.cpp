@@ -24,12 +24,12 @@ static PyObject* enter(PyObject* self, PyObject* const* given, Py_ssize_t count,
 
 static PyMethodDef method = {"play", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(enter)),
                              METH_FASTCALL | METH_KEYWORDS,
-                             "Run the operator; NotImplemented if a mode is active or no variant takes the arguments."};
+                             "Run the operator; `left` for a call that is left to the function; NotImplemented if a mode is active "
+                             "or no variant takes the arguments."};
 
-static py::object make_entry(const py::tuple& parameters, py::handle absent,
-                             const std::vector<std::pair<py::object, std::shared_ptr<Tape>>>& tapes, Positions changed,
-                             py::object owner) {
-  auto entry = std::make_unique<Entry>(Signature(parameters, absent), tapes, std::move(changed), std::move(owner));
+static py::object make_entry(const py::tuple& parameters, py::handle absent, const std::vector<Entry::Given>& ways,
+                             Positions changed, py::handle left, py::object owner) {
+  auto entry = std::make_unique<Entry>(Signature(parameters, absent), ways, std::move(changed), left, std::move(owner));
   const py::capsule capsule(entry.get(), capsule_name, [](PyObject* self) {
     delete static_cast<Entry*>(PyCapsule_GetPointer(self, capsule_name));
   });
@@ -83,8 +83,8 @@ PYBIND11_MODULE(opwright_tape, module, py::mod_gil_not_used()) {
                     std::vector<py::object>, py::object, std::shared_ptr<Guards>, py::object>(),
            py::kw_only(), py::arg("ways"), py::arg("varying"), py::arg("arity"), py::arg("plain_types"),
            py::arg("owner"), py::arg("guards"), py::arg("state"));
-  module.def("entry", &make_entry, py::arg("parameters"), py::arg("absent"), py::arg("tapes"), py::arg("changed"),
-             py::arg("owner"));
+  module.def("entry", &make_entry, py::arg("parameters"), py::arg("absent"), py::arg("ways"), py::arg("changed"),
+             py::arg("left"), py::arg("owner"));
   module.def("module_entry", &make_module_entry, py::arg("states"), py::arg("left"), py::arg("is_full"),
              py::arg("owner"));
   module.def("step_below", torch::wrap_pybind_function(&step_below_for_python), py::arg("operator"),

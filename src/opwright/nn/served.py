@@ -12,9 +12,10 @@ from torch.nn.modules.lazy import LazyModuleMixin
 from opwright.binding.environment import is_compiling, is_quiet
 from opwright.binding.own_errors import is_wanted
 from opwright.binding.rungs import RungName
+from opwright.binding.tape import LEFT
 from opwright.derivation.save_policy import SavePolicy, read_policy
 from opwright.errors import ModuleUnsupported
-from opwright.nn.serving import LEFT, Serving
+from opwright.nn.serving import Serving
 
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
 

@@ -21,6 +21,7 @@ from opwright.binding.rungs import RungName
 from opwright.binding.serving.hot_path import gives_new_values
 from opwright.binding.serving.last_rung import RemembersRung
 from opwright.binding.structures import NotTold, spec_of
+from opwright.binding.tape import LEFT
 from opwright.binding.variants.kinds import are_constants
 from opwright.binding.variants.states import Outside, State
 from opwright.derivation.backward import make_static
@@ -38,7 +39,6 @@ from opwright.tracing.outside.hazards import OutsideUnknown
 from opwright.tracing.outside.reach import reads_of_module
 from opwright.tracing.recording.faults import fault_of
 
-LEFT = object()  # what C++ returns where the module's own forward serves a call
 MOST_CALLS = 32
 _CHANGES = "its forward changes a parameter or an argument"
 

@@ -146,6 +146,7 @@ class BaseOperator(Transforming["BaseOperator"]):
             flat = lambda *given: self._family.flat(*given).server  # noqa: E731
             return StructuredServer(self._positional, self._signature, flat, self._fallbacks, self._served_cast)
         return Server(
+            self.reference,
             self._positional,
             getattr(self._positional, "fallback", self._positional),
             self._signature,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 import torch
 
 import opwright
 from opwright.toolchain.process.platforms import Platform, PlatformUnsupported, refuse_unsupported, this_platform
+from tests.suite.warm_python import run
 
 SUPPORTED = Platform("Linux", (3, 11), 64, "little", has_gil=True, torch="2.11.0+cpu")
 
@@ -48,7 +46,7 @@ def test_this_platform_is_supported():
 
 def test_the_import_is_what_refuses():
     script = "import torch, platform; platform.system = lambda: 'Windows'; import opwright"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    done = run("-c", script, alone=True)
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
     assert last.endswith("(on Windows: the Windows Subsystem for Linux), and this is Windows")

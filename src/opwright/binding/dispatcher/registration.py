@@ -70,10 +70,12 @@ def row_major_if_own(returned: Any, arguments: Iterable[object]) -> Any:
 
     A tensor that is returned twice stays one tensor.
     """
+    if type(returned) is torch.Tensor and _is_laid_out(returned):
+        return returned
     copies: dict[int, torch.Tensor] = {}
 
     def laid_out(tensor: torch.Tensor) -> torch.Tensor:
-        if tensor.layout is not torch.strided or tensor.is_nested or tensor.is_contiguous():
+        if _is_laid_out(tensor):
             return tensor
         if any(_share_memory(tensor, argument) for argument in arguments):
             return tensor
@@ -82,6 +84,10 @@ def row_major_if_own(returned: Any, arguments: Iterable[object]) -> Any:
         return copies[id(tensor)]
 
     return tree_map_only(torch.Tensor, laid_out, returned)
+
+
+def _is_laid_out(tensor: torch.Tensor) -> bool:
+    return tensor.layout is not torch.strided or tensor.is_nested or tensor.is_contiguous()
 
 
 def _share_memory(tensor: torch.Tensor, other: object) -> bool:

@@ -13,7 +13,7 @@ from opwright.binding.rungs import RungName
 from opwright.binding.serving.last_rung import RemembersRung
 from opwright.binding.serving.server import Server
 from opwright.binding.structures import NotTold, spec_of
-from opwright.binding.tape import Entry, Tape
+from opwright.binding.tape import LEFT, Entry, Tape
 from opwright.toolchain.process.forks import Lock
 from opwright.tracing.interface.results import Made
 from opwright.tracing.interface.signature import Signature
@@ -34,11 +34,11 @@ class HotPath(RemembersRung):
         self._signature = signature
         self._changed = tuple(changed)
         self._servers: dict[Server, TreeSpec | None] = {}
-        self._hot: tuple[Entry, RungName] | None = None
+        self._hot: tuple[Entry, RungName | None] | None = None
         self._winding = Lock()
 
     def _play(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Serve a call in C++; NotImplemented if that does not take it."""
+        """Serve a call in C++; LEFT if it is left to the function, NotImplemented if that does not know it."""
         hot = self._hot
         if hot is None or is_compiling():
             return NotImplemented
@@ -49,7 +49,9 @@ class HotPath(RemembersRung):
             if self._changed or is_wanted(error):
                 raise
             return NotImplemented  # what it means is found out slowly
-        if result is not NotImplemented and (self.unusual_rungs or rung is not self.usual_rung):
+        if result is NotImplemented or result is LEFT or rung is None:
+            return result
+        if self.unusual_rungs or rung is not self.usual_rung:
             self.remember_usual(rung)
         return result
 
@@ -62,17 +64,18 @@ class HotPath(RemembersRung):
                 self._wind(server)
 
     def _wind(self, latest: Server) -> None:
-        found = latest.tape
+        found = latest.flat
         if found is None:
             return
-        _, rung = found
-        tapes = []
+        rung = found[1] or (self._hot[1] if self._hot else None)
+        flats = []
         for server, layout in tuple(self._servers.items()):
-            other = server.tape
-            if other is not None and other[1] == rung and gives_new_values(other[0], len(self._changed)):
-                tapes.append((layout, other[0]))
-        if self._hot is None or self._hot[1] != rung or [*self._hot[0].tapes] != tapes:
-            self._hot = (Entry(self._signature, tapes, self._changed), rung) if tapes else None
+            flat, other = server.flat or (None, None)
+            tape = flat.tape if flat else None
+            if flat and other in (rung, None) and (tape is None or gives_new_values(tape, len(self._changed))):
+                flats.append((layout, flat))
+        if self._hot is None or self._hot[1] != rung or [*self._hot[0].flats] != flats:
+            self._hot = (Entry(self._signature, flats, self._changed), rung) if flats else None
 
 
 def gives_new_values(tape: Tape, count: int) -> bool:

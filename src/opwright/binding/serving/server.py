@@ -25,10 +25,10 @@ from opwright.binding.own_errors import is_for_the_caller, is_wanted, runs_refer
 from opwright.binding.rungs import RungName
 from opwright.binding.serving.last_rung import RemembersRung
 from opwright.binding.serving.numbers import Numbers, constants_of, needed_in
-from opwright.binding.tape import Tape
+from opwright.binding.tape import LEFT, Flat, Tape
 from opwright.binding.transforms.levels import are_transformed
 from opwright.binding.variants.backends import backend_for, examine
-from opwright.binding.variants.kinds import Key, are_constants, call_of, is_among
+from opwright.binding.variants.kinds import Key, are_constants, is_among
 from opwright.binding.variants.states import OutsideMoved, State
 from opwright.binding.variants.variant import Plan, Variant
 from opwright.binding.variants.variants import Variants, VariantsByState
@@ -55,7 +55,8 @@ class Server(RemembersRung):
     """Serves the calls of one operator.
 
     Args:
-        reference: The function as written, of arguments in order.
+        written: The function as written.
+        reference: The same, of arguments in order.
         fallback: The same for the original arguments, if these were flattened.
         signature: Its parameters.
         settings: Where to build.
@@ -70,6 +71,7 @@ class Server(RemembersRung):
 
     def __init__(
         self,
+        written: Callable[..., Any],
         reference: Callable[..., Any],
         fallback: Callable[..., Any],
         signature: Signature,
@@ -83,6 +85,7 @@ class Server(RemembersRung):
         serve_cast: Callable[[Sequence[Any]], Any] | None = None,
     ) -> None:
         super().__init__()
+        self._written = written
         self._reference = reference
         self._fallback = fallback
         self._signature = signature
@@ -90,6 +93,7 @@ class Server(RemembersRung):
         self._fallbacks = fallbacks
         self._variants = variants
         self._latest: Variants | None = None
+        self._is_beyond = False  # what it reads outside has had too many values
         self._derive = derive
         self._serve_transformed = serve_transformed
         self._serve_compiled = serve_compiled
@@ -100,13 +104,14 @@ class Server(RemembersRung):
         self._names = identifiers([parameter.name for parameter in signature.parameters])
 
     @property
-    def tape(self) -> tuple[Tape, RungName] | None:
-        """What runs calls of flat arguments in C++, and what its kernels are written in; None if nothing does."""
-        return None if self._latest and self._latest.left else self.wound
+    def flat(self) -> tuple[Flat, RungName | None] | None:
+        """What C++ knows of calls of flat arguments, and what its kernels are written in; None if it knows nothing."""
+        latest = self._latest
+        return (latest.flat, latest.rung) if latest and latest.flat and not latest.left else None
 
     @property
     def wound(self) -> tuple[Tape, RungName] | None:
-        """The same, although some calls may be left to the function."""
+        """What runs calls of flat arguments in C++, and what its kernels are written in; None if nothing does."""
         latest = self._latest
         return (latest.tape, latest.rung) if latest and latest.tape and latest.rung else None
 
@@ -116,12 +121,14 @@ class Server(RemembersRung):
         if latest is not None and latest.left and not pinned and is_quiet():
             given = self._signature.bind(args, kwargs) if kwargs or len(args) != self._arity else args
             if self.leaves(given):
+                latest.leave(given, self._settings, is_one_operation=True)  # C++ may be there by now
                 return self.serve_by_reference(given)
+        result: Any = NotImplemented
         if latest is not None and not is_compiling():
             try:
-                if (play := latest.play) is not None:
+                if (play := latest.play_pinned if pinned else latest.play) is not None:
                     result = play(*args, **kwargs)
-                    if result is not NotImplemented:
+                    if result is not NotImplemented and result is not LEFT:
                         rung = latest.rung or self._rung_for(args, kwargs)
                         if self.unusual_rungs or rung is not self.usual_rung:
                             self.remember_usual(rung)
@@ -133,9 +140,20 @@ class Server(RemembersRung):
             except Exception as error:  # a guard fails; the slow path finds out which
                 if is_wanted(error):
                     raise
+        if latest is not None and result is LEFT:
+            return self._serve_left(args, kwargs, as_laid_out=latest.is_one_operation)
+        if self._is_beyond and not pinned and is_quiet() and self._variants.is_beyond():
+            return self._serve_left(args, kwargs)
         if kwargs or len(args) != self._arity:
             args = self._signature.bind(args, kwargs)
         return self._serve_slowly(args, pinned=pinned)
+
+    @runs_reference
+    def _serve_left(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, as_laid_out: bool = False) -> Any:
+        """Run the function as written, of the arguments as they came; results are contiguous or as it lays them out."""
+        self.last_rung = "composed"
+        made = self._fallback(*args.given) if isinstance(args, Leaves) else self._written(*args, **kwargs)
+        return made if as_laid_out else row_major_if_own(made, (*args, *kwargs.values()))
 
     def _are_plain(self, latest: Variants, args: tuple[Any, ...]) -> bool:
         """Whether Python can run what is at hand without looking further: for tensors, and giving tensors."""
@@ -237,7 +255,7 @@ class Server(RemembersRung):
                 variants.keep_up()
                 return result
             except OutsideUnknown as unknown:
-                refusal = unknown
+                refusal, self._is_beyond = unknown, self._variants.is_beyond()
                 break
             except LeftToFunction:
                 if pinned:
@@ -256,11 +274,11 @@ class Server(RemembersRung):
         """Run the function as written, because kernels gain nothing over it."""
         if not gradients:
             return self._serve_as_laid_out(args)
-        variants.left.add(call_of(args))
+        variants.leave(args, self._settings, is_one_operation=True)
         return self.serve_by_reference(args)
 
     def leaves(self, args: Sequence[Any]) -> bool:
-        """Whether calls like this one are left to the function, as it is now."""
+        """Whether calls like this one are left to the function, as it is now, and C++ does not know."""
         return self._latest is not None and is_among(self._latest.left, args) and self.is_unchanged()
 
     def is_unchanged(self) -> bool:
@@ -302,6 +320,7 @@ class Server(RemembersRung):
         self, variants: Variants, args: Sequence[Any], constants: Key, *, pinned: bool, gradients: bool
     ) -> Any:
         way, recording = self._way(args, constants, gradients)
+        is_for_good = True
         try:
             return self._run_added(variants, args, way, recording, pinned=pinned)
         except (UnsupportedReturn, UndeclaredMutation, OutsideMoved, LeftToFunction):
@@ -319,8 +338,11 @@ class Server(RemembersRung):
         except Declined:
             refusal = NoKernel("a guard of its new kernel fails for these arguments")
             variants.refuse(way, args, refusal)
+            is_for_good = False
             result = self._serve_as_laid_out(args)  # for an index out of range, say, it raises
         self._fallbacks.tell(refusal)
+        if gradients and is_for_good and variants.is_refused(way, args):
+            variants.leave(args, self._settings)
         return result
 
     def _run_added(self, variants: Variants, args: Sequence[Any], way: Key, recording: bool, *, pinned: bool) -> Any:

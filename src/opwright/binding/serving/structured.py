@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from torch import Tensor, strided
 from torch.utils._pytree import TreeSpec
 
 from opwright.binding.dispatcher.autocast import is_autocast
@@ -14,6 +15,7 @@ from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.own_errors import is_for_the_caller, runs_reference
 from opwright.binding.serving.hot_path import HotPath
 from opwright.binding.serving.server import Server
+from opwright.binding.tape import LEFT
 from opwright.binding.variants.kinds import CONSTANT_TYPES, Key, call_of
 from opwright.tracing.interface.flatten import Leaves, flatten
 from opwright.tracing.interface.signature import Signature
@@ -54,7 +56,9 @@ class StructuredServer(HotPath):
         if self._left and not (kwargs or pinned) and self._leaves(args):
             return self.serve_by_reference(args)
         result = self._play(args, kwargs)
-        if result is not NotImplemented:
+        if result is LEFT and not pinned:
+            return self._serve_left(self._signature.bind(args, kwargs))
+        if result is not NotImplemented and result is not LEFT:
             return result
         given = self._signature.bind(args, kwargs)
         if self._serve_cast is not None and is_autocast():
@@ -68,6 +72,12 @@ class StructuredServer(HotPath):
         result = self.serve_by_reference(given)
         self._fallbacks.tell(fault)
         return result
+
+    def _serve_left(self, given: tuple[Any, ...]) -> Any:
+        """Run the function as written for a call that is left to it."""
+        result = self.serve_by_reference(given)
+        is_laid_out = isinstance(result, Tensor) and result.layout is strided and result.is_contiguous()
+        return result if is_laid_out else row_major_if_own(result, flatten(given)[0])
 
     def _serve_flat(self, given: tuple[Any, ...], *, pinned: bool) -> Any:
         if is_overheard():

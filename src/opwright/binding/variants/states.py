@@ -173,6 +173,10 @@ class Outside:
         self.states = (state, *self.states)
         return state
 
+    def is_beyond(self) -> bool:
+        """Whether there were too many states, and none of them is the current one."""
+        return self._refusal is not None and not any(state.holds() for state in self.states)
+
     def forget(self, state: State) -> None:
         """Remove a state without variants."""
         with self._lock:

@@ -13,8 +13,8 @@ import torch
 
 from opwright.binding.native import native
 from opwright.binding.rungs import RungName
-from opwright.binding.tape import Entry, Tape, Varying
-from opwright.binding.variants.kinds import Key, kind_of
+from opwright.binding.tape import Entry, Flat, Tape, Varying
+from opwright.binding.variants.kinds import Key, are_constants, call_of, kind_of
 from opwright.binding.variants.states import Outside, OutsideMoved, State
 from opwright.binding.variants.variant import Differentiate, Plan, Variant, load_variant
 from opwright.errors import LeftToFunction, NoKernel, NumberNeeded, OpwrightError, TracingFailed
@@ -68,9 +68,11 @@ class Variants:
         plain: Whether every variant returns the results of its kernel unchanged.
         by_call: The variants for each way of calling.
         rung: The rung of all of them; None if they differ.
-        left: The calls that are left to the function itself, by `call_of`.
-        play: Runs calls in C++, or returns NotImplemented; None as long as there is no tape.
-        tape: The tape that runs them there; None as long as there is none.
+        left: The calls that are left to the function itself, by `call_of`, as long as C++ does not know them.
+        is_one_operation: Whether they are because kernels would gain nothing over it.
+        play: Runs calls in C++, and returns LEFT or NotImplemented; None as long as it knows none.
+        play_pinned: The same, and leaves none to the function.
+        flat: What it knows of them.
     """
 
     def __init__(
@@ -89,22 +91,32 @@ class Variants:
         self._make_tape = functools.partial(Tape, name=name, arity=len(signature.parameters), state=state)
         self._numbers = numbers
         self._wound_for = numbers.version
-        self.tape: Tape | None = None
-        self._entry: Entry | None = None
+        self.flat: Flat | None = None
+        self._entries: tuple[Entry, ...] = ()
         self._native: Any = None
+        self._left_calls: Any = None
+        self._leaves_some = False
         self._lock = Lock()
         self._refusals: dict[Key, OpwrightError] = {}
         self._left_kinds: set[Key] = set()
         self.left: set[Key] = set()
+        self.is_one_operation = False
         self.plain = True
         self.rung: RungName | None = None
         self.by_call: dict[Key, list[Variant]] = {}
         self.play: Callable[..., Any] | None = None
+        self.play_pinned: Callable[..., Any] | None = None
+
+    @property
+    def tape(self) -> Tape | None:
+        """The tape that runs calls in C++; None as long as there is none."""
+        return self.flat.tape if self.flat else None
 
     def equip(self, native: Any) -> None:
         """Run calls in C++ from now on, if the extension module can."""
         with self._lock:
             self._native = native
+            self._left_calls = native.LeftCalls()
             self.state.equip(native)
             self._wind()
 
@@ -115,17 +127,43 @@ class Variants:
                 self._wind()
 
     def _wind(self) -> None:
-        tape = entry = None
+        flat: Flat | None = None
+        entries: tuple[Entry, ...] = ()
         self._wound_for = self._numbers.version
         try:
             if self._native:
-                made = self._make_tape(self._native, self.by_call, varying=self._numbers.varying())
-                if made.runs is not None:
-                    tape, entry = made, Entry(self._signature, [(None, made)])
+                tape = self._make_tape(self._native, self.by_call, varying=self._numbers.varying())
+                if tape.runs is not None or self._leaves_some:
+                    flat = Flat(self._native, tape if tape.runs else None, self._left_calls, self.state)
+                    make = functools.partial(Entry, self._signature, [(None, flat)])
+                    entries = make(), make(is_pinned=True)
         except Exception as error:  # calls go through Python, which is also right
             _log.warning("calls take the path in Python: %s", summary(error))
-        self.tape, self._entry = tape, entry
-        self.play = entry.play if entry else None
+            flat, entries = None, ()
+        self.flat, self._entries = flat, entries
+        self.play, self.play_pinned = (entry.play for entry in entries) if entries else (None, None)
+
+    def leave(self, arguments: Sequence[Any], settings: Settings, *, is_one_operation: bool = False) -> None:
+        """Leave calls like this one to the function."""
+        self.is_one_operation = self.is_one_operation or is_one_operation
+        if not are_constants(each for each in arguments if not isinstance(each, torch.Tensor)):
+            return
+        if self._native is None:
+            native.equip(self, settings)
+        if self._native is None:
+            self.left |= {call_of(arguments)} if is_one_operation else set()
+            return
+        with self._lock:
+            self.left = self.left - {call_of(arguments)}
+            self._left_calls.add(list(arguments))
+            if not self._leaves_some:
+                self._leaves_some = True
+                self._wind()
+
+    def is_refused(self, way: Key, arguments: Sequence[Any]) -> bool:
+        """Whether there will be no kernels for such arguments, and are none for others."""
+        others = any(mask == way[0] for mask, _ in self.by_call)
+        return not others and (way, kind_of(arguments)) in self._refusals
 
     def add(
         self,
@@ -290,6 +328,10 @@ class VariantsByState:
                 found = self._sets.setdefault(state, self._sets.get(state) or self._make(state))
         self.latest = found
         return found
+
+    def is_beyond(self) -> bool:
+        """Whether there were too many states, and none of them is the current one."""
+        return self._outside.is_beyond()
 
     def forget(self, variants: Variants) -> None:
         """Remove the variants of a state that changed during its first trace."""
