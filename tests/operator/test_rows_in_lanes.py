@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -55,7 +55,7 @@ class Case:
             self.function,
             name=f"lanes_{self.function.__name__}_{str(dtype)[6:]}",
             samples=lambda *_: [Sample(self.given(self.traced, dtype))],
-            settings=quiet_settings(optimized=False),
+            settings=replace(quiet_settings(optimized=False), tape="off"),
         )
 
 
