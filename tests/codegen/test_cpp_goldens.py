@@ -48,6 +48,11 @@ def softmax(x: Tensor) -> Tensor:
     return torch.softmax(x, -1)
 
 
+def short_rows(x: Tensor, mask: Tensor) -> Tensor:
+    """Rows of which sixteen are taken at once."""
+    return torch.softmax(x.masked_fill(mask, float("-inf")), -1)
+
+
 def layer_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Reductions of rows and, in the backward, of columns beside them."""
     return functional.layer_norm(x, x.shape[-1:], weight, bias)
@@ -83,6 +88,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[TensorSpec]]] = {
     ),
     "joined": (joined, [TensorSpec("x", torch.float32, (4, 6)), TensorSpec("y", torch.float32, (4, 5))]),
     "softmax": (softmax, [TensorSpec("x", torch.float32, (16, 64), True)]),
+    "short_rows": (short_rows, [TensorSpec("x", torch.float32, (40, 16)), TensorSpec("mask", torch.bool, (40, 16))]),
     "layer_norm": (
         layer_norm,
         [

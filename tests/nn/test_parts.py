@@ -32,8 +32,10 @@ class Branching(nn.Module):
 
     def forward(self, x: torch.Tensor, *, fails: bool = False) -> torch.Tensor:
         x = self.first(x)
-        if fails or x.isnan().any():
-            raise ValueError("no numbers")
+        if fails:
+            raise ValueError("it fails")
+        if x.sum() > 1e9:
+            return x
         for block in self.blocks:
             x = block(x)
         return self.second(x)
@@ -184,7 +186,7 @@ def test_errors_and_threads_and_copies() -> None:
     plain = Branching()
     served, x = opwright.module(plain), torch.randn(6, 8)
     expected = plain(x)
-    with pytest.raises(ValueError, match="no numbers"):
+    with pytest.raises(ValueError, match="it fails"):
         served(x, fails=True)
     found: list[torch.Tensor] = []
     threads = [threading.Thread(target=lambda: found.extend(served(x) for _ in range(9))) for _ in range(3)]

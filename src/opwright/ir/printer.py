@@ -115,7 +115,8 @@ def _kernel(kernel: ir.Kernel) -> str:
     axes = ", ".join(f"{axis.name} < {axis.extent}" for axis in kernel.axes)
     header = f"kernel {kernel.name} over {axes}" if axes else f"kernel {kernel.name}"
     if kernel.row_axes:
-        header += f", rows of {', '.join(axis.name for axis in row_axes(kernel))}"
+        kind = "short rows" if kernel.short_rows else "rows"
+        header += f", {kind} of {', '.join(axis.name for axis in row_axes(kernel))}"
     declarations = [f"new {print_buffer(target)}" for target in kernel.targets]
     lets, stores = map(print_statement, kernel.lets), map(print_statement, kernel.stores)
     return "\n  ".join([header, *declarations, *lets, *stores])

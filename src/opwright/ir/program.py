@@ -115,6 +115,7 @@ class Kernel:
         lets: Its values, each after those it needs.
         stores: What it writes.
         row_axes: How many of the last axes make a row, which reductions run over.
+        short_rows: Whether its rows were so short in the trace that several are better computed at once.
     """
 
     name: str
@@ -123,6 +124,7 @@ class Kernel:
     lets: tuple[Binding, ...]
     stores: tuple[Store, ...]
     row_axes: int = 0
+    short_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The order of all passes, for each backend.
 
-lowered ─specialize→ with cases for short sizes ─improving→ what is explained ─finishing→ what is emitted
+lowered ─specialize→ with cases for short sizes ─improving→ kernels ─short_rows→ what is explained ─finishing→ emitted
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from opwright.passes.buffers.return_views import return_views
 from opwright.passes.loops.drop_unit_axes import drop_unit_axes
 from opwright.passes.loops.fuse import fuse
 from opwright.passes.loops.separate_columns import separate_columns
+from opwright.passes.loops.short_rows import short_rows
 from opwright.passes.loops.specialize import specialize
 from opwright.passes.loops.split_axes import split_axes
 from opwright.passes.loops.unroll import unroll
@@ -68,7 +69,8 @@ def optimize(program: Program, target: Written = "function", met: Mapping[str, i
         target: The backend.
         met: The sizes of the trace, by their symbols; short ones get a case.
     """
-    return _run(ORDERS[target].improving, specialize(program, met or {}))
+    kernels = _run(ORDERS[target].improving, specialize(program, met or {}))
+    return _run((lambda part: short_rows(part, met),), kernels) if met and target == "cpp" else kernels
 
 
 def finish(program: Program, target: Written) -> Program:

@@ -91,6 +91,7 @@ class Session:
         """
         variables = LocalVariables(reference)
         try:
+            self._recorder.may_assume = not self._on_gpu  # where a failed check would end the process
             listening = Listener(reference.__name__, variables)
             pretence = on_gpu(reference.__name__) if self._on_gpu else nullcontext()
             texts = telling_text(self._recorder.numbers)

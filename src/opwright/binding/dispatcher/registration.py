@@ -15,6 +15,7 @@ from opwright.binding.dispatcher.results import FUNCTION_TRANSFORMS, as_schema_r
 from opwright.binding.environment import recording
 from opwright.toolchain.process.forks import Lock, hold_off_forks
 from opwright.tracing.interface.memory import memory_of
+from opwright.tracing.recording.validation import GoesOn
 
 _libraries: dict[str, tuple[torch.library.Library, Callable[[], None]]] = {}
 _lock = Lock()
@@ -114,7 +115,7 @@ def keeping_sizes_inside(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _fake(reference: Callable[..., Any]) -> Callable[..., Any]:
     def fake(*args: Any, **kwargs: Any) -> Any:
-        with recording():  # for a reference that differentiates inside
+        with recording(), GoesOn():  # for a reference that differentiates inside, or validates values
             return without_values(keeping_sizes_inside(reference)(*args, **kwargs))
 
     return fake

@@ -59,13 +59,13 @@ class Access:
         """The name of the row, without the suffix `_row`."""
         return self.parts[0]
 
-    def element(self, part: str) -> str:
-        """A part of element `j` of a varying row."""
+    def element(self, part: str, at: str = "j") -> str:
+        """A part of an element of a varying row."""
         read = " != 0" if self._is_read_as_bytes else ""
         if len(self.parts) == 1:
-            return f"{self.name}_row[j]{read}"
+            return f"{self.name}_row[{at}]{read}"
         position = self.parts.index(part)
-        return f"{self.name}_row[{len(self.parts)} * j{f' + {position}' if position else ''}]{read}"
+        return f"{self.name}_row[{len(self.parts)} * {at}{f' + {position}' if position else ''}]{read}"
 
     @property
     def _is_read_as_bytes(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 
 from opwright.codegen.cpp.access import Access, accesses_of, handed_over, store_names
 from opwright.codegen.cpp.expression import CPP_TYPES, TRANSCENDENTAL, spell_value
+from opwright.codegen.cpp.lanes import lanes_function
 from opwright.codegen.cpp.reductions import column_reducer
 from opwright.codegen.cpp.rows import RowEmitter, column_functions
 from opwright.codegen.cpp.size import spell_size
@@ -36,10 +37,12 @@ def emit_functions(kernel: Kernel, name: str, formulas: Sequence[str], iotas: Se
     parts = []
     if kernel.row_axes == 0:
         parts.append(_point_function(kernel, name, formulas, iotas))
-    elif _is_reduced_in_pieces(kernel):
-        return RowEmitter(kernel, iotas).reduce_functions(name, formulas)
     else:
-        parts.append(RowEmitter(kernel, iotas).whole_row_function(name, formulas))
+        rows = RowEmitter(kernel, iotas)
+        write = rows.reduce_functions if _is_reduced_in_pieces(kernel) else rows.whole_row_function
+        parts.append(write(name, formulas))
+        if kernel.short_rows:
+            parts.append(lanes_function(rows, f"{name}_lanes"))
     if reducing_stores(kernel):
         parts.append(column_functions(kernel, name))
     return "\n\n".join(parts)
@@ -99,17 +102,22 @@ def emit_launch(kernel: Kernel, function: str, numbers: Set[str], iotas: Set[str
         lines += [f"      {_operand(access, axes, numbers, {})}," for access in results]
         lines.append("  };")
         functions = f"{{{function}_start, {function}_combine, {function}_end}}"
+        if kernel.short_rows:
+            functions = f"LanesOfColumns{{{functions}, {function}_lanes}}"
         geometry = f"{_axes_before_reduction(kernel)}, {kernel.row_axes}"
         given = "extents, operands" if operands else "extents"
         arguments = f"{given}, kept, results, {grain(kernel)}, {function}, {functions}"
         lines.append(f"  reduce_columns<{geometry}>({arguments});")
     elif kernel.row_axes == 0:
         lines.append(f"  for_each_row(extents, operands, {grain(kernel)}, {function});")
-    elif _is_reduced_in_pieces(kernel):
-        types = f"{function}_reductions, {kernel.row_axes}"
-        lines.append(f"  reduce_rows<{types}>(extents, operands, {grain(kernel)}, {function}, {function}_end);")
     else:
-        lines.append(f"  for_each_whole_row<{kernel.row_axes}>(extents, operands, {grain(kernel)}, {function});")
+        given = f"extents, operands, {grain(kernel)}, {function}"
+        called = f"for_each_whole_row<{kernel.row_axes}>({given})"
+        if _is_reduced_in_pieces(kernel):
+            called = f"reduce_rows<{function}_reductions, {kernel.row_axes}>({given}, {function}_end)"
+        if kernel.short_rows:
+            lines.append(f"  if (!in_lanes<{kernel.row_axes}>({given}_lanes))")
+        lines.append(f"  {'  ' if kernel.short_rows else ''}{called};")
     return [*lines, "}"]
 
 

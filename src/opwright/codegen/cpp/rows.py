@@ -20,6 +20,8 @@ class RowEmitter:
 
     Attributes:
         schedule: Its passes.
+        names: Of its stores, by identity.
+        kept: Values that one pass keeps for a later one.
         accesses: The arguments of its functions: loads, stores, scratch rows, accumulators.
     """
 
@@ -29,7 +31,7 @@ class RowEmitter:
         self.varying = varying_locals(kernel)
         self.kept = kept_between_passes(kernel, self.schedule, self.varying)
         found = accesses_of(kernel, iotas)
-        self._names = {id(store): name for store, name in zip(kernel.stores, store_names(kernel), strict=True)}
+        self.names = {id(store): name for store, name in zip(kernel.stores, store_names(kernel), strict=True)}
         self._elements = {part: access.element(part) for access in found for part in access.parts}
         self.accesses = handed_over([*found, *(scratch_of(kernel, let) for let in self.kept)])
 
@@ -44,11 +46,11 @@ class RowEmitter:
             for reduction in phase.reductions:
                 spelling = row_reducer(reduction.function, reduction.value.dtype)
                 lines.append(
-                    f"  const {_kind(reduction.value)} {reduction.name} = {spelling.end.format(_kept(reduction))};"
+                    f"  const {_kind(reduction.value)} {reduction.name} = {spelling.end.format(kept_name(reduction))};"
                 )
             lines += _bindings(phase.after)
             known |= {let.name for let in phase.lets if let in self.kept}
-        lines += [f"  *{self._names[id(store)]} = {spell_value(store.value)};" for store in self.schedule.once]
+        lines += [f"  *{self.names[id(store)]} = {spell_value(store.value)};" for store in self.schedule.once]
         return "\n".join([*lines, "}"])
 
     def reduce_functions(self, name: str, formulas: Sequence[str]) -> str:
@@ -64,20 +66,20 @@ class RowEmitter:
         lines += self._pointers(self._used_in(phase))
         lines += _bindings(self._needed_before(phase))
         lines += self._pass(phase, set(), in_parts=False)
-        lines += [f"  {spellings[f.name].step.format(f'reductions.{f.name}', _kept(f))}" for f in phase.reductions]
+        lines += [f"  {spellings[f.name].step.format(f'reductions.{f.name}', kept_name(f))}" for f in phase.reductions]
         lines += ["}", "", f"static void {name}_end(void* const* row, const {name}_reductions& reductions) {{"]
         lines += self._pointers(self._used_after(phase))
         for reduction in phase.reductions:
             end = spellings[reduction.name].end.format(f"reductions.{reduction.name}")
             lines.append(f"  const {_kind(reduction.value)} {reduction.name} = {end};")
         lines += _bindings(self._fixed_for([store.value for store in self.schedule.once]))
-        lines += [f"  *{self._names[id(store)]} = {spell_value(store.value)};" for store in self.schedule.once]
+        lines += [f"  *{self.names[id(store)]} = {spell_value(store.value)};" for store in self.schedule.once]
         return "\n".join([*lines, "}"])
 
     def _pass(self, phase: Phase, known: set[str], *, in_parts: bool) -> Iterable[str]:
         spellings = spellings_of(phase)
         for reduction in phase.reductions:
-            yield f"  {spellings[reduction.name].kept_as} {_kept(reduction)} = {spellings[reduction.name].start};"
+            yield f"  {spellings[reduction.name].kept_as} {kept_name(reduction)} = {spellings[reduction.name].start};"
         # Accumulators of columns are double too, so that sums in double precision cost nothing here.
         in_parts = in_parts and all(store.reduction is None for store in phase.stores)
         in_runs = {reduction.name for reduction in phase.reductions if in_parts and spellings[reduction.name].part}
@@ -100,7 +102,7 @@ class RowEmitter:
         yield "  for (Size begin = 0; begin < count; begin += sum_run) {"
         yield "    const Size end = least(begin + sum_run, count);"
         yield from (
-            f"    {_kept(reduction)} += sum_of({lying[reduction.name]} + begin, end - begin);"
+            f"    {kept_name(reduction)} += sum_of({lying[reduction.name]} + begin, end - begin);"
             for reduction in phase.reductions
             if reduction.name in lying
         )
@@ -109,7 +111,7 @@ class RowEmitter:
             yield from _indented(_indented(self._loop(rest, known, spellings, in_runs)))
         for reduction in (reduction for reduction in rest.reductions if reduction.name in in_runs):
             part = f"{reduction.name}_part" if reduction in parts else f"{_name_of(reduction.value)}_kept_row + begin"
-            yield f"    {_kept(reduction)} += sum_of({part}, end - begin);"
+            yield f"    {kept_name(reduction)} += sum_of({part}, end - begin);"
         yield "  }"
 
     def _loop(
@@ -117,18 +119,20 @@ class RowEmitter:
     ) -> Iterable[str]:
         """A loop over the row, or over a run of it; summands of a run are written to the buffer that is added up."""
         reduced = [reduction for reduction in phase.reductions if reduction.name not in in_runs]
-        clauses = [f" reduction({spellings[reduction.name].clause} : {_kept(reduction)})" for reduction in reduced]
+        clauses = [f" reduction({spellings[reduction.name].clause} : {kept_name(reduction)})" for reduction in reduced]
         yield f"#pragma omp simd{''.join(clauses)}"
         yield f"for (Size j = {'begin' if in_runs else '0'}; j < {'end' if in_runs else 'count'}; ++j) {{"
         yield from _indented(self._at_point(phase, known))
         for reduction in phase.reductions:
             value = spell_value(reduction.value)
             if reduction.name not in in_runs:
-                yield from _indented(reducing_step(spellings[reduction.name], _kept(reduction), value, reduction.name))
+                yield from _indented(
+                    reducing_step(spellings[reduction.name], kept_name(reduction), value, reduction.name)
+                )
             elif not self._is_kept(reduction.value):
                 yield f"  {reduction.name}_part[j - begin] = {value};"
         for store in phase.stores:
-            place, value = self._elements[self._names[id(store)]], spell_value(store.value)
+            place, value = self._elements[self.names[id(store)]], spell_value(store.value)
             written = f"{place} = {value};"
             if store.reduction is not None:
                 written = column_reducer(store.reduction, store.value.dtype).step.format(place, value)
@@ -172,7 +176,7 @@ class RowEmitter:
         return self._used(self._fixed_for([store.value for store in self.schedule.once]), self.schedule.once)
 
     def _used(self, lets: Sequence[Let | Reduce], kept: Sequence[Store]) -> list[Access]:
-        wanted, stored = {let.name for let in lets}, {self._names[id(store)] for store in kept}
+        wanted, stored = {let.name for let in lets}, {self.names[id(store)] for store in kept}
         return [a for a in self.accesses if not (stored if a.stored else wanted).isdisjoint(a.parts)]
 
     def _needed_before(self, phase: Phase) -> list[Let]:
@@ -255,7 +259,7 @@ def _name_of(value: Expression) -> str | None:
     return value.name if isinstance(value, Local) else None
 
 
-def _kept(reduction: Reduce) -> str:
+def kept_name(reduction: Reduce) -> str:
     """The name of the accumulator of a row reduction."""
     match reduction.function:
         case "maximum":

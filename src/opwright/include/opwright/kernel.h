@@ -3,6 +3,7 @@
 
 #include "opwright/complex.h"
 #include "opwright/half.h"
+#include "opwright/lanes.h"
 #include "opwright/reduce_columns.h"
 #include "opwright/reduce_order.h"
 #include "opwright/reduce_rows.h"

@@ -5,7 +5,7 @@
 // pieces, as many as the sizes alone ask for, so that the result does not depend on the number of threads.
 #pragma once
 
-#include "opwright/whole_rows.h"
+#include "opwright/lanes.h"
 
 namespace opwright {
 namespace detail {
@@ -18,17 +18,24 @@ constexpr Size tile_columns = 1024, least_untiled = 1536, most_tasks = 32, least
 // those of two pieces, `finish` accumulators and results.
 struct ColumnFunctions {
   RowFunction start, combine, finish;
+  static constexpr bool has_lanes = false;
+};
+
+// The same, and one that takes short rows side by side: each lane has accumulators of its own.
+struct LanesOfColumns : ColumnFunctions {
+  LanesFunction lanes;
+  static constexpr bool has_lanes = true;
 };
 
 // Axes from `lead` on are `sub`; the first of them is reduced. `rows` is how many of the last axes the row function
 // gets whole, or zero. `results` have stride zero along reduced axes.
-template <int lead, int rows, int axes, int count, int reductions, bool gathers>
+template <int lead, int rows, int axes, int count, int reductions, bool gathers, class Functions>
 struct ReduceColumns {
   static constexpr int sub = axes - lead, all = count + 2 * reductions;  // operands, then accumulators, then results
   Size extents[axes];
   Operand<axes, gathers> operands[all];
   RowFunction function;
-  ColumnFunctions of;
+  Functions of;
   Size planes = 1, tile, tiles, pieces, accumulator_bytes[reductions + 1];
 
   void prepare() {
@@ -113,9 +120,47 @@ struct ReduceColumns {
         OuterAxes<sub - rows, count + reductions> outer;
         for (int k = 0; k < count + reductions; ++k) seen[k].data = first[k];
         outer.take(part.extents, seen);
+        if constexpr (Functions::has_lanes)
+          if (part.kept == whole.length && in_lanes(whole, outer, buffer.data, first + count)) return;
         outer.run(0, outer.total(), [&](Size, char* const* at) { whole.run(at, buffer.data, function); });
       });
     }
+  }
+
+  // Rows beside one another; those that are left, one by one. Returns false if they are not taken so.
+  template <class Whole, class Outer>
+  bool in_lanes(const Whole& whole, Outer& outer, char* buffer, char* const* accumulators) const {
+    using namespace detail;
+    Lanes<rows, count + reductions, gathers> work;
+    if (!work.take(whole, outer, reductions)) return false;
+    const Size neighbours = outer.extents[outer.depth - 1], panels = (neighbours + lanes - 1) / lanes;
+    outer.extents[outer.depth - 1] = panels;
+    for (int k = 0; k < count + reductions; ++k) outer.strides[outer.depth - 1][k] *= lanes;
+    const OfLanes packed(work.offsets[count + reductions]);
+    const Array<char> column(accumulator_bytes[reductions]);
+    void* totals[2 * reductions];  // in the lanes, then of one lane
+    for (int f = 0; f < reductions; ++f) totals[f] = packed.data + work.offsets[count + f];
+    of.start(whole.length * lanes, totals);
+    const char* packed_from[count + reductions] = {};
+    outer.run(0, outer.total(), [&](Size panel, char* const* first) {
+      const Size some = least(lanes, neighbours - panel % panels * lanes);
+      if (some == lanes) return work.run(first, packed.data, packed_from, of.lanes);
+      for (Size lane = 0; lane < some; ++lane) {
+        char* row[count + reductions];
+        for (int k = 0; k < count + reductions; ++k) row[k] = first[k] + lane * work.apart[k];
+        whole.run(row, buffer, function);
+      }
+    });
+    for (Size lane = 0; lane < lanes; ++lane) {
+      for (int f = 0; f < reductions; ++f) {
+        const Size item = operands[count + f].item_bytes;
+        char* const from = packed.data + work.offsets[count + f] + lane * item;
+        gather(item, from, lanes * item, whole.length, column.data + accumulator_bytes[f]);
+        totals[f] = accumulators[f], totals[reductions + f] = column.data + accumulator_bytes[f];
+      }
+      of.combine(whole.length, totals);
+    }
+    return true;
   }
 
   void finish(char* const* first, const Part& part) const {
@@ -186,11 +231,11 @@ struct ReduceColumns {
   }
 };
 
-template <int lead, int rows, int count, int axes, int reductions, bool gathers>
+template <int lead, int rows, int count, int axes, int reductions, bool gathers, class Functions>
 inline void reduce_columns_of(const Size (&extents)[axes], const Operand<axes, gathers>* operands,
                               const Size (&accumulator_bytes)[reductions], const Operand<axes> (&results)[reductions],
-                              Size grain, RowFunction function, const ColumnFunctions& of) {
-  ReduceColumns<lead, rows, axes, count, reductions, gathers> work;
+                              Size grain, RowFunction function, const Functions& of) {
+  ReduceColumns<lead, rows, axes, count, reductions, gathers, Functions> work;
   Size total = 1;
   for (int axis = 0; axis < axes; ++axis) {
     if (extents[axis] == 0 && results[0].strides[axis] != 0) return;  // there are no results
@@ -211,18 +256,18 @@ inline void reduce_columns_of(const Size (&extents)[axes], const Operand<axes, g
   detail::in_parallel(parts, parts_of_grain, [&](Size from, Size to) { work.in_one_piece(from, to); });
 }
 
-template <int lead, int rows, int axes, int count, int reductions, bool gathers>
+template <int lead, int rows, int axes, int count, int reductions, bool gathers, class Functions = ColumnFunctions>
 inline void reduce_columns(const Size (&extents)[axes], const Operand<axes, gathers> (&operands)[count],
                            const Size (&accumulator_bytes)[reductions], const Operand<axes> (&results)[reductions],
-                           Size grain, RowFunction function, const ColumnFunctions& of) {
+                           Size grain, RowFunction function, const Functions& of) {
   reduce_columns_of<lead, rows, count>(extents, operands, accumulator_bytes, results, grain, function, of);
 }
 
 // A reduction of a constant.
-template <int lead, int rows, int axes, int reductions>
+template <int lead, int rows, int axes, int reductions, class Functions = ColumnFunctions>
 inline void reduce_columns(const Size (&extents)[axes], const Size (&accumulator_bytes)[reductions],
                            const Operand<axes> (&results)[reductions], Size grain, RowFunction function,
-                           const ColumnFunctions& of) {
+                           const Functions& of) {
   reduce_columns_of<lead, rows, 0, axes, reductions, false>(extents, nullptr, accumulator_bytes, results, grain,
                                                             function, of);
 }

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch._ops import OpOverload
-from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensor
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import Graph as FxGraph
 from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
@@ -38,6 +38,7 @@ from opwright.tracing.recording.in_place import (
     written_by,
 )
 from opwright.tracing.recording.operations import BY_STRIDES, FORWARDING, LIFTS, LOOKS_FOR_NAN, SILENT, gives_tensors
+from opwright.tracing.recording.validation import checked_answer
 from opwright.tracing.recording.values import STANDS_FOR
 from opwright.tracing.scalars.functions import FIRST_INTEGER, LAST_INTEGER, Bounds
 from opwright.tracing.scalars.numbers import NUMBER, NumberTable
@@ -60,7 +61,7 @@ class Recorder(Unseen, TorchDispatchMode):
         self.numbers = NumberTable(sizes)
         self.fx = FxGraph()
         self.hides_from_autograd, self.operations = False, 0
-        self.is_random = self.needs_row_major = self.needs_whole_memory = False
+        self.is_random = self.needs_row_major = self.needs_whole_memory = self.may_assume = False
         self._generator = torch.get_rng_state()
         self._watching, self._recording = False, True
         self._detached: set[int] = set()
@@ -78,13 +79,9 @@ class Recorder(Unseen, TorchDispatchMode):
         yield
         self._watching = False
 
-    def _reads_detached(self, value: Any) -> bool:
+    def _reads_detached(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether an operation reads a detached value; only the backward reads those that autograd saves."""
-        if isinstance(value, dict):
-            value = list(value.values())
-        if isinstance(value, (tuple, list)):
-            return any(self._reads_detached(member) for member in value)
-        return id(value) in self._detached
+        return bool(self._detached) and any(id(value) in self._detached for value in arg_tree_leaves(*args, **kwargs))
 
     @contextmanager
     def _unwatched(self) -> Iterator[None]:
@@ -137,9 +134,7 @@ class Recorder(Unseen, TorchDispatchMode):
     def _finds_no_nan(self, func: OpOverload, args: tuple[Any, ...]) -> Any:
         """Answer anomaly mode, which looks for NaN in gradients: fake tensors have none."""
         if func is aten._local_scalar_dense.default:
-            if id(args[0]) not in self._looked_at:
-                raise DataDependentOutputException(func)
-            return False
+            return False if id(args[0]) in self._looked_at else self._assumed(func, args[0])
         result = func(*args)
         self._looked_at.add(id(result))
         self._kept.append(result)
@@ -149,10 +144,10 @@ class Recorder(Unseen, TorchDispatchMode):
         if func.name().split(".")[0] in SILENT:
             return func(*args, **kwargs)
         if func is aten._local_scalar_dense.default:
-            raise DataDependentOutputException(func)
+            return self._assumed(func, args[0])
         self.operations += self._watching and not func.is_view and gives_tensors(func)
         hidden = self._recording and not torch.is_grad_enabled()
-        if self._watching and (hidden or self._reads_detached((args, kwargs))):
+        if self._watching and (hidden or self._reads_detached(args, kwargs)):
             self.hides_from_autograd = True
         rule = OWN_DECOMPOSITIONS.get(func) or core_decompositions().get(func)
         # A decomposition would draw other numbers; that of attention gives other values than its backward pass reads.
@@ -221,6 +216,11 @@ class Recorder(Unseen, TorchDispatchMode):
                 return torch.full(tensor.shape, numbers[0], dtype=tensor.dtype)
             elements = [torch.full((1,), number, dtype=tensor.dtype) for number in numbers]
             return torch.cat(elements).reshape(tensor.shape)
+
+    def _assumed(self, func: OpOverload, tensor: torch.Tensor) -> bool:
+        """Answer a question after which the function goes on or raises; kernels check the answer at every call."""
+        with self, self._unwatched():
+            return checked_answer(func, tensor, sys._getframe(1) if self.may_assume and self.has(tensor) else None)
 
     def _record(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         if torch.Tag.dynamic_output_shape in func.tags and free_unbacked_symbols(result):
