@@ -240,3 +240,24 @@ def test_a_class_that_changes_is_seen() -> None:
     served(x)
     nn.utils.parametrizations.weight_norm(served.blocks[1][0])
     torch.testing.assert_close(served(x), Branching.forward(served._written(), x))
+
+
+class Counts(nn.Module):
+    """A forward that changes what it reads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls, self.inner = 0, nn.Sequential(nn.Linear(4, 4), nn.Tanh())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        return self.inner(x) * self.calls
+
+
+@pytest.mark.falls_back
+def test_a_module_whose_calls_change_it_tells_what_served_them() -> None:
+    served = opwright.module(Counts())
+    for calls in range(1, 4):
+        x = torch.randn(2, 4)
+        torch.testing.assert_close(served(x), torch.tanh(served.inner[0](x)) * calls)
+    assert "not called" not in served.explain().splitlines()[0]

@@ -19,6 +19,7 @@ from torch.utils._pytree import TreeSpec, tree_leaves, tree_unflatten
 from opwright.binding.variants.states import State
 from opwright.derivation.backward import imitate_eager
 from opwright.errors import NoKernel, OpwrightError
+from opwright.ir.names.identifiers import identifiers
 from opwright.nn.copies import Copied
 from opwright.tracing.outside.purity import is_installed
 
@@ -139,3 +140,10 @@ def written_forward(module: nn.Module) -> Any:
 
 def _is_written(kind: type) -> bool:
     return "forward" in vars(kind) and not kind.__module__.startswith("opwright.nn.")
+
+
+def tensor_names(dotted: Sequence[str]) -> list[str]:
+    """Distinct names for kernels: `0.weight` becomes `layer_0_weight`."""
+    plain = [re.sub(r"\W", "_", name, flags=re.ASCII) for name in dotted]
+    names = identifiers([f"layer_{name}" if name[:1].isdigit() else name for name in plain])
+    return [f"{name}_at_{place}" if names.count(name) > 1 else name for place, name in enumerate(names)]

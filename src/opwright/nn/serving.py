@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,11 +26,10 @@ from opwright.binding.variants.states import Outside, State
 from opwright.codegen.cpp.program import MOST_ARGUMENTS, too_many
 from opwright.derivation.backward import make_static
 from opwright.errors import NoKernel, OpwrightError, UndeclaredMutation
-from opwright.ir.names.identifiers import identifiers
 from opwright.nn.cut import Cut
 from opwright.nn.noted import Noted
 from opwright.nn.opened import Opened
-from opwright.nn.reference import Forward, ModuleReference, Ran, lies_row_by_row
+from opwright.nn.reference import Forward, ModuleReference, Ran, lies_row_by_row, tensor_names
 from opwright.nn.telling import is_of_the_function, kernels_told, reason_told, to_function, to_parts
 from opwright.settings import Settings
 from opwright.toolchain.process.forks import Lock
@@ -132,7 +130,7 @@ class Serving(RemembersRung):
         self._outside = Outside(weakref.ref(module), read=reads_of_module)
         self._known: dict[State, Known] = {}
         self._given_up: set[bool] = set()  # in training, in evaluation: a forward that changes attributes
-        self._is_full = False
+        self._is_full = self._changes_itself = False
         self._native: Any = None
         self._wound: Any = None
         self._lock = Lock()
@@ -161,7 +159,9 @@ class Serving(RemembersRung):
         if isinstance(refusal, OutsideUnknown):
             self._is_full = True
         self._wind()
-        return self.run_as_written(module, args, kwargs)
+        result = self.run_as_written(module, args, kwargs)
+        self._look_whether_it_changed()
+        return result
 
     @runs_reference
     def run_as_written(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -188,7 +188,7 @@ class Serving(RemembersRung):
         latest = [call.operator.variants for call in calls if call.operator is not None]
         if counts := [plan.kernels for variants in latest if variants is not None for plan in variants.plans()]:
             return kernels_told(counts)
-        is_given_up = self._is_full or module.training in self._given_up
+        is_given_up = self._is_full or self._changes_itself or module.training in self._given_up
         refusals: list[OpwrightError | None] = [known.refusal if known else None, *map(_refusal_of, calls)]
         refusals.append(self.refusal if is_given_up else None)
         if refusal := next(filter(None, refusals), None):
@@ -279,11 +279,15 @@ class Serving(RemembersRung):
 
     def _leave(self, call: Call, operator: Operator, leaves: Leaves, members: list[Any], *, is_training: bool) -> None:
         """Leave calls like one that the module has served to it, if kernels would not serve them either."""
+        self._look_whether_it_changed()
         if operator.reference.changes_attributes:  # type: ignore[attr-defined]  # a ModuleReference
             self._given_up.add(is_training)
         constants = [member for member in members if not isinstance(member, torch.Tensor)]
         if call.left is not None and operator.server.is_ordinary(leaves) and are_constants(constants):
             call.left.add(members)
+
+    def _look_whether_it_changed(self) -> None:
+        self._changes_itself = not any(state.holds() for state in self._outside.states)
 
     def _make(
         self,
@@ -375,13 +379,6 @@ def _refusal(hooked: Sequence[str], tensors: int) -> NoKernel | None:
     if tensors > MOST_ARGUMENTS:
         return too_many(tensors)
     return None
-
-
-def tensor_names(dotted: Sequence[str]) -> list[str]:
-    """Distinct names for kernels: `0.weight` becomes `layer_0_weight`."""
-    plain = [re.sub(r"\W", "_", name, flags=re.ASCII) for name in dotted]
-    names = identifiers([f"layer_{name}" if name[:1].isdigit() else name for name in plain])
-    return [f"{name}_at_{place}" if names.count(name) > 1 else name for place, name in enumerate(names)]
 
 
 def refuse_shared(leaves: Sequence[Any], mutated: Sequence[int]) -> None:

@@ -36,7 +36,7 @@ def scales(x: Tensor) -> Tensor:
 def gives_up(x: Tensor) -> Tensor:
     if x.sum() > 100:
         raise NotImplementedError("too much")
-    return x * 2
+    return x * 2 if x.sum() > 0 else x
 
 
 @pytest.fixture
