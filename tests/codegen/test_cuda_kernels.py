@@ -124,7 +124,7 @@ CASES: dict[str, tuple[Callable[..., Any], Sequence[Sequence[Any]]]] = {
 # What the others have too, in another dtype or another size.
 AT_NIGHT = {
     *("small_integers", "half_rows", "double_rows", "half_columns", "columns", "broadcast"),
-    *("much", "short", "numbers", "one_pass"),
+    *("much", "short", "numbers", "one_pass", "in_groups"),
 }
 
 

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 import opwright
+from tests.suite.nights import mostly_at_night
 
 
 class Order(enum.Enum):
@@ -63,7 +64,7 @@ CHANGES: dict[str, Callable[[nn.Module], object]] = {
 
 
 @pytest.mark.built_together
-@pytest.mark.parametrize("name", [*CHANGES])
+@pytest.mark.parametrize("name", mostly_at_night(CHANGES, by_day=[*CHANGES][::2]))
 def test_changes_between_calls_are_seen(name: str) -> None:
     torch.manual_seed(0)
     plain = Found()

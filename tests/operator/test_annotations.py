@@ -12,6 +12,7 @@ from torch import Tensor
 from opwright.api.operator import Operator
 from tests.operator.against_eager import assert_as_eager
 from tests.quiet_settings import quiet_settings
+from tests.suite.nights import mostly_at_night
 
 if TYPE_CHECKING:
     from nowhere import Image
@@ -56,8 +57,7 @@ def random(*shape, gradient=True):
     return torch.randn(shape, generator=torch.Generator().manual_seed(len(shape))).requires_grad_(gradient)
 
 
-BY_DAY, AT_NIGHT = [bare, unresolvable, mixed], [anything, of_a_type, of_numpy, wrongly]
-REFERENCES = [*BY_DAY, *(pytest.param(each, marks=pytest.mark.nightly) for each in AT_NIGHT)]
+REFERENCES = mostly_at_night([bare, unresolvable, mixed, anything, of_a_type, of_numpy, wrongly], by_day=2)
 
 
 @pytest.mark.parametrize("reference", REFERENCES)

@@ -15,6 +15,7 @@ import opwright
 from opwright.api.operator import Operator
 from opwright.errors import CallableUnsupported
 from tests.quiet_settings import quiet_settings
+from tests.suite.nights import mostly_at_night
 
 pytestmark = [
     pytest.mark.built_together,
@@ -110,7 +111,7 @@ WORK = {
 }
 
 
-@pytest.mark.parametrize("kind", WORK)
+@pytest.mark.parametrize("kind", mostly_at_night(WORK, by_day=[*WORK][::2]))
 def test_what_works_does_the_same(kind):
     given = WORK[kind]
     operator = Operator(given, settings=quiet_settings(optimized=False))

@@ -8,6 +8,7 @@ import torch
 import opwright
 from tests.operator.against_eager import assert_as_eager, random, variants
 from tests.operator.operators import lltm, mix, wave
+from tests.suite.nights import mostly_at_night
 
 pytestmark = pytest.mark.built_together
 
@@ -77,7 +78,7 @@ BROADCASTS = [
 ]
 
 
-@pytest.mark.parametrize(("left", "right"), BROADCASTS)
+@pytest.mark.parametrize(("left", "right"), mostly_at_night(BROADCASTS, by_day=BROADCASTS[::2]))
 def test_arguments_broadcast(left, right):
     assert_as_eager(mix, random(*left), random(*right, seed=1))
 

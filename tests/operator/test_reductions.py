@@ -14,6 +14,7 @@ from opwright.api.operator import Operator
 from opwright.checking.accuracy import Comparison
 from opwright.settings import Settings
 from tests.quiet_settings import quiet_settings
+from tests.suite.nights import mostly_at_night
 
 pytestmark = pytest.mark.built_together
 
@@ -97,7 +98,7 @@ def test_values_and_gradients(name: str, settings_quick_by_day: Settings) -> Non
 
 @pytest.mark.parametrize(
     "name",
-    [name if name in ALL_KINDS_OF_REDUCTIONS else pytest.param(name, marks=pytest.mark.nightly) for name in REDUCERS],
+    mostly_at_night(REDUCERS, ALL_KINDS_OF_REDUCTIONS),
 )
 def test_pieces_and_tiles(name: str, settings: Settings) -> None:
     """Sizes at which rows are cut into pieces, columns into tiles, and both are left whole."""
@@ -162,7 +163,7 @@ NOTHING: dict[str, Callable[[Tensor], Tensor]] = {
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of torch, that means of nothing are NaN
 @pytest.mark.parametrize(
     "shape",
-    [(1, 3, 4), (3, 4, 1), *(pytest.param(s, marks=pytest.mark.nightly) for s in ((3, 1, 4), (1, 1, 1), (2, 2, 2)))],
+    mostly_at_night([(1, 3, 4), (3, 4, 1), (3, 1, 4), (1, 1, 1), (2, 2, 2)], by_day=1, whole=True),
 )
 @pytest.mark.parametrize("name", NOTHING)
 def test_reductions_over_nothing(name: str, shape: tuple[int, ...], settings_quick_by_day: Settings) -> None:

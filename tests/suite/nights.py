@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 
 
-def mostly_at_night(cases: Iterable[Any], by_day: int | Container[Any]) -> list[Any]:
+def mostly_at_night(cases: Iterable[Any], by_day: int | Container[Any], *, whole: bool = False) -> list[Any]:
     """Cases for `parametrize`: the first few, or those of a collection, run by day, and the others at night.
 
-    As there, a tuple holds the values of several parameters.
+    As there, a tuple holds the values of several parameters; of one, if it is to be taken as a whole.
     """
     cases = list(cases)
     chosen = cases[:by_day] if isinstance(by_day, int) else by_day
-    return [case if case in chosen else _at_night(*(case if isinstance(case, tuple) else (case,))) for case in cases]
+    return [case if case in chosen else _at_night(case, whole=whole) for case in cases]
 
 
-def _at_night(*values: Any) -> Any:
+def _at_night(case: Any, *, whole: bool) -> Any:
+    values = case if isinstance(case, tuple) and not whole else (case,)
     return pytest.param(*values, marks=pytest.mark.nightly)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,9 @@ def test_what_takes_too_long_is_killed() -> None:
     while time.monotonic() < deadline and Path(f"/proc/{waiting.pid}").exists():
         time.sleep(0.01)
     assert not Path(f"/proc/{waiting.pid}").exists()
+
+
+def test_threads_ask_at_once() -> None:
+    with ThreadPoolExecutor(8) as threads:
+        done = list(threads.map(lambda number: run("-c", f"print({number})").stdout, range(24)))
+    assert done == [f"{number}\n" for number in range(24)]

@@ -21,6 +21,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -92,19 +93,26 @@ class _Servers:
             end.close()
             atexit.register(ours.close)
 
+        self._asking = threading.Lock()
+
     @staticmethod
-    @functools.cache
     def of_this_process() -> _Servers:
-        return _Servers()
+        return _servers_of(os.getpid())  # a fork that asked those of its parent would garble what that asks
 
     def start(self, alone: bool, command: tuple[str, ...], environment: dict[str, str], folder: str) -> Started:
         server, pipes = self._ours[alone], [os.pipe() for _ in range(3)]
-        _send(server, {"command": command, "environment": environment, "folder": folder}, [w for _, w in pipes])
+        with self._asking:
+            _send(server, {"command": command, "environment": environment, "folder": folder}, [w for _, w in pipes])
+            pid = int.from_bytes(server.recv(_LENGTH_BYTES, socket.MSG_WAITALL), "big")
         for _, written in pipes:
             os.close(written)
-        pid = int.from_bytes(server.recv(_LENGTH_BYTES, socket.MSG_WAITALL), "big")
         assert pid, "the server of programs has ended"
         return Started(command, pid, *(read for read, _ in pipes))
+
+
+@functools.cache
+def _servers_of(_process: int) -> _Servers:
+    return _Servers()
 
 
 def _send(to: socket.socket, message: dict[str, Any], files: list[int]) -> None:
