@@ -16,6 +16,7 @@ from opwright.errors import BuildFailed
 from opwright.settings import Settings
 from opwright.toolchain.headers.depending import build_with_headers
 from opwright.toolchain.source import Source
+from opwright.toolchain.storage.cache import Entry, LibraryCache
 from tests.toolchain.conftest import WriteScript, in_the_making
 from tests.toolchain.test_build import value_of
 
@@ -182,3 +183,17 @@ def test_a_clock_that_is_ahead_is_not_a_change(settings: Settings, tmp_path: Pat
     os.utime(header, (later, later))
 
     assert value_of(build_with_headers(returning_value(SPELLINGS["in quotes"]), settings, flags_of(tmp_path))) == 3
+
+
+def test_processes_that_sweep_leave_what_is_being_moved(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install = LibraryCache.install
+
+    def swept(cache: LibraryCache, entry: Entry, built: Path) -> None:
+        cache.sweep()
+        install(cache, entry, built)
+
+    monkeypatch.setattr(LibraryCache, "install", swept)
+    write(tmp_path / "first" / "value.h", "#define VALUE 3\n")
+    assert value_of(build_with_headers(returning_value('#include "value.h"'), settings, flags_of(tmp_path))) == 3

@@ -81,7 +81,7 @@ class Depending:
         made = including.settled(cache.library(trial).parent, begun_ns)
         if made is None:
             return None
-        cache.move(trial, made)
+        cache.move(trial, made, self._lock())
         return cache.library(made)
 
     def _trial(self) -> Recipe:

@@ -106,9 +106,9 @@ class LibraryCache:
         subdirectory(self.root, "libraries", entry.key[:2])
         self._replace(self._place(entry), built)
 
-    def move(self, entry: Entry, to: Entry) -> None:
-        """Make of an entry another one with the same product; the caller holds the lock."""
-        directory = Path(tempfile.mkdtemp(dir=subdirectory(self.root, "building"), prefix=f"{entry.key}."))
+    def move(self, entry: Entry, to: Entry, held: Entry) -> None:
+        """Make of an entry another one with the same product; the caller holds the lock of a third, `held`."""
+        directory = Path(tempfile.mkdtemp(dir=subdirectory(self.root, "building"), prefix=f"{held.key}."))
         self._place(entry).rename(directory)
         self.install(to, directory)
 
@@ -144,9 +144,9 @@ class LibraryCache:
         return subdirectory(self.root, "locks") / f"{key}.lock"
 
     def _replace(self, place: Path, directory: Path) -> None:
-        """Rename a directory to its place; what was there goes away as a whole first."""
+        """Rename a directory to its place; what was there goes away as a whole first, under the directory's lock."""
         if place.exists():
-            grave = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f"{place.name}."))
+            grave = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f"{directory.name.partition('.')[0]}."))
             place.rename(grave / "discarded")
             shutil.rmtree(grave, ignore_errors=True)
         directory.rename(place)
