@@ -20,7 +20,7 @@ HEADERS = Path(opwright.__file__).parent / "include"
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
-@pytest.fixture(scope="module", params=["cached", "streamed"])
+@pytest.fixture(scope="module", params=mostly_at_night(["streamed", "cached"], by_day=1))
 def driver(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The driver as a library, and what has to be loaded before it; streamed: small results too go past the caches."""
     library = tmp_path_factory.mktemp("rows") / "rows.so"
