@@ -214,9 +214,8 @@ def _derive_with_gradients(
 ) -> Derivation:
     graph = joint.graph
     _refuse_draws_on_gpu(graph, specs)
-    kept = partition(
-        joint, 0 if graph.is_random and save == "inputs" else save, unchanged
-    )  # no number can be drawn again
+    policy = 0 if graph.is_random and save == "inputs" else save  # no number can be drawn again
+    kept = partition(joint, policy, unchanged)
     tangents = [node for node in joint.tangents if node is not None]
     arguments = [(given, node) for given, node in _named_inputs(graph) if node not in tangents]
     names = {node: given for given, node in _named_inputs(graph)}

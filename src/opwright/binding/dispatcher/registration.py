@@ -71,12 +71,12 @@ def row_major_if_own(returned: Any, arguments: Iterable[object]) -> Any:
 
     A tensor that is returned twice stays one tensor.
     """
-    if type(returned) is torch.Tensor and _is_laid_out(returned):
+    if is_laid_out(returned):
         return returned
     copies: dict[int, torch.Tensor] = {}
 
     def laid_out(tensor: torch.Tensor) -> torch.Tensor:
-        if _is_laid_out(tensor):
+        if is_laid_out(tensor):
             return tensor
         if any(_share_memory(tensor, argument) for argument in arguments):
             return tensor
@@ -87,8 +87,11 @@ def row_major_if_own(returned: Any, arguments: Iterable[object]) -> Any:
     return tree_map_only(torch.Tensor, laid_out, returned)
 
 
-def _is_laid_out(tensor: torch.Tensor) -> bool:
-    return tensor.layout is not torch.strided or tensor.is_nested or tensor.is_contiguous()
+def is_laid_out(value: Any) -> bool:
+    """Whether a value is a tensor that is contiguous already, or cannot be."""
+    return isinstance(value, torch.Tensor) and (
+        value.layout is not torch.strided or value.is_nested or value.is_contiguous()
+    )
 
 
 def _share_memory(tensor: torch.Tensor, other: object) -> bool:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from torch import Tensor, strided
 from torch.utils._pytree import TreeSpec
 
 from opwright.binding.dispatcher.autocast import is_autocast
-from opwright.binding.dispatcher.registration import row_major_if_own
+from opwright.binding.dispatcher.registration import is_laid_out, row_major_if_own
 from opwright.binding.environment import PLAIN_TYPES, are_abstract, is_overheard, is_quiet
 from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.own_errors import is_for_the_caller, runs_reference
@@ -76,8 +75,7 @@ class StructuredServer(HotPath):
     def _serve_left(self, given: tuple[Any, ...]) -> Any:
         """Run the function as written for a call that is left to it."""
         result = self.serve_by_reference(given)
-        is_laid_out = isinstance(result, Tensor) and result.layout is strided and result.is_contiguous()
-        return result if is_laid_out else row_major_if_own(result, flatten(given)[0])
+        return result if is_laid_out(result) else row_major_if_own(result, flatten(given)[0])
 
     def _serve_flat(self, given: tuple[Any, ...], *, pinned: bool) -> Any:
         if is_overheard():
