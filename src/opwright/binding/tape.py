@@ -245,6 +245,7 @@ def _route(native: Any, variant: Variant, result: tuple[Any, Any], name: str, nu
         outputs=plan.outputs,
         result=structure,
         members=members,
+        orders=plan.orders,
         row_major=variant.needs_row_major,
         whole_memory=plan.needs_whole_memory,
         kept_arguments=plan.saved.contributing,

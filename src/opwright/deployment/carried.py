@@ -14,6 +14,7 @@ _MODULES = (
     "opwright.derivation.pull_back",
     "opwright.tracing.torch_hooks.functorch",
     "opwright.tracing.interface.memory",
+    "opwright.tracing.interface.orders",
     "opwright.tracing.scalars.guards",
     *(
         f"opwright.deployment.runtime.{name}"

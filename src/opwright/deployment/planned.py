@@ -208,7 +208,7 @@ def _kernel(variant: PlannedVariant, types: Sequence[str]) -> PackagedKernel | N
     found = {position: type(value).__name__ for position, value in variant.constants.items()}
     found |= {position: "int" if position in plan.integers else "float" for position in plan.numbers}
     of_types = all(kind == types[position] for position, kind in found.items())
-    if not of_types or plan.needs_whole_memory:
+    if not of_types or plan.needs_whole_memory or plan.orders:
         return None
     return PackagedKernel(
         name=plan.forward.name,

@@ -41,6 +41,7 @@ def _variant_record(variant: PlannedVariant) -> dict[str, Any]:
         "kept": (*saved.outputs, *intermediates),
         "sizes": saved.sizes,
         "is_random": plan.is_random,
+        "orders": plan.orders,
         "needs_row_major": plan.needs_row_major,
         "needs_whole_memory": plan.needs_whole_memory,
     }

@@ -10,6 +10,7 @@ import torch
 
 from opwright.binding.variants.kinds import Key, constant_key
 from opwright.errors import NoKernel, Place, WrongResult
+from opwright.tracing.interface.orders import Order, order_of, orders_of
 
 _MOST_REMEMBERED = 4096
 Described = tuple[tuple[int, ...], torch.dtype]
@@ -26,11 +27,13 @@ class Tensors:
 
     Attributes:
         described: The sizes and the dtype of each tensor.
+        orders: In which order its dimensions lie in memory.
         bare: Whether it is a single tensor, not a tuple.
         count: How many elements the first has.
     """
 
     described: tuple[Described, ...]
+    orders: tuple[Order, ...]
     bare: bool
     count: int
 
@@ -54,6 +57,7 @@ class Expected:
             NoKernel: If it returns anything but a tensor or a tuple of tensors.
         """
         key = tuple([(a.shape, a.dtype) if isinstance(a, torch.Tensor) else constant_key(a) for a in args])
+        key = (*key, orders_of(args))
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= _MOST_REMEMBERED:
@@ -95,7 +99,8 @@ def described(returned: Any) -> Tensors:
             hint="let the reference return a tensor or a tuple of tensors",
         )
     every = tuple((tuple(member.shape), member.dtype) for member in members)
-    return Tensors(every, isinstance(returned, torch.Tensor), members[0].numel())
+    orders = tuple(order_of(torch.empty_like(member, device="meta")) for member in members)
+    return Tensors(every, orders, isinstance(returned, torch.Tensor), members[0].numel())
 
 
 def _like(tensor: torch.Tensor) -> torch.Tensor:

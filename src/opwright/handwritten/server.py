@@ -27,6 +27,7 @@ from opwright.handwritten.implement import implemented
 from opwright.handwritten.node import Written, record
 from opwright.handwritten.passes import Passes
 from opwright.settings import Settings
+from opwright.tracing.interface.orders import in_order
 from opwright.tracing.interface.signature import Signature, place_of
 from opwright.tracing.recording.faults import fault_of, line_of_ours
 
@@ -149,6 +150,7 @@ class WrittenServer:
         except ReferenceRefuses:
             return self._derived.serve_by_reference(args)
         self.last_rung = rung
+        outputs = tuple(map(in_order, outputs, expected.orders))
         return outputs[0] if expected.bare else outputs
 
 

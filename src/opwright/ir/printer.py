@@ -14,7 +14,7 @@ The `spoken` flag of a name is not printed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from textwrap import indent
 from typing import assert_never
 
@@ -42,13 +42,18 @@ BINDING: dict[str, int] = {
 
 def print_program(program: ir.Program) -> str:
     """Write a Program, one line for each guard, step, let and store."""
-    inputs = ", ".join(map(print_buffer, program.inputs))
-    header = f"program {program.name}({inputs}) sizes ({', '.join(program.sizes)}) -> ({', '.join(program.outputs)})"
+    inputs = ", ".join(print_buffer(b) + _order(program.input_orders, p) for p, b in enumerate(program.inputs))
+    outputs = ", ".join(name + _order(program.output_orders, p) for p, name in enumerate(program.outputs))
+    header = f"program {program.name}({inputs}) sizes ({', '.join(program.sizes)}) -> ({outputs})"
     body = [*(f"guard {guard}" for guard in program.guards), *map(print_step, program.steps)]
     for case in program.cases:
         sizes = ", ".join(f"{name} = {size}" for name, size in case.sizes)
         body += [f"case {sizes}", *(indent(print_step(step), "  ") for step in case.steps)]
     return "\n".join([header, *(indent(part, "  ") for part in body)])
+
+
+def _order(orders: Sequence[tuple[int, ...]], position: int) -> str:
+    return f" of dimensions {[*orders[position]]}" if orders and orders[position] else ""
 
 
 def print_buffer(buffer: ir.Buffer) -> str:

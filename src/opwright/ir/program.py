@@ -1,6 +1,6 @@
 """The Program: steps over buffers, with run-time sizes.
 
-    program = Program(name, inputs, sizes, steps, outputs, guards, cases)
+    program = Program(name, inputs, sizes, steps, outputs, guards, cases, input_orders, output_orders)
     step    = Kernel(name, axes, lets, stores)        a fused loop nest: for every point of the axes, lets then stores
             | View(target, source, indices)           target[axes] is source[indices(axes)]; no data moves
             | Number(target, value)                   a size as a tensor without dimensions
@@ -21,7 +21,9 @@ store reduces over the outer axes that its indices leave out.
 Loads may use a gathered index like an axis. A Check before the kernel ensures that it is below its extent: a Program
 whose Check fails returns nothing.
 
-Inputs and the results of library operations have run-time strides; what a kernel writes is contiguous. A View's
+Inputs and the results of library operations have run-time strides; what a kernel writes is contiguous. An order says
+which dimensions of the caller's tensor those of an input or output are: an input of order (0, 2, 3, 1) is one in
+channels last, seen as memory has it. Its sizes keep the numbers of the caller's dimensions. A View's
 axes are `d0 d1 …`, one per dimension of its target. Sizes are symbols such as `gates_size_0`, read from the inputs at
 each call; `sizes` names those that no input has; they are passed as numbers. The guards say for which sizes the Program
 is valid. If all sizes of a case match, its steps run instead.
@@ -236,6 +238,13 @@ class Program:
     outputs: tuple[str, ...]
     guards: tuple[Condition, ...]
     cases: tuple[Case, ...] = ()
+    input_orders: tuple[tuple[int, ...], ...] = ()
+    output_orders: tuple[tuple[int, ...], ...] = ()
+
+    def input_order(self, position: int) -> tuple[int, ...]:
+        """The caller's dimension for each dimension of an input."""
+        order = self.input_orders[position] if self.input_orders else ()
+        return order or tuple(range(len(self.inputs[position].shape)))
 
 
 def programs_of(program: Program) -> tuple[Program, ...]:

@@ -12,6 +12,7 @@
 
 #include "node.h"
 #include "numbers.h"
+#include "orders.h"
 #include "structure.h"
 
 namespace opwright {
@@ -45,6 +46,7 @@ struct Route {
   int64_t outputs;                                 // the number of results that the caller gets
   Structure result;                                // in which structure,
   std::vector<Member> members;                     // and what stands in it
+  Orders orders;                                   // in which order tensors lie; empty: as written
   bool row_major, whole_memory;                    // takes only contiguous tensors, and all of their memory
   Positions kept_arguments, kept_results;          // what is saved: arguments, then results of the forward kernel
   Positions reads;                                 // of these, what the backward kernel reads
@@ -70,6 +72,7 @@ struct Route {
     read(facts, "is_random", is_random);
     read(facts, "outputs", outputs);
     for (py::handle member : facts["members"]) members.emplace_back(member);
+    read(facts, "orders", orders);
     read(facts, "row_major", row_major);
     read(facts, "whole_memory", whole_memory);
     read(facts, "kept_arguments", kept_arguments);

@@ -178,6 +178,7 @@ class Tape {
   }
 
   static bool takes(const Route& route, const Arguments& arguments, const Numbers& numbers) {
+    if (!lie_in(arguments, route.orders)) return false;
     if (route.row_major && !lie_row_by_row(arguments, route.whole_memory)) return false;
     for (const NumberGuard& guard : route.number_guards)
       for (const auto& [position, number] : numbers)

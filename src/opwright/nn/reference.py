@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import torch
 from torch import nn
-from torch.utils._pytree import TreeSpec, tree_leaves, tree_unflatten
+from torch.utils._pytree import TreeSpec, tree_unflatten
 
 from opwright.binding.variants.states import State
 from opwright.derivation.backward import imitate_eager
@@ -97,8 +97,7 @@ class ModuleReference:
         """Run the forward.
 
         Raises:
-            NoKernel: If it changes attributes, because those of the module itself would not change, or if its result
-                would lie otherwise in memory than in eager.
+            NoKernel: If it changes attributes, because those of the module itself would not change.
         """
         count, module, held = len(self._slots), self._module(), self._state.held()
         if module is None or any(slot not in held for slot in self._slots):
@@ -110,11 +109,6 @@ class ModuleReference:
         if not copied.is_unchanged():
             self.changes_attributes = True
             raise NoKernel("its forward changes attributes of the module", hint="change buffers in place instead")
-        if self._is_inside and not all(map(lies_row_by_row, tree_leaves(returned))):
-            raise NoKernel(
-                "its result does not lie row by row in memory, and kernels would give one that does",
-                hint="return its .contiguous()",
-            )
         return returned, [tensors[position] for position in self._mutated]
 
     def fallback(self, written: Written, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ran:
@@ -126,11 +120,6 @@ class ModuleReference:
         self.refusal = refusal.again()
         written.open(refusal)
         return self.fallback(written, *given)
-
-
-def lies_row_by_row(value: Any) -> bool:
-    """Whether a value is no tensor, or one as kernels lay it out."""
-    return not isinstance(value, torch.Tensor) or (value.layout is torch.strided and value.is_contiguous())
 
 
 def written_forward(module: nn.Module) -> Any:

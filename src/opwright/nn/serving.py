@@ -29,7 +29,7 @@ from opwright.errors import NoKernel, OpwrightError, UndeclaredMutation
 from opwright.nn.cut import Cut
 from opwright.nn.noted import Noted
 from opwright.nn.opened import Opened
-from opwright.nn.reference import Forward, ModuleReference, Ran, lies_row_by_row, tensor_names
+from opwright.nn.reference import Forward, ModuleReference, Ran, tensor_names
 from opwright.nn.telling import is_of_the_function, kernels_told, reason_told, to_function, to_parts
 from opwright.settings import Settings
 from opwright.toolchain.process.forks import Lock
@@ -246,16 +246,6 @@ class Serving(RemembersRung):
     ) -> Any:
         operator, mutated = call.operator, call.mutated
         if operator is None:
-            return self.run_as_written(*given)
-        if self.cut.is_inside and not all(map(lies_row_by_row, members)):
-            refusal = operator.reference.refusal = NoKernel(  # type: ignore[attr-defined]
-                "an argument does not lie row by row in memory, so that its result may not either",
-                hint="pass its .contiguous()",
-            )
-            self.open(refusal)
-            self._wind()
-            if call.left is not None:
-                call.left.add(members)
             return self.run_as_written(*given)
         if mutated:
             refuse_shared(leaves, mutated)

@@ -25,20 +25,31 @@ from opwright.derivation.products import gradients_by_product
 from opwright.derivation.save_policy import SavePolicy
 from opwright.errors import NoKernel
 from opwright.ir.expressions.integer import Condition
-from opwright.ir.names.fresh import fresh, fresh_stem
+from opwright.ir.names.fresh import fresh_stem
 from opwright.ir.program import Call, Kernel, Program, View, buffers_of, programs_of
+from opwright.lowering.lay_out import lay_out
 from opwright.lowering.lower import lower
 from opwright.lowering.pointwise.promotion import program_dtype
 from opwright.lowering.size_hints import size_hints
+from opwright.operators.names import named_inputs, named_outputs, saved_names
+from opwright.operators.orders import (
+    NodeOrders,
+    argument_orders,
+    backward_orders,
+    forward_orders,
+    orders_in,
+    orders_of_results,
+)
 from opwright.package import PACKAGE
 from opwright.passes.buffers.hand_on import hand_on
 from opwright.passes.order import optimize
 from opwright.toolchain.source import Source
-from opwright.tracing.graph import Graph, described, value_of
+from opwright.tracing.graph import Graph, value_of
 from opwright.tracing.interface.place import function_behind
 from opwright.tracing.interface.results import Result
 from opwright.tracing.interface.specs import ArgumentSpec, NumberSpec, TensorSpec
 from opwright.tracing.recording.values import Digests
+from opwright.tracing.result_orders import ResultOrders
 from opwright.tracing.scalars.guards import NumberGuard
 from opwright.tracing.trace import trace
 from opwright.version import VERSION
@@ -123,9 +134,7 @@ def derive(
     """
     origin, specs = _origin(reference), tuple(_spec_in(reference, spec) for spec in specs)
     derived = _derived(reference, specs, name, save, backend, origin)
-    if not imitates_eager(reference):
-        return derived
-    return replace(derived, plan=replace(derived.plan, needs_row_major=True, is_like_eager=True))
+    return replace(derived, plan=replace(derived.plan, is_like_eager=imitates_eager(reference)))
 
 
 def _derived(
@@ -140,10 +149,13 @@ def _derived(
         joint = trace_joint(reference, specs)
         if any(gradient is not None for gradient in joint.gradients):
             unchanged = static_in(reference) if imitates_eager(reference) else None
-            return _derive_with_gradients(joint, specs, name, save, backend, origin, unchanged)
+            results = orders_of_results(reference, specs, joint.graph, joint.gradients)
+            return _derive_with_gradients(joint, specs, name, save, backend, origin, unchanged, results)
     graph, result = trace(reference, specs)
     _refuse_draws_on_gpu(graph, specs)
-    lowered = _lowered(graph, f"{name}_forward", _named_inputs(graph), _outputs(graph), graph.guards)
+    arguments, results = argument_orders(graph, specs), orders_of_results(reference, specs, graph)
+    orders = arguments, forward_orders(graph, arguments, results, ())
+    lowered = _lowered(graph, f"{name}_forward", named_inputs(graph), named_outputs(graph), graph.guards, orders=orders)
     forward = _optimized(lowered, backend)
     plan = _plan(graph, specs, result, _source(forward, backend, origin))
     plan = replace(plan, kernels=_kernels(forward), left_to_function=_gains_nothing(graph, origin, forward))
@@ -181,12 +193,12 @@ def derive_function(
     if graph.hides_from_autograd:
         raise NoKernel("it uses detach or no_grad, which an emitted autograd.Function cannot pass on to higher orders")
     tangents = [node for node in joint.tangents if node is not None]
-    arguments = [(given, node) for given, node in _named_inputs(graph) if node not in tangents]
-    forward = optimize(lower(graph, name, arguments, _outputs(graph), graph.guards))
+    arguments = [(given, node) for given, node in named_inputs(graph) if node not in tangents]
+    forward = optimize(lower(graph, name, arguments, named_outputs(graph), graph.guards))
     gradients = {position: node for position, node in enumerate(joint.gradients) if node is not None}
     wanted = [(f"grad_{specs[position].name}", node) for position, node in gradients.items()]
     backward = (
-        optimize(lower(graph, f"{name}_backward", _named_inputs(graph), wanted, effects=False)) if wanted else None
+        optimize(lower(graph, f"{name}_backward", named_inputs(graph), wanted, effects=False)) if wanted else None
     )
     parameters: list[TensorParameter | ConstantParameter] = []
     results = dict(zip(gradients, backward.outputs if backward else (), strict=True))
@@ -195,7 +207,7 @@ def derive_function(
             parameters.append(TensorParameter(spec.name, results.get(position)))
         else:
             parameters.append(ConstantParameter(spec.name, spec.value))
-    names = {node: given for given, node in _named_inputs(graph)}
+    names = {node: given for given, node in named_inputs(graph)}
     cotangents = tuple(None if node is None else names[node] for node in joint.tangents)
     function = function_behind(reference)
     command = function and source_command(place.rpartition(":")[0], function.__qualname__, "function")
@@ -211,18 +223,23 @@ def _derive_with_gradients(
     backend: Backend,
     origin: Origin | None,
     unchanged: Set[str] | None,
+    lie: ResultOrders,
 ) -> Derivation:
     graph = joint.graph
     _refuse_draws_on_gpu(graph, specs)
     policy = 0 if graph.is_random and save == "inputs" else save  # no number can be drawn again
     kept = partition(joint, policy, unchanged)
     tangents = [node for node in joint.tangents if node is not None]
-    arguments = [(given, node) for given, node in _named_inputs(graph) if node not in tangents]
-    names = {node: given for given, node in _named_inputs(graph)}
+    arguments = [(given, node) for given, node in named_inputs(graph) if node not in tangents]
+    names = {node: given for given, node in named_inputs(graph)}
     saved = fresh_stem("saved", names.values(), "saved_")
-    intermediates = _saved_names(graph, kept.intermediates, saved)
-    results = [*_outputs(graph), *intermediates]
-    lowered = _lowered(graph, f"{name}_forward", arguments, results, graph.guards, unrounded=kept.little)
+    intermediates = saved_names(graph, kept.intermediates, saved)
+    results = [*named_outputs(graph), *intermediates]
+    given = argument_orders(graph, specs)
+    made = forward_orders(graph, given, lie, kept.intermediates)
+    cotangents, found = backward_orders(joint, lie)
+    orders = given, made
+    lowered = _lowered(graph, f"{name}_forward", arguments, results, graph.guards, unrounded=kept.little, orders=orders)
     unrounded = kept.little & _unrounded(lowered.program, results)
     gradients = [(position, node) for position, node in enumerate(joint.gradients) if node is not None]
     lowered_backward = _lowered(
@@ -235,9 +252,9 @@ def _derive_with_gradients(
         [(f"grad_{specs[position].name}", node) for position, node in gradients],
         effects=False,
         unrounded=unrounded,
+        orders=({**given, **made, **cotangents}, found),
+        cotangents={names[node] for node in tangents},
     )
-    handed = hand_on(lowered_backward.program, {names[node] for node in tangents})
-    lowered_backward = replace(lowered_backward, program=handed)
     forward, backward = _optimized(lowered, backend), _optimized(lowered_backward, backend)
     positions = {spec.name: position for position, spec in enumerate(specs)}
     plan = replace(
@@ -268,6 +285,7 @@ def _plan(graph: Graph, specs: Sequence[ArgumentSpec], result: Result, forward: 
         gradients=(),
         saved=Saved((), 0, (), ()),
         is_random=graph.is_random,
+        orders=orders_in(specs),
         needs_row_major=graph.needs_row_major,
         needs_whole_memory=graph.needs_whole_memory,
     )
@@ -289,14 +307,6 @@ def _gains_nothing(graph: Graph, origin: Origin | None, *programs: Program) -> b
     return all(isinstance(step, Call | View) for step in steps)
 
 
-def _saved_names(graph: Graph, nodes: Sequence[Node], stem: str) -> list[tuple[str, Node]]:
-    """Names for saved values: `saved_mean` if a variable holds the value, else `saved_sum` by the operation."""
-    named: dict[str, Node] = {}
-    for node in nodes:
-        named[fresh(f"{stem}_{described(graph, node)}", named)] = node
-    return list(named.items())
-
-
 def _lowered(
     graph: Graph,
     name: str,
@@ -306,8 +316,13 @@ def _lowered(
     *,
     effects: bool = True,
     unrounded: Set[Node] = frozenset(),
+    orders: tuple[NodeOrders, NodeOrders],
+    cotangents: Set[str] = frozenset(),
 ) -> Lowered:
     program = lower(graph, name, inputs, outputs, guards, effects=effects, unrounded=unrounded)
+    given, made = orders
+    program = hand_on(program, cotangents) if cotangents else program
+    program = lay_out(program, [given[node] for _, node in inputs], [made[node] for _, node in outputs])
     return Lowered(program, size_hints(graph, inputs))
 
 
@@ -342,15 +357,6 @@ def _argument_size(symbol: str, positions: dict[str, int]) -> tuple[int, int]:
     """The argument and dimension of a symbol such as `gates_size_1`."""
     name, _, dimension = symbol.rpartition("_size_")
     return positions[name], int(dimension)
-
-
-def _named_inputs(graph: Graph) -> list[tuple[str, Node]]:
-    return [(given.name, given.node) for given in graph.inputs]
-
-
-def _outputs(graph: Graph) -> list[tuple[str, Node]]:
-    count = len(graph.outputs)
-    return [(f"output_{p}" if count > 1 else "output", node) for p, node in enumerate(graph.outputs)]
 
 
 def _positions(specs: Sequence[ArgumentSpec], kind: Any) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from opwright.binding.autograd.redraw import Draw, drawn_again
 from opwright.binding.environment import is_asked_for, is_transformed
 from opwright.binding.variants.variant import Saved, Variant
 from opwright.tracing.interface.memory import lie_row_by_row
+from opwright.tracing.interface.orders import orders_of
 
 
 class Declined(Exception):
@@ -111,6 +112,8 @@ def run_forward(variants: Iterable[Variant], arguments: Sequence[Any]) -> tuple[
 def _run_variant(variant: Variant, arguments: Sequence[Any]) -> Sequence[torch.Tensor] | None:
     """Outputs, then intermediates; None if a guard of the variant fails."""
     if variant.needs_row_major and not lie_row_by_row(arguments, whole_memory=variant.plan.needs_whole_memory):
+        return None
+    if variant.plan.orders != orders_of(arguments):
         return None
     if variant.only_tensors:
         made = variant.forward(*arguments)

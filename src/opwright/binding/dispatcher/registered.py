@@ -11,7 +11,7 @@ from opwright.binding.autograd.derived_node import GradientsOf
 from opwright.binding.autograd.recorded_whole import call_whole
 from opwright.binding.dispatcher.autocast import AutocastPolicy, is_autocast, without_autocast
 from opwright.binding.dispatcher.registration import keeping_sizes_inside, register
-from opwright.binding.dispatcher.results import row_major
+from opwright.binding.dispatcher.results import owned
 from opwright.binding.environment import are_abstract, is_recorded, is_transformed
 from opwright.binding.rungs import RungName
 from opwright.binding.variants.variant import Plan
@@ -44,7 +44,7 @@ class Registered:
         server: Serves its calls.
         gradients_of: Returns the operators of the gradients for a call made now.
         autocast: The policy under autocast.
-        gives_what_kernels_give: Whether results are contiguous, as those of kernels.
+        gives_what_kernels_give: Whether results are new tensors, as those of kernels.
         inline: Whether compilers and exporters see the operations of the reference.
 
     Attributes:
@@ -124,20 +124,21 @@ class Registered:
         given = self._signature.bind(args, kwargs)
         if self._is_whole and (is_recorded() or are_abstract(given)) and not is_transformed():
             if is_recorded() and draws(self._reference, given):
-                return row_major(self._run_reference(*given))
+                return owned(self._run_reference(*given))
             return call_whole(self._call, self._gradients_of(), given)
-        result = self._server.serve(args, kwargs)
-        by_kernels = self._server.last_rung != "composed" and self._gives_what_kernels_give()
-        return result if by_kernels else row_major(result)
+        return self._own(self._server.serve(args, kwargs))
 
     def _run_under_autocast(self, *args: Any, **kwargs: Any) -> Any:
         given = self._signature.bind(args, kwargs)
         if self._autocast is None:  # a recording mode sees the operations of the reference, and their sizes
             run = self._run_reference if is_recorded() else keeping_sizes_inside(self._run_reference)
-            return row_major(run(*given))
+            return owned(run(*given))
         return without_autocast(self._autocast, self._call, given)
 
     def _run_below_autograd(self, *args: Any, **kwargs: Any) -> Any:
-        result = self._server.serve_below_autograd(args, kwargs)
+        return self._own(self._server.serve_below_autograd(args, kwargs))
+
+    def _own(self, result: Any) -> Any:
+        """Results in memory of their own, which those of kernels are."""
         by_kernels = self._server.last_rung != "composed" and self._gives_what_kernels_give()
-        return result if by_kernels else row_major(result)
+        return result if by_kernels else owned(result)

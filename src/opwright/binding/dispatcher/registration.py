@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch._guards import detect_fake_mode
 from torch._ops import OpOverload
-from torch.utils._pytree import tree_map_only
 
 from opwright.binding.dispatcher.autocast import KEYS
 from opwright.binding.dispatcher.results import FUNCTION_TRANSFORMS, as_schema_returns, without_values
 from opwright.binding.environment import recording
 from opwright.toolchain.process.forks import Lock, hold_off_forks
-from opwright.tracing.interface.memory import memory_of
 from opwright.tracing.recording.validation import GoesOn
 
 _libraries: dict[str, tuple[torch.library.Library, Callable[[], None]]] = {}
@@ -64,40 +62,6 @@ def register(
         overload = getattr(getattr(torch.ops, namespace), name).default
     assert isinstance(overload, OpOverload)
     return overload
-
-
-def row_major_if_own(returned: Any, arguments: Iterable[object]) -> Any:
-    """Make results contiguous as those of kernels; arguments and views of them are not changed.
-
-    A tensor that is returned twice stays one tensor.
-    """
-    if is_laid_out(returned):
-        return returned
-    copies: dict[int, torch.Tensor] = {}
-
-    def laid_out(tensor: torch.Tensor) -> torch.Tensor:
-        if is_laid_out(tensor):
-            return tensor
-        if any(_share_memory(tensor, argument) for argument in arguments):
-            return tensor
-        if id(tensor) not in copies:
-            copies[id(tensor)] = tensor.contiguous()
-        return copies[id(tensor)]
-
-    return tree_map_only(torch.Tensor, laid_out, returned)
-
-
-def is_laid_out(value: Any) -> bool:
-    """Whether a value is a tensor that is contiguous already, or cannot be."""
-    return isinstance(value, torch.Tensor) and (
-        value.layout is not torch.strided or value.is_nested or value.is_contiguous()
-    )
-
-
-def _share_memory(tensor: torch.Tensor, other: object) -> bool:
-    if not isinstance(other, torch.Tensor) or other.layout is not torch.strided or other.is_nested:
-        return False
-    return memory_of(tensor) == memory_of(other)
 
 
 def keeping_sizes_inside(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -21,13 +21,13 @@ def as_schema_returns(function: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-def row_major(returned: Any) -> Any:
-    """The results of every rung for the dispatcher: contiguous, in memory of their own."""
-    return tree_map_only(torch.Tensor, lambda tensor: tensor.clone(memory_format=torch.contiguous_format), returned)
+def owned(returned: Any) -> Any:
+    """The results of a reference for the dispatcher: dense as they lie, in memory of their own."""
+    return tree_map_only(torch.Tensor, lambda tensor: tensor.clone(memory_format=torch.preserve_format), returned)
 
 
 def without_values(returned: Any) -> Any:
-    """Contiguous tensors without values, like those returned: the result of a fake kernel."""
+    """Dense tensors without values, like those returned: the result of a fake kernel."""
     if isinstance(returned, torch.Tensor):
-        return torch.empty(returned.shape, dtype=returned.dtype, device=returned.device)
+        return torch.empty_like(returned, requires_grad=False)
     return tuple(map(without_values, returned))

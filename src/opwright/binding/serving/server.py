@@ -9,7 +9,6 @@ import torch
 
 from opwright.binding.autograd.node import Chosen, Declined, apply, run_forward
 from opwright.binding.dispatcher.autocast import is_autocast
-from opwright.binding.dispatcher.registration import row_major_if_own
 from opwright.binding.environment import (
     PLAIN_TYPES,
     are_abstract,
@@ -142,7 +141,7 @@ class Server(RemembersRung):
                 if is_wanted(error):
                     raise
         if latest is not None and result is LEFT:
-            return self._serve_left(args, kwargs, as_laid_out=latest.is_one_operation)
+            return self._serve_left(args, kwargs)
         if self._is_beyond and not pinned and is_quiet() and self._variants.is_beyond():
             return self._serve_left(args, kwargs)
         if kwargs or len(args) != self._arity:
@@ -150,11 +149,10 @@ class Server(RemembersRung):
         return self._serve_slowly(args, pinned=pinned)
 
     @runs_reference
-    def _serve_left(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, as_laid_out: bool = False) -> Any:
-        """Run the function as written, of the arguments as they came; results are contiguous or as it lays them out."""
+    def _serve_left(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run the function as written, of the arguments as they came."""
         self.last_rung = "composed"
-        made = self._fallback(*args.given) if isinstance(args, Leaves) else self._written(*args, **kwargs)
-        return made if as_laid_out else row_major_if_own(made, (*args, *kwargs.values()))
+        return self._fallback(*args.given) if isinstance(args, Leaves) else self._written(*args, **kwargs)
 
     def _are_plain(self, latest: Variants, args: tuple[Any, ...]) -> bool:
         """Whether Python can run what is at hand without looking further: for tensors, and giving tensors."""
@@ -184,10 +182,6 @@ class Server(RemembersRung):
             return self._reference(*args)
         return self._fallback(*args.given) if refusal is None else self._refused(refusal, *args.given)
 
-    def _serve_as_laid_out(self, args: Sequence[Any], refusal: OpwrightError | None = None) -> Any:
-        """Run the function as written, and make its results contiguous as those of kernels."""
-        return row_major_if_own(self.serve_by_reference(args, refusal), args)
-
     def _run(self, variants: Variants, args: Sequence[Any], constants: Key) -> Any:
         """Run loaded kernels; raises Declined if there are none for these arguments."""
         if _is_grad_enabled():
@@ -209,7 +203,7 @@ class Server(RemembersRung):
     def _rebuilt(self, variant: Variant, made: Sequence[torch.Tensor], args: Sequence[Any]) -> Any:
         """The structure that the reference returns."""
         result = variant.plan.result
-        return result.rebuild(made, args) if result.takes(args) else self._serve_as_laid_out(args)
+        return result.rebuild(made, args) if result.takes(args) else self.serve_by_reference(args)
 
     def _mask(self, args: Sequence[Any]) -> tuple[bool, ...]:
         """Which arguments require gradients."""
@@ -225,7 +219,7 @@ class Server(RemembersRung):
             if pinned or is_for_the_caller(error):
                 raise
             fault = fault_of(error)
-        result = self._serve_as_laid_out(args, fault) if self.is_ordinary(args) else self.serve_by_reference(args)
+        result = self.serve_by_reference(args, fault if self.is_ordinary(args) else None)
         self._fallbacks.tell(fault)
         return result
 
@@ -241,7 +235,7 @@ class Server(RemembersRung):
             result, self.last_rung = self._serve_transformed(args)
             return result
         if are_abstract(args):
-            return self._serve_compiled(args) if is_recorded() else self._serve_as_laid_out(args)
+            return self._serve_compiled(args) if is_recorded() else self.serve_by_reference(args)
         if not self.is_ordinary(args):
             return self.serve_by_reference(args)
         return self._serve_plainly(args, pinned=pinned, gradients=gradients)
@@ -269,14 +263,14 @@ class Server(RemembersRung):
                 refusal = moved
         if pinned:
             raise refusal
-        result = self._serve_as_laid_out(args, refusal)
+        result = self.serve_by_reference(args, refusal)
         self._fallbacks.tell(refusal)
         return result
 
     def _serve_what_is_left(self, variants: Variants, args: Sequence[Any], *, gradients: bool) -> Any:
         """Run the function as written, because kernels gain nothing over it."""
         if not gradients:
-            return self._serve_as_laid_out(args)
+            return self.serve_by_reference(args)
         variants.leave(args, self._settings, is_one_operation=True)
         return self.serve_by_reference(args)
 
@@ -329,7 +323,7 @@ class Server(RemembersRung):
         except (UnsupportedReturn, UndeclaredMutation, OutsideMoved, LeftToFunction):
             raise
         except TracingFailed as failure:
-            result = self._serve_as_laid_out(args, failure)  # for a wrong call, it raises its own error
+            result = self.serve_by_reference(args, failure)  # for a wrong call, it raises its own error
             variants.refuse(way, args, failure)
             if pinned:
                 raise
@@ -337,12 +331,12 @@ class Server(RemembersRung):
         except OpwrightError as error:
             if pinned:
                 raise
-            refusal, result = error.again(), self._serve_as_laid_out(args, error)
+            refusal, result = error.again(), self.serve_by_reference(args, error)
         except Declined:
             refusal = NoKernel("a guard of its new kernel fails for these arguments")
             variants.refuse(way, args, refusal)
             is_for_good = False
-            result = self._serve_as_laid_out(args, refusal)  # for an index out of range, say, it raises
+            result = self.serve_by_reference(args, refusal)  # for an index out of range, say, it raises
         self._fallbacks.tell(refusal)
         if gradients and is_for_good and variants.is_refused(way, args):
             variants.leave(args, self._settings)

@@ -8,8 +8,7 @@ from typing import Any
 from torch.utils._pytree import TreeSpec
 
 from opwright.binding.dispatcher.autocast import is_autocast
-from opwright.binding.dispatcher.registration import is_laid_out, row_major_if_own
-from opwright.binding.environment import PLAIN_TYPES, are_abstract, is_overheard, is_quiet
+from opwright.binding.environment import PLAIN_TYPES, is_overheard, is_quiet
 from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.own_errors import is_for_the_caller, runs_reference
 from opwright.binding.serving.hot_path import HotPath
@@ -56,7 +55,7 @@ class StructuredServer(HotPath):
             return self.serve_by_reference(args)
         result = self._play(args, kwargs)
         if result is LEFT and not pinned:
-            return self._serve_left(self._signature.bind(args, kwargs))
+            return self.serve_by_reference(self._signature.bind(args, kwargs))
         if result is not NotImplemented and result is not LEFT:
             return result
         given = self._signature.bind(args, kwargs)
@@ -72,16 +71,9 @@ class StructuredServer(HotPath):
         self._fallbacks.tell(fault)
         return result
 
-    def _serve_left(self, given: tuple[Any, ...]) -> Any:
-        """Run the function as written for a call that is left to it."""
-        result = self.serve_by_reference(given)
-        return result if is_laid_out(result) else row_major_if_own(result, flatten(given)[0])
-
     def _serve_flat(self, given: tuple[Any, ...], *, pinned: bool) -> Any:
         if is_overheard():
-            result = self.serve_by_reference(given)
-            leaves, _ = flatten(given)
-            return row_major_if_own(result, leaves) if are_abstract(leaves) else result
+            return self.serve_by_reference(given)
         server, layout, arguments = self._server_of(given)
         result = server.serve(arguments, {}, pinned=pinned)
         self._keep_up(server, layout)

@@ -16,6 +16,7 @@ from opwright.binding.variants.launcher import Launcher, load_launcher
 from opwright.binding.variants.record_types import as_tuples, has_declared_types
 from opwright.toolchain.source import Source
 from opwright.toolchain.storage.records import canonical_json
+from opwright.tracing.interface.orders import Orders
 from opwright.tracing.interface.results import Result
 from opwright.tracing.scalars.guards import NumberGuard
 
@@ -73,6 +74,7 @@ class Plan:
         left_to_function: Whether kernels gain nothing over the function itself, which serves unless a rung is pinned.
         is_like_eager: Whether code around it may change arguments in place that eager does not save.
         is_random: Whether it draws random numbers.
+        orders: The orders of the tensors that it serves, by position; () for tensors that lie as written.
         needs_row_major: Whether it serves only contiguous arguments.
         needs_whole_memory: Whether it serves only arguments that fill their storage.
     """
@@ -93,6 +95,7 @@ class Plan:
     left_to_function: bool = False
     is_like_eager: bool = False
     is_random: bool = False
+    orders: Orders = ()
     needs_row_major: bool = False
     needs_whole_memory: bool = False
 

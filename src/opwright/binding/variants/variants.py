@@ -23,6 +23,7 @@ from opwright.settings import Settings
 from opwright.toolchain.build import build
 from opwright.toolchain.process.forks import Lock
 from opwright.toolchain.storage.records import RecordStore
+from opwright.tracing.interface.orders import is_dense, orders_of
 from opwright.tracing.interface.signature import Signature
 from opwright.tracing.recording.faults import refusing_faults, summary
 
@@ -163,7 +164,7 @@ class Variants:
     def is_refused(self, way: Key, arguments: Sequence[Any]) -> bool:
         """Whether there will be no kernels for such arguments, and are none for others."""
         others = any(mask == way[0] for mask, _ in self.by_call)
-        return not others and (way, kind_of(arguments)) in self._refusals
+        return not others and _kind(way, arguments) in self._refusals
 
     def add(
         self,
@@ -192,7 +193,7 @@ class Variants:
             LeftToFunction: If kernels gain nothing, and are not wanted all the same.
             OpwrightError: If it cannot be derived or built here; the same error at every later attempt.
         """
-        kind = (way, kind_of(arguments))
+        kind = _kind(way, arguments)
         with self._lock:
             if kind in self._refusals:
                 raise self._refusals[kind].again()
@@ -243,12 +244,12 @@ class Variants:
 
     def _built(self, plan: Plan, settings: Settings, arguments: Sequence[Any]) -> Variant:
         tensors = [each for each in arguments if isinstance(each, torch.Tensor) and each.layout is torch.strided]
-        flags = _FOR_ROW_MAJOR if all(tensor.is_contiguous() for tensor in tensors) else ()
+        flags = _FOR_ROW_MAJOR if all(map(is_dense, tensors)) else ()
         return self._load(plan, build(plan.sources, settings, flags=flags), arguments)
 
     def refuse(self, way: Key, arguments: Sequence[Any], refusal: OpwrightError) -> None:
         """Remember that arguments have no variant."""
-        self._refuse((way, kind_of(arguments)), refusal)
+        self._refuse(_kind(way, arguments), refusal)
 
     def plans(self) -> list[Plan]:
         """The plans of the variants that are loaded."""
@@ -353,6 +354,10 @@ class VariantsByState:
     def count(self, rung: RungName | None = None) -> int:
         """How many variants are loaded, of a rung or in all."""
         return sum(variants.count(rung) for variants in self._sets.values())
+
+
+def _kind(way: Key, arguments: Sequence[Any]) -> Key:
+    return way, kind_of(arguments), orders_of(arguments)
 
 
 def record_key(identity: str, kind: Hashable, position: int = 0) -> str:

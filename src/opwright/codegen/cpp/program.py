@@ -204,7 +204,10 @@ class _Emitter:
         for position, name in enumerate(self.program.outputs):
             moved = f"static_cast<Tensor&&>({name})"
             taken = f"row_major({moved})" if name in self.strided else moved
-            lines.append(f"made[{position}] = {f'take(pass_row_major({name}))' if name in given else taken};")
+            made = f"take(pass_row_major({name}))" if name in given else taken
+            order = self.program.output_orders and self.program.output_orders[position]
+            back = f".permuted({_braced(map(order.index, range(len(order))))})" if order else ""
+            lines.append(f"made[{position}] = {made}{back};")
         lines.append("return true;")
         head = f"static bool {self.program.name}(const Tensor* given, const Size* sizes, Tensor* made) {{"
         return "\n".join([head, *(f"  {line}" for line in used(lines)), "}"])
@@ -227,12 +230,14 @@ class _Emitter:
 
     def _inputs(self) -> Iterable[str]:
         for position, buffer in enumerate(self.program.inputs):
-            yield f"const Tensor& {buffer.name} = given[{position}];"
+            order = self.program.input_orders and self.program.input_orders[position]
+            seen = f" {buffer.name} = given[{position}].permuted({_braced(order)})" if order else ""
+            yield f"const Tensor{seen or f'& {buffer.name} = given[{position}]'};"
 
     def _sizes(self) -> Iterable[str]:
-        for buffer in self.program.inputs:
-            for dimension in range(len(buffer.shape)):
-                yield f"const Size {buffer.name}_size_{dimension} = {buffer.name}.size({dimension});"
+        for position, buffer in enumerate(self.program.inputs):
+            for place, dimension in enumerate(self.program.input_order(position)):
+                yield f"const Size {buffer.name}_size_{dimension} = {buffer.name}.size({place});"
         for position, size in enumerate(self.program.sizes):
             yield f"const Size {size} = sizes[{position}];"
 
@@ -273,6 +278,10 @@ def _string_lines(text: str) -> list[str]:
     """A string as one argument, on as many lines as it takes."""
     pieces = textwrap.wrap(text, MOST_COLUMNS - 8, break_long_words=False, break_on_hyphens=False)
     return [*(f'    "{piece} "' for piece in pieces[:-1]), f'    "{pieces[-1]}",']
+
+
+def _braced(numbers: Iterable[int]) -> str:
+    return f"{{{', '.join(map(str, numbers))}}}"
 
 
 def _guards(guards: Sequence[Condition]) -> Iterable[str]:

@@ -185,8 +185,7 @@ def _attempt(
         f"{'-' if sign < 0 else ''}argument_{position} {relation} {_literal(bound)}"
         for position, sign, relation, bound in kernel.bounds
     ]
-    if kernel.needs_row_major:
-        conditions.append("are_row_major(tensors)")
+    conditions.append("are_row_major(tensors)" if kernel.needs_row_major else "lie_as_written(tensors)")
     operands = ", ".join(
         f"number_tensor(argument_{position})"
         if position in kernel.numbers

@@ -86,7 +86,7 @@ def _gradients_with_autograd(operator: PackagedOperator, serve: Callable[..., An
 
 
 def _fake(reference: Callable[..., Any], bind: Callable[..., Any]) -> Callable[..., Any]:
-    """Shapes and dtypes of the results, which lie row by row whoever computes them."""
+    """Shapes, dtypes and strides of the results."""
 
     def fake(*args: Any, **kwargs: Any) -> Any:
         return without_values(reference(*bind(args, kwargs)))

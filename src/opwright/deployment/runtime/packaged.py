@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 
 from opwright.binding.autograd.redraw import noting_draws
-from opwright.binding.dispatcher.results import row_major
+from opwright.binding.dispatcher.results import owned
 from opwright.binding.environment import (
     are_abstract,
     are_plain,
@@ -24,6 +24,7 @@ from opwright.deployment.runtime.autograd import Declined, KernelNode, WholeNode
 from opwright.deployment.runtime.gpus import Gpus
 from opwright.deployment.runtime.gradients import gradients_by_reference
 from opwright.deployment.runtime.variant import Variant
+from opwright.tracing.interface.orders import in_order, order_of
 
 Rung = Literal["cpp", "cuda", "composed"]
 _PROCESSOR = torch.device("cpu")
@@ -158,7 +159,7 @@ class PackagedOperator:
             return self._owned(*self._serve(arguments))
         wanted = _recorded(arguments)
         if self.is_random or (wanted and self.gradients_overload is None) or not wanted <= set(self.differentiable):
-            return row_major(self.run_reference(*arguments))
+            return owned(self.run_reference(*arguments))
         if not wanted:
             return self.call_whole(*arguments)
         return WholeNode.apply(self, *arguments)  # type: ignore[no-untyped-call]
@@ -176,9 +177,9 @@ class PackagedOperator:
         return self._owned(self.run_reference(*arguments), "composed")
 
     def _owned(self, made: Any, rung: Rung) -> Any:
-        """Results as the dispatcher is promised them: row by row in memory of their own, which kernels give anyway."""
+        """Results as the dispatcher is promised them: dense, in memory of their own, which kernels give anyway."""
         self._latest.rung = rung
-        return row_major(made) if rung == "composed" else made
+        return owned(made) if rung == "composed" else made
 
     def serve_gradients(self, *given: Any) -> tuple[torch.Tensor, ...]:
         """The gradients of the arguments at `differentiable`, from arguments and cotangents."""
@@ -189,14 +190,19 @@ class PackagedOperator:
         for variant in self._recording:
             found = _gradients_by_kernels(variant, arguments, cotangents) if variant.device == device else None
             if found is not None:
-                return found
+                return self._as_arguments(found, arguments)
         by_reference = functools.partial(
             gradients_by_reference, self.run_reference, arguments, self.tangents, cotangents, self.differentiable
         )
         gradients, draw = noting_draws(by_reference)
         if draw is not None:
             raise RuntimeError(f"{self.name} draws random numbers here, and its gradients would draw others")
-        return tuple(map(row_major, gradients))
+        return self._as_arguments(tuple(map(owned, gradients)), arguments)
+
+    def _as_arguments(self, gradients: Sequence[torch.Tensor], arguments: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+        """Gradients that lie in memory as dense tensors like their arguments do, as their fake kernel says."""
+        orders = [order_of(torch.empty_like(arguments[position], device="meta")) for position in self.differentiable]
+        return tuple(map(in_order, gradients, orders))
 
     def call_whole(self, *arguments: Any) -> Any:
         """Run the operation at the dispatcher, below autograd."""

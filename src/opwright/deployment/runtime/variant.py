@@ -9,6 +9,7 @@ from typing import Any, Literal
 import torch
 
 from opwright.tracing.interface.memory import lie_row_by_row
+from opwright.tracing.interface.orders import Orders, orders_of
 from opwright.tracing.scalars.guards import NumberGuard
 
 Launcher = Callable[..., Any]
@@ -38,6 +39,7 @@ class Variant:
         kept: Positions, in what `forward` gives, of what `backward` reads besides.
         sizes: Sizes that `backward` is given as numbers: (argument, dimension).
         is_random: Whether it draws random numbers.
+        orders: In which order the dimensions of tensors lie in memory, by position; () as written.
         needs_row_major: Whether it takes only tensors that lie row by row.
         needs_whole_memory: Whether it takes only tensors that are all there is in their memory.
     """
@@ -59,6 +61,7 @@ class Variant:
     kept: tuple[int, ...]
     sizes: tuple[tuple[int, int], ...]
     is_random: bool
+    orders: Orders
     needs_row_major: bool
     needs_whole_memory: bool
 
@@ -71,6 +74,7 @@ class Variant:
             "backward": launcher(record["backward"]) if record["backward"] else None,
             "constants": {int(position): tuple(value) for position, value in record["constants"].items()},
             "number_guards": tuple((position, NumberGuard(**guard)) for position, guard in record["number_guards"]),
+            "orders": tuple((position, tuple(order), tuple(along)) for position, order, along in record["orders"]),
             "sizes": tuple((argument, dimension) for argument, dimension in record["sizes"]),
         }
         return cls(**plain | read)
@@ -112,6 +116,7 @@ class Variant:
             all(_is_written(arguments[position], *value) for position, value in self.constants.items())
             and all((_is_integer if p in self.integers else _is_float)(arguments[p]) for p in self.numbers)
             and all(guard.holds(arguments[p]) for p, guard in self.number_guards)
+            and self.orders == orders_of(arguments)
             and (not self.needs_row_major or lie_row_by_row(arguments, whole_memory=self.needs_whole_memory))
         )
 

@@ -157,6 +157,15 @@ inline bool are_row_major(const Tensor (&tensors)[count]) {
   return true;
 }
 
+// Whether the dimensions of each lie in memory as they are written, as in a contiguous tensor or a slice of one: for
+// others, results would lie otherwise than PyTorch is told.
+template <std::size_t count>
+inline bool lie_as_written(const Tensor (&tensors)[count]) {
+  for (const Tensor& tensor : tensors)
+    if (!tensor.lies_as_written()) return false;
+  return true;
+}
+
 // Whether a constant is the one that a kernel is specialised to, bit for bit: 0.0 is not -0.0.
 template <class T>
 inline bool is_same(T argument, T written) {

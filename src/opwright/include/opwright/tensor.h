@@ -73,6 +73,20 @@ class Tensor {
     return true;
   }
 
+  // Whether the dimensions lie in memory as they are written; as eager does, this takes a tensor of one channel for one
+  // in channels last if that is next to the others.
+  bool lies_as_written() const {
+    Size around = 0;
+    bool is_one_channel = (rank_ == 4 || rank_ == 5) && sizes_[1] == 1 && strides_[1] == 1;
+    for (int dimension = 0; dimension < int(rank_); ++dimension) {
+      if (sizes_[dimension] == 1 || strides_[dimension] == 0) continue;
+      if (around && strides_[dimension] > around) return false;
+      if (is_one_channel && dimension > 1) return false;
+      around = strides_[dimension];
+    }
+    return true;
+  }
+
   // A second handle to the same tensor, for a library operation to take.
   AtenTensorHandle share() const {
     AtenTensorHandle copy = nullptr;
@@ -91,6 +105,15 @@ class Tensor {
     AtenTensorHandle result = nullptr;
     aoti_torch__reinterpret_tensor(handle_, rank, sizes, strides, offset, &result);
     return Tensor(result);
+  }
+  // The same tensor with its dimensions in another order: dimension k of the result is dimension order[k] of this one. A
+  // tensor of another rank stays as it is.
+  template <Size rank>
+  Tensor permuted(const int (&order)[rank]) const {
+    if (rank_ != rank) return Tensor(share());
+    Size sizes[rank], strides[rank];
+    for (int k = 0; k < rank; ++k) sizes[k] = sizes_[order[k]], strides[k] = strides_[order[k]];
+    return view(sizes, strides, 0);
   }
   Tensor scalar_view(Size offset) const {
     AtenTensorHandle result = nullptr;

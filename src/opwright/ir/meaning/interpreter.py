@@ -58,7 +58,7 @@ def interpret(
         if not holds(guard, numbers):
             raise ValueError(f"{program.name} is not valid for these sizes: {guard} does not hold for {numbers}")
     program = next((case for case in ir.programs_of(program)[1:] if _is_valid(case, numbers)), program)
-    buffers = {buffer.name: array for buffer, array in zip(program.inputs, inputs, strict=True)}
+    buffers = {buffer.name: array for buffer, array in zip(program.inputs, _as_in_memory(program, inputs), strict=True)}
     meanings = {**CALL_MEANINGS, **calls}
     with np.errstate(all="ignore"):
         for step in program.steps:
@@ -77,7 +77,13 @@ def interpret(
                     _check(step, buffers, numbers)
                 case _:
                     assert_never(step)
-    return tuple(buffers[name] for name in program.outputs)
+    orders = program.output_orders or ((),) * len(program.outputs)
+    outputs = zip(program.outputs, orders, strict=True)
+    return tuple(np.transpose(buffers[name], np.argsort(order)) if order else buffers[name] for name, order in outputs)
+
+
+def _as_in_memory(program: ir.Program, inputs: Sequence[Array]) -> Sequence[Array]:
+    return [np.transpose(array, program.input_order(position)) for position, array in enumerate(inputs)]
 
 
 def _is_valid(program: ir.Program, numbers: Mapping[str, int]) -> bool:
@@ -94,7 +100,7 @@ def _bind_sizes(program: ir.Program, inputs: Sequence[Array], sizes: Mapping[str
         if array.ndim != len(buffer.shape):
             raise ValueError(f"{buffer.name} has rank {len(buffer.shape)}, an array of rank {array.ndim} was given")
         numbers |= {str(ir.size_symbol(buffer.name, dimension)): size for dimension, size in enumerate(array.shape)}
-    for buffer, array in zip(program.inputs, inputs, strict=True):
+    for buffer, array in zip(program.inputs, _as_in_memory(program, inputs), strict=True):
         _expect(buffer, array, numbers)
     return numbers
 

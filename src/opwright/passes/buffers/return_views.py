@@ -19,7 +19,8 @@ def return_views(program: Program) -> Program:
     Before: call y = mm(a, b);  kernel out[i0, i1, i2] = y[i0*s + i1, i2]
     After:  call y = mm(a, b);  view out[d0, d1, d2] = y[d0*s + d1, d2]
 
-    Elements stay in their order, and the memory of one result becomes that of one output.
+    Elements stay in their order, or get that which the output shall have, as they mostly lie so: if not, the launcher
+    copies them. The memory of one result becomes that of one output.
     """
     views, buffers, reads = Producers.of(program).views, buffers_of(program), count_reads(program)
     makers = _makers(program)
@@ -29,11 +30,20 @@ def return_views(program: Program) -> Program:
         view = copied(step, views) if isinstance(step, Kernel) else None
         if view is not None and view.target.name in program.outputs and reads[view.target.name] == 1:
             maker = makers.get(view.source)
-            if maker is not None and maker not in taken and keeps_order(view, buffers[view.source].shape):
+            keeps = keeps_order(view, buffers[view.source].shape) or view.indices in _in_orders(program, view)
+            if maker is not None and maker not in taken and keeps:
                 taken.add(maker)
                 step = view
         steps.append(step)
     return replace(program, steps=tuple(steps))
+
+
+def _in_orders(program: Program, view: View) -> list[tuple[Integer, ...]]:
+    """The indices of a whole buffer, for each order of an output that is this view."""
+    named = zip(program.outputs, program.output_orders, strict=False)
+    axes = tuple(map(symbol, view_axes(len(view.target.shape))))
+    orders = [order for name, order in named if order and name == view.target.name]
+    return [tuple(axes[order.index(dimension)] for dimension in range(len(order))) for order in orders]
 
 
 def _makers(program: Program) -> Mapping[str, str]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from opwright.tracing.interface.orders import Order, orders_of
+
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
@@ -22,6 +24,10 @@ class TensorSpec:
     """The digest of a value that the reference would compute and that is given here; empty for an ordinary argument."""
     is_static: bool = False
     """Whether its sizes are constants in the trace, which then holds for these sizes alone."""
+    order: Order = ()
+    """The order of its dimensions in memory, outermost first; () as written."""
+    expanded: tuple[int, ...] = ()
+    """Dimensions along which all its elements are in one place; only told where a tensor of the call has an order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +65,21 @@ def describe(
         gradients: Whether to record which of them require gradients.
         numbers: Positions of tensors that stand for Python numbers.
     """
+    orders = {position: lies for position, *lies in orders_of(arguments)}
     return tuple(
-        NumberSpec(name, value.item()) if position in numbers else _describe(name, value, gradients)
+        NumberSpec(name, value.item())
+        if position in numbers
+        else _describe(name, value, gradients, *orders.get(position, ((), ())))
         for position, (name, value) in enumerate(zip(names, arguments, strict=True))
     )
 
 
-def _describe(name: str, value: Any, gradients: bool) -> ArgumentSpec:
+def _describe(name: str, value: Any, gradients: bool, order: Order, expanded: tuple[int, ...]) -> ArgumentSpec:
     if not isinstance(value, torch.Tensor):
         return ConstantSpec(name, value)
-    return TensorSpec(name, value.dtype, tuple(value.shape), gradients and value.requires_grad, value.device.type)
+    requires_grad = gradients and value.requires_grad
+    sizes, device = tuple(value.shape), value.device.type
+    return TensorSpec(name, value.dtype, sizes, requires_grad, device, order=order, expanded=expanded)
 
 
 def requiring_gradients(arguments: Sequence[Any]) -> list[Any]:

@@ -1,0 +1,138 @@
+"""In which order the dimensions of results lie in memory where eager computes them.
+
+A trace sees contiguous arguments, and decompositions do not always lay results out as the operations do. So, where
+anything is permuted, the reference runs once more, with the sizes of the call, on meta tensors that lie as the
+arguments do: their strides are those of eager's results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.fx import Node
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
+
+from opwright.tracing.graph import Graph, value_of
+from opwright.tracing.interface.aliases import MAY_COPY
+from opwright.tracing.interface.orders import CHANNELS_LAST, Order, empty_in, is_dense, order_of
+from opwright.tracing.interface.results import read_result
+from opwright.tracing.interface.specs import ArgumentSpec, ConstantSpec, NumberSpec, TensorSpec
+from opwright.tracing.recording.validation import GoesOn
+from opwright.tracing.torch_hooks.disabled import spare_the_compiler
+from opwright.tracing.torch_hooks.isolation import Modes, in_fresh_thread
+
+aten = torch.ops.aten
+
+_PERMUTING = {aten.permute, aten.transpose, aten.t, aten.as_strided}
+_PRODUCTS = {aten.mm, aten.addmm, aten.bmm, aten.baddbmm, aten.mv, aten.addmv, aten.dot}  # contiguous in any case
+_CONVOLUTIONS = {aten.convolution.default, aten.convolution_backward.default}
+_FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
+
+
+@dataclass(frozen=True, slots=True)
+class ResultOrders:
+    """The orders of what a reference computes; () as written.
+
+    Attributes:
+        outputs: One for each tensor.
+        gradients: One for each argument; () where there is no gradient.
+        are_known: Whether eager's results lie so, and densely.
+    """
+
+    outputs: tuple[Order, ...]
+    gradients: tuple[Order, ...] = ()
+    are_known: bool = True
+
+
+def result_orders(
+    reference: Callable[..., Any], specs: Sequence[ArgumentSpec], graph: Graph, gradients: Sequence[Node | None] = ()
+) -> ResultOrders:
+    """The orders of the results of a reference.
+
+    Args:
+        reference: The function as written.
+        specs: One for each parameter.
+        graph: Its trace.
+        gradients: The gradients there, one for each argument; none if there are none.
+    """
+    found = [node for node in gradients if node is not None]
+    as_written = ResultOrders(((),) * len(graph.outputs), ((),) * len(gradients))
+    if not (any(isinstance(spec, TensorSpec) and spec.order for spec in specs) or _permutes(graph, found)):
+        return as_written
+    modes = Modes() if gradients else Modes.of_caller()
+    try:
+        seen = in_fresh_thread(lambda: _seen(reference, specs, differentiated=bool(gradients)), modes)
+    except Exception:  # a reference that looks at devices or values, or makes tensors on a device
+        return replace(as_written, are_known=False)
+    return seen if len(seen.outputs) == len(graph.outputs) else replace(as_written, are_known=False)
+
+
+def _permutes(graph: Graph, gradients: Sequence[Node]) -> bool:
+    """Whether anything but a product reads a permuted tensor, or a result is one."""
+    if not all(value_of(node).is_contiguous() for node in (*graph.outputs, *gradients)):
+        return True
+    permuted = [node for node in graph.fx.nodes if getattr(node.target, "overloadpacket", None) in _PERMUTING]
+    return any(
+        getattr(user.target, "overloadpacket", None) not in _PRODUCTS for node in permuted for user in node.users
+    )
+
+
+def _seen(reference: Callable[..., Any], specs: Sequence[ArgumentSpec], *, differentiated: bool) -> ResultOrders:
+    spare_the_compiler()
+    with torch.device("meta"), _Convolutions(), GoesOn():
+        arguments = [_argument(spec) for spec in specs]
+        may_copy = hasattr(reference, MAY_COPY)
+        _, outputs = read_result(reference.__name__, reference(*arguments), () if may_copy else arguments)
+        orders, are_dense = tuple(map(_order, outputs)), all(map(is_dense, outputs))
+        if not differentiated:
+            return ResultOrders(orders, are_known=are_dense)
+        wanted = [isinstance(spec, TensorSpec) and spec.requires_grad for spec in specs]
+        inputs = [argument for argument, is_wanted in zip(arguments, wanted, strict=True) if is_wanted]
+        flowing = [output for output in outputs if output.requires_grad]
+        cotangents = [torch.empty_like(output).detach() for output in flowing]
+        found = iter(torch.autograd.grad(flowing, inputs, cotangents, allow_unused=True))
+        return ResultOrders(orders, tuple(_order(next(found)) if each else () for each in wanted), are_dense)
+
+
+def _argument(spec: ArgumentSpec) -> Any:
+    match spec:
+        case ConstantSpec(_, value) | NumberSpec(_, value):
+            return value
+        case TensorSpec() if spec.digest:
+            return None
+        case TensorSpec():
+            tensor = empty_in(spec.order, spec.expanded, spec.sizes, dtype=spec.dtype)
+            return tensor.detach().requires_grad_(spec.requires_grad)
+
+
+def _order(tensor: torch.Tensor | None) -> Order:
+    """The order of a dense tensor like this one."""
+    return () if tensor is None else order_of(torch.empty_like(tensor))
+
+
+class _Convolutions(TorchDispatchMode):
+    """Lays the results of convolutions out as the libraries that compute them, which meta tensors do not."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    def __torch_dispatch__(
+        self, func: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        made = func(*args, **(kwargs or {}))
+        if func not in _CONVOLUTIONS:
+            return made
+        operands = [a for a in args if isinstance(a, torch.Tensor) and a.dim() in CHANNELS_LAST]
+        last = any(order_of(each) == CHANNELS_LAST[each.dim()] for each in operands)
+        if not last or operands[0].dtype is torch.float64:
+            return made
+        return tree_map_only(torch.Tensor, _in_channels_last, made)
+
+
+def _in_channels_last(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.to(memory_format=_FORMATS[tensor.dim()]) if tensor.dim() in _FORMATS else tensor
