@@ -18,7 +18,7 @@ _MODULES = (
     "opwright.tracing.scalars.guards",
     *(
         f"opwright.deployment.runtime.{name}"
-        for name in ("autograd", "dispatcher", "gpus", "gradients", "package", "packaged", "stamp", "variant")
+        for name in "autograd dispatcher gpus gradients layouts package packaged stamp variant".split()
     ),
 )
 _IMPORT = re.compile(rf"^from ({'|'.join(map(re.escape, _MODULES))}) import", re.MULTILINE)

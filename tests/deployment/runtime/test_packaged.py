@@ -25,6 +25,7 @@ NOTHING = {
     "kept": (),
     "sizes": (),
     "is_random": False,
+    "orders": [],
     "needs_row_major": False,
     "needs_whole_memory": False,
 }

@@ -30,6 +30,9 @@ class Differentiated(Protocol):
     def differentiable(self) -> tuple[int, ...]:
         """Positions of the arguments that have gradients."""
 
+    def run(self, variant: Variant, arguments: Sequence[Any]) -> tuple[torch.Tensor, ...] | None:
+        """Outputs, then intermediates; None if a variant does not take the arguments."""
+
     @property
     def tangents(self) -> tuple[int, ...]:
         """Positions of the outputs that have cotangents."""
@@ -47,7 +50,7 @@ class KernelNode(Function):
         """Run the forward kernel and keep what the backward pass reads."""
         for variant in variants:
             draw = Draw.here() if variant.is_random else None
-            made = variant.run(arguments)
+            made = operator.run(variant, arguments)
             if made is not None:
                 break
         else:

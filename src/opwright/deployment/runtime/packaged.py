@@ -23,6 +23,7 @@ from opwright.binding.environment import (
 from opwright.deployment.runtime.autograd import Declined, KernelNode, WholeNode
 from opwright.deployment.runtime.gpus import Gpus
 from opwright.deployment.runtime.gradients import gradients_by_reference
+from opwright.deployment.runtime.layouts import Layouts
 from opwright.deployment.runtime.variant import Variant
 from opwright.tracing.interface.orders import in_order, order_of
 
@@ -61,6 +62,7 @@ class PackagedOperator:
         self.gradients_overload: Any = None
         self._signature = inspect.signature(reference)
         parameters = self._signature.parameters.values()
+        self._layouts = Layouts(self.run_reference)
         self._by_keyword = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
         self._gpus = gpus
         self._recording = [variant for variant in self.variants if variant.backward is not None]
@@ -130,10 +132,18 @@ class PackagedOperator:
 
     def _serve_forward(self, arguments: Sequence[Any], device: str) -> tuple[Any, Rung]:
         for variant in self._plain:
-            made = variant.run(arguments) if variant.device == device else None
+            made = self.run(variant, arguments) if variant.device == device else None
             if made is not None:
                 return made[0] if variant.outputs == 1 else made[: variant.outputs], variant.rung
         return self.run_reference(*arguments), "composed"
+
+    def run(self, variant: Variant, arguments: Sequence[Any]) -> tuple[torch.Tensor, ...] | None:
+        """What a variant makes, its results laid out as the reference would; None if it does not take the arguments."""
+        made = variant.run(arguments)
+        orders = () if made is None or variant.orders else self._layouts(arguments)
+        if made is None or orders is None:
+            return None
+        return (*map(in_order, made, orders), *made[len(orders) :])
 
     def _device_of_kernels(self, arguments: Sequence[Any]) -> str | None:
         """The type of the device whose kernels may serve a call; None if it is the reference's.

@@ -39,7 +39,7 @@ class Variant:
         kept: Positions, in what `forward` gives, of what `backward` reads besides.
         sizes: Sizes that `backward` is given as numbers: (argument, dimension).
         is_random: Whether it draws random numbers.
-        orders: In which order the dimensions of tensors lie in memory, by position; () as written.
+        orders: In which order the dimensions of the tensors that it takes lie in memory, by position; () for any.
         needs_row_major: Whether it takes only tensors that lie row by row.
         needs_whole_memory: Whether it takes only tensors that are all there is in their memory.
     """
@@ -116,7 +116,7 @@ class Variant:
             all(_is_written(arguments[position], *value) for position, value in self.constants.items())
             and all((_is_integer if p in self.integers else _is_float)(arguments[p]) for p in self.numbers)
             and all(guard.holds(arguments[p]) for p, guard in self.number_guards)
-            and self.orders == orders_of(arguments)
+            and self.orders in ((), orders_of(arguments))
             and (not self.needs_row_major or lie_row_by_row(arguments, whole_memory=self.needs_whole_memory))
         )
 
