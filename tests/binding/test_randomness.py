@@ -157,5 +157,5 @@ def test_an_exported_program_is_trained(function):
 def test_tensors_without_data_where_nobody_records():
     for _ in range(2):
         with FakeTensorMode() as mode:
-            assert dropped_sine(mode.from_tensor(X).t()).stride() == (4, 1)
+            assert dropped_sine(mode.from_tensor(X).t()).stride() == (1, X.shape[1])
         assert dropped_sine(X.to("meta")).is_meta

@@ -1,7 +1,9 @@
-"""An operator and its reference side by side: values, dtypes, shapes, gradients of both orders."""
+"""An operator and its reference side by side: values, dtypes, shapes, strides, gradients of both orders."""
 
 import torch
 from torch import Tensor
+
+from tests.suite.strides import stride_difference
 
 
 def copies(arguments):
@@ -55,6 +57,8 @@ def assert_as_eager(operator, *arguments, rung="cpp", order=2):
         for result, reference in zip(results, wanted, strict=True):
             if result is not None:
                 torch.testing.assert_close(result, reference, equal_nan=True)
+    for result, reference in zip(actual[0], expected[0], strict=True):
+        assert not (told := stride_difference(result, reference)), told
     assert [output.requires_grad for output in actual[0]] == [output.requires_grad for output in expected[0]]
 
 

@@ -68,9 +68,9 @@ def test_kernels_that_are_made_for_row_major_tensors_have_no_panels(monkeypatch:
 
     monkeypatch.setattr("opwright.binding.variants.variants.build", noting)
     x = torch.linspace(-2, 2, 60).reshape(3, 4, 5)
-    for given in (x, x.transpose(0, 2)):
+    for given in (x, x[:, :, ::2]):
         operator = Operator(_gate, identity=lambda _: None, settings=quiet_settings(optimized=False))
-        for layout in (given, x, x.transpose(0, 2)):
+        for layout in (given, x, x[:, :, ::2]):
             torch.testing.assert_close(operator(layout), _gate(layout))
     assert flags == [("-DOPWRIGHT_ROW_MAJOR",), ()]
 

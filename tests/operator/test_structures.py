@@ -219,11 +219,11 @@ def test_what_the_reference_returns_twice_is_one_tensor():
     assert nested_results.last_rung == "composed"
     assert result["again"][0] is result["y"]
     assert result["again"][1][0] is x
-    assert result["y"].stride() == (4, 1)
+    assert result["y"].stride() == x.stride()
 
 
 def test_an_argument_without_data_is_given_back():
     x = torch.empty(4, 3, device="meta").t()
     result = nested_results(x)
     assert result["again"][1][0] is x
-    assert result["y"].stride() == (4, 1)
+    assert result["y"].stride() == x.stride()

@@ -20,6 +20,7 @@ from opwright.operators.stages import Derivation, derive
 from opwright.settings import Settings
 from opwright.tracing.interface.specs import describe
 from tests.opinfo.cases import Case
+from tests.suite.strides import stride_difference
 
 Tensors = Sequence[torch.Tensor | None]
 
@@ -135,7 +136,8 @@ def _difference(case: Case, actual: list[Tensors]) -> str:
             _agree(what, mine, theirs, true, case)
     except (Fault, AssertionError) as fault:
         return str(fault).splitlines()[0]
-    return ""
+    pairs = ((a, e) for a, e in zip(actual[0], eager[0], strict=True) if a is not None and e is not None)
+    return next((f"output: {differs}" for pair in pairs if (differs := stride_difference(*pair))), "")
 
 
 def _agree(what: str, mine: Tensors, theirs: Tensors, true: Tensors, case: Case) -> None:

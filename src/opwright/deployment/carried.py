@@ -16,9 +16,10 @@ _MODULES = (
     "opwright.tracing.interface.memory",
     "opwright.tracing.interface.orders",
     "opwright.tracing.scalars.guards",
+    "opwright.deployment.runtime.variant",
     *(
         f"opwright.deployment.runtime.{name}"
-        for name in "autograd dispatcher gpus gradients layouts package packaged stamp variant".split()
+        for name in ("autograd", "dispatcher", "gpus", "gradients", "layouts", "package", "packaged", "stamp")
     ),
 )
 _IMPORT = re.compile(rf"^from ({'|'.join(map(re.escape, _MODULES))}) import", re.MULTILINE)

@@ -37,7 +37,9 @@ inline Order order_of(const at::Tensor& tensor) {
   Order wide, narrow;
   for (int64_t k = 0; k < rank; ++k) (sizes[k] != 1 && strides[k] != 0 ? wide : narrow).push_back(k);
   Order found = wide;
-  std::stable_sort(found.begin(), found.end(), [&](int64_t a, int64_t b) { return strides[a] > strides[b]; });
+  std::stable_sort(found.begin(), found.end(), [&](int64_t a, int64_t b) {
+    return strides[a] > strides[b] || (strides[a] == strides[b] && sizes[a] > sizes[b]);  // equal ones overlap
+  });
   if (!is_both && found == wide) return {};
   if (rank == 4 || rank == 5) {
     Order last{0}, wide_last;

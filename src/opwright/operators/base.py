@@ -312,7 +312,7 @@ class BaseOperator(Transforming["BaseOperator"]):
         if rung == "function" and function is None:
             return functools.partial(self.implement, rung)
         self._ladder.put(rung, self._written.implement(rung, function, options))
-        self._registered.serve_by(self._written)
+        self._registered.serve_by(self._written, self._written.laid_out)
         self._serving = self._written
         return function or self
 

@@ -129,8 +129,8 @@ class _Convolutions(TorchDispatchMode):
             return made
         operands = [a for a in args if isinstance(a, torch.Tensor) and a.dim() in CHANNELS_LAST]
         last = any(order_of(each) == CHANNELS_LAST[each.dim()] for each in operands)
-        if not last or operands[0].dtype is torch.float64:
-            return made
+        if not last or (operands[0].dtype is torch.float64 and operands[0].dim() == 5):
+            return made  # torch's own kernels for three dimensions know one layout
         return tree_map_only(torch.Tensor, _in_channels_last, made)
 
 

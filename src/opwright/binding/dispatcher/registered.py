@@ -72,6 +72,7 @@ class Registered:
         self._server = server
         self._gradients_of = gradients_of
         self._gives_what_kernels_give = gives_what_kernels_give
+        self._laid_out: Callable[[Any, Sequence[Any]], Any] | None = None
         self._autocast = autocast
         self._is_whole = not inline and signature.is_flat
 
@@ -97,9 +98,9 @@ class Registered:
                 self.register(plan.outputs)
         return self.overload
 
-    def serve_by(self, server: Serving) -> None:
-        """Replace what serves its calls."""
-        self._server = server
+    def serve_by(self, server: Serving, laid_out: Callable[[Any, Sequence[Any]], Any]) -> None:
+        """Replace what serves its calls; the results for these arguments are then laid out."""
+        self._server, self._laid_out = server, laid_out
 
     def _withdraw(self) -> None:
         self.overload, self.is_replaced = None, True
@@ -126,7 +127,7 @@ class Registered:
             if is_recorded() and draws(self._reference, given):
                 return owned(self._run_reference(*given))
             return call_whole(self._call, self._gradients_of(), given)
-        return self._own(self._server.serve(args, kwargs))
+        return self._own(self._server.serve(args, kwargs), given)
 
     def _run_under_autocast(self, *args: Any, **kwargs: Any) -> Any:
         given = self._signature.bind(args, kwargs)
@@ -136,9 +137,11 @@ class Registered:
         return without_autocast(self._autocast, self._call, given)
 
     def _run_below_autograd(self, *args: Any, **kwargs: Any) -> Any:
-        return self._own(self._server.serve_below_autograd(args, kwargs))
+        return self._own(self._server.serve_below_autograd(args, kwargs), self._signature.bind(args, kwargs))
 
-    def _own(self, result: Any) -> Any:
-        """Results in memory of their own, which those of kernels are."""
-        by_kernels = self._server.last_rung != "composed" and self._gives_what_kernels_give()
-        return result if by_kernels else owned(result)
+    def _own(self, result: Any, given: Sequence[Any]) -> Any:
+        """Results in memory of their own, laid out as the reference does, which those of kernels are."""
+        by_kernels = self._server.last_rung != "composed"
+        if by_kernels and self._gives_what_kernels_give():
+            return result
+        return owned(self._laid_out(result, given) if by_kernels and self._laid_out else result)

@@ -76,13 +76,14 @@ class Tensor {
   // Whether the dimensions lie in memory as they are written; as eager does, this takes a tensor of one channel for one
   // in channels last if that is next to the others.
   bool lies_as_written() const {
-    Size around = 0;
-    bool is_one_channel = (rank_ == 4 || rank_ == 5) && sizes_[1] == 1 && strides_[1] == 1;
+    Size around = 0, size_around = 0;
+    const bool is_one_channel = (rank_ == 4 || rank_ == 5) && sizes_[1] == 1 && strides_[1] == 1;
     for (int dimension = 0; dimension < int(rank_); ++dimension) {
       if (sizes_[dimension] == 1 || strides_[dimension] == 0) continue;
       if (around && strides_[dimension] > around) return false;
+      if (around == strides_[dimension] && sizes_[dimension] > size_around) return false;
       if (is_one_channel && dimension > 1) return false;
-      around = strides_[dimension];
+      around = strides_[dimension], size_around = sizes_[dimension];
     }
     return true;
   }

@@ -29,7 +29,7 @@ def order_of(tensor: torch.Tensor) -> Order:
     if not is_both and tensor.is_contiguous():
         return ()
     wide = [dimension for dimension in range(rank) if sizes[dimension] != 1 and strides[dimension] != 0]
-    found = sorted(wide, key=lambda dimension: -strides[dimension])
+    found = sorted(wide, key=lambda dimension: (-strides[dimension], -sizes[dimension]))  # equal ones overlap
     if last and found == [dimension for dimension in last if dimension in wide] and (is_both or found != wide):
         return last
     return () if found == wide else (*(d for d in range(rank) if d not in wide), *found)
