@@ -13,6 +13,7 @@ _MODULES = (
     "opwright.binding.autograd.redraw",
     "opwright.derivation.pull_back",
     "opwright.tracing.torch_hooks.functorch",
+    "opwright.tracing.torch_hooks.memory_formats",
     "opwright.tracing.interface.memory",
     "opwright.tracing.interface.orders",
     "opwright.tracing.scalars.guards",

@@ -11,6 +11,7 @@ import torch
 from opwright.binding.variants.kinds import Key, constant_key
 from opwright.errors import NoKernel, Place, WrongResult
 from opwright.tracing.interface.orders import Order, order_of, orders_of
+from opwright.tracing.torch_hooks.memory_formats import MemoryFormats
 
 _MOST_REMEMBERED = 4096
 Described = tuple[tuple[int, ...], torch.dtype]
@@ -77,7 +78,7 @@ class Expected:
         )
 
         def run() -> Any:
-            with torch.no_grad(), LeanFakeTensorMode():
+            with torch.no_grad(), LeanFakeTensorMode(), MemoryFormats():
                 return function(*[_like(arg) if isinstance(arg, torch.Tensor) else arg for arg in args])
 
         try:

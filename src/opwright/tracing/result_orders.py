@@ -12,10 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
 from torch.fx import Node
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map_only
+from torch.overrides import TorchFunctionMode
 
 from opwright.tracing.graph import Graph, value_of
 from opwright.tracing.interface.aliases import MAY_COPY
@@ -25,12 +23,12 @@ from opwright.tracing.interface.specs import ArgumentSpec, ConstantSpec, NumberS
 from opwright.tracing.recording.validation import GoesOn
 from opwright.tracing.torch_hooks.disabled import spare_the_compiler
 from opwright.tracing.torch_hooks.isolation import Modes, in_fresh_thread
+from opwright.tracing.torch_hooks.memory_formats import MemoryFormats
 
 aten = torch.ops.aten
 
 _PERMUTING = {aten.permute, aten.transpose, aten.t, aten.as_strided}
 _PRODUCTS = {aten.mm, aten.addmm, aten.bmm, aten.baddbmm, aten.mv, aten.addmv, aten.dot}  # contiguous in any case
-_CONVOLUTIONS = {aten.convolution.default, aten.convolution_backward.default}
 _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
@@ -84,7 +82,7 @@ def _permutes(graph: Graph, gradients: Sequence[Node]) -> bool:
 
 def _seen(reference: Callable[..., Any], specs: Sequence[ArgumentSpec], *, differentiated: bool) -> ResultOrders:
     spare_the_compiler()
-    with torch.device("meta"), _Convolutions(), GoesOn():
+    with torch.device("meta"), _AsOnProcessor(), MemoryFormats(), GoesOn():
         arguments = [_argument(spec) for spec in specs]
         may_copy = hasattr(reference, MAY_COPY)
         _, outputs = read_result(reference.__name__, reference(*arguments), () if may_copy else arguments)
@@ -115,24 +113,12 @@ def _order(tensor: torch.Tensor | None) -> Order:
     return () if tensor is None else order_of(torch.empty_like(tensor))
 
 
-class _Convolutions(TorchDispatchMode):
-    """Lays the results of convolutions out as the libraries that compute them, which meta tensors do not."""
+class _AsOnProcessor(TorchFunctionMode):
+    """Keeps the layout of a group norm's operand, which torch makes contiguous on other devices than the processor."""
 
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-
-    def __torch_dispatch__(
-        self, func: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         made = func(*args, **(kwargs or {}))
-        if func not in _CONVOLUTIONS:
-            return made
-        operands = [a for a in args if isinstance(a, torch.Tensor) and a.dim() in CHANNELS_LAST]
-        last = any(order_of(each) == CHANNELS_LAST[each.dim()] for each in operands)
-        if not last or (operands[0].dtype is torch.float64 and operands[0].dim() == 5):
-            return made  # torch's own kernels for three dimensions know one layout
-        return tree_map_only(torch.Tensor, _in_channels_last, made)
-
-
-def _in_channels_last(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.to(memory_format=_FORMATS[tensor.dim()]) if tensor.dim() in _FORMATS else tensor
+        is_last = func is torch.group_norm and order_of(args[0]) == CHANNELS_LAST.get(args[0].dim())
+        return made.contiguous(memory_format=_FORMATS[made.dim()]) if is_last else made

@@ -14,6 +14,7 @@ from opwright.binding.dispatcher.results import FUNCTION_TRANSFORMS, as_schema_r
 from opwright.binding.environment import recording
 from opwright.toolchain.process.forks import Lock, hold_off_forks
 from opwright.tracing.recording.validation import GoesOn
+from opwright.tracing.torch_hooks.memory_formats import MemoryFormats
 
 _libraries: dict[str, tuple[torch.library.Library, Callable[[], None]]] = {}
 _lock = Lock()
@@ -82,7 +83,8 @@ def keeping_sizes_inside(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _fake(reference: Callable[..., Any]) -> Callable[..., Any]:
     def fake(*args: Any, **kwargs: Any) -> Any:
-        with recording(), GoesOn():  # for a reference that differentiates inside, or validates values
+        # For a reference that differentiates inside, or validates values.
+        with recording(), MemoryFormats(), GoesOn():
             return without_values(keeping_sizes_inside(reference)(*args, **kwargs))
 
     return fake

@@ -23,7 +23,7 @@ from opwright.settings import Settings
 from opwright.toolchain.build import build
 from opwright.toolchain.process.forks import Lock
 from opwright.toolchain.storage.records import RecordStore
-from opwright.tracing.interface.orders import is_dense, orders_of
+from opwright.tracing.interface.orders import orders_of
 from opwright.tracing.interface.signature import Signature
 from opwright.tracing.recording.faults import refusing_faults, summary
 
@@ -244,7 +244,7 @@ class Variants:
 
     def _built(self, plan: Plan, settings: Settings, arguments: Sequence[Any]) -> Variant:
         tensors = [each for each in arguments if isinstance(each, torch.Tensor) and each.layout is torch.strided]
-        flags = _FOR_ROW_MAJOR if all(map(is_dense, tensors)) else ()
+        flags = _FOR_ROW_MAJOR if not plan.orders and all(tensor.is_contiguous() for tensor in tensors) else ()
         return self._load(plan, build(plan.sources, settings, flags=flags), arguments)
 
     def refuse(self, way: Key, arguments: Sequence[Any], refusal: OpwrightError) -> None:

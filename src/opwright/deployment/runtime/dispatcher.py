@@ -10,6 +10,7 @@ import torch
 from opwright.binding.dispatcher.results import FUNCTION_TRANSFORMS, as_schema_returns, without_values
 from opwright.binding.environment import are_abstract, is_recorded
 from opwright.deployment.runtime.packaged import PackagedOperator
+from opwright.tracing.torch_hooks.memory_formats import MemoryFormats
 
 # Every kind of dense tensor has its own key, which goes before the catch-all of the library.
 _DEVICES = ("CPU", "CUDA", "XPU", "MPS", "HPU", "PrivateUse1")
@@ -89,6 +90,7 @@ def _fake(reference: Callable[..., Any], bind: Callable[..., Any]) -> Callable[.
     """Shapes, dtypes and strides of the results."""
 
     def fake(*args: Any, **kwargs: Any) -> Any:
-        return without_values(reference(*bind(args, kwargs)))
+        with MemoryFormats():
+            return without_values(reference(*bind(args, kwargs)))
 
     return fake

@@ -10,6 +10,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._pytree import tree_leaves
 
 from opwright.tracing.interface.orders import Order, Orders, order_of, orders_of
+from opwright.tracing.torch_hooks.memory_formats import MemoryFormats
 
 
 class Layouts:
@@ -34,7 +35,7 @@ class Layouts:
 
     def _found(self, arguments: Sequence[Any]) -> tuple[Order, ...] | None:
         try:
-            with torch.no_grad(), FakeTensorMode() as mode:
+            with torch.no_grad(), FakeTensorMode() as mode, MemoryFormats():
                 given = [mode.from_tensor(each) if isinstance(each, torch.Tensor) else each for each in arguments]
                 return tuple(order_of(torch.empty_like(made)) for made in tree_leaves(self._reference(*given)))
         except Exception:  # a function that looks at values

@@ -1,0 +1,181 @@
+"""Results lie in memory as eager's do, for arguments that lie in any order, and so say fake tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn import functional as F
+
+from opwright.api.operator import Operator
+from opwright.binding.native import native
+from opwright.tracing.interface.orders import order_of
+from tests.operator.against_eager import assert_as_eager, random
+from tests.quiet_settings import quiet_settings
+from tests.suite.strides import stride_difference
+
+pytestmark = pytest.mark.built_together
+
+
+def last(*shape: int, seed: int = 0) -> Tensor:
+    """A tensor in channels last."""
+    made = random(*shape, seed=seed, gradient=False).contiguous(memory_format=torch.channels_last)
+    assert made.stride(1) == 1
+    return made.requires_grad_()
+
+
+def transposed(*shape: int, seed: int = 0) -> Tensor:
+    return random(*shape[::-1], seed=seed, gradient=False).t().requires_grad_()
+
+
+def twice_transposed(x: Tensor) -> Tensor:
+    return x.t() * 2
+
+
+def seen_transposed(x: Tensor) -> Tensor:
+    return (x * 2).t()
+
+
+def curve(x: Tensor) -> Tensor:
+    return torch.relu(x * 2)
+
+
+def added(x: Tensor, y: Tensor) -> Tensor:
+    return x * 2 + y
+
+
+def softmax(x: Tensor) -> Tensor:
+    return torch.softmax(x * 2, 1)
+
+
+def convolved(x: Tensor, weight: Tensor) -> Tensor:
+    return torch.relu(F.conv2d(x, weight))
+
+
+def channels_normalized(x: Tensor) -> Tensor:
+    return F.layer_norm(x.permute(0, 2, 3, 1), (3,)).permute(0, 3, 1, 2)
+
+
+def groups_normalized(x: Tensor) -> Tensor:
+    return F.silu(F.group_norm(x, 2))
+
+
+def batch_normalized(x: Tensor, weight: Tensor) -> Tensor:
+    return torch.relu(F.batch_norm(x, None, None, weight, None, True))
+
+
+def pooled(x: Tensor) -> Tensor:
+    return F.max_pool2d(x * 2, 2)
+
+
+def padded(x: Tensor) -> Tensor:
+    return F.pad(x * 2, (1, 1))
+
+
+def in_pieces(x: Tensor) -> tuple[Tensor, Tensor]:
+    left, right = (x * 2).chunk(2, 1)
+    return left, right
+
+
+def joined(x: Tensor, y: Tensor) -> Tensor:
+    return torch.cat([x * 2, y], 1)
+
+
+def summed(x: Tensor) -> Tensor:
+    return (x * 2).sum(1)
+
+
+CASES = {
+    "a transposed view": (twice_transposed, lambda: [random(4, 6)]),
+    "transposed afterwards": (seen_transposed, lambda: [random(4, 6)]),
+    "channels normalized as rows": (channels_normalized, lambda: [random(2, 3, 4, 5)]),
+    "transposed": (curve, lambda: [transposed(4, 6)]),
+    "in channels last": (curve, lambda: [last(2, 3, 4, 5)]),
+    "in channels last, with gaps": (curve, lambda: [last(2, 3, 4, 5).detach()[:, :, 1:].requires_grad_()]),
+    "one channel in channels last": (curve, lambda: [random(2, 4, 5, 1).permute(0, 3, 1, 2).detach().requires_grad_()]),
+    "the first decides": (added, lambda: [transposed(4, 6), random(4, 6)]),
+    "the first decides again": (added, lambda: [random(4, 6), transposed(4, 6)]),
+    "the second decides, the first being expanded": (
+        added,
+        lambda: [random(1, 6).detach().expand(4, 6).requires_grad_(), transposed(4, 6)],
+    ),
+    "rows": (softmax, lambda: [transposed(4, 6)]),
+    "channels": (softmax, lambda: [last(2, 3, 4, 5)]),
+    "convolution": (convolved, lambda: [last(2, 3, 6, 5), random(4, 3, 2, 2)]),
+    "convolution with a weight in channels last": (convolved, lambda: [random(2, 3, 6, 5), last(4, 3, 2, 2)]),
+    "group norm": (groups_normalized, lambda: [last(2, 4, 3, 5)]),
+    "batch norm": (batch_normalized, lambda: [last(2, 4, 3, 5), random(4)]),
+    "batch norm of what is permuted": (
+        batch_normalized,
+        lambda: [random(5, 3, 4, 2).detach().permute(3, 2, 1, 0).requires_grad_(), random(4)],
+    ),
+    "pooling": (pooled, lambda: [last(2, 3, 4, 6)]),
+    "padding": (padded, lambda: [last(2, 3, 4, 6)]),
+    "pieces": (in_pieces, lambda: [transposed(4, 6)]),
+    "joined": (joined, lambda: [transposed(4, 6), transposed(4, 5)]),
+    "sums": (summed, lambda: [last(2, 3, 4, 5)]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_results_lie_as_those_of_eager(case: str) -> None:
+    function, arguments = CASES[case]
+    operator = Operator(function, settings=quiet_settings(optimized=False))
+    assert_as_eager(operator, *arguments(), order=1)
+    with FakeTensorMode() as mode, torch.no_grad():
+        made = operator(*map(mode.from_tensor, arguments()))
+    expected = function(*arguments())
+    for fake, true in zip(*map(_tensors, (made, expected)), strict=True):
+        assert not (told := stride_difference(fake, true)), told
+
+
+def _tensors(returned: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    return (returned,) if isinstance(returned, Tensor) else returned
+
+
+def test_gradients_of_what_lies_in_channels_last_lie_so_too() -> None:
+    operator = Operator(curve, name="opwright::curve_of_gradients", settings=quiet_settings(optimized=False))
+    x, y = last(2, 3, 4, 5), last(2, 3, 4, 5)
+    (mine,) = torch.autograd.grad(operator(x), x, torch.ones_like(x))
+    (eager,) = torch.autograd.grad(curve(y), y, torch.ones_like(y))
+    assert mine.stride() == eager.stride() == x.stride()
+
+
+def test_calls_that_lie_otherwise_have_kernels_of_their_own() -> None:
+    operator = Operator(added, name="opwright::added_in_orders", settings=quiet_settings(optimized=False))
+    row, column = random(4, 6, gradient=False), transposed(4, 6).detach()
+    narrow = random(4, 12, gradient=False)[:, ::2]
+    for _ in range(2):  # by Python, then by C++
+        for x, y in ((row, row), (narrow, row), (column, column), (row, column), (column, row), (narrow, column)):
+            assert operator(x, y).stride() == added(x, y).stride()
+            assert operator.last_rung == "cpp"
+    assert operator.variants is not None
+    assert operator.variants.count() == 4
+
+
+ORDERS: list[tuple[Callable[[], Tensor], tuple[int, ...]]] = [
+    (lambda: torch.empty(3, 4), ()),
+    (lambda: torch.empty(3, 8)[:, ::2], ()),
+    (lambda: torch.empty(4, 3).t(), (1, 0)),
+    (lambda: torch.empty(1, 3).t(), ()),
+    (lambda: torch.empty(4).expand(3, 4), ()),
+    (lambda: torch.empty(2, 4, 3).permute(2, 0, 1), (1, 2, 0)),
+    (lambda: torch.empty(2, 5, 4, 3).permute(0, 3, 1, 2), (0, 2, 3, 1)),
+    (lambda: torch.empty(1, 5, 4, 3).permute(0, 3, 1, 2), (0, 2, 3, 1)),
+    (lambda: torch.empty(2, 5, 4, 1).permute(0, 3, 1, 2), (0, 2, 3, 1)),
+    (lambda: torch.empty(2, 1, 5, 4), ()),
+    (lambda: torch.empty(2, 3, 1, 1), ()),
+    (lambda: torch.empty(2, 6, 5, 4, 3).permute(0, 4, 1, 2, 3), (0, 2, 3, 4, 1)),
+    (lambda: torch.empty(6).unfold(0, 4, 1), (1, 0)),
+    (lambda: torch.empty(6).unfold(0, 3, 1), ()),
+]
+
+
+@pytest.mark.parametrize("made", ORDERS)
+def test_the_order_of_dimensions(made: tuple[Callable[[], Tensor], tuple[int, ...]]) -> None:
+    make, order = made
+    assert order_of(make()) == order
+    assert native.loaded(quiet_settings()).order_of(make()) == list(order)
