@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 import torch
 from torch import Tensor
@@ -11,8 +9,6 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 
 from opwright.api.operator import Operator
-from opwright.binding.native import native
-from opwright.tracing.interface.orders import order_of
 from tests.operator.against_eager import assert_as_eager, random
 from tests.quiet_settings import quiet_settings
 from tests.suite.strides import stride_difference
@@ -154,28 +150,3 @@ def test_calls_that_lie_otherwise_have_kernels_of_their_own() -> None:
             assert operator.last_rung == "cpp"
     assert operator.variants is not None
     assert operator.variants.count() == 4
-
-
-ORDERS: list[tuple[Callable[[], Tensor], tuple[int, ...]]] = [
-    (lambda: torch.empty(3, 4), ()),
-    (lambda: torch.empty(3, 8)[:, ::2], ()),
-    (lambda: torch.empty(4, 3).t(), (1, 0)),
-    (lambda: torch.empty(1, 3).t(), ()),
-    (lambda: torch.empty(4).expand(3, 4), ()),
-    (lambda: torch.empty(2, 4, 3).permute(2, 0, 1), (1, 2, 0)),
-    (lambda: torch.empty(2, 5, 4, 3).permute(0, 3, 1, 2), (0, 2, 3, 1)),
-    (lambda: torch.empty(1, 5, 4, 3).permute(0, 3, 1, 2), (0, 2, 3, 1)),
-    (lambda: torch.empty(2, 5, 4, 1).permute(0, 3, 1, 2), (0, 2, 3, 1)),
-    (lambda: torch.empty(2, 1, 5, 4), ()),
-    (lambda: torch.empty(2, 3, 1, 1), ()),
-    (lambda: torch.empty(2, 6, 5, 4, 3).permute(0, 4, 1, 2, 3), (0, 2, 3, 4, 1)),
-    (lambda: torch.empty(6).unfold(0, 4, 1), (1, 0)),
-    (lambda: torch.empty(6).unfold(0, 3, 1), ()),
-]
-
-
-@pytest.mark.parametrize("made", ORDERS)
-def test_the_order_of_dimensions(made: tuple[Callable[[], Tensor], tuple[int, ...]]) -> None:
-    make, order = made
-    assert order_of(make()) == order
-    assert native.loaded(quiet_settings()).order_of(make()) == list(order)

@@ -83,6 +83,10 @@ PYBIND11_MODULE(opwright_tape, module, py::mod_gil_not_used()) {
                     std::vector<py::object>, py::object, std::shared_ptr<Guards>, py::object>(),
            py::kw_only(), py::arg("ways"), py::arg("varying"), py::arg("arity"), py::arg("plain_types"),
            py::arg("owner"), py::arg("guards"), py::arg("state"));
+  module.def("order_of", [](const at::Tensor& tensor) {
+    const Order order = order_of(tensor);
+    return std::vector<int64_t>(order.begin(), order.end());
+  });
   module.def("entry", &make_entry, py::arg("parameters"), py::arg("absent"), py::arg("ways"), py::arg("changed"),
              py::arg("left"), py::arg("owner"));
   module.def("module_entry", &make_module_entry, py::arg("states"), py::arg("left"), py::arg("is_full"),
