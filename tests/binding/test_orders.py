@@ -9,7 +9,28 @@ import pytest
 import torch
 from torch import Tensor
 
+from opwright.binding.native import native
+from opwright.settings import Settings
 from opwright.tracing.interface.orders import empty_in, in_order, is_dense, order_of, orders_of
+
+
+class Keeping:
+    """Waits for the module in C++."""
+
+    module: Any = None
+
+    def equip(self, native: Any) -> None:
+        self.module = native
+
+
+@pytest.fixture(scope="module")
+def tape() -> Any:
+    waiting = Keeping()
+    native.equip(waiting, Settings.from_environment())
+    native.wait(120)
+    assert waiting.module is not None
+    return waiting.module
+
 
 ORDERS: list[tuple[Callable[[], Tensor], tuple[int, ...]]] = [
     (lambda: torch.empty(3, 4), ()),
@@ -30,12 +51,10 @@ ORDERS: list[tuple[Callable[[], Tensor], tuple[int, ...]]] = [
 
 
 @pytest.mark.parametrize("made", ORDERS)
-def test_the_order_of_dimensions_in_python_and_in_cpp(
-    made: tuple[Callable[[], Tensor], tuple[int, ...]], native: Any
-) -> None:
+def test_the_order_in_python_and_in_cpp(made: tuple[Callable[[], Tensor], tuple[int, ...]], tape: Any) -> None:
     make, order = made
     assert order_of(make()) == order
-    assert native.order_of(make()) == list(order)
+    assert tape.order_of(make()) == list(order)
 
 
 @pytest.mark.parametrize("made", ORDERS)

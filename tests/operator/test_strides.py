@@ -1,4 +1,4 @@
-"""Results lie in memory as eager's do, for arguments that lie in any order, and so say fake tensors."""
+"""Results lie in memory as eager's do, for arguments that lie in any order, and so says its fake kernel."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.nn import functional as F
+from torch.nn import functional
 
 from opwright.api.operator import Operator
 from tests.operator.against_eager import assert_as_eager, random
@@ -48,27 +48,27 @@ def softmax(x: Tensor) -> Tensor:
 
 
 def convolved(x: Tensor, weight: Tensor) -> Tensor:
-    return torch.relu(F.conv2d(x, weight))
+    return torch.relu(functional.conv2d(x, weight))
 
 
 def channels_normalized(x: Tensor) -> Tensor:
-    return F.layer_norm(x.permute(0, 2, 3, 1), (3,)).permute(0, 3, 1, 2)
+    return functional.layer_norm(x.permute(0, 2, 3, 1), (3,)).permute(0, 3, 1, 2)
 
 
 def groups_normalized(x: Tensor) -> Tensor:
-    return F.silu(F.group_norm(x, 2))
+    return functional.silu(functional.group_norm(x, 2))
 
 
 def batch_normalized(x: Tensor, weight: Tensor) -> Tensor:
-    return torch.relu(F.batch_norm(x, None, None, weight, None, True))
+    return torch.relu(functional.batch_norm(x, None, None, weight, None, True))
 
 
 def pooled(x: Tensor) -> Tensor:
-    return F.max_pool2d(x * 2, 2)
+    return functional.max_pool2d(x * 2, 2)
 
 
 def padded(x: Tensor) -> Tensor:
-    return F.pad(x * 2, (1, 1))
+    return functional.pad(x * 2, (1, 1))
 
 
 def in_pieces(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -122,7 +122,8 @@ def test_results_lie_as_those_of_eager(case: str) -> None:
     operator = Operator(function, settings=quiet_settings(optimized=False))
     assert_as_eager(operator, *arguments(), order=1)
     with FakeTensorMode() as mode, torch.no_grad():
-        made = operator(*map(mode.from_tensor, arguments()))
+        assert operator.overload is not None
+        made = operator.overload(*map(mode.from_tensor, arguments()))
     expected = function(*arguments())
     for fake, true in zip(*map(_tensors, (made, expected)), strict=True):
         assert not (told := stride_difference(fake, true)), told

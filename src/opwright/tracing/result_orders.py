@@ -29,6 +29,7 @@ aten = torch.ops.aten
 
 _PERMUTING = {aten.permute, aten.transpose, aten.t, aten.as_strided}
 _PRODUCTS = {aten.mm, aten.addmm, aten.bmm, aten.baddbmm, aten.mv, aten.addmv, aten.dot}  # contiguous in any case
+_GROUP_NORMS = (torch.group_norm, torch.nn.functional.group_norm)
 _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
@@ -120,5 +121,8 @@ class _AsOnProcessor(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         made = func(*args, **(kwargs or {}))
-        is_last = func is torch.group_norm and order_of(args[0]) == CHANNELS_LAST.get(args[0].dim())
+        if func not in _GROUP_NORMS:
+            return made
+        operand = args[0] if args else (kwargs or {})["input"]
+        is_last = operand.dim() in _FORMATS and order_of(operand) == CHANNELS_LAST[operand.dim()]
         return made.contiguous(memory_format=_FORMATS[made.dim()]) if is_last else made
