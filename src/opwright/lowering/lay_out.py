@@ -28,6 +28,7 @@ from opwright.ir.program import (
     buffers_of,
     view_axes,
 )
+from opwright.ir.relations.equal_sizes import EqualSizes
 from opwright.lowering.nodes import over
 from opwright.tracing.interface.orders import Order
 
@@ -82,7 +83,7 @@ def _copied(buffer: Buffer, order: Order, lies: Order, name: str) -> Kernel:
 
 def _as_in_memory(program: Program, orders: Mapping[str, Order], names: set[str]) -> Iterable[Step]:
     """The steps, reading inputs as they lie; a library operation reads a view of one as it is written."""
-    buffers, written = buffers_of(program), dict[str, str]()
+    buffers, written, equal = buffers_of(program), dict[str, str](), EqualSizes(program.guards)
 
     def reading(part: Any) -> Any:
         part = with_parts(part, reading)
@@ -101,5 +102,6 @@ def _as_in_memory(program: Program, orders: Mapping[str, Order], names: set[str]
             written[name] = fresh(f"{name}_as_written", names)
             names.add(written[name])
             axes = tuple(map(symbol, view_axes(len(orders[name]))))
-            yield View(replace(buffers[name], name=written[name]), name, _in(orders[name], axes))
+            shape = tuple(map(equal.spell, buffers[name].shape))
+            yield View(replace(buffers[name], name=written[name], shape=shape), name, _in(orders[name], axes))
         yield reading(step)
