@@ -4,6 +4,10 @@ Recomputing an element-wise value inside a fused kernel costs a few instructions
 inputs are saved (they are alive anyway), and element-wise values and views are recomputed; only if a reduction, a
 library operation (a matrix product) or a copy (`cat`) would run twice, a minimum cut chooses what to save. If the
 backward pass needs only outputs, as for softmax, these are saved instead. A budget saves some of this (`budget.py`).
+
+The backward pass computes in float32 what the forward pass did, without rounding. In a half type, an output that is
+rounded does not fit that: `exp(x - y)` with y = logsumexp(x) was three times as wrong as eager's, which rounds both on
+one grid. So an output that is small is saved once more, in float32.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ import torch
 from torch.fx import Node
 
 from opwright.derivation.budget import Budget, spend
-from opwright.derivation.costs import count, is_cheap, is_view
+from opwright.derivation.costs import count, is_cheap, is_rounded_at_the_end, is_view, values_of_rows
 from opwright.derivation.joint import Joint
 from opwright.derivation.minimum_cut import minimum_cut
 from opwright.derivation.save_policy import SavePolicy
@@ -32,8 +36,9 @@ class Partition:
     Attributes:
         inputs: Arguments that the backward pass reads.
         outputs: Outputs that it reads.
-        intermediates: Values that the forward pass returns besides its outputs.
-        little: Those of them that are small beside the arguments, such as row reductions.
+        intermediates: Values that the forward pass returns besides its outputs; small outputs of half types, too,
+            which are returned rounded and saved as they were computed.
+        little: Those of them that are small beside the arguments, or beside the rows that they were made of.
         budget: What came of a budget; None if there was none.
     """
 
@@ -59,6 +64,13 @@ def partition(joint: Joint, policy: SavePolicy = "auto", unchanged: Set[str] | N
     outputs = {output for output in joint.graph.outputs if output not in arguments}
     wanted = [gradient for gradient in joint.gradients if gradient is not None]
     backward = _reached_from(joint, tangents)
+    largest = max((count(joint, node) for node in arguments), default=0)
+    of_rows = values_of_rows(joint)
+
+    def is_little(node: Node) -> bool:
+        return _LITTLE * count(joint, node) <= largest or node in of_rows
+
+    outputs -= {output for output in outputs if is_rounded_at_the_end(output) and is_little(output)}
     border = _border(wanted, backward, tangents)
     if policy == "inputs":
         saved = [node for node in border if node in arguments]
@@ -67,10 +79,9 @@ def partition(joint: Joint, policy: SavePolicy = "auto", unchanged: Set[str] | N
         saved = border
     else:
         saved = _cut(joint, border, arguments, outputs)
-        if unchanged is not None and not _may_save(joint, saved, wanted, unchanged):
+        if unchanged is not None and not _may_save(joint, saved, wanted, outputs, unchanged):
             saved = border
-    largest = max((count(joint, node) for node in arguments), default=0)
-    little = {node for node in saved if _LITTLE * count(joint, node) <= largest}
+    little = {node for node in saved if is_little(node)}
     budget = None
     if not isinstance(policy, str):
         own = [node for node in saved if node not in arguments]
@@ -129,7 +140,9 @@ def _cut(joint: Joint, border: Sequence[Node], arguments: Sequence[Node], output
     return _minimum_cut(joint, border, involved, outputs)
 
 
-def _may_save(joint: Joint, saved: Sequence[Node], wanted: Sequence[Node], unchanged: Set[str]) -> bool:
+def _may_save(
+    joint: Joint, saved: Sequence[Node], wanted: Sequence[Node], outputs: Set[Node], unchanged: Set[str]
+) -> bool:
     """Whether eager saves all of these that others could change, too: what its backward pass reads, or views of it.
 
     The trace of the backward pass begins after the last result.
@@ -140,7 +153,7 @@ def _may_save(joint: Joint, saved: Sequence[Node], wanted: Sequence[Node], uncha
     for node in reversed(nodes):
         if node in read and is_view(node):
             read.update(node.all_input_nodes)
-    changeable = {given.node for given in joint.graph.inputs if given.name not in unchanged} | {*joint.graph.outputs}
+    changeable = {given.node for given in joint.graph.inputs if given.name not in unchanged} | outputs
     return all(node in read for node in saved if node in changeable)
 
 

@@ -61,7 +61,7 @@ def lower(
     guards: Sequence[Condition] = (),
     *,
     effects: bool = True,
-    unrounded: Set[Node] = frozenset(),
+    unrounded: Set[str] = frozenset(),
 ) -> Program:
     """Lower the part of a graph that computes `outputs` from `inputs`.
 
@@ -72,7 +72,7 @@ def lower(
         outputs: The output nodes, with the names they would like.
         guards: For which sizes the result is valid.
         effects: Whether to keep random operations and checks whose results nobody reads.
-        unrounded: Inputs and outputs of half types that are passed in float32, unrounded.
+        unrounded: Names of inputs and outputs of half types that are passed in float32, unrounded.
 
     Raises:
         NoKernel: If kernels cannot hold a dtype in it.
@@ -89,7 +89,7 @@ class _Lowering:
     outputs: Sequence[tuple[str, Node]]
     guards: tuple[Condition, ...]
     effects: bool
-    unrounded: Set[Node]
+    unrounded: Set[str]
     steps: list[Step] = field(default_factory=list)
     buffers: dict[Node, Buffer] = field(default_factory=dict)
     numbers: dict[Integer, Buffer] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class _Lowering:
         self.results = {node for _, node in self.outputs}
         for node, name in self.inputs.items():
             dtype = program_dtype(value_of(node).dtype)
-            given = dtype.computed if node in self.unrounded else dtype
+            given = dtype.computed if name in self.unrounded else dtype
             self.buffers[node] = Buffer(name, given, self._shape(node))
         wanted = [node for _, node in self.outputs]
         if self.effects:
@@ -381,7 +381,7 @@ class _Lowering:
 
     def _result(self, name: str, node: Node, taken: Sequence[str]) -> str:
         """An output is a buffer of its own: copy what is an input, a view, or returned already."""
-        buffer = self.buffers[node] if node in self.unrounded else self._stored(node)
+        buffer = self.buffers[node] if name in self.unrounded else self._stored(node)
         own = {target.name for step in self.steps if isinstance(step, Kernel | Call) for target in step.targets}
         if buffer.name in own - self.aliases and buffer.name not in taken:
             return buffer.name

@@ -222,8 +222,9 @@ def _derive_with_gradients(
     saved = fresh_stem("saved", names.values(), "saved_")
     intermediates = _saved_names(graph, kept.intermediates, saved)
     results = [*_outputs(graph), *intermediates]
-    lowered = _lowered(graph, f"{name}_forward", arguments, results, graph.guards, unrounded=kept.little)
-    unrounded = kept.little & _unrounded(lowered.program, results)
+    little = {given for given, node in intermediates if node in kept.little}
+    lowered = _lowered(graph, f"{name}_forward", arguments, results, graph.guards, unrounded=little)
+    unrounded = little & _unrounded(lowered.program, results)
     gradients = [(position, node) for position, node in enumerate(joint.gradients) if node is not None]
     lowered_backward = _lowered(
         graph,
@@ -245,7 +246,7 @@ def _derive_with_gradients(
         backward=_source(backward, backend, origin),
         tangents=tuple(position for position, node in enumerate(joint.tangents) if node is not None),
         gradients=tuple(position for position, _ in gradients),
-        saved=_saved(joint, kept, backward, positions, unrounded),
+        saved=_saved(joint, kept, backward, positions, [given in unrounded for given, _ in intermediates]),
         products=() if graph.is_random else gradients_by_product(joint, kept),
         kernels=_kernels(forward, backward),
         left_to_function=_gains_nothing(graph, origin, forward, backward),
@@ -305,24 +306,28 @@ def _lowered(
     guards: Sequence[Condition] = (),
     *,
     effects: bool = True,
-    unrounded: Set[Node] = frozenset(),
+    unrounded: Set[str] = frozenset(),
 ) -> Lowered:
     program = lower(graph, name, inputs, outputs, guards, effects=effects, unrounded=unrounded)
     return Lowered(program, size_hints(graph, inputs))
 
 
-def _unrounded(program: Program, results: Sequence[tuple[str, Node]]) -> frozenset[Node]:
+def _unrounded(program: Program, results: Sequence[tuple[str, Node]]) -> frozenset[str]:
     """The results that a Program returns in float32 although torch's are of a half type."""
     buffers = buffers_of(program)
     given = zip(program.outputs, results, strict=True)
-    return frozenset(n for output, (_, n) in given if buffers[output].dtype is not program_dtype(value_of(n).dtype))
+    return frozenset(
+        name for output, (name, node) in given if buffers[output].dtype is not program_dtype(value_of(node).dtype)
+    )
 
 
 def _optimized(lowered: Lowered, backend: Backend) -> Program:
     return optimize(lowered.program, backend, lowered.met)
 
 
-def _saved(joint: Joint, kept: Partition, backward: Program, positions: dict[str, int], unrounded: Set[Node]) -> Saved:
+def _saved(
+    joint: Joint, kept: Partition, backward: Program, positions: dict[str, int], unrounded: Sequence[bool]
+) -> Saved:
     names = {given.node: given.name for given in joint.graph.inputs}
     behind = {positions[names[node]] for node in inputs_behind(joint)} | {positions[names[n]] for n in kept.inputs}
     behind |= {positions[guard.name] for guard in joint.graph.number_guards}  # which the trace depends on
@@ -334,7 +339,7 @@ def _saved(joint: Joint, kept: Partition, backward: Program, positions: dict[str
         contributing=tuple(sorted(behind)),
         outputs=tuple(joint.graph.outputs.index(node) for node in kept.outputs),
         # map() would end at a StopIteration; an unrounded value differs from what the same operations give.
-        digests=tuple(["" if node in unrounded else digests.of(node) for node in kept.intermediates]),
+        digests=tuple(["" if u else digests.of(n) for n, u in zip(kept.intermediates, unrounded, strict=True)]),
     )
 
 
