@@ -81,6 +81,11 @@ def summed(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return ((x + y) * torch.arange(x.shape[-1])).logsumexp(-1)
 
 
+def beside_a_library_operation(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    scaled = x * 7.3
+    return (scaled - scaled.unflatten(-1, (-1, 3)).logcumsumexp(-1).flatten(-2)).exp() * y
+
+
 @pytest.fixture
 def compiled(settings_quick_by_day: Settings) -> Callable[[Function], Operator]:
     return lambda function: Operator(function, settings=settings_quick_by_day)
@@ -188,7 +193,7 @@ def test_integers_are_made_of_rounded_values(dtype: torch.dtype, compiled: Calla
 
 
 @pytest.mark.parametrize(
-    "function", [chained, pieces, normed, summed], ids=lambda function: function.__name__
+    "function", [chained, pieces, normed, summed, beside_a_library_operation], ids=lambda function: function.__name__
 )
 def test_error_is_not_above_that_of_eager(
     dtype: torch.dtype, function: Function, compiled: Callable[..., Operator]

@@ -39,6 +39,13 @@ def is_reduction(node: Node) -> bool:
     return _packet(node) in REDUCTIONS and isinstance(value, torch.Tensor) and not value.is_complex()
 
 
+def is_product(node: Node) -> bool:
+    """Whether a library operation sums products: of matrices, or a convolution."""
+    from torch.utils.flop_counter import flop_registry
+
+    return _packet(node) in flop_registry
+
+
 def is_rounded_at_the_end(node: Node) -> bool:
     """Whether kernels compute a value in float32 that torch has in a half type."""
     value = node.meta["val"]

@@ -39,6 +39,7 @@ class Partition:
         intermediates: Values that the forward pass returns besides its outputs; small outputs of half types, too,
             which are returned rounded and saved as they were computed.
         little: Those of them that are small beside the arguments, or beside the rows that they were made of.
+        rounded: What is saved as it is in memory, and read by more of the forward pass.
         budget: What came of a budget; None if there was none.
     """
 
@@ -46,6 +47,7 @@ class Partition:
     outputs: tuple[Node, ...]
     intermediates: tuple[Node, ...]
     little: frozenset[Node]
+    rounded: tuple[Node, ...] = ()
     budget: Budget | None = None
 
 
@@ -93,6 +95,7 @@ def partition(joint: Joint, policy: SavePolicy = "auto", unchanged: Set[str] | N
         outputs=tuple(node for node in saved if node in outputs),
         intermediates=intermediates,
         little=frozenset(little.intersection(intermediates)),
+        rounded=tuple(node for node in saved if node not in little and not backward.issuperset(node.users)),
         budget=budget,
     )
 

@@ -62,6 +62,7 @@ def lower(
     *,
     effects: bool = True,
     unrounded: Set[str] = frozenset(),
+    rounded: Set[Node] = frozenset(),
 ) -> Program:
     """Lower the part of a graph that computes `outputs` from `inputs`.
 
@@ -73,12 +74,13 @@ def lower(
         guards: For which sizes the result is valid.
         effects: Whether to keep random operations and checks whose results nobody reads.
         unrounded: Names of inputs and outputs of half types that are passed in float32, unrounded.
+        rounded: Values of half types that are rounded where they are computed.
 
     Raises:
         NoKernel: If kernels cannot hold a dtype in it.
     """
     given = {node: name for name, node in inputs}
-    return _Lowering(graph, name, given, outputs, tuple(guards), effects, unrounded).program()
+    return _Lowering(graph, name, given, outputs, tuple(guards), effects, unrounded, rounded).program()
 
 
 @dataclass
@@ -90,6 +92,7 @@ class _Lowering:
     guards: tuple[Condition, ...]
     effects: bool
     unrounded: Set[str]
+    rounded_here: Set[Node]
     steps: list[Step] = field(default_factory=list)
     buffers: dict[Node, Buffer] = field(default_factory=dict)
     numbers: dict[Integer, Buffer] = field(default_factory=dict)
@@ -228,7 +231,7 @@ class _Lowering:
         result = row.rule(*converted, **parameters)
         if result is None:
             return False
-        if packet in _CONVERSIONS:
+        if packet in _CONVERSIONS or node in self.rounded_here:
             result = cast(result, dtype)
         self._compute(node, cast(result, dtype.computed))
         return True

@@ -22,6 +22,7 @@ from opwright.derivation.budget import Budget
 from opwright.derivation.joint import Joint, trace_joint
 from opwright.derivation.partition import Partition, inputs_behind, partition
 from opwright.derivation.products import gradients_by_product
+from opwright.derivation.rounding import rounded_in_registers
 from opwright.derivation.save_policy import SavePolicy
 from opwright.errors import NoKernel
 from opwright.ir.expressions.integer import Condition
@@ -143,7 +144,8 @@ def _derived(
             return _derive_with_gradients(joint, specs, name, save, backend, origin, unchanged)
     graph, result = trace(reference, specs)
     _refuse_draws_on_gpu(graph, specs)
-    lowered = _lowered(graph, f"{name}_forward", _named_inputs(graph), _outputs(graph), graph.guards)
+    rounded = rounded_in_registers(graph)
+    lowered = _lowered(graph, f"{name}_forward", _named_inputs(graph), _outputs(graph), graph.guards, rounded=rounded)
     forward = _optimized(lowered, backend)
     plan = _plan(graph, specs, result, _source(forward, backend, origin))
     plan = replace(plan, kernels=_kernels(forward), left_to_function=_gains_nothing(graph, origin, forward))
@@ -222,8 +224,9 @@ def _derive_with_gradients(
     saved = fresh_stem("saved", names.values(), "saved_")
     intermediates = _saved_names(graph, kept.intermediates, saved)
     results = [*_outputs(graph), *intermediates]
+    rounded = rounded_in_registers(graph, kept.rounded)
     little = {given for given, node in intermediates if node in kept.little}
-    lowered = _lowered(graph, f"{name}_forward", arguments, results, graph.guards, unrounded=little)
+    lowered = _lowered(graph, f"{name}_forward", arguments, results, graph.guards, unrounded=little, rounded=rounded)
     unrounded = little & _unrounded(lowered.program, results)
     gradients = [(position, node) for position, node in enumerate(joint.gradients) if node is not None]
     lowered_backward = _lowered(
@@ -236,6 +239,7 @@ def _derive_with_gradients(
         [(f"grad_{specs[position].name}", node) for position, node in gradients],
         effects=False,
         unrounded=unrounded,
+        rounded=rounded,
     )
     handed = hand_on(lowered_backward.program, {names[node] for node in tangents})
     lowered_backward = replace(lowered_backward, program=handed)
@@ -307,8 +311,9 @@ def _lowered(
     *,
     effects: bool = True,
     unrounded: Set[str] = frozenset(),
+    rounded: Set[Node] = frozenset(),
 ) -> Lowered:
-    program = lower(graph, name, inputs, outputs, guards, effects=effects, unrounded=unrounded)
+    program = lower(graph, name, inputs, outputs, guards, effects=effects, unrounded=unrounded, rounded=rounded)
     return Lowered(program, size_hints(graph, inputs))
 
 
