@@ -19,7 +19,12 @@ MATRICES = (
     *SCALED,
     *("{f} + {g}", "{f} * {g}", "{f} * w", "{f}.exp()", "{f}.tanh() * 5", "torch.sigmoid({f})", "{f}.square()"),
     *("{f} - {r}", "({f} - {r}).exp()", "{f} * {r}", "{f} / ({r} * {r} + 1)", "{f} - {f}.mean(0)"),
-    *("torch.softmax({f}, -1)", "torch.log_softmax({f}, -1)", "torch.softmax({f}, 0)", "{f}.softmax(-1).log()"),
+    *(
+        "torch.softmax({f}, -1)",
+        "torch.log_softmax({f}, -1)",
+        "torch.softmax({f}, 0)",
+        "({f}.softmax(-1) + 0.01).log()",
+    ),
     *("functional.normalize({f}, dim=-1)", "functional.layer_norm({f}, {f}.shape[-1:])"),
     "torch.where({f} > 0, {f}, {f} * 0.1)",
 )

@@ -144,8 +144,7 @@ def _derived(
             return _derive_with_gradients(joint, specs, name, save, backend, origin, unchanged)
     graph, result = trace(reference, specs)
     _refuse_draws_on_gpu(graph, specs)
-    rounded = rounded_in_registers(graph)
-    lowered = _lowered(graph, f"{name}_forward", _named_inputs(graph), _outputs(graph), graph.guards, rounded=rounded)
+    lowered = _lowered(graph, f"{name}_forward", _named_inputs(graph), _outputs(graph), graph.guards)
     forward = _optimized(lowered, backend)
     plan = _plan(graph, specs, result, _source(forward, backend, origin))
     plan = replace(plan, kernels=_kernels(forward), left_to_function=_gains_nothing(graph, origin, forward))
@@ -224,9 +223,8 @@ def _derive_with_gradients(
     saved = fresh_stem("saved", names.values(), "saved_")
     intermediates = _saved_names(graph, kept.intermediates, saved)
     results = [*_outputs(graph), *intermediates]
-    rounded = rounded_in_registers(graph, kept.rounded)
     little = {given for given, node in intermediates if node in kept.little}
-    lowered = _lowered(graph, f"{name}_forward", arguments, results, graph.guards, unrounded=little, rounded=rounded)
+    lowered = _lowered(graph, f"{name}_forward", arguments, results, graph.guards, unrounded=little, saved=kept.rounded)
     unrounded = little & _unrounded(lowered.program, results)
     gradients = [(position, node) for position, node in enumerate(joint.gradients) if node is not None]
     lowered_backward = _lowered(
@@ -239,7 +237,7 @@ def _derive_with_gradients(
         [(f"grad_{specs[position].name}", node) for position, node in gradients],
         effects=False,
         unrounded=unrounded,
-        rounded=rounded,
+        saved=kept.rounded,
     )
     handed = hand_on(lowered_backward.program, {names[node] for node in tangents})
     lowered_backward = replace(lowered_backward, program=handed)
@@ -311,8 +309,9 @@ def _lowered(
     *,
     effects: bool = True,
     unrounded: Set[str] = frozenset(),
-    rounded: Set[Node] = frozenset(),
+    saved: Sequence[Node] = (),
 ) -> Lowered:
+    rounded = rounded_in_registers(graph, saved)
     program = lower(graph, name, inputs, outputs, guards, effects=effects, unrounded=unrounded, rounded=rounded)
     return Lowered(program, size_hints(graph, inputs))
 
@@ -321,18 +320,14 @@ def _unrounded(program: Program, results: Sequence[tuple[str, Node]]) -> frozens
     """The results that a Program returns in float32 although torch's are of a half type."""
     buffers = buffers_of(program)
     given = zip(program.outputs, results, strict=True)
-    return frozenset(
-        name for output, (name, node) in given if buffers[output].dtype is not program_dtype(value_of(node).dtype)
-    )
+    return frozenset(m for output, (m, n) in given if buffers[output].dtype is not program_dtype(value_of(n).dtype))
 
 
 def _optimized(lowered: Lowered, backend: Backend) -> Program:
     return optimize(lowered.program, backend, lowered.met)
 
 
-def _saved(
-    joint: Joint, kept: Partition, backward: Program, positions: dict[str, int], unrounded: Sequence[bool]
-) -> Saved:
+def _saved(joint: Joint, kept: Partition, backward: Program, positions: dict[str, int], wide: Sequence[bool]) -> Saved:
     names = {given.node: given.name for given in joint.graph.inputs}
     behind = {positions[names[node]] for node in inputs_behind(joint)} | {positions[names[n]] for n in kept.inputs}
     behind |= {positions[guard.name] for guard in joint.graph.number_guards}  # which the trace depends on
@@ -344,7 +339,7 @@ def _saved(
         contributing=tuple(sorted(behind)),
         outputs=tuple(joint.graph.outputs.index(node) for node in kept.outputs),
         # map() would end at a StopIteration; an unrounded value differs from what the same operations give.
-        digests=tuple(["" if u else digests.of(n) for n, u in zip(kept.intermediates, unrounded, strict=True)]),
+        digests=tuple(["" if w else digests.of(n) for n, w in zip(kept.intermediates, wide, strict=True)]),
     )
 
 

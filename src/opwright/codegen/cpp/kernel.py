@@ -38,8 +38,9 @@ def emit_functions(kernel: Kernel, name: str, formulas: Sequence[str], iotas: Se
     if kernel.row_axes == 0:
         parts.append(_point_function(kernel, name, formulas, iotas))
     else:
-        rows = RowEmitter(kernel, iotas)
-        write = rows.reduce_functions if _is_reduced_in_pieces(kernel) else rows.whole_row_function
+        in_pieces = _is_reduced_in_pieces(kernel)
+        rows = RowEmitter(kernel, iotas, in_pieces=in_pieces)
+        write = rows.reduce_functions if in_pieces else rows.whole_row_function
         parts.append(write(name, formulas))
         if kernel.short_rows:
             parts.append(lanes_function(rows, f"{name}_lanes"))
@@ -84,7 +85,10 @@ def emit_launch(kernel: Kernel, function: str, numbers: Set[str], iotas: Set[str
         iotas: Buffers that are iotas.
     """
     axes = _axes_handed_over(kernel)
-    accesses = RowEmitter(kernel, iotas).accesses if kernel.row_axes else handed_over(accesses_of(kernel, iotas))
+    in_pieces = _is_reduced_in_pieces(kernel)
+    accesses = handed_over(accesses_of(kernel, iotas))
+    if kernel.row_axes:
+        accesses = RowEmitter(kernel, iotas, in_pieces=in_pieces).accesses
     extents = ", ".join([*["1"] * (axes - len(kernel.axes)), *(spell_size(axis.extent) for axis in kernel.axes)])
     operands = [access for access in accesses if access.accumulated is None]
     results = [access for access in accesses if access.accumulated is not None]
@@ -113,7 +117,7 @@ def emit_launch(kernel: Kernel, function: str, numbers: Set[str], iotas: Set[str
     else:
         given = f"extents, operands, {grain(kernel)}, {function}"
         called = f"for_each_whole_row<{kernel.row_axes}>({given})"
-        if _is_reduced_in_pieces(kernel):
+        if in_pieces:
             called = f"reduce_rows<{function}_reductions, {kernel.row_axes}>({given}, {function}_end)"
         if kernel.short_rows:
             lines.append(f"  if (!in_lanes<{kernel.row_axes}>({given}_lanes))")
