@@ -26,6 +26,20 @@ def rounded_in_registers(graph: Graph, saved: Iterable[Node] = ()) -> frozenset[
     return frozenset(filter(is_rounded_at_the_end, map(_base, (*saved, *read))))
 
 
+def made_of_rounded(graph: Graph, saved: Iterable[Node]) -> set[Node]:
+    """What is computed of values that are rounded because they are saved, which another program may not round.
+
+    Args:
+        graph: The traced graph.
+        saved: As above.
+    """
+    rounded, made = rounded_in_registers(graph, saved) - rounded_in_registers(graph), set[Node]()
+    for node in graph.fx.nodes if rounded else ():
+        if any(source in rounded or source in made for source in node.all_input_nodes):
+            made.add(node)
+    return made
+
+
 def _is_of_the_library(node: Node) -> bool:
     """Whether a library operation, other than products and convolutions, computes a value of others in memory."""
     return node.op == "call_function" and not (is_cheap(node) or is_reduction(node) or is_product(node))

@@ -22,7 +22,7 @@ from opwright.derivation.budget import Budget
 from opwright.derivation.joint import Joint, trace_joint
 from opwright.derivation.partition import Partition, inputs_behind, partition
 from opwright.derivation.products import gradients_by_product
-from opwright.derivation.rounding import rounded_in_registers
+from opwright.derivation.rounding import made_of_rounded, rounded_in_registers
 from opwright.derivation.save_policy import SavePolicy
 from opwright.errors import NoKernel
 from opwright.ir.expressions.integer import Condition
@@ -331,7 +331,7 @@ def _saved(joint: Joint, kept: Partition, backward: Program, positions: dict[str
     names = {given.node: given.name for given in joint.graph.inputs}
     behind = {positions[names[node]] for node in inputs_behind(joint)} | {positions[names[n]] for n in kept.inputs}
     behind |= {positions[guard.name] for guard in joint.graph.number_guards}  # which the trace depends on
-    digests = Digests()
+    digests, once = Digests(), made_of_rounded(joint.graph, kept.rounded)
     return Saved(
         arguments=tuple(positions[names[node]] for node in kept.inputs),
         intermediates=len(kept.intermediates),
@@ -339,7 +339,7 @@ def _saved(joint: Joint, kept: Partition, backward: Program, positions: dict[str
         contributing=tuple(sorted(behind)),
         outputs=tuple(joint.graph.outputs.index(node) for node in kept.outputs),
         # map() would end at a StopIteration; an unrounded value differs from what the same operations give.
-        digests=tuple(["" if w else digests.of(n) for n, w in zip(kept.intermediates, wide, strict=True)]),
+        digests=tuple(["" if w or n in once else digests.of(n) for n, w in zip(kept.intermediates, wide, strict=True)]),
     )
 
 
