@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence, Set
 from opwright.codegen.cpp.access import Access, accesses_of, handed_over, store_names
 from opwright.codegen.cpp.expression import CPP_TYPES, TRANSCENDENTAL, spell_value
 from opwright.codegen.cpp.lanes import lanes_function
+from opwright.codegen.cpp.pieces import pieces_of
 from opwright.codegen.cpp.reductions import column_reducer
 from opwright.codegen.cpp.rows import RowEmitter, column_functions
 from opwright.codegen.cpp.size import spell_size
@@ -14,7 +15,7 @@ from opwright.ir.contents import reducing_stores
 from opwright.ir.expressions.expression import Apply, Expression, Load, children
 from opwright.ir.expressions.integer import ONE, symbols_of
 from opwright.ir.phases import schedule
-from opwright.ir.program import Kernel
+from opwright.ir.program import Kernel, Let
 
 # Work, in units of about 0.02 ns per element, below which a second thread costs more than it saves (6 µs).
 _WORK_OF_ONE_THREAD = 280_000
@@ -55,23 +56,40 @@ def _point_function(kernel: Kernel, name: str, formulas: Sequence[str], iotas: S
     lines = [f"// {formula}" for formula in formulas]
     lines.append(f"static void {name}(Size count, void* const* row) {{")
     lines += [line for position, access in enumerate(accesses) for line in access.pointer(position)]
-    lines.append("#pragma omp simd")
-    lines.append("  for (Size j = 0; j < count; ++j) {")
     elements = {part: access.element(part) for access in found for part in access.parts if access.whole_row}
-    for let in kernel.lets:
-        if isinstance(let.value, Load):
-            if let.name in elements:
-                lines.append(f"    const {CPP_TYPES[let.value.dtype]} {let.name} = {elements[let.name]};")
-            continue
-        lines.append(f"    const {CPP_TYPES[let.value.dtype]} {let.name} = {spell_value(let.value)};")
-    for name, store in zip(store_names(kernel), kernel.stores, strict=True):
-        place, value = elements[name], spell_value(store.value)
-        if store.reduction is None:
-            lines.append(f"    {place} = {value};")
-        else:
-            lines.append(f"    {column_reducer(store.reduction, store.value.dtype).step.format(place, value)}")
-    lines += ["  }", "}"]
-    return "\n".join(lines)
+    written = []
+    for part, store in zip(store_names(kernel), kernel.stores, strict=True):
+        place, value = elements[part], spell_value(store.value)
+        step = "{} = {};" if store.reduction is None else column_reducer(store.reduction, store.value.dtype).step
+        written.append(step.format(place, value))
+    lets = [
+        let for let in kernel.lets if isinstance(let, Let) and (not isinstance(let.value, Load) or let.name in elements)
+    ]
+    pieces = pieces_of(lets, [store.value for store in kernel.stores])
+    if len(pieces) == 1:
+        computed = [
+            f"const {_kind(let)} {let.name} = {elements.get(let.name) or spell_value(let.value)};" for let in lets
+        ]
+        return "\n".join([*lines, *_loop("0", "count", [*computed, *written], "  "), "}"])
+    lines.append("  for (Size begin = 0; begin < count; begin += piece_run) {")
+    lines.append("    const Size end = least(begin + piece_run, count);")
+    for piece in pieces:
+        lines += [f"    {_kind(let)} {let.name}_kept[piece_run];" for let in piece.kept]
+        body = [f"const {_kind(let)} {let.name} = {elements[let.name]};" for let in piece.loads]
+        body += [f"const {_kind(let)} {let.name} = {let.name}_kept[j - begin];" for let in piece.given]
+        body += [f"const {_kind(let)} {let.name} = {spell_value(let.value)};" for let in piece.lets]
+        body += [f"{let.name}_kept[j - begin] = {let.name};" for let in piece.kept]
+        lines += _loop("begin", "end", [*body, *(written if piece is pieces[-1] else ())], "    ")
+    return "\n".join([*lines, "  }", "}"])
+
+
+def _loop(begin: str, end: str, body: Sequence[str], indent: str) -> list[str]:
+    head = f"{indent}for (Size j = {begin}; j < {end}; ++j) {{"
+    return ["#pragma omp simd", head, *(f"{indent}  {line}" for line in body), f"{indent}}}"]
+
+
+def _kind(let: Let) -> str:
+    return CPP_TYPES[let.value.dtype]
 
 
 def emit_launch(kernel: Kernel, function: str, numbers: Set[str], iotas: Set[str]) -> list[str]:
