@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from opwright.ir.contents import locals_in
-from opwright.ir.expressions.expression import Expression, Load
+from opwright.ir.expressions.expression import Expression, Load, Local
 from opwright.ir.program import Let
 from opwright.passes.loops.repeated_work import work
 
-MOST_WORK = 256  # of a piece, in operations such as a sum
+MOST_WORK = 128  # of a piece, in operations such as a sum
+_LONG = 256  # the work of a body that is cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,27 @@ class Piece:
     given: tuple[Let, ...]
     lets: tuple[Let, ...]
     kept: tuple[Let, ...]
+
+
+def is_long(lets: Sequence[Let], results: Sequence[Expression]) -> bool:
+    """Whether a body is cut."""
+    return sum(work(value) for value in (*(let.value for let in lets), *results)) > _LONG
+
+
+def with_results(
+    lets: Sequence[Let], names: Sequence[str], results: Sequence[Expression]
+) -> tuple[list[Let], list[Expression]]:
+    """Assignments with those of results, each where all that it needs is known, and the results in their terms."""
+    places = {let.name: place for place, let in enumerate(lets)}
+    behind: dict[int, list[Let]] = {}
+    locals_: list[Expression] = []
+    for name, value in zip(names, results, strict=True):
+        if work(value) > 0:
+            let = Let(f"{name}_result", value)
+            behind.setdefault(max((places[local.name] for local in locals_in(value)), default=-1), []).append(let)
+            value = Local(let.name, value.dtype)
+        locals_.append(value)
+    return [*behind.get(-1, ()), *(each for k, let in enumerate(lets) for each in (let, *behind.get(k, ())))], locals_
 
 
 def pieces_of(lets: Sequence[Let], results: Sequence[Expression]) -> tuple[Piece, ...]:

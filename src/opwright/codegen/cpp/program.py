@@ -22,9 +22,10 @@ from opwright.codegen.cpp.kernel import emit_functions, emit_launch
 from opwright.codegen.cpp.line_breaks import MOST_COLUMNS, broken
 from opwright.codegen.cpp.names import CPP
 from opwright.codegen.cpp.part import Formulas, Part, part_of
+from opwright.codegen.cpp.shared_functions import SharedFunctions
 from opwright.codegen.cpp.size import spell_condition, spell_size
 from opwright.codegen.cpp.used import used
-from opwright.codegen.placeholders import plain_refusals, with_placeholders, without_names
+from opwright.codegen.placeholders import plain_refusals, with_placeholders
 from opwright.errors import NoKernel
 from opwright.ir import program as ir
 from opwright.ir.call_traits import TAKES_ANY_STRIDES
@@ -77,13 +78,13 @@ def emit_program(program: ir.Program, formulas: Formulas = lambda _: (), header:
         NoKernel: If a kernel reads or writes at places that are not affine in its axes, or takes too many arguments.
     """
     parts = [part_of(part, formulas) for part in ir.programs_of(finish(program, "cpp"))]
-    written: dict[str, str] = {}
+    shared = SharedFunctions(program.name)
     across = any(rows_lie_across(part.program) for part in parts)
     with plain_refusals():
         draft, registration = emit_launcher(
             program,
             "opwright/kernel_across.h" if across else "opwright/kernel.h",
-            [(part, _CppKernels(part.remarks, written)) for part in parts],
+            [(part, _CppKernels(part.remarks, shared)) for part in parts],
         )
     names = allocate([draft, registration("")], CPP)
     body = header + broken(names.spell(draft))
@@ -126,12 +127,12 @@ class _CppKernels:
 
     Args:
         remarks: The comment lines of each kernel.
-        written: The row functions of the source by their text with numbers for names, to which these are added.
+        shared: The functions of the source.
     """
 
-    def __init__(self, remarks: Sequence[Sequence[str]], written: dict[str, str]) -> None:
+    def __init__(self, remarks: Sequence[Sequence[str]], shared: SharedFunctions) -> None:
         self.remarks = remarks
-        self.written = written
+        self.shared = shared
         self.names: dict[int, str] = {}
         self.numbers: Set[str] = set()
         self.iotas: Set[str] = set()
@@ -143,8 +144,9 @@ class _CppKernels:
         new = []
         for kernel, remark in zip(kernels, self.remarks, strict=True):
             name = self.names[id(kernel)]
-            functions = emit_functions(kernel, name, remark, self.iotas)
-            self.names[id(kernel)] = self.written.setdefault(without_names(functions, name), name)
+            *parts, functions = emit_functions(kernel, name, remark, self.iotas, self.shared)
+            self.names[id(kernel)] = self.shared.name_of(functions, name)
+            new += parts
             if self.names[id(kernel)] == name:
                 new.append(functions)
         return new

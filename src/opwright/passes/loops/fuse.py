@@ -22,7 +22,7 @@ from opwright.ir.expressions.integer import ONE, ZERO, Integer, substitute, symb
 from opwright.ir.names.fresh import fresh
 from opwright.ir.symbols import replace_symbols
 from opwright.passes.buffers.memory import Indices, Producers, axis_values, is_whole, through
-from opwright.passes.loops.repeated_work import stored_instead
+from opwright.passes.loops.repeated_work import stored_instead, times_between_calls
 
 
 def fuse(program: ir.Program) -> ir.Program:
@@ -41,11 +41,12 @@ def fuse(program: ir.Program) -> ir.Program:
     depends on its reduction is a kernel of its own, which waits for all threads; so is what depends on a reducing
     store. A value that several kernels would compute by much work is stored (repeated_work.py).
     """
-    fusion = _Fusion(program)
+    producers = Producers.of(program)
+    stored = stored_instead(program, producers, times_between_calls(program, producers))
+    fusion = _Fusion(program, stored)
     fused = fusion.run()
-    if stored := stored_instead(program, fusion.producers, fusion.times):
-        fused = _Fusion(program, stored).run()
-    return fused
+    more = stored_instead(program, fusion.producers, fusion.times)
+    return _Fusion(program, stored | more).run() if more else fused
 
 
 @dataclass
@@ -164,7 +165,10 @@ class _Fusion:
 
     def _group_for(self, kernel: ir.Kernel) -> _Group:
         """The latest fused kernel over the same axes that everything needed from memory comes before, or a new one."""
-        for place in range(len(self.plan) - 1, -1, -1):
+        needed: set[str] = set()
+        self._needs_of(kernel, _Group(kernel.axes), {}, needed, set(), set())
+        first = max((self.position[name] for name in needed), default=0)  # values of a group need nothing after it
+        for place in range(len(self.plan) - 1, max(first, 0) - 1, -1):
             group = self.plan[place]
             if isinstance(group, _Group) and _fits(kernel, group) and self._ready(kernel, group, place):
                 return group

@@ -13,6 +13,7 @@ from opwright.ir import program as ir
 from opwright.ir.expressions.expression import Apply, Expression, Load, children, leaves
 from opwright.ir.expressions.functions import FUNCTIONS
 from opwright.ir.expressions.integer import ONE, Integer
+from opwright.ir.parts import parts_of
 from opwright.passes.buffers.memory import Producers
 
 MOST_REPEATED = 64  # work that is rather done twice than stored, in operations such as a sum
@@ -59,6 +60,30 @@ def stored_instead(program: ir.Program, producers: Producers, times: Mapping[str
             stored.add(name)
             behind[name] = frozenset((name,))
     return stored
+
+
+def times_between_calls(program: ir.Program, producers: Producers) -> Counter[str]:
+    """In how many places fusion must compute each value, because library operations run between those that read it."""
+    level: dict[str, int] = {}  # how many operations of the library a buffer comes after
+    readers: dict[str, set[int]] = {}
+    for step in program.steps:
+        match step:
+            case ir.Kernel():
+                at = max((level.get(name, 0) for name in _sources(step, producers)), default=0)
+            case ir.View(source=source):
+                at = level.get(source, 0)
+            case ir.Call(operands=operands):
+                at = 1 + max((level.get(each.buffer, 0) for each in parts_of(operands, ir.TensorOperand)), default=0)
+            case _:
+                continue
+        level.update((target.name, at) for target in ir.targets_of(step))
+    for step in reversed(program.steps):
+        if isinstance(step, ir.Kernel):
+            name = step.targets[0].name if step.targets else ""
+            at_levels = {level.get(step.stores[0].buffer, 0)} if producers.is_placed(step) else readers.get(name, set())
+            for source in _sources(step, producers):
+                readers.setdefault(source, set()).update(at_levels)
+    return Counter({name: len(levels) for name, levels in readers.items()})
 
 
 def _sources(kernel: ir.Kernel, producers: Producers) -> Set[str]:
