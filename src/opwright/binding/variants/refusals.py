@@ -25,13 +25,7 @@ def find_refusal(identity: str | None, kind: Key, arguments: Sequence[Any], sett
     """What a derivation for arguments of the same sizes and strides was refused with."""
     record = None if identity is None else RecordStore(settings).read(_KIND, _key(identity, kind, arguments))
     match record:
-        case {
-            "class": str(name),
-            "fact": str(fact),
-            "hint": str() | None as hint,
-            "file": str(file),
-            "line": int(line),
-        }:
+        case {"class": str(name), "fact": str(fact), "hint": str() | None as hint, "at": [str(file), int(line)]}:
             if name in _CLASSES:
                 return _CLASSES[name](fact, hint=hint, place=Place(file, line) if file else None)
     return None
