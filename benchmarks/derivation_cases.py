@@ -131,7 +131,6 @@ def _lltm(steps: int) -> Case:
 
 
 CASES: dict[str, Callable[[], Case]] = {
-    "a sine": lambda: (lambda x: torch.sin(x) * x, [torch.randn(8)]),
     "transformer encoder layer": lambda: _encoder(1),
     "UNet residual block": lambda: _residual(1),
     "ConvNeXt block": lambda: _convnext(1),
