@@ -72,6 +72,11 @@ def is_view(node: Node) -> bool:
     return _is(node, lambda packet: packet in VIEWS or packet in _SPLITS)
 
 
+def is_copy(node: Node) -> bool:
+    """Whether a value consists of others, one behind the other."""
+    return _is(node, lambda packet: packet is aten.cat)
+
+
 def count(joint: Joint, node: Node) -> int:
     """The number of elements of a value in the traced call; zero if it is not a tensor."""
     return math.prod(_shape(joint, node)) if isinstance(node.meta["val"], torch.Tensor) else 0

@@ -2,8 +2,9 @@
 
 Recomputing an element-wise value inside a fused kernel costs a few instructions; saving it costs memory traffic. So
 inputs are saved (they are alive anyway), and element-wise values and views are recomputed; only if a reduction, a
-library operation (a matrix product) or a copy (`cat`) would run twice, a minimum cut chooses what to save. If the
-backward pass needs only outputs, as for softmax, these are saved instead. A budget saves some of this (`budget.py`).
+library operation (a matrix product) or a copy (`cat`) would run twice, a minimum cut chooses what to save. Copies run
+twice where PyTorch could not pass all that is saved. If the backward pass needs only outputs, as for softmax, these are
+saved instead. A budget saves some of this (`budget.py`).
 
 The backward pass computes in float32 what the forward pass did, without rounding. In a half type, an output that is
 rounded does not fit that: `exp(x - y)` with y = logsumexp(x) was three times as wrong as eager's, which rounds both on
@@ -12,14 +13,15 @@ one grid. So an output that is small is saved once more, in float32.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 
 import torch
 from torch.fx import Node
 
+from opwright.codegen.cpp.program import MOST_ARGUMENTS
 from opwright.derivation.budget import Budget, spend
-from opwright.derivation.costs import count, is_cheap, is_rounded_at_the_end, is_view, values_of_rows
+from opwright.derivation.costs import count, is_cheap, is_copy, is_rounded_at_the_end, is_view, values_of_rows
 from opwright.derivation.joint import Joint
 from opwright.derivation.minimum_cut import minimum_cut
 from opwright.derivation.save_policy import SavePolicy
@@ -140,7 +142,10 @@ def _cut(joint: Joint, border: Sequence[Node], arguments: Sequence[Node], output
     involved = ancestors(border)
     if all(is_cheap(node) for node in involved):
         return [node for node in arguments if node in involved]
-    return _minimum_cut(joint, border, involved, outputs)
+    saved = _minimum_cut(joint, border, involved, outputs, is_cheap)
+    if len(saved) + sum(tangent is not None for tangent in joint.tangents) > MOST_ARGUMENTS:
+        return _minimum_cut(joint, border, involved, outputs, lambda node: is_cheap(node) or is_copy(node))
+    return saved
 
 
 def _may_save(
@@ -160,15 +165,21 @@ def _may_save(
     return all(node in read for node in saved if node in changeable)
 
 
-def _minimum_cut(joint: Joint, border: Sequence[Node], involved: Sequence[Node], outputs: Set[Node]) -> list[Node]:
-    """Cut every path from values that cannot be recomputed to the backward pass, saving the fewest bytes.
+def _minimum_cut(
+    joint: Joint,
+    border: Sequence[Node],
+    involved: Sequence[Node],
+    outputs: Set[Node],
+    is_recomputed: Callable[[Node], bool],
+) -> list[Node]:
+    """Cut every path from values that are not recomputed to the backward pass, saving the fewest bytes.
 
     Arguments and outputs, which are in memory anyway, cost almost nothing. Views are never cut: saving one saves its
     base.
     """
     costs = {node: _cost(joint, node, outputs) for node in involved}
     edges = [(source, node) for node in involved for source in node.all_input_nodes]
-    return minimum_cut(costs, edges, [n for n in involved if n.op == "placeholder" or not is_cheap(n)], border)
+    return minimum_cut(costs, edges, [n for n in involved if n.op == "placeholder" or not is_recomputed(n)], border)
 
 
 def _cost(joint: Joint, node: Node, outputs: Set[Node]) -> int | None:

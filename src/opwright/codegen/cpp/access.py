@@ -77,11 +77,22 @@ class Access:
         """Whether it is a scratch row that one pass writes and a later one reads."""
         return not self.buffer
 
+    @property
+    def _kind(self) -> str:
+        return "uint8_t" if self.is_read_as_bytes else self.accumulated or CPP_TYPES[self.dtype]
+
+    @property
+    def argument(self) -> tuple[str, str]:
+        """The type and the name of what `pointer` declares."""
+        if self.whole_row:
+            return f"{'' if self.stored else 'const '}{self._kind}*", f"{self.name}_row"
+        return f"const {self._kind}", self.name
+
     def pointer(self, position: int) -> Iterable[str]:
         """The line of a row function that takes its pointer from the arguments."""
         if self.extent is not None:
             return  # callers look there
-        kind = "uint8_t" if self.is_read_as_bytes else self.accumulated or CPP_TYPES[self.dtype]
+        kind = self._kind
         if self.is_scratch:
             yield f"  {kind}* {self.name}_kept_row = static_cast<{kind}*>(row[{position}]);"
             return
