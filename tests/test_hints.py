@@ -11,7 +11,8 @@ from opwright import errors
 from opwright.package import PACKAGE
 
 _FAMILY = {
-    "AutocastRefused", "CallableUnsupported", "Fault", "ImportedMeanwhile", "LeftToFunction", "ModuleUnsupported",
+    "AutocastRefused", "CallableUnsupported", "ChangesItself", "Fault", "ImportedMeanwhile", "LeftToFunction",
+    "ModuleUnsupported",
     "NoKernel", "NotEjectable", "NumberNeeded", "OutsideMoved", "OutsideUnknown", "PartsRefused", "ReferenceMissing",
     "RungMissing", "SamplesMissing", "SaveRefused", "SideEffect", "Skipped", "TracingFailed", "UndeclaredMutation",
     "UnsupportedParameter", "UnsupportedReturn", "UntraceableReference", "WheelUnsupported",

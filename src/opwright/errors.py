@@ -29,7 +29,12 @@ class OpwrightError(Exception):
         fact: One sentence with the offending value.
         place: The line of the user's source it is about, when known.
         hint: The remedy, printed on a line of its own.
+
+    Attributes:
+        is_settled: Whether a derivation came to it, which every other process would come to as well.
     """
+
+    is_settled = False
 
     def __init__(self, fact: str, *, place: Place | None = None, hint: str | None = None) -> None:
         self.fact = fact
@@ -75,6 +80,10 @@ class NoKernel(OpwrightError):
 
 class LeftToFunction(NoKernel):
     """Kernels gain nothing over the function itself, which serves without a warning."""
+
+
+class ChangesItself(NoKernel):
+    """The forward of a module changes the module; it may do so in one call and not in another."""
 
 
 class NumberNeeded(NoKernel):

@@ -105,6 +105,19 @@ def test_an_output_that_is_all_the_backward_pass_reads_is_kept() -> None:
         assert (kept.inputs, len(kept.outputs), kept.intermediates) == ((), 1, ())
 
 
+def test_a_small_output_of_a_half_type_is_saved_as_it_was_computed() -> None:
+    def summed(x: Tensor) -> Tensor:
+        return (x * 3).logsumexp(-1)
+
+    for length, dtype in ((4, torch.bfloat16), (4, torch.float32), (1, torch.float16)):
+        joint = joint_of(summed, (normal(30, length).to(dtype).detach().requires_grad_(),))
+        kept = partition(joint)
+        result = tuple(joint.graph.outputs)
+        expected = {4: ((), result) if dtype is torch.bfloat16 else (result, ()), 1: ((), ())}[length]
+        assert (kept.outputs, kept.intermediates) == expected
+        assert kept.little == set(kept.intermediates)
+
+
 def test_all_saves_what_the_backward_pass_reads() -> None:
     joint = joint_of(lambda x: functional.silu(x).tanh(), (normal(4),))
     assert len(partition(joint, "all").intermediates) >= 2

@@ -76,6 +76,16 @@ def narrower_integers(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return (x * 1.3).to(torch.int32), (x * 0.001).to(torch.bool)
 
 
+def summed(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """The gradient is the exponential of the difference between elements, computed again, and the output."""
+    return ((x + y) * torch.arange(x.shape[-1])).logsumexp(-1)
+
+
+def beside_a_library_operation(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    scaled = x * 7.3
+    return (scaled - scaled.unflatten(-1, (-1, 3)).logcumsumexp(-1).flatten(-2)).exp() * y
+
+
 @pytest.fixture
 def compiled(settings_quick_by_day: Settings) -> Callable[[Function], Operator]:
     return lambda function: Operator(function, settings=settings_quick_by_day)
@@ -182,7 +192,9 @@ def test_integers_are_made_of_rounded_values(dtype: torch.dtype, compiled: Calla
     assert all(map(torch.equal, compiled(narrower_integers)(x), narrower_integers(x)))
 
 
-@pytest.mark.parametrize("function", [chained, pieces, normed], ids=lambda function: function.__name__)
+@pytest.mark.parametrize(
+    "function", [chained, pieces, normed, summed, beside_a_library_operation], ids=lambda function: function.__name__
+)
 def test_error_is_not_above_that_of_eager(
     dtype: torch.dtype, function: Function, compiled: Callable[..., Operator]
 ) -> None:

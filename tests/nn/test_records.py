@@ -44,3 +44,43 @@ def test_a_module_that_changes_buffers_is_not_derived_again(tmp_path):
         assert done.returncode == 0, done.stderr
         counts.append(done.stdout.strip())
     assert counts == ["2", "0"]  # without the change of the buffers, then with it; nothing
+
+
+REFUSED = textwrap.dedent("""
+    import torch, opwright
+    from torch import nn
+    from opwright.operators.base import BaseOperator
+
+    class Block(nn.Module):
+        def forward(self, x):
+            return x * 2 if x.sum() > 0 else x * 3
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.blocks = nn.ModuleList([Block() for _ in range(3)])
+
+        def forward(self, x):
+            for block in self.blocks:
+                x = block(x)
+            return x if x.sum() > 0 else -x
+
+    derived, derive = [], BaseOperator._derive_for
+    BaseOperator._derive_for = lambda self, *a, **k: derived.append(self.name) or derive(self, *a, **k)
+    served, x = opwright.module(Model()), torch.ones(6)
+    torch.testing.assert_close(served(x), 8 * x)
+    print(len(derived), served.explain().count("value"))
+""")
+
+
+def test_what_is_refused_is_not_derived_again(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(REFUSED)
+    environment = {**os.environ, "OPWRIGHT_CACHE": str(another_cache()), "OPWRIGHT_QUIET": "1", "OPWRIGHT_STRICT": "0"}
+    told = []
+    for _ in range(2):
+        done = run(str(program), env=environment)
+        assert done.returncode == 0, done.stderr
+        told.append(done.stdout.split())
+    assert [counts[0] for counts in told] == ["2", "0"]  # the model and one of its blocks; nothing
+    assert told[0][1] == told[1][1] != "0"

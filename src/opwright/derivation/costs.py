@@ -16,6 +16,7 @@ from opwright.derivation.joint import Joint
 from opwright.ir.expressions.integer import evaluate
 from opwright.lowering.pointwise.complex import COMPLEX
 from opwright.lowering.pointwise.table import POINTWISE
+from opwright.lowering.reductions import REDUCTIONS
 from opwright.lowering.views import VIEWS
 from opwright.tracing.graph import value_of
 from opwright.tracing.recording.draws import is_draw
@@ -26,13 +27,54 @@ _CHEAP = {*POINTWISE, *COMPLEX, *VIEWS, *_SPLITS, aten.view_as_real, aten.view_a
 
 
 def is_cheap(node: Node) -> bool:
-    """Whether recomputing a value inside a kernel costs almost nothing."""
-    return node.op == "placeholder" or _is(node, lambda packet: packet in _CHEAP or packet is torch.ops.prims.iota)
+    """Whether recomputing a value inside a kernel costs almost nothing, such as the sum of rows of one element."""
+    if node.op == "placeholder" or _is(node, lambda packet: packet in _CHEAP or packet is torch.ops.prims.iota):
+        return True
+    return is_reduction(node) and _dimensions(node) == _dimensions(node.all_input_nodes[0])
+
+
+def is_reduction(node: Node) -> bool:
+    """Whether a kernel reduces a tensor to a value."""
+    value = node.meta["val"]
+    return _packet(node) in REDUCTIONS and isinstance(value, torch.Tensor) and not value.is_complex()
+
+
+def is_product(node: Node) -> bool:
+    """Whether a library operation sums products: of matrices, or a convolution."""
+    from torch.utils.flop_counter import flop_registry
+
+    return _packet(node) in flop_registry
+
+
+def is_rounded_at_the_end(node: Node) -> bool:
+    """Whether kernels compute a value in float32 that torch has in a half type."""
+    value = node.meta["val"]
+    is_half = isinstance(value, torch.Tensor) and value.dtype in (torch.bfloat16, torch.float16)
+    return is_half and not is_view(node) and (is_cheap(node) or is_reduction(node))
+
+
+def values_of_rows(joint: Joint) -> set[Node]:
+    """What rows of two or more elements reduce to, and what is computed from such values element by element."""
+    found: set[Node] = set()
+    for node in joint.graph.fx.nodes:
+        if is_reduction(node):
+            is_of_rows = 2 * count(joint, node) <= count(joint, node.all_input_nodes[0])
+        else:
+            before = found.intersection(node.all_input_nodes) if is_cheap(node) else ()
+            is_of_rows = any(count(joint, source) == count(joint, node) for source in before)
+        if is_of_rows:
+            found.add(node)
+    return found
 
 
 def is_view(node: Node) -> bool:
     """Whether a value lies in the memory of another."""
     return _is(node, lambda packet: packet in VIEWS or packet in _SPLITS)
+
+
+def is_copy(node: Node) -> bool:
+    """Whether a value consists of others, one behind the other."""
+    return _is(node, lambda packet: packet is aten.cat)
 
 
 def count(joint: Joint, node: Node) -> int:
@@ -60,6 +102,11 @@ def work(joint: Joint, node: Node) -> float:
         return torch.empty(_shape(joint, each), device="meta") if isinstance(value, torch.Tensor) else value
 
     return float(formula(*map_arg(node.args, sample), **map_arg(node.kwargs, sample), out_val=sample(node)))
+
+
+def _dimensions(node: Node) -> int:
+    """How many dimensions of a tensor have more than one element."""
+    return sum(not isinstance(size, int) or size > 1 for size in value_of(node).shape)
 
 
 def _shape(joint: Joint, node: Node) -> list[int]:

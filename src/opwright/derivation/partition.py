@@ -2,20 +2,26 @@
 
 Recomputing an element-wise value inside a fused kernel costs a few instructions; saving it costs memory traffic. So
 inputs are saved (they are alive anyway), and element-wise values and views are recomputed; only if a reduction, a
-library operation (a matrix product) or a copy (`cat`) would run twice, a minimum cut chooses what to save. If the
-backward pass needs only outputs, as for softmax, these are saved instead. A budget saves some of this (`budget.py`).
+library operation (a matrix product) or a copy (`cat`) would run twice, a minimum cut chooses what to save. Copies run
+twice where PyTorch could not pass all that is saved. If the backward pass needs only outputs, as for softmax, these are
+saved instead. A budget saves some of this (`budget.py`).
+
+The backward pass computes in float32 what the forward pass did, without rounding. In a half type, an output that is
+rounded does not fit that: `exp(x - y)` with y = logsumexp(x) was three times as wrong as eager's, which rounds both on
+one grid. So an output that is small is saved once more, in float32.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 
 import torch
 from torch.fx import Node
 
+from opwright.codegen.cpp.program import MOST_ARGUMENTS
 from opwright.derivation.budget import Budget, spend
-from opwright.derivation.costs import count, is_cheap, is_view
+from opwright.derivation.costs import count, is_cheap, is_copy, is_rounded_at_the_end, is_view, values_of_rows
 from opwright.derivation.joint import Joint
 from opwright.derivation.minimum_cut import minimum_cut
 from opwright.derivation.save_policy import SavePolicy
@@ -32,8 +38,10 @@ class Partition:
     Attributes:
         inputs: Arguments that the backward pass reads.
         outputs: Outputs that it reads.
-        intermediates: Values that the forward pass returns besides its outputs.
-        little: Those of them that are small beside the arguments, such as row reductions.
+        intermediates: Values that the forward pass returns besides its outputs; small outputs of half types, too,
+            which are returned rounded and saved as they were computed.
+        little: Those of them that are small beside the arguments, or beside the rows that they were made of.
+        rounded: What is saved as it is in memory, and read by more of the forward pass.
         budget: What came of a budget; None if there was none.
     """
 
@@ -41,6 +49,7 @@ class Partition:
     outputs: tuple[Node, ...]
     intermediates: tuple[Node, ...]
     little: frozenset[Node]
+    rounded: tuple[Node, ...] = ()
     budget: Budget | None = None
 
 
@@ -59,6 +68,13 @@ def partition(joint: Joint, policy: SavePolicy = "auto", unchanged: Set[str] | N
     outputs = {output for output in joint.graph.outputs if output not in arguments}
     wanted = [gradient for gradient in joint.gradients if gradient is not None]
     backward = _reached_from(joint, tangents)
+    largest = max((count(joint, node) for node in arguments), default=0)
+    of_rows = values_of_rows(joint)
+
+    def is_little(node: Node) -> bool:
+        return _LITTLE * count(joint, node) <= largest or node in of_rows
+
+    outputs -= {output for output in outputs if is_rounded_at_the_end(output) and is_little(output)}
     border = _border(wanted, backward, tangents)
     if policy == "inputs":
         saved = [node for node in border if node in arguments]
@@ -67,10 +83,9 @@ def partition(joint: Joint, policy: SavePolicy = "auto", unchanged: Set[str] | N
         saved = border
     else:
         saved = _cut(joint, border, arguments, outputs)
-        if unchanged is not None and not _may_save(joint, saved, wanted, unchanged):
+        if unchanged is not None and not _may_save(joint, saved, wanted, outputs, unchanged):
             saved = border
-    largest = max((count(joint, node) for node in arguments), default=0)
-    little = {node for node in saved if _LITTLE * count(joint, node) <= largest}
+    little = {node for node in saved if is_little(node)}
     budget = None
     if not isinstance(policy, str):
         own = [node for node in saved if node not in arguments]
@@ -82,6 +97,7 @@ def partition(joint: Joint, policy: SavePolicy = "auto", unchanged: Set[str] | N
         outputs=tuple(node for node in saved if node in outputs),
         intermediates=intermediates,
         little=frozenset(little.intersection(intermediates)),
+        rounded=tuple(node for node in saved if node not in little and not backward.issuperset(node.users)),
         budget=budget,
     )
 
@@ -126,10 +142,15 @@ def _cut(joint: Joint, border: Sequence[Node], arguments: Sequence[Node], output
     involved = ancestors(border)
     if all(is_cheap(node) for node in involved):
         return [node for node in arguments if node in involved]
-    return _minimum_cut(joint, border, involved, outputs)
+    saved = _minimum_cut(joint, border, involved, outputs, is_cheap)
+    if len(saved) + sum(tangent is not None for tangent in joint.tangents) > MOST_ARGUMENTS:
+        return _minimum_cut(joint, border, involved, outputs, lambda node: is_cheap(node) or is_copy(node))
+    return saved
 
 
-def _may_save(joint: Joint, saved: Sequence[Node], wanted: Sequence[Node], unchanged: Set[str]) -> bool:
+def _may_save(
+    joint: Joint, saved: Sequence[Node], wanted: Sequence[Node], outputs: Set[Node], unchanged: Set[str]
+) -> bool:
     """Whether eager saves all of these that others could change, too: what its backward pass reads, or views of it.
 
     The trace of the backward pass begins after the last result.
@@ -140,19 +161,25 @@ def _may_save(joint: Joint, saved: Sequence[Node], wanted: Sequence[Node], uncha
     for node in reversed(nodes):
         if node in read and is_view(node):
             read.update(node.all_input_nodes)
-    changeable = {given.node for given in joint.graph.inputs if given.name not in unchanged} | {*joint.graph.outputs}
+    changeable = {given.node for given in joint.graph.inputs if given.name not in unchanged} | outputs
     return all(node in read for node in saved if node in changeable)
 
 
-def _minimum_cut(joint: Joint, border: Sequence[Node], involved: Sequence[Node], outputs: Set[Node]) -> list[Node]:
-    """Cut every path from values that cannot be recomputed to the backward pass, saving the fewest bytes.
+def _minimum_cut(
+    joint: Joint,
+    border: Sequence[Node],
+    involved: Sequence[Node],
+    outputs: Set[Node],
+    is_recomputed: Callable[[Node], bool],
+) -> list[Node]:
+    """Cut every path from values that are not recomputed to the backward pass, saving the fewest bytes.
 
     Arguments and outputs, which are in memory anyway, cost almost nothing. Views are never cut: saving one saves its
     base.
     """
     costs = {node: _cost(joint, node, outputs) for node in involved}
     edges = [(source, node) for node in involved for source in node.all_input_nodes]
-    return minimum_cut(costs, edges, [n for n in involved if n.op == "placeholder" or not is_cheap(n)], border)
+    return minimum_cut(costs, edges, [n for n in involved if n.op == "placeholder" or not is_recomputed(n)], border)
 
 
 def _cost(joint: Joint, node: Node, outputs: Set[Node]) -> int | None:

@@ -61,7 +61,8 @@ def lower(
     guards: Sequence[Condition] = (),
     *,
     effects: bool = True,
-    unrounded: Set[Node] = frozenset(),
+    unrounded: Set[str] = frozenset(),
+    rounded: Set[Node] = frozenset(),
 ) -> Program:
     """Lower the part of a graph that computes `outputs` from `inputs`.
 
@@ -72,13 +73,14 @@ def lower(
         outputs: The output nodes, with the names they would like.
         guards: For which sizes the result is valid.
         effects: Whether to keep random operations and checks whose results nobody reads.
-        unrounded: Inputs and outputs of half types that are passed in float32, unrounded.
+        unrounded: Names of inputs and outputs of half types that are passed in float32, unrounded.
+        rounded: Values of half types that are rounded where they are computed.
 
     Raises:
         NoKernel: If kernels cannot hold a dtype in it.
     """
     given = {node: name for name, node in inputs}
-    return _Lowering(graph, name, given, outputs, tuple(guards), effects, unrounded).program()
+    return _Lowering(graph, name, given, outputs, tuple(guards), effects, unrounded, rounded).program()
 
 
 @dataclass
@@ -89,7 +91,8 @@ class _Lowering:
     outputs: Sequence[tuple[str, Node]]
     guards: tuple[Condition, ...]
     effects: bool
-    unrounded: Set[Node]
+    unrounded: Set[str]
+    rounded_here: Set[Node]
     steps: list[Step] = field(default_factory=list)
     buffers: dict[Node, Buffer] = field(default_factory=dict)
     numbers: dict[Integer, Buffer] = field(default_factory=dict)
@@ -104,7 +107,7 @@ class _Lowering:
         self.results = {node for _, node in self.outputs}
         for node, name in self.inputs.items():
             dtype = program_dtype(value_of(node).dtype)
-            given = dtype.computed if node in self.unrounded else dtype
+            given = dtype.computed if name in self.unrounded else dtype
             self.buffers[node] = Buffer(name, given, self._shape(node))
         wanted = [node for _, node in self.outputs]
         if self.effects:
@@ -228,7 +231,7 @@ class _Lowering:
         result = row.rule(*converted, **parameters)
         if result is None:
             return False
-        if packet in _CONVERSIONS:
+        if packet in _CONVERSIONS or node in self.rounded_here:
             result = cast(result, dtype)
         self._compute(node, cast(result, dtype.computed))
         return True
@@ -381,7 +384,7 @@ class _Lowering:
 
     def _result(self, name: str, node: Node, taken: Sequence[str]) -> str:
         """An output is a buffer of its own: copy what is an input, a view, or returned already."""
-        buffer = self.buffers[node] if node in self.unrounded else self._stored(node)
+        buffer = self.buffers[node] if name in self.unrounded else self._stored(node)
         own = {target.name for step in self.steps if isinstance(step, Kernel | Call) for target in step.targets}
         if buffer.name in own - self.aliases and buffer.name not in taken:
             return buffer.name

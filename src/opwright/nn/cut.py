@@ -41,6 +41,11 @@ class Cut:
         """What the user wrote."""
         return self.save, self.depth, self.parts
 
+    @property
+    def is_free(self) -> bool:
+        """Whether the user left it open which modules are served as a whole."""
+        return self.depth is None and self.parts is None
+
     def tries(self, module: nn.Module) -> bool:
         """Whether the module is served as a whole if it can be."""
         if self.parts is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Hashable
 
-from opwright.binding.variants.variants import record_key
+from opwright.binding.variants.records import record_key
 from opwright.errors import OpwrightError
 from opwright.settings import Settings
 from opwright.toolchain.storage.records import RecordStore

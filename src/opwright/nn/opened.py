@@ -30,7 +30,7 @@ class Opened:
         self._kind = type(module)
         self._cut = cut
         self._family = family
-        self._is_row = runs_in_a_row(module) and cut.depth is None and cut.parts is None
+        self._is_row = runs_in_a_row(module) and cut.is_free
         self._halves: tuple[Callable[..., Any], ...] = ()
         self._halved: tuple[nn.Module, ...] = ()
 

@@ -18,7 +18,7 @@ from torch.utils._pytree import TreeSpec, tree_unflatten
 
 from opwright.binding.variants.states import State
 from opwright.derivation.backward import imitate_eager
-from opwright.errors import NoKernel, OpwrightError
+from opwright.errors import ChangesItself, OpwrightError
 from opwright.ir.names.identifiers import identifiers
 from opwright.nn.copies import Copied
 from opwright.tracing.outside.purity import is_installed
@@ -101,14 +101,14 @@ class ModuleReference:
         """
         count, module, held = len(self._slots), self._module(), self._state.held()
         if module is None or any(slot not in held for slot in self._slots):
-            raise NoKernel("the module has changed meanwhile", hint="change it between calls")
+            raise ChangesItself("the module has changed meanwhile", hint="change it between calls")
         tensors = [leaf.clone() if p in self._mutated else leaf for p, leaf in enumerate(leaves[:count])]
         copied = Copied(module, {id(held[slot]): tensor for slot, tensor in zip(self._slots, tensors, strict=True)})
         args, kwargs = tree_unflatten(leaves[count:], self._layout)
         returned = self._forward(copied.module, args, kwargs)
         if not copied.is_unchanged():
             self.changes_attributes = True
-            raise NoKernel("its forward changes attributes of the module", hint="change buffers in place instead")
+            raise ChangesItself("its forward changes attributes of the module", hint="change buffers in place instead")
         return returned, [tensors[position] for position in self._mutated]
 
     def fallback(self, written: Written, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Ran:

@@ -20,6 +20,7 @@ from opwright.nn.cut import Choose, Cut, read_cut
 from opwright.nn.opened import Opened
 from opwright.nn.opening import has_servable, why_closed
 from opwright.nn.part import SERVING, Family
+from opwright.nn.repeats import why_by_parts
 from opwright.nn.serving import Serving
 from opwright.nn.tree import tree
 from opwright.report.shown import Page
@@ -101,9 +102,11 @@ def _begin(served: ServedModule, written: nn.Module, family: Family) -> Serving:
         module = origin() or ((alive := this()) and alive._written())
         return Opened(module, cut, family, this) if module is not None else None
 
-    serving = Serving(
-        served, _as_written, cut, make_opened if opens and not closed else None, closed, tries=cut.tries(written)
-    )
+    can_open = opens and closed is None
+    by_parts = why_by_parts(written) if can_open and cut.is_free else None
+    tries = cut.tries(written) and by_parts is None
+    opened = make_opened if can_open else None
+    serving = Serving(served, _as_written, cut, opened, closed or by_parts, tries=tries)
     object.__setattr__(served, SERVING, serving)
     return serving
 
@@ -139,8 +142,9 @@ def module(
     derived once for each state of what it reads: training flags, attributes of any kind, shapes of parameters and
     buffers. If there are no kernels for all of it, because it prints, say, decides by values of a tensor, has hooks
     inside or more than 64 tensors, the forward runs as written, and the modules that it calls are served, each as a
-    whole or by its parts again. The original forward runs alone after eight states, and under transforms, autocast and
-    compilers. `last_rung` says what served the last call, and `explain()` what serves each of the modules inside.
+    whole or by its parts again. So are those of a model that repeats a block, if all of it would take long to derive.
+    The original forward runs alone after eight states, and under transforms, autocast and compilers. `last_rung` says
+    what served the last call, and `explain()` what serves each of the modules inside.
 
     Args:
         nn_module: A module whose forward is written in Python.

@@ -90,7 +90,7 @@ class Serving(RemembersRung):
         forward: Calls the module's original forward.
         cut: How the module, and those inside, are served.
         make_opened: Makes what runs the forward around its parts; None if it has none.
-        closed: Why it has none, although there are modules inside.
+        closed: Why it has none, although there are modules inside; or why it is served by them alone.
         tries: Whether it is served as a whole if it can be.
 
     Attributes:
@@ -144,7 +144,7 @@ class Serving(RemembersRung):
 
     def serve(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the forward by an operator, or fall back to the original."""
-        if not self._tries and self._closed is not None:
+        if not self._tries and self._closed is not None and self.opened is None:
             self._fallbacks.tell(self._closed)
         if module.training in self._given_up or not self._tries:
             return self.run_as_written(module, args, kwargs)

@@ -31,7 +31,7 @@ from opwright.binding.variants.states import Outside, State
 from opwright.binding.variants.variant import Plan
 from opwright.binding.variants.variants import Variants, VariantsByState
 from opwright.derivation.save_policy import SavePolicy, read_policy
-from opwright.errors import NoKernel
+from opwright.errors import NoKernel, OpwrightError
 from opwright.handwritten.server import WrittenServer
 from opwright.ir.names.identifiers import ascii_spelling, identifiers
 from opwright.operators.transforming import Transforming
@@ -218,9 +218,13 @@ class BaseOperator(Transforming["BaseOperator"]):
             )
 
             how = (self._short_name, self.save, backend)
-            derived: Derivation = (state or self._outside.now()).tracing(
-                self._positional, lambda reference: guarded(reference, lambda: derive(reference, specs, *how))
-            )
+            try:
+                derived: Derivation = (state or self._outside.now()).tracing(
+                    self._positional, lambda reference: guarded(reference, lambda: derive(reference, specs, *how))
+                )
+            except OpwrightError as refusal:
+                refusal.is_settled = True
+                raise
             return derived
 
     def _check_outputs(self, plan: Plan) -> None:

@@ -24,13 +24,8 @@ def orders_of_results(
     """Those of eager's results.
 
     Raises:
-        NoKernel: If the trace holds for contiguous arguments only, and these are others; or if code around it relies on
-            eager's strides, and they are not known or leave gaps.
+        NoKernel: If code around it relies on eager's strides, and they are not known or leave gaps.
     """
-    if graph.needs_row_major and orders_in(specs):
-        raise NoKernel(
-            "what it does depends on how its arguments lie in memory", hint="pass them .contiguous(), or leave it so"
-        )
     found = result_orders(reference, specs, graph, gradients)
     if imitates_eager(reference) and not found.are_known:
         raise NoKernel(

@@ -22,6 +22,7 @@ from opwright.derivation.budget import Budget
 from opwright.derivation.joint import Joint, trace_joint
 from opwright.derivation.partition import Partition, inputs_behind, partition
 from opwright.derivation.products import gradients_by_product
+from opwright.derivation.rounding import made_of_rounded, rounded_in_registers
 from opwright.derivation.save_policy import SavePolicy
 from opwright.errors import NoKernel
 from opwright.ir.expressions.integer import Condition
@@ -40,6 +41,7 @@ from opwright.operators.orders import (
     orders_in,
     orders_of_results,
 )
+from opwright.operators.refusals import refuse_here
 from opwright.package import PACKAGE
 from opwright.passes.buffers.hand_on import hand_on
 from opwright.passes.order import optimize
@@ -152,7 +154,7 @@ def _derived(
             results = orders_of_results(reference, specs, joint.graph, joint.gradients)
             return _derive_with_gradients(joint, specs, name, save, backend, origin, unchanged, results)
     graph, result = trace(reference, specs)
-    _refuse_draws_on_gpu(graph, specs)
+    refuse_here(graph, specs)
     arguments, results = argument_orders(graph, specs), orders_of_results(reference, specs, graph)
     orders = arguments, forward_orders(graph, arguments, results, ())
     lowered = _lowered(graph, f"{name}_forward", named_inputs(graph), named_outputs(graph), graph.guards, orders=orders)
@@ -226,7 +228,7 @@ def _derive_with_gradients(
     lie: ResultOrders,
 ) -> Derivation:
     graph = joint.graph
-    _refuse_draws_on_gpu(graph, specs)
+    refuse_here(graph, specs)
     policy = 0 if graph.is_random and save == "inputs" else save  # no number can be drawn again
     kept = partition(joint, policy, unchanged)
     tangents = [node for node in joint.tangents if node is not None]
@@ -235,12 +237,13 @@ def _derive_with_gradients(
     saved = fresh_stem("saved", names.values(), "saved_")
     intermediates = saved_names(graph, kept.intermediates, saved)
     results = [*named_outputs(graph), *intermediates]
+    little = {given for given, node in intermediates if node in kept.little}
     given = argument_orders(graph, specs)
     made = forward_orders(graph, given, lie, kept.intermediates)
     cotangents, found = backward_orders(joint, lie)
-    orders = given, made
-    lowered = _lowered(graph, f"{name}_forward", arguments, results, graph.guards, unrounded=kept.little, orders=orders)
-    unrounded = kept.little & _unrounded(lowered.program, results)
+    how: dict[str, Any] = {"unrounded": little, "saved": kept.rounded, "orders": (given, made)}
+    lowered = _lowered(graph, f"{name}_forward", arguments, results, graph.guards, **how)
+    unrounded = little & _unrounded(lowered.program, results)
     gradients = [(position, node) for position, node in enumerate(joint.gradients) if node is not None]
     lowered_backward = _lowered(
         graph,
@@ -252,6 +255,7 @@ def _derive_with_gradients(
         [(f"grad_{specs[position].name}", node) for position, node in gradients],
         effects=False,
         unrounded=unrounded,
+        saved=kept.rounded,
         orders=({**given, **made, **cotangents}, found),
         cotangents={names[node] for node in tangents},
     )
@@ -262,7 +266,7 @@ def _derive_with_gradients(
         backward=_source(backward, backend, origin),
         tangents=tuple(position for position, node in enumerate(joint.tangents) if node is not None),
         gradients=tuple(position for position, _ in gradients),
-        saved=_saved(joint, kept, backward, positions, unrounded),
+        saved=_saved(joint, kept, backward, positions, [given in unrounded for given, _ in intermediates]),
         products=() if graph.is_random else gradients_by_product(joint, kept),
         kernels=_kernels(forward, backward),
         left_to_function=_gains_nothing(graph, origin, forward, backward),
@@ -315,33 +319,35 @@ def _lowered(
     guards: Sequence[Condition] = (),
     *,
     effects: bool = True,
-    unrounded: Set[Node] = frozenset(),
+    unrounded: Set[str] = frozenset(),
+    saved: Sequence[Node] = (),
     orders: tuple[NodeOrders, NodeOrders],
     cotangents: Set[str] = frozenset(),
 ) -> Lowered:
-    program = lower(graph, name, inputs, outputs, guards, effects=effects, unrounded=unrounded)
+    rounded = rounded_in_registers(graph, saved)
+    program = lower(graph, name, inputs, outputs, guards, effects=effects, unrounded=unrounded, rounded=rounded)
     given, made = orders
     program = hand_on(program, cotangents) if cotangents else program
     program = lay_out(program, [given[node] for _, node in inputs], [made[node] for _, node in outputs])
     return Lowered(program, size_hints(graph, inputs))
 
 
-def _unrounded(program: Program, results: Sequence[tuple[str, Node]]) -> frozenset[Node]:
+def _unrounded(program: Program, results: Sequence[tuple[str, Node]]) -> frozenset[str]:
     """The results that a Program returns in float32 although torch's are of a half type."""
     buffers = buffers_of(program)
     given = zip(program.outputs, results, strict=True)
-    return frozenset(n for output, (_, n) in given if buffers[output].dtype is not program_dtype(value_of(n).dtype))
+    return frozenset(m for output, (m, n) in given if buffers[output].dtype is not program_dtype(value_of(n).dtype))
 
 
 def _optimized(lowered: Lowered, backend: Backend) -> Program:
     return optimize(lowered.program, backend, lowered.met)
 
 
-def _saved(joint: Joint, kept: Partition, backward: Program, positions: dict[str, int], unrounded: Set[Node]) -> Saved:
+def _saved(joint: Joint, kept: Partition, backward: Program, positions: dict[str, int], wide: Sequence[bool]) -> Saved:
     names = {given.node: given.name for given in joint.graph.inputs}
     behind = {positions[names[node]] for node in inputs_behind(joint)} | {positions[names[n]] for n in kept.inputs}
     behind |= {positions[guard.name] for guard in joint.graph.number_guards}  # which the trace depends on
-    digests = Digests()
+    digests, once = Digests(), made_of_rounded(joint.graph, kept.rounded)
     return Saved(
         arguments=tuple(positions[names[node]] for node in kept.inputs),
         intermediates=len(kept.intermediates),
@@ -349,7 +355,7 @@ def _saved(joint: Joint, kept: Partition, backward: Program, positions: dict[str
         contributing=tuple(sorted(behind)),
         outputs=tuple(joint.graph.outputs.index(node) for node in kept.outputs),
         # map() would end at a StopIteration; an unrounded value differs from what the same operations give.
-        digests=tuple(["" if node in unrounded else digests.of(node) for node in kept.intermediates]),
+        digests=tuple(["" if w or n in once else digests.of(n) for n, w in zip(kept.intermediates, wide, strict=True)]),
     )
 
 
@@ -371,14 +377,6 @@ def _integers(specs: Sequence[ArgumentSpec]) -> tuple[int, ...]:
 def _number_guards(graph: Graph, specs: Sequence[ArgumentSpec]) -> tuple[tuple[int, NumberGuard], ...]:
     positions = {spec.name: position for position, spec in enumerate(specs)}
     return tuple((positions[guard.name], guard) for guard in graph.number_guards)
-
-
-def _refuse_draws_on_gpu(graph: Graph, specs: Sequence[ArgumentSpec]) -> None:
-    if graph.is_random and any(isinstance(spec, TensorSpec) and spec.device == "cuda" for spec in specs):
-        raise NoKernel(
-            "it draws random numbers, which on a GPU only the reference draws as eager does",
-            hint="draw them outside of the operator, and pass them as an argument",
-        )
 
 
 def _origin(reference: Callable[..., Any]) -> Origin | None:

@@ -13,9 +13,11 @@ from opwright.ir.program import Program, programs_of
 from opwright.passes.buffers.accumulate_in_place import accumulate_in_place
 from opwright.passes.buffers.bias_in_product import bias_in_product
 from opwright.passes.buffers.indexed_loads import indexed_loads
+from opwright.passes.buffers.join_padded import join_padded
 from opwright.passes.buffers.narrow_products import narrow_products
 from opwright.passes.buffers.pool_without_positions import pool_without_positions
 from opwright.passes.buffers.return_views import return_views
+from opwright.passes.loops.add_before_reducing import add_before_reducing
 from opwright.passes.loops.drop_unit_axes import drop_unit_axes
 from opwright.passes.loops.fuse import fuse
 from opwright.passes.loops.separate_columns import separate_columns
@@ -46,7 +48,7 @@ class Order:
     finishing: Passes = ()
 
 
-_EVERYWHERE: Passes = (unroll, narrow_products, fuse, simplify, share, prune, inline)
+_EVERYWHERE: Passes = (unroll, join_padded, narrow_products, add_before_reducing, fuse, simplify, share, prune, inline)
 _KERNELS: Passes = (split_axes, *_EVERYWHERE, bias_in_product, prune)
 
 # CPU kernels gather. On a GPU, the check that all indices are in range would have to wait for the device; the rung

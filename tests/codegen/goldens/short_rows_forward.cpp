@@ -15,10 +15,12 @@ static void short_rows_forward_row(Size count, void* const* row) {
   const float* x_row = static_cast<const float*>(row[1]);
   float* output_row = static_cast<float*>(row[2]);
   float* power_kept_row = static_cast<float*>(row[3]);
+  int32_t* mask_kept_row = static_cast<int32_t*>(row[4]);
+  widen(mask_row, count, mask_kept_row);
   int32_t row_amax_values_largest = INT32_MIN;
 #pragma omp simd reduction(max : row_amax_values_largest)
   for (Size j = 0; j < count; ++j) {
-    const bool mask = mask_row[j] != 0;
+    const bool mask = mask_kept_row[j] != 0;
     const float x = x_row[j];
     const float values = mask ? -__builtin_inff() : x;
     const int32_t row_amax_values_next = order_of(values);
@@ -31,7 +33,7 @@ static void short_rows_forward_row(Size count, void* const* row) {
     const Size end = least(begin + sum_run, count);
 #pragma omp simd
     for (Size j = begin; j < end; ++j) {
-      const bool mask = mask_row[j] != 0;
+      const bool mask = mask_kept_row[j] != 0;
       const float x = x_row[j];
       const float values = mask ? -__builtin_inff() : x;
       const float power = exp(values - row_amax_values);
@@ -142,6 +144,7 @@ static bool short_rows_forward(const Tensor* given, const Size* sizes, Tensor* m
         load<2>(x.at<const float>(0), {x.stride(0), x.stride(1)}),
         store<2>(output.at<float>(0), {output.stride(0), output.stride(1)}),
         scratch<2, float>(),
+        scratch<2, int32_t>(),
     };
     if (!in_lanes<1>(extents, operands, 8192, short_rows_forward_row_lanes))
       for_each_whole_row<1>(extents, operands, 8192, short_rows_forward_row);
@@ -158,7 +161,7 @@ static void short_rows_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "short_rows_forward_15c3239338b4(Tensor x, Tensor mask) -> Tensor",
-    "short_rows_forward_15c3239338b4", short_rows_forward_on_stack);
+    "short_rows_forward_c09cfa757e48(Tensor x, Tensor mask) -> Tensor",
+    "short_rows_forward_c09cfa757e48", short_rows_forward_on_stack);
 
 }  // namespace opwright::emitted

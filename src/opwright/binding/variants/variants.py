@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import functools
-import hashlib
-import json
 import logging
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -15,10 +13,11 @@ from opwright.binding.native import native
 from opwright.binding.rungs import RungName
 from opwright.binding.tape import Entry, Flat, Tape, Varying
 from opwright.binding.variants.kinds import Key, are_constants, call_of, kind_of
+from opwright.binding.variants.records import record_key
+from opwright.binding.variants.refusals import find_refusal, record_refusal
 from opwright.binding.variants.states import Outside, OutsideMoved, State
 from opwright.binding.variants.variant import Differentiate, Plan, Variant, load_variant
 from opwright.errors import LeftToFunction, NoKernel, NumberNeeded, OpwrightError, TracingFailed
-from opwright.package import PACKAGE
 from opwright.settings import Settings
 from opwright.toolchain.build import build
 from opwright.toolchain.process.forks import Lock
@@ -232,7 +231,15 @@ class Variants:
     def _derived(
         self, kind: Key, arguments: Sequence[Any], settings: Settings, derive: Callable[[], Plan], *, pinned: bool
     ) -> Variant:
-        plan = derive()
+        identity = self._identity()
+        if (found := find_refusal(identity, kind, arguments, settings)) is not None:
+            raise found
+        try:
+            plan = derive()
+        except OpwrightError as refusal:
+            if refusal.is_settled:
+                record_refusal(identity, kind, arguments, settings, refusal)
+            raise
         variant = self._built(plan, settings, arguments) if pinned or not plan.left_to_function else None
         try:
             self._record(kind, plan, settings)
@@ -358,17 +365,3 @@ class VariantsByState:
 
 def _kind(way: Key, arguments: Sequence[Any]) -> Key:
     return way, kind_of(arguments), orders_of(arguments)
-
-
-def record_key(identity: str, kind: Hashable, position: int = 0) -> str:
-    """What something known of an operator is filed under: by its identity, a kind of call, and a number."""
-    facts = json.dumps([identity, torch.__version__, _own_version(), repr(kind), position])
-    return hashlib.sha256(facts.encode()).hexdigest()
-
-
-@functools.cache
-def _own_version() -> str:
-    """Changes whenever a file of this package does."""
-    package = PACKAGE
-    facts = [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in sorted(package.rglob("*.py"))]
-    return hashlib.sha256(repr(facts).encode()).hexdigest()

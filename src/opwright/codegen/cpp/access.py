@@ -61,14 +61,14 @@ class Access:
 
     def element(self, part: str, at: str = "j") -> str:
         """A part of an element of a varying row."""
-        read = " != 0" if self._is_read_as_bytes else ""
+        read = " != 0" if self.is_read_as_bytes else ""
         if len(self.parts) == 1:
             return f"{self.name}_row[{at}]{read}"
         position = self.parts.index(part)
         return f"{self.name}_row[{len(self.parts)} * {at}{f' + {position}' if position else ''}]{read}"
 
     @property
-    def _is_read_as_bytes(self) -> bool:
+    def is_read_as_bytes(self) -> bool:
         """Truth values of a row: GCC 12 does not vectorise a loop that selects by a `bool` in memory."""
         return self.dtype is DType.BOOL and self.whole_row and not (self.stored or self.is_scratch)
 
@@ -77,11 +77,22 @@ class Access:
         """Whether it is a scratch row that one pass writes and a later one reads."""
         return not self.buffer
 
+    @property
+    def _kind(self) -> str:
+        return "uint8_t" if self.is_read_as_bytes else self.accumulated or CPP_TYPES[self.dtype]
+
+    @property
+    def argument(self) -> tuple[str, str]:
+        """The type and the name of what `pointer` declares."""
+        if self.whole_row:
+            return f"{'' if self.stored else 'const '}{self._kind}*", f"{self.name}_row"
+        return f"const {self._kind}", self.name
+
     def pointer(self, position: int) -> Iterable[str]:
         """The line of a row function that takes its pointer from the arguments."""
         if self.extent is not None:
             return  # callers look there
-        kind = "uint8_t" if self._is_read_as_bytes else self.accumulated or CPP_TYPES[self.dtype]
+        kind = self._kind
         if self.is_scratch:
             yield f"  {kind}* {self.name}_kept_row = static_cast<{kind}*>(row[{position}]);"
             return
@@ -204,7 +215,16 @@ def handed_over(accesses: Sequence[Access]) -> tuple[Access, ...]:
 
 def scratch_of(kernel: Kernel, let: Let) -> Access:
     """A scratch row that keeps a value from one pass to a later one."""
-    return Access((let.name,), "", let.value.dtype, ("0",) * len(kernel.axes), "0", whole_row=True, stored=False)
+    return _scratch(kernel, let.name, let.value.dtype)
+
+
+def widened(kernel: Kernel, truths: Access) -> Access:
+    """A scratch row with the truth values of a row as integers of four bytes."""
+    return _scratch(kernel, truths.name, DType.INT32)
+
+
+def _scratch(kernel: Kernel, name: str, dtype: DType) -> Access:
+    return Access((name,), "", dtype, ("0",) * len(kernel.axes), "0", whole_row=True, stored=False)
 
 
 @dataclass(frozen=True, slots=True)

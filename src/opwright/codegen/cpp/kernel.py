@@ -7,14 +7,16 @@ from collections.abc import Mapping, Sequence, Set
 from opwright.codegen.cpp.access import Access, accesses_of, handed_over, store_names
 from opwright.codegen.cpp.expression import CPP_TYPES, TRANSCENDENTAL, spell_value
 from opwright.codegen.cpp.lanes import lanes_function
+from opwright.codegen.cpp.pieces import is_long, pieces_of, with_results
 from opwright.codegen.cpp.reductions import column_reducer
 from opwright.codegen.cpp.rows import RowEmitter, column_functions
+from opwright.codegen.cpp.shared_functions import SharedFunctions
 from opwright.codegen.cpp.size import spell_size
 from opwright.ir.contents import reducing_stores
 from opwright.ir.expressions.expression import Apply, Expression, Load, children
 from opwright.ir.expressions.integer import ONE, symbols_of
 from opwright.ir.phases import schedule
-from opwright.ir.program import Kernel
+from opwright.ir.program import Kernel, Let
 
 # Work, in units of about 0.02 ns per element, below which a second thread costs more than it saves (6 µs).
 _WORK_OF_ONE_THREAD = 280_000
@@ -25,53 +27,101 @@ _TRANSCENDENTAL_COST = 8
 _GRAIN_OF_ROWS = 8192
 
 
-def emit_functions(kernel: Kernel, name: str, formulas: Sequence[str], iotas: Set[str]) -> str:
-    """The arithmetic of a kernel.
+def emit_functions(
+    kernel: Kernel, name: str, formulas: Sequence[str], iotas: Set[str], shared: SharedFunctions
+) -> list[str]:
+    """The arithmetic of a kernel: the functions under its name come last, in one text.
 
     Args:
         kernel: A fused kernel whose loads are all bound to names.
         name: The name of the row function, and the prefix of the other names.
         formulas: Comment lines to put above it.
         iotas: Buffers that are iotas.
+        shared: The functions of the source.
     """
-    parts = []
+    before, parts = [], []
     if kernel.row_axes == 0:
-        parts.append(_point_function(kernel, name, formulas, iotas))
+        *before, function = _point_functions(kernel, name, formulas, iotas, shared)
+        parts.append(function)
     else:
-        rows = RowEmitter(kernel, iotas)
-        write = rows.reduce_functions if _is_reduced_in_pieces(kernel) else rows.whole_row_function
+        in_pieces = _is_reduced_in_pieces(kernel)
+        rows = RowEmitter(kernel, iotas, in_pieces=in_pieces)
+        write = rows.reduce_functions if in_pieces else rows.whole_row_function
         parts.append(write(name, formulas))
         if kernel.short_rows:
             parts.append(lanes_function(rows, f"{name}_lanes"))
     if reducing_stores(kernel):
         parts.append(column_functions(kernel, name))
-    return "\n\n".join(parts)
+    return [*before, "\n\n".join(parts)]
 
 
-def _point_function(kernel: Kernel, name: str, formulas: Sequence[str], iotas: Set[str]) -> str:
-    """A function over one row of a kernel with independent points."""
+def _point_functions(
+    kernel: Kernel, name: str, formulas: Sequence[str], iotas: Set[str], shared: SharedFunctions
+) -> list[str]:
+    """A function over one row of a kernel with independent points, after those for pieces of a long body."""
     found = accesses_of(kernel, iotas)
     accesses = handed_over(found)
     lines = [f"// {formula}" for formula in formulas]
     lines.append(f"static void {name}(Size count, void* const* row) {{")
     lines += [line for position, access in enumerate(accesses) for line in access.pointer(position)]
-    lines.append("#pragma omp simd")
-    lines.append("  for (Size j = 0; j < count; ++j) {")
     elements = {part: access.element(part) for access in found for part in access.parts if access.whole_row}
-    for let in kernel.lets:
-        if isinstance(let.value, Load):
-            if let.name in elements:
-                lines.append(f"    const {CPP_TYPES[let.value.dtype]} {let.name} = {elements[let.name]};")
-            continue
-        lines.append(f"    const {CPP_TYPES[let.value.dtype]} {let.name} = {spell_value(let.value)};")
-    for name, store in zip(store_names(kernel), kernel.stores, strict=True):
-        place, value = elements[name], spell_value(store.value)
-        if store.reduction is None:
-            lines.append(f"    {place} = {value};")
-        else:
-            lines.append(f"    {column_reducer(store.reduction, store.value.dtype).step.format(place, value)}")
-    lines += ["  }", "}"]
-    return "\n".join(lines)
+    lets, names = [let for let in kernel.lets if isinstance(let, Let)], store_names(kernel)
+    values: list[Expression] = [store.value for store in kernel.stores]
+    if not is_long(lets, values):
+        body = [*_assigned(lets, elements), *_written(kernel, elements, values)]
+        return ["\n".join([*lines, *_loop("0", "count", body, "  "), "}"])]
+    lets, values = with_results(lets, names, values)
+    pieces = pieces_of(lets, values)
+    rows = {part: access for access in accesses for part in access.parts}
+    functions = []
+    lines.append("  for (Size begin = 0; begin < count; begin += piece_run) {")
+    lines.append("    const Size end = least(begin + piece_run, count);")
+    for piece in pieces:
+        stored = names if piece is pieces[-1] else ()
+        given = dict.fromkeys(rows[part].argument for part in (*(let.name for let in piece.loads), *stored))
+        given |= {(f"const {_kind(let)}*", f"{let.name}_kept"): None for let in piece.given}
+        given |= {(f"{_kind(let)}*", f"{let.name}_kept"): None for let in piece.kept}
+        called = shared.new_name()
+        parameters = ", ".join(f"{kind} {each}" for kind, each in given)
+        body = _assigned(piece.loads, elements)
+        body += [f"const {_kind(let)} {let.name} = {let.name}_kept[j - begin];" for let in piece.given]
+        body += _assigned(piece.lets, elements)
+        body += [f"{let.name}_kept[j - begin] = {let.name};" for let in piece.kept]
+        body += _written(kernel, elements, values) if stored else []
+        head = f"__attribute__((noinline)) static void {called}(Size begin, Size end, {parameters}) {{"
+        function = "\n".join([head, *_loop("begin", "end", body, "  "), "}"])
+        if (known := shared.name_of(function, called)) == called:
+            functions.append(function)
+        lines += [f"    {_kind(let)} {let.name}_kept[piece_run];" for let in piece.kept]
+        lines.append(f"    {known}(begin, end, {', '.join(each for _, each in given)});")
+    return [*functions, "\n".join([*lines, "  }", "}"])]
+
+
+def _assigned(lets: Sequence[Let], elements: Mapping[str, str]) -> list[str]:
+    """The lines that compute values at a point, or read them there; what is uniform over the row is known."""
+    return [
+        f"const {_kind(let)} {let.name} = {elements.get(let.name) or spell_value(let.value)};"
+        for let in lets
+        if let.name in elements or not isinstance(let.value, Load)
+    ]
+
+
+def _written(kernel: Kernel, elements: Mapping[str, str], values: Sequence[Expression]) -> list[str]:
+    """The lines that store values at a point."""
+    written = []
+    for name, store, value in zip(store_names(kernel), kernel.stores, values, strict=True):
+        step = "{} = {};" if store.reduction is None else column_reducer(store.reduction, value.dtype).step
+        written.append(step.format(elements[name], spell_value(value)))
+    return written
+
+
+def _loop(begin: str, end: str, body: Sequence[str], indent: str) -> list[str]:
+    head = f"{indent}for (Size j = {begin}; j < {end}; ++j) {{"
+    return ["#pragma omp simd", head, *(f"{indent}  {line}" for line in body), f"{indent}}}"]
+
+
+def _kind(let: Let) -> str:
+    return CPP_TYPES[let.value.dtype]
 
 
 def emit_launch(kernel: Kernel, function: str, numbers: Set[str], iotas: Set[str]) -> list[str]:
@@ -84,7 +134,10 @@ def emit_launch(kernel: Kernel, function: str, numbers: Set[str], iotas: Set[str
         iotas: Buffers that are iotas.
     """
     axes = _axes_handed_over(kernel)
-    accesses = RowEmitter(kernel, iotas).accesses if kernel.row_axes else handed_over(accesses_of(kernel, iotas))
+    in_pieces = _is_reduced_in_pieces(kernel)
+    accesses = handed_over(accesses_of(kernel, iotas))
+    if kernel.row_axes:
+        accesses = RowEmitter(kernel, iotas, in_pieces=in_pieces).accesses
     extents = ", ".join([*["1"] * (axes - len(kernel.axes)), *(spell_size(axis.extent) for axis in kernel.axes)])
     operands = [access for access in accesses if access.accumulated is None]
     results = [access for access in accesses if access.accumulated is not None]
@@ -113,7 +166,7 @@ def emit_launch(kernel: Kernel, function: str, numbers: Set[str], iotas: Set[str
     else:
         given = f"extents, operands, {grain(kernel)}, {function}"
         called = f"for_each_whole_row<{kernel.row_axes}>({given})"
-        if _is_reduced_in_pieces(kernel):
+        if in_pieces:
             called = f"reduce_rows<{function}_reductions, {kernel.row_axes}>({given}, {function}_end)"
         if kernel.short_rows:
             lines.append(f"  if (!in_lanes<{kernel.row_axes}>({given}_lanes))")

@@ -62,7 +62,8 @@ class _LanesEmitter:
         yield "// The same for sixteen rows, one in each lane of a vector."
         yield f"static void {name}(Size count, void* const* row, const Size* steps) {{"
         for position, access in enumerate(self.rows.accesses):
-            yield from _pointer(access, position)
+            if access not in self.rows.widened:
+                yield from _pointer(access, position)
         for position, block in enumerate(self.blocks):
             match block:
                 case Phase():

@@ -22,6 +22,7 @@ from opwright.codegen.cpp.kernel import emit_functions, emit_launch
 from opwright.codegen.cpp.line_breaks import MOST_COLUMNS, broken
 from opwright.codegen.cpp.names import CPP
 from opwright.codegen.cpp.part import Formulas, Part, part_of
+from opwright.codegen.cpp.shared_functions import SharedFunctions
 from opwright.codegen.cpp.size import spell_condition, spell_size
 from opwright.codegen.cpp.used import used
 from opwright.codegen.placeholders import plain_refusals, with_placeholders
@@ -77,12 +78,13 @@ def emit_program(program: ir.Program, formulas: Formulas = lambda _: (), header:
         NoKernel: If a kernel reads or writes at places that are not affine in its axes, or takes too many arguments.
     """
     parts = [part_of(part, formulas) for part in ir.programs_of(finish(program, "cpp"))]
+    shared = SharedFunctions(program.name)
     across = any(rows_lie_across(part.program) for part in parts)
     with plain_refusals():
         draft, registration = emit_launcher(
             program,
             "opwright/kernel_across.h" if across else "opwright/kernel.h",
-            [(part, _CppKernels(part.remarks)) for part in parts],
+            [(part, _CppKernels(part.remarks, shared)) for part in parts],
         )
     names = allocate([draft, registration("")], CPP)
     body = header + broken(names.spell(draft))
@@ -119,11 +121,19 @@ def digest(text: str) -> str:
 
 
 class _CppKernels:
-    """Row functions, and loops that call them for every row."""
+    """Row functions, and loops that call them for every row.
 
-    def __init__(self, remarks: Sequence[Sequence[str]]) -> None:
+    Kernels whose functions differ only in names share them: unrolled steps and equal layers are compiled once.
+
+    Args:
+        remarks: The comment lines of each kernel.
+        shared: The functions of the source.
+    """
+
+    def __init__(self, remarks: Sequence[Sequence[str]], shared: SharedFunctions) -> None:
         self.remarks = remarks
-        self.names: Mapping[int, str] = {}
+        self.shared = shared
+        self.names: dict[int, str] = {}
         self.numbers: Set[str] = set()
         self.iotas: Set[str] = set()
 
@@ -131,10 +141,15 @@ class _CppKernels:
         self.names = {key: f"{name}_row" for key, name in kernel_names(program).items()}
         self.numbers, self.iotas = numbers_of(program), iotas_of(program)
         kernels = [step for step in program.steps if isinstance(step, ir.Kernel)]
-        return [
-            emit_functions(kernel, self.names[id(kernel)], remark, self.iotas)
-            for kernel, remark in zip(kernels, self.remarks, strict=True)
-        ]
+        new = []
+        for kernel, remark in zip(kernels, self.remarks, strict=True):
+            name = self.names[id(kernel)]
+            *parts, functions = emit_functions(kernel, name, remark, self.iotas, self.shared)
+            self.names[id(kernel)] = self.shared.name_of(functions, name)
+            new += parts
+            if self.names[id(kernel)] == name:
+                new.append(functions)
+        return new
 
     def launch(self, kernel: ir.Kernel) -> Sequence[str]:
         return emit_launch(kernel, self.names[id(kernel)], self.numbers, self.iotas)

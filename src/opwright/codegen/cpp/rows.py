@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
-from opwright.codegen.cpp.access import Access, accesses_of, handed_over, scratch_of, store_names
+from opwright.codegen.cpp.access import Access, accesses_of, handed_over, scratch_of, store_names, widened
 from opwright.codegen.cpp.expression import CPP, CPP_TYPES, Dialect, is_costly, spell_value
 from opwright.codegen.cpp.reductions import ReducerSpelling, column_reducer, row_reducer
 from opwright.ir.contents import locals_in, reducing_stores
@@ -22,10 +22,11 @@ class RowEmitter:
         schedule: Its passes.
         names: Of its stores, by identity.
         kept: Values that one pass keeps for a later one.
+        widened: Scratch rows for truth values.
         accesses: The arguments of its functions: loads, stores, scratch rows, accumulators.
     """
 
-    def __init__(self, kernel: Kernel, iotas: Set[str]) -> None:
+    def __init__(self, kernel: Kernel, iotas: Set[str], *, in_pieces: bool) -> None:
         self.kernel = kernel
         self.schedule: Schedule = schedule(kernel)
         self.varying = varying_locals(kernel)
@@ -33,12 +34,17 @@ class RowEmitter:
         found = accesses_of(kernel, iotas)
         self.names = {id(store): name for store, name in zip(kernel.stores, store_names(kernel), strict=True)}
         self._elements = {part: access.element(part) for access in found for part in access.parts}
-        self.accesses = handed_over([*found, *(scratch_of(kernel, let) for let in self.kept)])
+        truths = [a for a in found if a.is_read_as_bytes and len(a.parts) == 1 and not in_pieces]
+        self.widened = [widened(kernel, access) for access in truths]
+        self._elements |= {access.name: f"{access.name}_kept_row[j] != 0" for access in truths}
+        self.accesses = handed_over([*found, *(scratch_of(kernel, let) for let in self.kept), *self.widened])
 
     def whole_row_function(self, name: str, formulas: Sequence[str]) -> str:
         """A function over one row, in as many passes as its reductions need."""
         lines = [*(f"// {formula}" for formula in formulas), f"static void {name}(Size count, void* const* row) {{"]
         lines += self._pointers(self.accesses)
+        for access in self.widened:
+            lines.append(f"  widen({access.name}_row, count, {access.name}_kept_row);")
         lines += _bindings(self.schedule.before)
         known: set[str] = set()
         for phase in self.schedule.phases:

@@ -9,7 +9,8 @@ namespace opwright {
 template <class T>
 OPWRIGHT_INLINE detail::Bits<T> order_of(T x) {
   const detail::Bits<T> bits = detail::to_bits(x);
-  const detail::Bits<T> ordered = bits < 0 ? bits ^ ~detail::kSignBit<T> : bits;
+  // All bits of a negative number but its sign, without a branch: a processor cannot foretell signs.
+  const detail::Bits<T> ordered = bits ^ ((bits >> (8 * sizeof(T) - 1)) & ~detail::kSignBit<T>);
   return x != x ? static_cast<detail::Bits<T>>(~detail::kSignBit<T>) : ordered;
 }
 

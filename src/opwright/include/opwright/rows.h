@@ -14,6 +14,8 @@ namespace opwright {
 
 using RowFunction = void (*)(Size count, void* const* row);
 
+constexpr Size piece_run = 128;  // points for which the pieces of a long row function run in turn
+
 namespace detail {
 
 constexpr Size packed_count = 256;

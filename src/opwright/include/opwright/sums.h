@@ -29,6 +29,16 @@ __attribute__((noinline)) inline double sum_of(const T* values, Size count) {
 #pragma omp simd
       for (Size l = 0; l < lanes; ++l) sums[l] += values[done + l];
     }
+    if (done + 8 <= count) {
+#pragma omp simd
+      for (Size l = 0; l < 8; ++l) sums[l] += values[done + l];
+      done += 8;
+    }
+    if (done + 4 <= count) {
+#pragma omp simd
+      for (Size l = 0; l < 4; ++l) sums[l] += values[done + l];
+      done += 4;
+    }
 #pragma omp simd
     for (Size l = 0; l < 8; ++l) sums[l] += sums[l + 8];
 #pragma omp simd

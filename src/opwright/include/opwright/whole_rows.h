@@ -14,6 +14,30 @@ inline Operand<axes> scratch() {
   return Operand<axes>{nullptr, sizeof(T), true, false, false, {}};
 }
 
+// The truth values of a row as integers that are as large as the numbers that they are used with. With bytes in a loop,
+// GCC takes as many numbers at once as a vector has bytes, and those that are left one by one.
+inline void widen(const uint8_t* truths, Size count, int32_t* wide) {
+  constexpr Size some = 16;
+  const auto widen_some = [&](Size first) {
+#if defined(__AVX512F__) && !defined(__clang__)  // GCC 12 stores quarters of a vector, and reading it whole then waits.
+    typedef char Bytes __attribute__((vector_size(16)));
+    typedef int32_t Integers __attribute__((vector_size(64)));
+    Bytes given;
+    __builtin_memcpy(&given, truths + first, sizeof(given));
+    const Integers widened = __builtin_ia32_pmovzxbd512_mask(given, Integers{}, static_cast<uint16_t>(-1));
+    __builtin_memcpy(wide + first, &widened, sizeof(widened));
+#else
+    for (Size j = 0; j < some; ++j) wide[first + j] = truths[first + j];
+#endif
+  };
+  if (count < some) {
+    for (Size j = 0; j < count; ++j) wide[j] = truths[j];
+    return;
+  }
+  widen_some(count - some);  // The others overlap it: what is read at once afterwards was written at once.
+  for (Size first = 0; first + some <= count; first += some) widen_some(first);
+}
+
 namespace detail {
 
 constexpr Size panels_bytes = Size(1) << 19;  // of the rows that are packed at once: what stays in cache

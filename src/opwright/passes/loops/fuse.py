@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Set
 from dataclasses import dataclass, field, replace
 
 from opwright.ir import program as ir
@@ -20,6 +22,7 @@ from opwright.ir.expressions.integer import ONE, ZERO, Integer, substitute, symb
 from opwright.ir.names.fresh import fresh
 from opwright.ir.symbols import replace_symbols
 from opwright.passes.buffers.memory import Indices, Producers, axis_values, is_whole, through
+from opwright.passes.loops.repeated_work import stored_instead, times_between_calls
 
 
 def fuse(program: ir.Program) -> ir.Program:
@@ -36,9 +39,14 @@ def fuse(program: ir.Program) -> ir.Program:
     become one, unless a library call must run between them; checks of argument values run first. Values that are
     uniform over a row join the kernel that reduces the row. If there is only one row, many threads share it, and what
     depends on its reduction is a kernel of its own, which waits for all threads; so is what depends on a reducing
-    store.
+    store. A value that several kernels would compute by much work is stored (repeated_work.py).
     """
-    return _Fusion(program).run()
+    producers = Producers.of(program)
+    stored = stored_instead(program, producers, times_between_calls(program, producers))
+    fusion = _Fusion(program, stored)
+    fused = fusion.run()
+    more = stored_instead(program, fusion.producers, fusion.times)
+    return _Fusion(program, stored | more).run() if more else fused
 
 
 @dataclass
@@ -68,10 +76,12 @@ class _Group:
 
 
 class _Fusion:
-    def __init__(self, program: ir.Program) -> None:
+    def __init__(self, program: ir.Program, stored: Set[str] = frozenset()) -> None:
         self.program = program
         self.buffers = ir.buffers_of(program)
         self.producers = Producers.of(program)
+        self.producers.in_memory.update(stored)
+        self.times: Counter[str] = Counter()
         self.views, self.kernels = self.producers.views, self.producers.kernels
         self.in_memory = self.producers.in_memory
         self.position: dict[str, int] = {buffer.name: -1 for buffer in program.inputs}
@@ -155,7 +165,10 @@ class _Fusion:
 
     def _group_for(self, kernel: ir.Kernel) -> _Group:
         """The latest fused kernel over the same axes that everything needed from memory comes before, or a new one."""
-        for place in range(len(self.plan) - 1, -1, -1):
+        needed: set[str] = set()
+        self._needs_of(kernel, _Group(kernel.axes), {}, needed, set(), set())
+        first = max((self.position[name] for name in needed), default=0)  # values of a group need nothing after it
+        for place in range(len(self.plan) - 1, max(first, 0) - 1, -1):
             group = self.plan[place]
             if isinstance(group, _Group) and _fits(kernel, group) and self._ready(kernel, group, place):
                 return group
@@ -232,6 +245,7 @@ class _Fusion:
             built = replace(value, indices=indices)
         else:
             producer = self.kernels[value.buffer]
+            self.times[value.buffer] += 1
             at = axis_values(producer, indices)
             built = self._build(producer.stores[0].value, group, at | self._gather(producer, group, at))
         group.values[key] = self._bind(name, built, group)
