@@ -7,7 +7,6 @@ the Program expects, if a guard fails, or if an allocation or a library operatio
 from __future__ import annotations
 
 import hashlib
-import json
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Protocol, assert_never
 from opwright.codegen.allocator import allocate
 from opwright.codegen.cpp.access import strides_along
 from opwright.codegen.cpp.across import rows_lie_across
+from opwright.codegen.cpp.call import emit_call
 from opwright.codegen.cpp.dying import memory_of_the_dying
 from opwright.codegen.cpp.expression import CPP_TYPES, TORCH_TYPES
 from opwright.codegen.cpp.kernel import emit_functions, emit_launch
@@ -28,7 +28,6 @@ from opwright.codegen.cpp.used import used
 from opwright.codegen.placeholders import plain_refusals, with_placeholders
 from opwright.errors import NoKernel
 from opwright.ir import program as ir
-from opwright.ir.call_traits import TAKES_ANY_STRIDES
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.integer import ONE, Condition, Integer
 from opwright.passes.order import finish
@@ -212,7 +211,7 @@ class _Emitter:
                 case ir.Check():
                     lines += _check(step, self.dtypes[step.buffer])
                 case ir.Call():
-                    lines += _call(step) if step.targets else ["{", *(f"  {line}" for line in _call(step)), "}"]
+                    lines += emit_call(step) if step.targets else ["{", *(f"  {line}" for line in emit_call(step)), "}"]
                 case _:
                     assert_never(step)
         given = {buffer.name for buffer in self.program.inputs}
@@ -350,52 +349,6 @@ def _strided(source: str, indices: Sequence[Integer], rank: int) -> tuple[list[s
     axes = ir.view_axes(rank)
     strides, offset = strides_along(source, indices, axes)
     return [strides[axis] or "0" for axis in axes], offset or "0"
-
-
-def _call(call: ir.Call) -> Iterable[str]:
-    slots = max(len(call.operands), len(call.targets))
-    tensor = "pass" if call.function in TAKES_ANY_STRIDES else "pass_row_major"
-    operands = ", ".join(_operand(operand, tensor) for operand in call.operands)
-    if not call.targets:
-        yield f"StableIValue checked[{slots}] = {{{operands}}};"
-        yield f'if (!call("{call.function}", "{call.overload}", checked)) return false;'
-        return
-    stack = f"{call.targets[0].name}_stack"
-    yield f"StableIValue {stack}[{slots}] = {{{operands}}};"
-    yield f'if (!call("{call.function}", "{call.overload}", {stack})) return false;'
-    for position, target in enumerate(call.targets):
-        yield f"Tensor {target.name} = take_result({stack}[{position}]);"
-
-
-def _operand(operand: ir.Operand, tensor: str) -> str:
-    match operand:
-        case ir.TensorOperand(buffer):
-            return f"{tensor}({buffer})"
-        case ir.SizeOperand(value):
-            return f"pass(Size({spell_size(value)}))"
-        case ir.ListOperand(()):
-            return "pass_empty_list()"
-        case ir.ListOperand(items):
-            return f"pass_list({{{', '.join(_operand(item, tensor) for item in items)}}})"
-        case ir.OptionalOperand(None):
-            return "pass_nothing()"
-        case ir.OptionalOperand(item):
-            assert item is not None
-            return f"pass_optional({_operand(item, tensor)})"
-        case ir.ConstantOperand(value, "ScalarType"):
-            return f"pass_dtype({TORCH_TYPES[DType(value)]})"
-        case ir.ConstantOperand(value, "bool"):
-            return f"pass({'true' if value else 'false'})"
-        case ir.ConstantOperand(value, "str"):
-            return f"pass_string({json.dumps(value)})"
-        case ir.ConstantOperand(value, "Device"):
-            return f"pass_device({value})"
-        case ir.ConstantOperand(value, "Layout" | "MemoryFormat"):
-            return f"pass_choice({value})"
-        case ir.ConstantOperand(value, _):
-            return f"pass({float(value)!r})"
-        case _:
-            assert_never(operand)
 
 
 def too_many(count: int) -> NoKernel:
