@@ -116,15 +116,20 @@ CASES = {
 }
 
 
+WITH_GRADIENTS = {"transposed afterwards", "the first decides", "convolution", "group norm", "batch norm", "pieces"}
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_results_lie_as_those_of_eager(case: str) -> None:
-    function, arguments = CASES[case]
-    operator = Operator(function, settings=quiet_settings(optimized=False))
-    assert_as_eager(operator, *arguments(), order=1)
+    function, make = CASES[case]
+    arguments = [argument.detach().requires_grad_(case in WITH_GRADIENTS) for argument in make()]
+    name = f"strides::{case.translate(str.maketrans(' ,', '__'))}"
+    operator = Operator(function, name=name, settings=quiet_settings(optimized=False))
+    assert_as_eager(operator, *arguments, order=1)
     with FakeTensorMode() as mode, torch.no_grad():
         assert operator.overload is not None
-        made = operator.overload(*map(mode.from_tensor, arguments()))
-    expected = function(*arguments())
+        made = operator.overload(*map(mode.from_tensor, arguments))
+    expected = function(*arguments)
     for fake, true in zip(*map(_tensors, (made, expected)), strict=True):
         assert not (told := stride_difference(fake, true)), told
 
@@ -134,7 +139,7 @@ def _tensors(returned: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
 
 
 def test_gradients_of_what_lies_in_channels_last_lie_so_too() -> None:
-    operator = Operator(curve, name="opwright::curve_of_gradients", settings=quiet_settings(optimized=False))
+    operator = Operator(curve, name="strides::curve_of_gradients", settings=quiet_settings(optimized=False))
     x, y = last(2, 3, 4, 5), last(2, 3, 4, 5)
     (mine,) = torch.autograd.grad(operator(x), x, torch.ones_like(x))
     (eager,) = torch.autograd.grad(curve(y), y, torch.ones_like(y))
@@ -142,7 +147,7 @@ def test_gradients_of_what_lies_in_channels_last_lie_so_too() -> None:
 
 
 def test_calls_that_lie_otherwise_have_kernels_of_their_own() -> None:
-    operator = Operator(added, name="opwright::added_in_orders", settings=quiet_settings(optimized=False))
+    operator = Operator(added, name="strides::added_in_orders", settings=quiet_settings(optimized=False))
     row, column = random(4, 6, gradient=False), transposed(4, 6).detach()
     narrow = random(4, 12, gradient=False)[:, ::2]
     for _ in range(2):  # by Python, then by C++

@@ -30,6 +30,10 @@ from opwright.lowering.bind_sizes import bind_sizes
 from opwright.lowering.calls import named_arguments, operands_of
 from opwright.lowering.names import Names
 from opwright.lowering.nodes import (
+    CONVERSIONS,
+    COPIES,
+    FILLS,
+    RESHAPES,
     effects_of,
     literal,
     needed_nodes,
@@ -46,6 +50,7 @@ from opwright.lowering.pointwise.row import PARAMETERS, WITHOUT_VALUE, Pointwise
 from opwright.lowering.reductions import REDUCTIONS, reduce_kernel, reduced_dimensions
 from opwright.lowering.views import VIEWS, Indices, split_indices
 from opwright.tracing.graph import Graph, value_of
+from opwright.tracing.interface.orders import Order
 from opwright.tracing.scalars.numbers import NUMBER
 from opwright.tracing.scalars.reals import Real
 
@@ -63,6 +68,7 @@ def lower(
     effects: bool = True,
     unrounded: Set[str] = frozenset(),
     rounded: Set[Node] = frozenset(),
+    orders: Mapping[Node, Order] | None = None,
 ) -> Program:
     """Lower the part of a graph that computes `outputs` from `inputs`.
 
@@ -75,12 +81,13 @@ def lower(
         effects: Whether to keep random operations and checks whose results nobody reads.
         unrounded: Names of inputs and outputs of half types that are passed in float32, unrounded.
         rounded: Values of half types that are rounded where they are computed.
+        orders: In which order dimensions of values will lie in memory, and of others of the same shapes.
 
     Raises:
         NoKernel: If kernels cannot hold a dtype in it.
     """
     given = {node: name for name, node in inputs}
-    return _Lowering(graph, name, given, outputs, tuple(guards), effects, unrounded, rounded).program()
+    return _Lowering(graph, name, given, outputs, tuple(guards), effects, unrounded, rounded, orders or {}).program()
 
 
 @dataclass
@@ -93,6 +100,7 @@ class _Lowering:
     effects: bool
     unrounded: Set[str]
     rounded_here: Set[Node]
+    orders: Mapping[Node, Order]
     steps: list[Step] = field(default_factory=list)
     buffers: dict[Node, Buffer] = field(default_factory=dict)
     numbers: dict[Integer, Buffer] = field(default_factory=dict)
@@ -105,10 +113,10 @@ class _Lowering:
         self.equal = EqualSizes(self.graph.guards)
         self.names = Names(self.graph, self.inputs, self.outputs)
         self.results = {node for _, node in self.outputs}
+        self.orders_by_shape = {self._shape(node): order for node, order in self.orders.items() if order}
         for node, name in self.inputs.items():
             dtype = program_dtype(value_of(node).dtype)
-            given = dtype.computed if name in self.unrounded else dtype
-            self.buffers[node] = Buffer(name, given, self._shape(node))
+            self.buffers[node] = Buffer(name, dtype.computed if name in self.unrounded else dtype, self._shape(node))
         wanted = [node for _, node in self.outputs]
         if self.effects:
             wanted += effects_of(self.graph, self.inputs)
@@ -152,7 +160,7 @@ class _Lowering:
             self._pointwise(node, part.row, {"self": part.whole})
         elif any(lowered(node, arguments) for lowered in (self._reduction, self._view, self._element_wise)):
             return
-        elif packet in _RESHAPES and func is not aten.view.dtype:
+        elif packet in RESHAPES and func is not aten.view.dtype:
             self._call(node, aten.reshape.default)  # whatever the strides, which may be others than in the trace
         else:
             self._call(node, func)
@@ -211,10 +219,10 @@ class _Lowering:
         if not row.computes_in(common) or not rest.keys() <= PARAMETERS:
             return False
         packet, (axes, _) = packet_of(node), over(self._shape(node))
-        numbers = [*(values if row.selects or packet in _FILLS else ()), *rest.values()]
+        numbers = [*(values if row.selects or packet in FILLS else ()), *rest.values()]
         if not all(holds(dtype, number) for number in numbers):
             return False
-        if packet in _COPIES and (moved := self._operand(values[0], axes)).dtype is dtype:
+        if packet in COPIES and (moved := self._operand(values[0], axes)).dtype is dtype:
             self._compute(node, moved)
             return True
         discrete = row.compares or not (dtype.is_floating or dtype.is_complex)
@@ -231,7 +239,7 @@ class _Lowering:
         result = row.rule(*converted, **parameters)
         if result is None:
             return False
-        if packet in _CONVERSIONS or node in self.rounded_here:
+        if packet in CONVERSIONS or node in self.rounded_here:
             result = cast(result, dtype)
         self._compute(node, cast(result, dtype.computed))
         return True
@@ -342,7 +350,8 @@ class _Lowering:
         keep = bool(arguments.get("keepdim", False))
         seen = self._seen_without(node, tuple(kept)) if keep else None
         target = self._declare(seen or node, program_dtype(value.dtype).computed)
-        self.steps.append(reduce_kernel(source, target, row, reduced, keep=keep and seen is None))
+        order = self.orders_by_shape.get(source.shape, ())
+        self.steps.append(reduce_kernel(source, target, row, reduced, keep=keep and seen is None, order=order))
         return True
 
     def _seen_without(self, node: Node, shape: tuple[Integer, ...]) -> Node | None:
@@ -350,7 +359,7 @@ class _Lowering:
         user = next(iter(node.users)) if len(node.users) == 1 and node not in self.results else None
         if user is None or user.op != "call_function" or user.target is operator.getitem:
             return None
-        drops = packet_of(user) in (*_RESHAPES, aten.squeeze) and user.target is not aten.view.dtype
+        drops = packet_of(user) in (*RESHAPES, aten.squeeze) and user.target is not aten.view.dtype
         return user if drops and self._shape(user) == shape else None
 
     def _call(self, node: Node, func: OpOverload) -> None:
@@ -389,11 +398,3 @@ class _Lowering:
         if buffer.name in own - self.aliases and buffer.name not in taken:
             return buffer.name
         return self._copy(name, buffer).name
-
-
-# The user's own conversions, which round to a half type. Torch's decompositions convert with `aten.to`, to go on in
-# float32.
-_FILLS = {aten.fill, aten.full, aten.full_like, aten.scalar_tensor}
-_CONVERSIONS = {aten._to_copy, aten.copy} | _FILLS
-_COPIES = {aten.clone, aten.to, aten._to_copy, aten.positive, aten.copy}
-_RESHAPES = {aten.view, aten._unsafe_view, aten.reshape}

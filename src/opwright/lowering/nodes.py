@@ -21,6 +21,15 @@ from opwright.tracing.graph import Graph, ancestors, value_of
 from opwright.tracing.scalars.numbers import NUMBER
 from opwright.tracing.scalars.reals import Real
 
+aten = torch.ops.aten
+
+# The user's own conversions, which round to a half type. Torch's decompositions convert with `aten.to`, to go on in
+# float32.
+FILLS = {aten.fill, aten.full, aten.full_like, aten.scalar_tensor}
+CONVERSIONS = {aten._to_copy, aten.copy} | FILLS
+COPIES = {aten.clone, aten.to, aten._to_copy, aten.positive, aten.copy}
+RESHAPES = {aten.view, aten._unsafe_view, aten.reshape}
+
 
 def packet_of(node: Node) -> Any:
     """The operation that a node calls, whatever the overload."""

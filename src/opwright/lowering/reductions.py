@@ -15,6 +15,7 @@ from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Expression, Load, Local, cast
 from opwright.ir.expressions.integer import ONE, ZERO, symbol
 from opwright.ir.program import Axis, Buffer, Kernel, Reduce, Store
+from opwright.tracing.interface.orders import Order
 
 aten = torch.ops.aten
 
@@ -67,11 +68,13 @@ def reduced_dimensions(row: Reduction, arguments: Mapping[str, Any], rank: int) 
     return tuple(sorted({dimension % rank for dimension in dimensions})) if rank else ()
 
 
-def reduce_kernel(source: Buffer, target: Buffer, row: Reduction, reduced: Sequence[int], *, keep: bool) -> Kernel:
+def reduce_kernel(
+    source: Buffer, target: Buffer, row: Reduction, reduced: Sequence[int], *, keep: bool, order: Order = ()
+) -> Kernel:
     """The kernel that reduces a buffer along some of its dimensions.
 
-    If the last dimension is reduced, the kernel reduces rows, which are contiguous. If not, it runs over the elements
-    in memory order, with a reducing store.
+    If the innermost dimension is reduced, the kernel reduces rows, which are contiguous. If not, it runs over the
+    elements in memory order, with a reducing store.
 
     Args:
         source: The buffer to reduce.
@@ -79,6 +82,7 @@ def reduce_kernel(source: Buffer, target: Buffer, row: Reduction, reduced: Seque
         row: The reduction.
         reduced: The dimensions that are reduced, in order.
         keep: Whether they stay, with one element.
+        order: In which order its dimensions lie in memory; () as written.
     """
     row = row.of(source.dtype)
     axes = [Axis(f"i{dimension}", size) for dimension, size in enumerate(source.shape)]
@@ -88,13 +92,14 @@ def reduce_kernel(source: Buffer, target: Buffer, row: Reduction, reduced: Seque
         for dimension, axis in enumerate(axes)
         if keep or dimension not in reduced
     )
-    reduced_axes = [axis for dimension, axis in enumerate(axes) if dimension in reduced and axis.extent != ONE]
-    kept = [axis for axis in axes if axis not in reduced_axes]
-    wide = [axis for axis in axes if axis.extent != ONE]
+    in_memory = [axes[dimension] for dimension in order or range(len(axes))]
+    reduced_axes = [axis for axis in in_memory if axes.index(axis) in reduced and axis.extent != ONE]
+    kept = [axis for axis in in_memory if axis not in reduced_axes]
+    wide = [axis for axis in in_memory if axis.extent != ONE]
     if not reduced_axes:
         return _copy(source, target, row, [d for d in range(len(axes)) if keep or d not in reduced])
     if wide[-1] not in reduced_axes:
-        return Kernel(target.name, (target,), tuple(axes), (), (Store(target.name, at, value, row.reducer),))
+        return Kernel(target.name, (target,), tuple(in_memory), (), (Store(target.name, at, value, row.reducer),))
     says_so = target.name.partition("_")[0] in _NAMES
     name = f"row_{target.name}" if says_so else f"{target.name}_{row.reducer}"
     reduction = Reduce(name, row.reducer, value)

@@ -325,8 +325,9 @@ def _lowered(
     cotangents: Set[str] = frozenset(),
 ) -> Lowered:
     rounded = rounded_in_registers(graph, saved)
-    program = lower(graph, name, inputs, outputs, guards, effects=effects, unrounded=unrounded, rounded=rounded)
     given, made = orders
+    how: dict[str, Any] = {"effects": effects, "unrounded": unrounded, "rounded": rounded, "orders": {**given, **made}}
+    program = lower(graph, name, inputs, outputs, guards, **how)
     program = hand_on(program, cotangents) if cotangents else program
     program = lay_out(program, [given[node] for _, node in inputs], [made[node] for _, node in outputs])
     return Lowered(program, size_hints(graph, inputs))
