@@ -15,6 +15,7 @@ import torch
 from torch.fx import Node
 from torch.overrides import TorchFunctionMode
 
+from opwright.tracing.effects.watch import unchanged_outside
 from opwright.tracing.graph import Graph, value_of
 from opwright.tracing.interface.aliases import MAY_COPY
 from opwright.tracing.interface.orders import CHANNELS_LAST, Order, empty_in, is_dense, order_of
@@ -85,8 +86,9 @@ def _seen(reference: Callable[..., Any], specs: Sequence[ArgumentSpec], *, diffe
     spare_the_compiler()
     with torch.device("meta"), _AsOnProcessor(), MemoryFormats(), GoesOn():
         arguments = [_argument(spec) for spec in specs]
-        may_copy = hasattr(reference, MAY_COPY)
-        _, outputs = read_result(reference.__name__, reference(*arguments), () if may_copy else arguments)
+        with unchanged_outside(reference.__name__, reference, arguments):
+            returned = reference(*arguments)
+        _, outputs = read_result(reference.__name__, returned, () if hasattr(reference, MAY_COPY) else arguments)
         orders, are_dense = tuple(map(_order, outputs)), all(map(is_dense, outputs))
         if not differentiated:
             return ResultOrders(orders, are_known=are_dense)
