@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 from opwright.tracing.effects.watch import unchanged_outside
 from opwright.tracing.graph import Graph, value_of
 from opwright.tracing.interface.aliases import MAY_COPY
-from opwright.tracing.interface.orders import CHANNELS_LAST, Order, empty_in, is_dense, order_of
+from opwright.tracing.interface.orders import MEMORY_FORMATS, Order, empty_in, is_dense, is_in_channels_last, order_of
 from opwright.tracing.interface.results import read_result
 from opwright.tracing.interface.specs import ArgumentSpec, ConstantSpec, NumberSpec, TensorSpec
 from opwright.tracing.recording.validation import GoesOn
@@ -31,7 +31,6 @@ aten = torch.ops.aten
 _PERMUTING = {aten.permute, aten.transpose, aten.t, aten.as_strided}
 _PRODUCTS = {aten.mm, aten.addmm, aten.bmm, aten.baddbmm, aten.mv, aten.addmv, aten.dot}  # contiguous in any case
 _GROUP_NORMS = (torch.group_norm, torch.nn.functional.group_norm)
-_FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,5 +125,4 @@ class _AsOnProcessor(TorchFunctionMode):
         if func not in _GROUP_NORMS:
             return made
         operand = args[0] if args else (kwargs or {})["input"]
-        is_last = operand.dim() in _FORMATS and order_of(operand) == CHANNELS_LAST[operand.dim()]
-        return made.contiguous(memory_format=_FORMATS[made.dim()]) if is_last else made
+        return made.contiguous(memory_format=MEMORY_FORMATS[made.dim()]) if is_in_channels_last(operand) else made

@@ -127,7 +127,7 @@ class Registered:
             if is_recorded() and draws(self._reference, given):
                 return owned(self._run_reference(*given))
             return call_whole(self._call, self._gradients_of(), given)
-        return self._own(self._server.serve(args, kwargs), given)
+        return self._own(self._server.serve(args, kwargs), args, kwargs)
 
     def _run_under_autocast(self, *args: Any, **kwargs: Any) -> Any:
         given = self._signature.bind(args, kwargs)
@@ -137,11 +137,13 @@ class Registered:
         return without_autocast(self._autocast, self._call, given)
 
     def _run_below_autograd(self, *args: Any, **kwargs: Any) -> Any:
-        return self._own(self._server.serve_below_autograd(args, kwargs), self._signature.bind(args, kwargs))
+        return self._own(self._server.serve_below_autograd(args, kwargs), args, kwargs)
 
-    def _own(self, result: Any, given: Sequence[Any]) -> Any:
+    def _own(self, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Results in memory of their own, laid out as the reference does, which those of kernels are."""
         by_kernels = self._server.last_rung != "composed"
         if by_kernels and self._gives_what_kernels_give():
             return result
-        return owned(self._laid_out(result, given) if by_kernels and self._laid_out else result)
+        if by_kernels and self._laid_out is not None:
+            result = self._laid_out(result, self._signature.bind(args, kwargs))
+        return owned(result)

@@ -7,10 +7,10 @@ from typing import Literal, get_args
 import torch
 
 from opwright.errors import NoKernel
+from opwright.tracing.interface.orders import MEMORY_FORMATS
 
 Layout = Literal["any", "contiguous", "channels_last"]
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
-_CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
 def laid_out(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:
@@ -40,8 +40,8 @@ def empty(sizes: tuple[int, ...], dtype: torch.dtype, device: torch.device, layo
 def _format(layout: Layout, rank: int) -> torch.memory_format:
     if layout != "channels_last":
         return torch.contiguous_format
-    if rank not in _CHANNELS_LAST:
+    if rank not in MEMORY_FORMATS:
         raise NoKernel(
             f"a tensor with {rank} dimensions cannot be channels_last", hint="channels_last is for 4 or 5 dimensions"
         )
-    return _CHANNELS_LAST[rank]
+    return MEMORY_FORMATS[rank]

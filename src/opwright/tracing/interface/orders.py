@@ -17,6 +17,8 @@ Orders = tuple[tuple[int, Order, tuple[int, ...]], ...]
 () where the order of each is ()."""
 
 CHANNELS_LAST: dict[int, Order] = {4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}
+MEMORY_FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
+"""What torch calls these orders, by the number of dimensions."""
 
 
 def order_of(tensor: torch.Tensor) -> Order:
@@ -33,6 +35,11 @@ def order_of(tensor: torch.Tensor) -> Order:
     if last and found == [dimension for dimension in last if dimension in wide] and (is_both or found != wide):
         return last
     return () if found == wide else (*(d for d in range(rank) if d not in wide), *found)
+
+
+def is_in_channels_last(tensor: torch.Tensor) -> bool:
+    """Whether a tensor lies so, and eager takes it to."""
+    return tensor.dim() in CHANNELS_LAST and order_of(tensor) == CHANNELS_LAST[tensor.dim()]
 
 
 def orders_of(arguments: Iterable[Any]) -> Orders:

@@ -13,9 +13,8 @@ import torch
 from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from opwright.tracing.interface.orders import CHANNELS_LAST, order_of
+from opwright.tracing.interface.orders import MEMORY_FORMATS, is_in_channels_last
 
-_FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 _CONVOLUTIONS = {"aten::convolution", "aten::convolution_backward"}
 _OTHERS = {
     *("aten::native_batch_norm", "aten::_native_batch_norm_legit", "aten::_native_batch_norm_legit_no_training"),
@@ -40,7 +39,7 @@ class MemoryFormats(TorchDispatchMode):
             return made
         operands = [arg for arg in args if isinstance(arg, torch.Tensor)]
         asked = operands if name in _CONVOLUTIONS else operands[:1]
-        is_last = any(each.dim() in _FORMATS and order_of(each) == CHANNELS_LAST[each.dim()] for each in asked)
+        is_last = any(map(is_in_channels_last, asked))
         if asked[0].dtype is torch.float64 and asked[0].dim() == 5 and name in _CONVOLUTIONS:
             is_last = False  # torch's own kernels for three dimensions know one layout
         return _laid_out(made, operands[0].dim(), is_last=is_last)
@@ -50,5 +49,5 @@ def _laid_out(made: Any, rank: int, *, is_last: bool) -> Any:
     if isinstance(made, torch.Tensor):
         if made.dim() != rank:
             return made
-        return made.contiguous(memory_format=_FORMATS[rank] if is_last else torch.contiguous_format)
+        return made.contiguous(memory_format=MEMORY_FORMATS[rank] if is_last else torch.contiguous_format)
     return tuple(_laid_out(each, rank, is_last=is_last) for each in made) if isinstance(made, tuple | list) else made
