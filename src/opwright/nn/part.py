@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import operator
-from abc import ABCMeta
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +19,7 @@ from torch.nn.modules.lazy import LazyModuleMixin
 
 from opwright.binding.environment import is_compiling
 from opwright.nn.cut import Cut
-from opwright.tracing.outside.purity import is_installed
+from opwright.nn.twins import twin_for
 
 SERVING = "_opwright_serving"  # the slot of served modules
 _MOST_GONE = 64
@@ -91,11 +90,15 @@ class Inside:
 
 
 class Part(nn.Module):
-    """A mixin that comes before a module's class."""
+    """A mixin that comes before a module's class, which does not hear of it as of a subclass."""
 
     __slots__ = ("_opwright_inside",)
     _written_as: type[nn.Module]
+    _has_own_call: bool
     _opwright_inside: Inside
+
+    def __init_subclass__(cls) -> None:
+        """Register nothing: what the module's class does for subclasses it has done for itself."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module: one with hooks, which are given it, itself."""
@@ -105,6 +108,8 @@ class Part(nn.Module):
             return inside.module(*args, **kwargs)
         if has_hooks(inside.module) or is_compiling():
             return inside.module(*args, **kwargs)
+        if type(self)._has_own_call:
+            return super().__call__(*args, **kwargs)
         return self.forward(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -201,6 +206,7 @@ def itself(value: Any) -> Any:
 def _class_for(written: Any) -> type[Part]:
     namespace: dict[str, Any] = {
         "_written_as": written,
+        "_has_own_call": written.__call__ is not nn.Module.__call__,
         "__module__": written.__module__,
         "__qualname__": written.__qualname__,
         "__doc__": written.__doc__,
@@ -211,7 +217,11 @@ def _class_for(written: Any) -> type[Part]:
             "__eq__": lambda part, other: itself(part) is itself(other),
             "__hash__": lambda part: hash(itself(part)),
         }
-    return type(written.__name__, (Part, written), namespace)
+    kind = twin_for(written)
+    if kind is None:
+        raise TypeError(f"{written.__qualname__} has a metaclass of its own")
+    made: type[Part] = type.__call__(kind, written.__name__, (Part, written), namespace)
+    return made
 
 
 def is_special(module: nn.Module) -> bool:
@@ -235,13 +245,10 @@ def why_not(module: nn.Module) -> str | None:
 
 @functools.lru_cache(maxsize=1024)
 def _is_special(kind: Any) -> bool:
-    if kind.__call__ is not nn.Module.__call__ or kind._call_impl is not nn.Module._call_impl:
-        return True
-    own = [base for base in kind.__mro__ if not is_installed(base.__module__)]
-    if type(kind) not in (type, ABCMeta) or any("__init_subclass__" in vars(base) for base in own):
+    if kind._call_impl is not nn.Module._call_impl:
         return True
     try:
         _class_for(kind)
-    except TypeError:  # its slots leave no room for ours
+    except TypeError:  # its slots leave no room for ours, or its metaclass may look at subclasses
         return True
     return False

@@ -38,6 +38,9 @@ class ServedModule(nn.Module):
     _written_as: type[nn.Module]
     _cut: Cut
 
+    def __init_subclass__(cls) -> None:
+        """Register nothing: what the module's class does for subclasses it has done for itself."""
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Run the module's original forward, by kernels where there are any."""
         if is_compiling():

@@ -37,10 +37,13 @@ from opwright.tracing.interface.flatten import Leaves
 from opwright.tracing.interface.memory import memory_of
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
 from opwright.tracing.outside.hazards import OutsideUnknown
+from opwright.tracing.outside.purity import is_third_party
+from opwright.tracing.outside.ran import Codes, RanMore
 from opwright.tracing.outside.reach import reads_of_module
 from opwright.tracing.recording.faults import fault_of
 
 MOST_CALLS = 32
+_MOST_WALKS = 8
 _CHANGES = "its forward changes a parameter or an argument"
 
 
@@ -127,7 +130,7 @@ class Serving(RemembersRung):
         self._closed = closed
         self._tries = tries
         self._forward = forward
-        self._outside = Outside(weakref.ref(module), read=reads_of_module)
+        self._outside = Outside(weakref.ref(module), read=reads_of_module, searched=_searched_of(module))
         self._known: dict[State, Known] = {}
         self._given_up: set[bool] = set()  # in training, in evaluation: a forward that changes attributes
         self._is_full = self._changes_itself = False
@@ -149,7 +152,7 @@ class Serving(RemembersRung):
         if module.training in self._given_up or not self._tries:
             return self.run_as_written(module, args, kwargs)
         try:
-            return self._serve(module, args, kwargs)
+            return self._serve_searching(module, args, kwargs)
         except Exception as error:  # raised before or during a derivation: nothing has run yet
             if is_wanted(error):
                 raise
@@ -202,6 +205,16 @@ class Serving(RemembersRung):
         self._outside.equip(native)
         self._native = native
         self._wind()
+
+    def _serve_searching(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Serve a call, and look again at what the module reads while traces run functions that were left out."""
+        for _ in range(_MOST_WALKS):
+            try:
+                return self._serve(module, args, kwargs)
+            except RanMore as more:
+                self._outside.search(more.codes)
+                self._known = {state: known for state, known in self._known.items() if state in self._outside.states}
+        raise NoKernel("it runs other functions in each trace", hint="serve the modules inside of it")
 
     def _serve(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         state = self._outside.now()
@@ -354,6 +367,11 @@ def _known_of(state: State) -> Known:
     slots, names, are_parameters = zip(*layers.tensors, strict=True) if layers.tensors else ((), (), ())
     buffers = tuple(position for position, is_parameter in enumerate(are_parameters) if not is_parameter)
     return Known(slots, names, buffers, _refusal(layers.hooked, len(slots)))
+
+
+def _searched_of(module: nn.Module) -> Codes | None:
+    """Which functions are searched at first: of a library's module only those that it has run, which are none yet."""
+    return frozenset() if is_third_party(type(module).__module__, frozenset()) else None
 
 
 def _refusal(hooked: Sequence[str], tensors: int) -> NoKernel | None:

@@ -21,6 +21,7 @@ from opwright.tracing.interface.aliases import MAY_COPY
 from opwright.tracing.interface.orders import MEMORY_FORMATS, Order, empty_in, is_dense, is_in_channels_last, order_of
 from opwright.tracing.interface.results import read_result
 from opwright.tracing.interface.specs import ArgumentSpec, ConstantSpec, NumberSpec, TensorSpec
+from opwright.tracing.outside.ran import RanMore
 from opwright.tracing.recording.validation import GoesOn
 from opwright.tracing.torch_hooks.disabled import spare_the_compiler
 from opwright.tracing.torch_hooks.isolation import Modes, in_fresh_thread
@@ -58,6 +59,9 @@ def result_orders(
         specs: One for each parameter.
         graph: Its trace.
         gradients: The gradients there, one for each argument; none if there are none.
+
+    Raises:
+        RanMore: If the trace's state keeps to some functions, and this runs others.
     """
     found = [node for node in gradients if node is not None]
     as_written = ResultOrders(((),) * len(graph.outputs), ((),) * len(gradients))
@@ -66,6 +70,8 @@ def result_orders(
     modes = Modes() if gradients else Modes.of_caller()
     try:
         seen = in_fresh_thread(lambda: _seen(reference, specs, differentiated=bool(gradients)), modes)
+    except RanMore:
+        raise
     except Exception:  # a reference that looks at devices or values, or makes tensors on a device
         return replace(as_written, are_known=False)
     return seen if len(seen.outputs) == len(graph.outputs) else replace(as_written, are_known=False)

@@ -44,6 +44,7 @@ from opwright.settings import Settings
 from opwright.tracing.interface.flatten import Leaves
 from opwright.tracing.interface.signature import Kind, Signature
 from opwright.tracing.outside.hazards import OutsideUnknown
+from opwright.tracing.outside.ran import RanMore
 from opwright.tracing.recording.faults import fault_of
 
 _is_grad_enabled = torch.is_grad_enabled
@@ -292,7 +293,7 @@ class Server(RemembersRung):
                 result = self._run_added(variants, arguments, way, recording, pinned=pinned)
                 self._numbers.settle(args, needed)
                 return result
-            except (OutsideMoved, LeftToFunction):
+            except (OutsideMoved, RanMore, LeftToFunction):
                 raise
             except (OpwrightError, Declined) as refusal:
                 if isinstance(refusal, TracingFailed):
@@ -320,7 +321,7 @@ class Server(RemembersRung):
         is_for_good = True
         try:
             return self._run_added(variants, args, way, recording, pinned=pinned)
-        except (UnsupportedReturn, UndeclaredMutation, OutsideMoved, LeftToFunction):
+        except (UnsupportedReturn, UndeclaredMutation, OutsideMoved, RanMore, LeftToFunction):
             raise
         except TracingFailed as failure:
             result = self.serve_by_reference(args, failure)  # for a wrong call, it raises its own error

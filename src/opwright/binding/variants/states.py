@@ -13,6 +13,7 @@ from opwright.toolchain.process.forks import Lock
 from opwright.tracing.outside.guard import ABSENT, Guard, are_distinct, facts_of, first_failing, values_in_slots
 from opwright.tracing.outside.hazards import ImportedMeanwhile, OutsideUnknown, refusing
 from opwright.tracing.outside.plain import are_same
+from opwright.tracing.outside.ran import Codes, RanMore, keeping_to
 from opwright.tracing.outside.reach import Reads, reads_of
 
 MOST_STATES = 8
@@ -44,7 +45,7 @@ class State:
         self.reads = reads
         self._spec = reads.guard.spec
         self.guards: Any = None
-        self.identity = _digest(reads.guard)
+        self.identity = _digest(reads)
 
     def holds(self) -> bool:
         """Whether nothing has changed."""
@@ -106,7 +107,18 @@ class State:
         Raises:
             OutsideMoved: If the state has changed when it is done; the result is valid for neither.
             OutsideUnknown: If something was read that cannot be compared.
+            RanMore: If the walk kept to some functions, and others ran.
         """
+        if self.reads.ran is not None:
+            return self._tracing(keeping_to(self.reads.ran, reference), derive)
+        try:
+            return self._tracing(reference, derive)
+        except (OutsideMoved, OutsideUnknown):
+            if self.reads.layers is None:
+                raise
+        raise RanMore(frozenset())  # what the module can reach cannot be compared; perhaps what it runs can
+
+    def _tracing(self, reference: Callable[..., Any], derive: Callable[[Callable[..., Any]], Any]) -> Any:
         if not self.holds():
             raise OutsideMoved(
                 "what it reads outside of its arguments has changed", hint="pass what changes as an argument"
@@ -130,20 +142,25 @@ class Outside:
     Args:
         function: The function as written.
         frozen: Names whose values are treated as constants.
-        read: Finds what it reads; needed for what is no function.
+        read: `(function, searched) -> what it reads`; needed for what is no function.
+        searched: The functions that are searched for what they read; None for all that can be reached.
 
     Attributes:
         states: Those that it has met, the latest first.
+        searched: The same, as they are now.
     """
 
     def __init__(
         self,
         function: Callable[..., Any],
         frozen: Sequence[str] = (),
-        read: Callable[[Any], Reads] | None = None,
+        read: Callable[[Any, Codes | None], Reads] | None = None,
+        searched: Codes | None = None,
     ) -> None:
+        self.searched = searched
         self._function = function
-        self._read = read or (lambda function: reads_of(function, frozenset(frozen)))
+        self._may_search = read is not None
+        self._read = read or (lambda function, _: reads_of(function, frozenset(frozen)))
         self._lock = Lock()
         self.states: tuple[State, ...] = ()
         self._refusal: OutsideUnknown | None = None
@@ -164,10 +181,12 @@ class Outside:
     def _new(self) -> State:
         if self._refusal is not None:
             raise self._refusal.again()
+        if len(self.states) >= MOST_STATES and self.searched is None and self._may_search:
+            self.searched, self.states = frozenset(), ()
         if len(self.states) >= MOST_STATES:
             self._refusal = _too_many(self.states[0].failing())
             raise self._refusal.again()
-        state = State(self._function, self._read(self._function))
+        state = State(self._function, self._read(self._function, self.searched))
         if self._native is not None:
             state.equip(self._native)
         self.states = (state, *self.states)
@@ -181,6 +200,12 @@ class Outside:
         """Remove a state without variants."""
         with self._lock:
             self.states = tuple(other for other in self.states if other is not state)
+
+    def search(self, codes: Codes) -> None:
+        """Search some functions only from now on, and forget the current state."""
+        with self._lock:
+            self.searched, self._refusal = codes, None
+            self.states = tuple(state for state in self.states if not state.holds())
 
     def equip(self, native: Any) -> None:
         """Compare in C++ from now on."""
@@ -199,9 +224,9 @@ def _too_many(failing: Guard | None) -> OutsideUnknown:
     )
 
 
-def _digest(guard: Guard) -> str | None:
-    digest = hashlib.sha256()
-    for fact in facts_of(guard):
+def _digest(reads: Reads) -> str | None:
+    digest = hashlib.sha256("\n".join(sorted(reads.ran or ())).encode())
+    for fact in facts_of(reads.guard):
         if fact is None:
             return None
         digest.update(f"{len(fact)}:{fact}".encode())

@@ -24,6 +24,7 @@ from opwright.toolchain.process.forks import Lock
 from opwright.toolchain.storage.records import RecordStore
 from opwright.tracing.interface.orders import orders_of
 from opwright.tracing.interface.signature import Signature
+from opwright.tracing.outside.ran import RanMore
 from opwright.tracing.recording.faults import refusing_faults, summary
 
 _FOR_ROW_MAJOR = ("-DOPWRIGHT_ROW_MAJOR",)  # kernels that take two thirds of the time to compile: operands.h
@@ -214,7 +215,7 @@ class Variants:
             except LeftToFunction:
                 self._left_kinds.add(kind)
                 raise
-            except (TracingFailed, OutsideMoved):
+            except (TracingFailed, OutsideMoved, RanMore):
                 raise  # perhaps a wrong call, and a right one may be of the same kind
             except OpwrightError as refusal:
                 if isinstance(refusal, NumberNeeded) and refusal.only_here:

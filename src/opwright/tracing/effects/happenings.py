@@ -24,7 +24,7 @@ _DRAWS = "draws random numbers that are not torch's"
 _TIME = "asks for the time"
 _SYSTEM = "calls the operating system"
 _WARNS = "warns"
-_CLASS = "asks of which class a tensor is"
+ASKS_FOR_CLASS = "asks of which class a tensor is"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ _FUNCTIONS: tuple[tuple[Callable[..., Any], str], ...] = (
     (builtins.breakpoint, "stops in a debugger"),
     (warnings.warn, _WARNS),
     (warnings.warn_explicit, _WARNS),
-    (torch.nn.Parameter, _CLASS),  # a trace has tensors without a class of their own
-    (torch.nn.Buffer, _CLASS),
+    (torch.nn.Parameter, ASKS_FOR_CLASS),  # a trace has tensors without a class of their own
+    (torch.nn.Buffer, ASKS_FOR_CLASS),
     *((changing, "") for changing in (next, setattr, delattr, exec, eval)),
 )
 _BY_ID: Mapping[int, Happening] = {id(function): Happening(fact) for function, fact in _FUNCTIONS}
@@ -84,13 +84,13 @@ def happening_in(frame: types.FrameType, name: Name) -> Happening | None:
     if value is _NOTHING:
         value = frame.f_globals.get(root, frame.f_builtins.get(root))
     if name.asked is not None and value is type:
-        return Happening(_CLASS) if isinstance(frame.f_locals.get(name.asked[0]), torch.Tensor) else None
+        return Happening(ASKS_FOR_CLASS) if isinstance(frame.f_locals.get(name.asked[0]), torch.Tensor) else None
     if name.asked is not None and (value is getattr or value is hasattr):
         variable, attribute = name.asked
         return _of_tensor(frame.f_locals.get(variable), attribute)
     for position, attribute in enumerate(attributes):
         if attribute == "__class__" and isinstance(value, torch.Tensor):
-            return Happening(_CLASS)
+            return Happening(ASKS_FOR_CLASS)
         if (asked := _of_tensor(value, attribute)) is not None:
             return asked
         owner, value = value, _member(value, attribute)

@@ -18,6 +18,7 @@ from opwright.tracing.outside.plain import is_plain
 from opwright.tracing.outside.purity import answers_otherwise, asks_torch, holds_constants, is_installed
 from opwright.tracing.outside.walk import Walk, Way
 
+_OF_PYTHON = frozenset({"__dict__", "__weakref__"})  # what Python makes for every class
 # Methods of modules that no forward pass calls without naming them; a user's class may have others of these names.
 _BESIDE_FORWARD = frozenset({
     "apply", "compile", "cpu", "cuda", "double", "eval", "extra_repr", "float", "get_extra_state", "half", "ipu",
@@ -132,7 +133,7 @@ def _counting(walk: Walk, value: Any, also: frozenset[str]) -> Iterator[tuple[An
         for name, member in () if is_installed(cls.__module__) else sorted(vars(cls).items()):
             is_function = isinstance(member, (types.FunctionType, staticmethod, classmethod))
             is_implied = name in also or (name.startswith("__") and name not in _AT_CONSTRUCTION | _NEVER_ASKED)
-            if name in walk.names or (is_function and (is_implied or is_called(name))):
+            if (name in walk.names and name not in _OF_PYTHON) or (is_function and (is_implied or is_called(name))):
                 yield cls if name in met else value, name, name in met
         met |= vars(cls).keys()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from opwright.tracing.outside.guard import Check, Fetch, Guard
@@ -56,19 +56,34 @@ def members(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
 
 def unordered(walk: Walk, value: Any, way: Way) -> Guard:
     """A set or a queue, compared with a copy, in iteration order."""
-    if len(value) > walk.most_members() or not all(map(is_plain, value)):
+    if len(value) > walk.most_members() or not is_comparable(value):
         return walk.unknown(value, way)
     inner = walk.describe(tuple(value), way.to(Fetch.VIA, tuple, way.label))
     return walk.guard(way, Check.TYPE, type(value), type(value).__name__, (inner,))
 
 
+def is_comparable(value: Iterable[Any]) -> bool:
+    """Whether the members of a set can be compared as a whole, whatever is done with them."""
+    return all(map(is_plain, value))
+
+
 def only_asked(walk: Walk, value: Any, way: Way) -> Guard:
-    """A set that code only tests for members: on disk its order, which varies by process, is ignored."""
-    if len(value) > walk.most_members() or not all(map(is_plain, value)):
+    """A set that code only tests for members: on disk its order, which varies by process, is ignored.
+
+    Of a class in it, what it contains does not matter.
+    """
+    if len(value) > walk.most_members() or not all(is_plain(member) or _is_class(member) for member in value):
         return walk.unknown(value, way)
     inside = way.to(Fetch.VIA, tuple, way.label)
-    inner = walk.guard(inside, Check.PLAIN, tuple(value), spelled_in_any_order(value))
+    classes = sorted(f"{each.__module__}.{each.__qualname__}" for each in value if _is_class(each))
+    fact = f"{classes} {spelled_in_any_order(each for each in value if not _is_class(each))}"
+    inner = walk.guard(inside, Check.PLAIN, tuple(value), fact)
     return walk.guard(way, Check.TYPE, type(value), type(value).__name__, (inner,))
+
+
+def _is_class(value: Any) -> bool:
+    """Whether it is a class that equals no other one."""
+    return isinstance(value, type) and type(value).__eq__ is type.__eq__
 
 
 def view(walk: Walk, value: Any, way: Way) -> Guard:

@@ -18,7 +18,7 @@ from opwright.tracing.outside import containers
 from opwright.tracing.outside.foreign import read_deep_inside
 from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard, content
 from opwright.tracing.outside.hazards import Hazard
-from opwright.tracing.outside.instructions import Named, named_by, used_constants
+from opwright.tracing.outside.instructions import Lines, Named, named_by, used_constants
 from opwright.tracing.outside.plain import is_plain, spelled, spelled_in_any_order
 from opwright.tracing.outside.purity import answers_otherwise, asks_torch, is_installed, is_third_party
 from opwright.tracing.outside.walk import Walk, Way
@@ -33,7 +33,7 @@ def function(walk: Walk, value: Any, way: Way) -> Guard:
     home = value.__globals__.get("__name__")
     if is_installed(home):
         return _installed(walk, value, way, home)
-    if is_third_party(home, walk.own):
+    if walk.ran is None and is_third_party(home, walk.own):
         found = read_deep_inside(value)
         walk.hazards += found.hazards
         inner = (*_made_from(walk, value, way), *_settings(walk, found.functions))
@@ -42,15 +42,14 @@ def function(walk: Walk, value: Any, way: Way) -> Guard:
     if is_one:
         walk.known.add(id(value))
     check, expected = (Check.IDENTITY, value) if is_one else (Check.TYPE, types.FunctionType)
-    return walk.guard(way, check, expected, "function", _parts(walk, value, way))
+    parts = _parts(walk, value, way) if walk.searches(value.__code__) else (_code(walk, value, way),)
+    return walk.guard(way, check, expected, "function", parts)
 
 
 def _parts(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
     code, name = value.__code__, value.__name__
     named = walk.note(code)
-    inside = Way(Fetch.CODE, None, f"code of {name}", code, way.lines)
-    # The order of sets of strings or objects varies by process.
-    yield walk.guard(inside, Check.PLAIN, code, None if named.makes_sets else _spelled(code))
+    yield _code(walk, value, way)
     yield walk.describe(value.__defaults__, way.to(Fetch.DEFAULTS, None, f"defaults of {name}"))
     yield walk.describe(value.__kwdefaults__, way.to(Fetch.KEYWORD_DEFAULTS, None, f"defaults of {name}"))
     yield from _closure(walk, value, named)
@@ -62,6 +61,13 @@ def _parts(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
         yield walk.describe(vars(value)[attribute], own)
 
 
+def _code(walk: Walk, value: Any, way: Way) -> Guard:
+    code = value.__code__
+    inside = Way(Fetch.CODE, None, f"code of {value.__name__}", code, way.lines)
+    # The order of sets of strings or objects varies by process.
+    return walk.guard(inside, Check.PLAIN, code, None if named_by(code).makes_sets else _spelled(code))
+
+
 def _closure(walk: Walk, value: Any, named: Named) -> Iterator[Guard]:
     code = value.__code__
     for position, (name, cell) in enumerate(zip(code.co_freevars, value.__closure__ or (), strict=True)):
@@ -70,13 +76,16 @@ def _closure(walk: Walk, value: Any, named: Named) -> Iterator[Guard]:
         if found is ABSENT:
             yield walk.guard(way, Check.IDENTITY, ABSENT, None)
         elif name != "__class__" and way.lines:
-            yield _by_name(walk, found, way, name in named.used)
+            yield _by_name(walk, found, way, named.used.get(name, frozenset()))
 
 
-def _by_name(walk: Walk, value: Any, way: Way, is_used: bool) -> Guard:
-    """What a name stands for."""
-    is_only_asked = type(value) in (set, frozenset) and not is_used and way.short not in walk.frozen
-    return containers.only_asked(walk, value, way) if is_only_asked else walk.describe(value, way)
+def _by_name(walk: Walk, value: Any, way: Way, used: Lines) -> Guard:
+    """What a name stands for; `used` are the lines that do more with it than to ask for members."""
+    if type(value) not in (set, frozenset) or way.short in walk.frozen or (used and containers.is_comparable(value)):
+        return walk.describe(value, way)
+    if used:
+        walk.hazards.append(Hazard(way.code, used, f"{way.label}, a set of objects"))
+    return containers.only_asked(walk, value, way)
 
 
 def _globals(walk: Walk, value: Any, named: Named) -> Iterator[Guard]:
@@ -84,7 +93,7 @@ def _globals(walk: Walk, value: Any, named: Named) -> Iterator[Guard]:
     for name, lines in sorted(named.globals.items()):
         way = Way(Fetch.ITEM, name, f"global '{name}'", code, lines)
         if name in value.__globals__:
-            inner.append(_by_name(walk, value.__globals__[name], way, name in named.used))
+            inner.append(_by_name(walk, value.__globals__[name], way, named.used.get(name, frozenset())))
             continue
         found = getattr(builtins, name, ABSENT)
         fact = None if found in (hash, id) else "nothing"  # what these give is another number in another process

@@ -54,7 +54,7 @@ class Named:
         imported_at_once: Of these, those that every call imports.
         environment: Environment variables, by name.
         environment_unknown: Lines that read environment variables whose names are computed.
-        used: Globals and closure variables that are used for more than `in`.
+        used: Globals and closure variables that are used for more than `in`, with the lines that do.
         makes_sets: Whether sets are made whose order may matter.
         is_dynamic: Whether attributes may be read by computed names.
         may_miss: Whether missing attributes may be read.
@@ -70,7 +70,7 @@ class Named:
     imported_at_once: frozenset[str]
     environment: Mapping[str, Lines]
     environment_unknown: Lines
-    used: frozenset[str]
+    used: Mapping[str, Lines]
     makes_sets: bool
     is_dynamic: bool
     may_miss: bool
@@ -105,7 +105,7 @@ class _Found:
         self._at_once: set[str] = set()
         self._environment: dict[str, Lines] = {}
         self._unknown: Lines = frozenset()
-        self._used: set[str] = set()
+        self._used: dict[str, Lines] = {}
         self._makes_sets = False
         self._is_dynamic = False
         self._may_miss = False
@@ -115,7 +115,8 @@ class _Found:
     def note(self, step: dis.Instruction, following: Sequence[dis.Instruction], line: int, *, is_certain: bool) -> None:
         kind, name = step.opname, step.argval
         if not _is_only_asked(following):
-            self._used |= {name} if kind in _GLOBALS | _CELLS else set()
+            if kind in _GLOBALS | _CELLS:
+                _add(self._used, name, line)
             self._makes_sets |= kind == "BUILD_SET" and step.arg != 0
         self._makes_sets |= _makes_set(kind, name, following)
         if kind in _GLOBALS:
@@ -162,13 +163,13 @@ class _Found:
             (self._imports, inner.imports),
             (self._environment, inner.environment),
             (self._lines, inner.lines),
+            (self._used, inner.used),
         ):
             for name, lines in theirs.items():
                 mine[name] = mine.get(name, frozenset()) | lines
         self._attributes |= inner.attributes
         self._strings |= inner.strings
         self._unknown |= inner.environment_unknown
-        self._used |= inner.used
         self._makes_sets |= inner.makes_sets
         self._is_dynamic |= inner.is_dynamic
         self._may_miss |= inner.may_miss
@@ -186,7 +187,7 @@ class _Found:
             frozenset(self._at_once),
             self._environment,
             self._unknown,
-            frozenset(self._used),
+            self._used,
             self._makes_sets,
             is_dynamic,
             is_dynamic or self._may_miss or not _CATCHING.isdisjoint(named),

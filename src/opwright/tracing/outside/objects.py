@@ -76,10 +76,10 @@ def _attributes(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
 
 def _has_library_methods(walk: Walk, cls: type) -> bool:
     """Whether methods that are not searched may read attributes of objects."""
-    if is_third_party(cls.__module__, walk.own):
+    if walk.ran is None and is_third_party(cls.__module__, walk.own):
         return True
     bases = [base.__module__ for base in cls.__mro__ if base.__module__ not in _BARE]
-    return any(is_installed(module) or is_third_party(module, walk.own) for module in bases)
+    return any(is_installed(each) or (walk.ran is None and is_third_party(each, walk.own)) for each in bases)
 
 
 def _held(walk: Walk, held: Mapping[str, Any], counting: list[str], of_class: set[str], way: Way) -> Iterator[Guard]:

@@ -30,7 +30,14 @@ _IMPURE = frozenset({
 })  # fmt: skip
 _GETTER = re.compile(r"(is|are|has|get)_\w+|current_\w+|\w+_count|\w+_enabled|(is|was)\w*")
 _STATEFUL = frozenset({"initial_seed", "seed", "get_rng_state", "get_rng_state_all", "default_generator"})
-LIBRARIES = tuple(f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "purelib", "platlib"))
+_FOLDERS_OF_PACKAGES = ("site-packages", "dist-packages")
+LIBRARIES = tuple(  # also those of other environments that this one includes
+    f"{folder}{os.sep}"
+    for folder in dict.fromkeys((
+        *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
+        *(folder for folder in sys.path if folder.endswith(_FOLDERS_OF_PACKAGES)),
+    ))
+)
 _PACKAGE = __name__.partition(".")[0]
 _CONSTANTS = frozenset({"torch", "numpy", "math", "cmath", "string", "torch.nn.functional"})
 
@@ -51,7 +58,7 @@ def _hides_one_of_python(name: str) -> bool:
 
 
 def _is_in_packages(file: str) -> bool:
-    return "site-packages" in file or "dist-packages" in file
+    return any(folder in file for folder in _FOLDERS_OF_PACKAGES)
 
 
 def is_third_party(module: str | None, own: frozenset[str]) -> bool:

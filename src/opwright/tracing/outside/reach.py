@@ -23,6 +23,7 @@ from torch._ops import OpOverload, OpOverloadPacket, _OpNamespace
 from opwright.tracing.outside import classes, containers, functions, layers, objects
 from opwright.tracing.outside.guard import Fetch, Guard
 from opwright.tracing.outside.hazards import Hazard
+from opwright.tracing.outside.ran import Codes
 from opwright.tracing.outside.walk import MOST_VALUES, Follow, Layers, Walk, Way
 
 
@@ -34,11 +35,13 @@ class Reads:
         guard: The guard of the function, with all guards inside it.
         hazards: Lines that read something that cannot be compared.
         layers: The slots of a served module; None for a function.
+        ran: The functions that were searched; None if all were that can be reached.
     """
 
     guard: Guard
     hazards: tuple[Hazard, ...]
     layers: Layers | None = None
+    ran: Codes | None = None
 
 
 def reads_of(function: Any, frozen: frozenset[str] = frozenset()) -> Reads:
@@ -52,14 +55,19 @@ def reads_of(function: Any, frozen: frozenset[str] = frozenset()) -> Reads:
     return _walked(function, lambda names, is_dynamic, asked: Walk(names, is_dynamic, asked, frozen, own, _rule_for))
 
 
-def reads_of_module(module: weakref.ref[torch.nn.Module]) -> Reads:
-    """Walk through what the forward of a module that is to be served can reach; the guard begins at the reference."""
+def reads_of_module(module: weakref.ref[torch.nn.Module], ran: Codes | None = None) -> Reads:
+    """Walk through what the forward of a module that is to be served can reach; the guard begins at the reference.
+
+    Args:
+        module: The module.
+        ran: The functions that it runs, to keep to them; None for all that it can reach.
+    """
     inner = [*served.modules()] if (served := module()) is not None else []
     own = _packages(type(each) for each in inner)
 
     def make(names: frozenset[str], is_dynamic: bool, asked: frozenset[str]) -> Walk:
         most = MOST_VALUES * (1 + len(inner))
-        return Walk(names, is_dynamic, asked, frozenset(), own, _rule_for, Layers(), most)
+        return Walk(names, is_dynamic, asked, frozenset(), own, _rule_for, Layers(), most, ran)
 
     return _walked(module, make)
 
@@ -77,7 +85,7 @@ def _walked(root: Any, make: Callable[[frozenset[str], bool, frozenset[str]], Wa
         walk = make(names, is_dynamic, asked)
         guard = walk.describe(root, way)
         if walk.met_names <= names and walk.met_asked <= asked and walk.met_dynamic == is_dynamic:
-            return Reads(guard, walk.every_hazard(), walk.layers)
+            return Reads(guard, walk.every_hazard(), walk.layers, walk.ran)
         names, asked, is_dynamic = names | walk.met_names, asked | walk.met_asked, walk.met_dynamic
 
 

@@ -18,6 +18,7 @@ from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard
 from opwright.tracing.outside.hazards import Hazard
 from opwright.tracing.outside.instructions import Lines, Named, named_by
 from opwright.tracing.outside.plain import is_plain, spelled
+from opwright.tracing.outside.ran import Codes, spelled_code
 
 MOST_VALUES = 512
 MOST_MEMBERS = 64  # of a container
@@ -96,6 +97,7 @@ class Walk:
             assumed to be called.
         layers: What is known of the modules inside a served one; None for a function.
         most_values: After so many values, the rest is unknown.
+        ran: The functions that are searched; None for all that can be reached.
     """
 
     names: frozenset[str]
@@ -106,6 +108,7 @@ class Walk:
     follow: Callable[[Any], Follow]
     layers: Layers | None = None
     most_values: int = MOST_VALUES
+    ran: Codes | None = None
     hazards: list[Hazard] = field(default_factory=list)
     known: set[object] = field(default_factory=set)
     met_names: set[str] = field(default_factory=set)
@@ -153,7 +156,10 @@ class Walk:
         if self.layers is None:
             self.hazards.append(Hazard(way.code, way.lines, fact))
             return self.guard(way, Check.IDENTITY, value, "not read")
-        self._unread.append((way.attribute, fact))
+        if way.attribute:
+            self._unread.append((way.attribute, fact))
+        else:
+            self.hazards.append(Hazard(way.code, way.lines, fact))
         return self.guard(way, Check.NOTHING, None, "not read")  # which would keep the value alive
 
     def most_members(self) -> int:
@@ -178,6 +184,10 @@ class Walk:
         if named.may_miss:
             self.met_asked |= {name for name in named.attributes | named.strings if name.isidentifier()}
         return named
+
+    def searches(self, code: types.CodeType) -> bool:
+        """Whether what some code names is guarded."""
+        return self.ran is None or spelled_code(code) in self.ran
 
     def counting(self, held: Set[str] | Mapping[str, Any]) -> list[str]:
         """The attributes that are guarded, in order."""

@@ -1,0 +1,80 @@
+"""The functions that a trace runs.
+
+What a call of a large library may reach by names is half of that library. What it did run is little; and a later call
+in which everything that this code reads is the same runs the same code. So a walk may keep to it, once a trace has
+told which it is.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import sys
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from opwright.errors import NoKernel
+from opwright.tracing.outside.purity import is_installed
+
+Codes = frozenset[str]
+
+
+class RanMore(NoKernel):
+    """A trace ran functions that the walk before it had left out.
+
+    Attributes:
+        codes: All that it ran.
+    """
+
+    def __init__(self, codes: Codes) -> None:
+        super().__init__("it runs other functions than before", hint="call it again")
+        self.codes = codes
+
+
+@functools.lru_cache(maxsize=65536)
+def spelled_code(code: types.CodeType) -> str:
+    """A name of a code object that is the same in another process, and another one for other instructions."""
+    digest = hashlib.sha256(code.co_code + repr((code.co_names, code.co_varnames)).encode()).hexdigest()
+    return f"{code.co_qualname}:{code.co_firstlineno}:{digest[:16]}"
+
+
+def keeping_to(codes: Codes, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a function so that a call raises which runs more of the user's functions than those.
+
+    Raises:
+        RanMore: At such a call, also if it fails.
+    """
+
+    @functools.wraps(function)
+    def watched(*arguments: Any) -> Any:
+        try:
+            with _functions_run() as run:
+                return function(*arguments)
+        finally:
+            if more := frozenset(map(spelled_code, run.values())) - codes:
+                raise RanMore(codes | more)
+
+    return watched
+
+
+@contextmanager
+def _functions_run() -> Iterator[dict[int, types.CodeType]]:
+    """The code, by identity, of all functions that this thread calls until the end of the block, but for libraries'."""
+    run: dict[int, types.CodeType] = {}
+    passed: dict[int, types.CodeType] = {}  # kept alive, as identities are compared
+    before: Any = sys.gettrace()
+
+    def enter(frame: types.FrameType, event: str, argument: Any) -> Any:
+        code = frame.f_code
+        if id(code) not in run and id(code) not in passed:
+            home = run if not is_installed(frame.f_globals.get("__name__")) else passed
+            home[id(code)] = code
+        return before(frame, event, argument) if before else None
+
+    sys.settrace(enter)
+    try:
+        yield run
+    finally:
+        sys.settrace(before)
