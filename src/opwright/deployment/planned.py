@@ -11,6 +11,7 @@ import torch
 from opwright.binding.serving.numbers import can_be_given, given_at_run_time, needed_in, numbers_in
 from opwright.binding.variants.backends import Backend
 from opwright.binding.variants.variant import Plan
+from opwright.codegen.cpp.program import MOST_ARGUMENTS
 from opwright.codegen.cpp.registration import PackagedKernel, PackagedOperator
 from opwright.errors import (
     NoKernel,
@@ -154,6 +155,9 @@ def _variants(
         except UndeclaredMutation:
             fact = "changes its arguments, and operators of a wheel change none yet"
             raise _unsupported(operator, fact, "return new tensors") from None
+        if (count := _most_given(plan)) > MOST_ARGUMENTS:
+            fact = f"has a kernel that takes {count} tensors and sizes, and PyTorch passes at most {MOST_ARGUMENTS}"
+            raise _unsupported(operator, fact, "make operators of its parts, or pass stacked tensors")
         if not plan.result.is_plain:
             fact = "returns something else than tensors that it computes, each once"
             raise _unsupported(operator, fact, "return new tensors, each once")
@@ -166,6 +170,13 @@ def _variants(
             if not isinstance(value, torch.Tensor) and position not in numbers
         }
         yield PlannedVariant(plan, constants, serving)
+
+
+def _most_given(plan: Plan) -> int:
+    """How many tensors and sizes a kernel takes."""
+    saved = plan.saved
+    read = len(saved.arguments) + len(saved.outputs) + saved.intermediates + len(plan.tangents) + len(saved.sizes)
+    return max(len(plan.tensors), read if plan.backward else 0)
 
 
 def _plan(

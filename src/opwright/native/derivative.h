@@ -20,8 +20,26 @@
 
 namespace opwright {
 
+constexpr size_t most_on_stack = 64;  // of the arguments of an operator, in the dispatcher; kernels with more take lists
+
+// The tensors on the stack as one list, the numbers after them as another.
+inline void put_in_lists(torch::jit::Stack& stack) {
+  c10::List<at::Tensor> tensors;
+  c10::List<int64_t> numbers;
+  for (c10::IValue& each : stack) {
+    if (each.isTensor())
+      tensors.push_back(std::move(each).toTensor());
+    else
+      numbers.push_back(each.toInt());
+  }
+  stack.clear();
+  stack.emplace_back(std::move(tensors));
+  stack.emplace_back(std::move(numbers));
+}
+
 // Run a kernel on the stack, below autograd.
 inline void run(const c10::OperatorHandle& kernel, torch::jit::Stack& stack) {
+  if (stack.size() > most_on_stack) put_in_lists(stack);
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const at::AutoGradMode no_gradients(false);
   kernel.callBoxed(stack);

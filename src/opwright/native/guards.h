@@ -94,7 +94,8 @@ class Guards {
     call = 11,
     context = 12,
     via = 13,
-    known = 14
+    known = 14,
+    of_class = 15
   };
   enum Check : int { nothing = 0, plain = 1, identity = 2, type = 3, length = 4, in_slot = 5 };
 
@@ -127,7 +128,8 @@ class Guards {
   }
 
   static bool may_be_settled(const Guard& guard) {
-    const bool is_named = guard.fetch == item || guard.fetch == keys || guard.fetch == attribute;
+    const bool is_named =
+        guard.fetch == item || guard.fetch == keys || guard.fetch == attribute || guard.fetch == of_class;
     const bool is_tensor = guard.check == in_slot && guard.fetch == item && guard.inner.empty();
     return is_tensor || (is_named && (guard.check == identity || (guard.check < identity && guard.inner.empty())));
   }
@@ -204,6 +206,8 @@ class Guards {
       case attribute:
         return PyType_Check(holder) ? is_own_member(holder, guard.key, guard.expected)
                                     : is_own_attribute(holder, guard.key, guard.expected);
+      case of_class:
+        return PyType_Check(holder);
     }
     return false;
   }
@@ -278,6 +282,7 @@ class Guards {
         return PyContextVar_Get(holder, absent_, &found) < 0 ? py::object() : own(found);
       }
       case via:
+      case of_class:
         return is_type_of(guard) ? py::object() : own(PyObject_CallOneArg(guard.key, holder));
     }
     return {};

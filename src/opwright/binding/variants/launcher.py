@@ -41,5 +41,17 @@ def load_launcher(library: Path, name: str) -> Launcher:
                 raise LibraryUnloadable(f"the kernels that were built cannot be loaded: {error}", hint=_HINT) from error
             operator = torch._C._get_operation_overload(f"{NAMESPACE}::{name}", "")[0]
             _fallthroughs().impl(name, torch.library.fallthrough_kernel, "Autograd")
-            _loaded[name] = (operator, handle)
+            schema = torch._C._get_schema(f"{NAMESPACE}::{name}", "")
+            takes_lists = isinstance(schema.arguments[0].type, torch.ListType) if schema.arguments else False
+            _loaded[name] = (_of_lists(operator) if takes_lists else operator, handle)
     return _loaded[name][0]
+
+
+def _of_lists(operator: Launcher) -> Launcher:
+    """An operator that takes its tensors as one list, and its sizes as another, given all of them."""
+
+    def run(*arguments: Any) -> Any:
+        tensors = [each for each in arguments if isinstance(each, torch.Tensor)]
+        return operator(tensors, list(arguments[len(tensors) :]))
+
+    return run

@@ -33,7 +33,7 @@ from opwright.ir.expressions.integer import ONE, Condition, Integer
 from opwright.passes.order import finish
 
 NAMESPACE = "opwright_kernels"
-MOST_ARGUMENTS = 64  # of an operator, in PyTorch's dispatcher; it drops a registration with more without an error
+MOST_ARGUMENTS = 64  # of an operator, in PyTorch's dispatcher; kernels with more take lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,19 +261,22 @@ class _Emitter:
 
     def registration(self, name: str) -> str:
         given, sizes, made = len(self.program.inputs), len(self.program.sizes), len(self.program.outputs)
-        if given + sizes > MOST_ARGUMENTS:
-            raise too_many(given + sizes)
-        tensors = ", ".join(f"take(stack[{position}])" for position in range(given))
-        numbers = ", ".join(f"Size(stack[{given + position}])" for position in range(sizes)) or "0"
-        parameters = [f"Tensor {b.name}" for b in self.program.inputs] + [f"int {size}" for size in self.program.sizes]
         returns = "Tensor" if made == 1 else f"({', '.join(['Tensor'] * made)})"
+        if takes_lists(self.program):
+            parameters = ["Tensor[] given", "int[] sizes"]
+            taking = [f"Tensor given[{given}];", "take_tensors(stack[0], given);"]
+            reading = [f"Size sizes[{sizes or 1}];", f"take_sizes(stack[1], {sizes}, sizes);"]
+        else:
+            parameters = [f"Tensor {buffer.name}" for buffer in self.program.inputs]
+            parameters += [f"int {size}" for size in self.program.sizes]
+            tensors = ", ".join(f"take(stack[{position}])" for position in range(given))
+            numbers = ", ".join(f"Size(stack[{given + position}])" for position in range(sizes)) or "0"
+            taking, reading = [f"const Tensor given[] = {{{tensors}}};"], [f"const Size sizes[] = {{{numbers}}};"]
         schema = f"{name}({', '.join(parameters)}) -> {returns}"
         return "\n".join(
             [
                 f"static void {self.program.name}_on_stack(StableIValue* stack, uint64_t, uint64_t) {{",
-                f"  const Tensor given[] = {{{tensors}}};",
-                *(f"  {line}" for line in self.kernels.entering()),
-                f"  const Size sizes[] = {{{numbers}}};",
+                *(f"  {line}" for line in (*taking, *self.kernels.entering(), *reading)),
                 f"  Tensor made[{made}];",
                 f"  finish(stack, {self.program.name}(given, sizes, made), made);",
                 "}",
@@ -351,9 +354,14 @@ def _strided(source: str, indices: Sequence[Integer], rank: int) -> tuple[list[s
     return [strides[axis] or "0" for axis in axes], offset or "0"
 
 
+def takes_lists(program: ir.Program) -> bool:
+    """Whether a kernel takes its tensors as one list, and its sizes as another."""
+    return len(program.inputs) + len(program.sizes) > MOST_ARGUMENTS
+
+
 def too_many(count: int) -> NoKernel:
-    """The refusal of a kernel that takes so many tensors and sizes."""
+    """The refusal of an operator for C++ programs that takes so many tensors and sizes."""
     return NoKernel(
-        f"a kernel would take {count} tensors and sizes, and PyTorch passes at most {MOST_ARGUMENTS}",
+        f"it takes {count} tensors and sizes, and PyTorch passes at most {MOST_ARGUMENTS}",
         hint="make operators of its parts, or pass stacked tensors",
     )

@@ -81,6 +81,28 @@ inline Tensor row_major(Tensor&& tensor) {
 }
 inline Tensor take(StableIValue value) { return Tensor(reinterpret_cast<AtenTensorHandle>(value)); }
 
+// The tensors of a list, which ends here.
+template <int count>
+inline void take_tensors(StableIValue value, Tensor (&given)[count]) {
+  const StableListHandle list = reinterpret_cast<StableListHandle>(value);
+  for (int k = 0; k < count; ++k) {
+    StableIValue item = 0;
+    if (torch_list_get_item(list, k, &item) == 0) given[k] = take(item);
+  }
+  torch_delete_list(list);
+}
+
+// The numbers of a list, which ends here.
+inline void take_sizes(StableIValue value, int count, Size* sizes) {
+  const StableListHandle list = reinterpret_cast<StableListHandle>(value);
+  for (int k = 0; k < count; ++k) {
+    StableIValue item = 0;
+    torch_list_get_item(list, k, &item);
+    sizes[k] = Size(item);
+  }
+  torch_delete_list(list);
+}
+
 // A result of a library operation; an undefined one has no sizes to ask for: torch would raise.
 inline Tensor take_result(StableIValue value) {
   const AtenTensorHandle handle = reinterpret_cast<AtenTensorHandle>(value);

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from opwright.codegen.cpp.launcher import emit_launcher, launcher_signature
+from opwright.codegen.cpp.program import takes_lists, too_many
 from opwright.codegen.formula import formula_comment
 from opwright.explain.format_cpp import format_cpp
 from opwright.ir.program import Program
@@ -126,9 +127,15 @@ def _library(name: str, forms: Sequence[Form]) -> str:
 
 
 def adapter(passage: Passage, entering: Sequence[str] = ()) -> str:
-    """The function that torch calls with a stack of values; the lines `entering` follow once it has its tensors."""
+    """The function that torch calls with a stack of values; the lines `entering` follow once it has its tensors.
+
+    Raises:
+        NoKernel: If there are more than the dispatcher passes.
+    """
     program = passage.programs[0]
     given, made = len(program.inputs), len(program.outputs)
+    if takes_lists(program):
+        raise too_many(given + len(program.sizes))
     tensors = ", ".join(f"take(stack[{position}])" for position in range(given))
     sizes = ", ".join(f"Size(stack[{given + position}])" for position in range(len(program.sizes)))
     tries = " || ".join(f"{each.name}(given, {'sizes' if sizes else 'nullptr'}, made)" for each in passage.programs)

@@ -119,7 +119,7 @@ def class_of(walk: Walk, value: Any, way: Way, also: frozenset[str] = frozenset(
     absent = frozenset(name for name in walk.asked if not any(name in vars(base) for base in value.__mro__))
     if absent:
         look = functools.partial(_has_none, absent)
-        inner.append(walk.describe(look(value), way.to(Fetch.VIA, look, f"attributes of {way.label}")))
+        inner.append(walk.describe(look(value), way.to(Fetch.OF_CLASS, look, f"attributes of {way.label}")))
     if not is_installed(type(value).__module__):
         inner.append(class_of(walk, type(value), way.to(Fetch.VIA, type, f"class of {way.label}")))
     return walk.guard(way, Check.IDENTITY, value, f"class {value.__module__}.{value.__qualname__}", inner)
@@ -157,14 +157,14 @@ def _member(walk: Walk, value: Any, name: str, way: Way, is_hidden: bool) -> Gua
     """A member of a class; a hidden one is fetched from the class that defines it."""
     member, label = _static(name, value), f"'{name}' of {value.__name__}"
     if is_hidden:
-        return walk.describe(member, way.to(Fetch.VIA, functools.partial(_static_of, value, name), label))
+        return walk.describe(member, way.to(Fetch.OF_CLASS, functools.partial(_static_of, value, name), label))
     if isinstance(member, (staticmethod, classmethod, types.FunctionType)):
         return walk.describe(getattr(member, "__func__", member), way.to(Fetch.METHOD, name, label))
     if isinstance(member, (types.MemberDescriptorType, types.GetSetDescriptorType)):
         return walk.same(member, way.to(Fetch.ATTRIBUTE, name, label))  # a slot
     if not hasattr(type(member), "__get__"):
         return walk.describe(member, way.to(Fetch.ATTRIBUTE, name, label))
-    return walk.describe(member, way.to(Fetch.VIA, functools.partial(_static, name), label))
+    return walk.describe(member, way.to(Fetch.OF_CLASS, functools.partial(_static, name), label))
 
 
 def _static(name: str, cls: type) -> Any:

@@ -61,6 +61,7 @@ class Fetch(IntEnum):
     CONTEXT = 12
     VIA = 13  # the result of the key, a function
     KNOWN = 14  # the key itself, which is never replaced
+    OF_CLASS = 15  # the result of the key, a function of the members of a class and its bases
 
 
 class Check(IntEnum):
@@ -185,6 +186,7 @@ _FETCHES: Mapping[Fetch, Callable[[Any, Any], Any]] = {
     Fetch.CALL: lambda value, _: value(),
     Fetch.CONTEXT: lambda value, _: value.get(ABSENT),
     Fetch.VIA: lambda value, key: key(value),
+    Fetch.OF_CLASS: lambda value, key: key(value),
     Fetch.KNOWN: lambda _, key: key,
 }
 _CHECKS: Mapping[Check, Callable[[Any, Any], bool]] = {

@@ -59,6 +59,11 @@ def keeping_to(codes: Codes, function: Callable[..., Any]) -> Callable[..., Any]
     return watched
 
 
+def _is_of_library(module: str | None) -> bool:
+    """Whether a function is of Python, torch or NumPy, or makes a named tuple."""
+    return is_installed(module) or (module or "").startswith("namedtuple_")
+
+
 @contextmanager
 def _functions_run() -> Iterator[dict[int, types.CodeType]]:
     """The code, by identity, of all functions that this thread calls until the end of the block, but for libraries'."""
@@ -69,8 +74,7 @@ def _functions_run() -> Iterator[dict[int, types.CodeType]]:
     def enter(frame: types.FrameType, event: str, argument: Any) -> Any:
         code = frame.f_code
         if id(code) not in run and id(code) not in passed:
-            home = run if not is_installed(frame.f_globals.get("__name__")) else passed
-            home[id(code)] = code
+            (passed if _is_of_library(frame.f_globals.get("__name__")) else run)[id(code)] = code
         return before(frame, event, argument) if before else None
 
     sys.settrace(enter)
