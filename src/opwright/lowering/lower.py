@@ -312,7 +312,6 @@ class _Lowering:
     def _split(self, node: Node, arguments: Mapping[str, Any]) -> None:
         source = self.buffers[arguments["self"]]
         dimension = arguments.get("dim", 0) % len(source.shape)
-        offset = ZERO
         for piece in sorted(node.users, key=position_of):
             offset = self._offset(node, piece, dimension)
             self._see(piece, source, split_indices(source.shape, self._shape(piece), dimension, offset))
@@ -324,9 +323,10 @@ class _Lowering:
     def _cat(self, node: Node, arguments: Mapping[str, Any]) -> None:
         """One kernel for each piece, all storing into one buffer."""
         target = self._declare(node)
+        dimension = arguments.get("dim", 0) % len(target.shape)
         pieces = [self.buffers[piece] for piece in arguments["tensors"]]
         pieces = [piece for piece in pieces if len(piece.shape) == len(target.shape)]
-        dimension = arguments.get("dim", 0) % len(target.shape)
+        pieces = [piece for piece in pieces if piece.shape[dimension] != ZERO] or pieces[:1]
         offset = ZERO
         for position, piece in enumerate(pieces):
             axes = tuple(Axis(f"i{d}", size) for d, size in enumerate(piece.shape))

@@ -80,7 +80,8 @@ def times_between_calls(program: ir.Program, producers: Producers) -> Counter[st
     for step in reversed(program.steps):
         if isinstance(step, ir.Kernel):
             name = step.targets[0].name if step.targets else ""
-            at_levels = {level.get(step.stores[0].buffer, 0)} if producers.is_placed(step) else readers.get(name, set())
+            stored = {level.get(store.buffer, 0) for store in step.stores[:1]}  # nothing, in an empty loop
+            at_levels = stored if producers.is_placed(step) else readers.get(name, set())
             for source in _sources(step, producers):
                 readers.setdefault(source, set()).update(at_levels)
     return Counter({name: len(levels) for name, levels in readers.items()})

@@ -43,11 +43,11 @@ def _slice_backward(gradient: torch.Tensor, input_sizes: list[int], dim: int, st
     if step != 1:
         return NotImplemented
     size = input_sizes[dim]
-    begin = max(start + size, 0) if start < 0 else start
+    begin = max(start + size, 0) if start < 0 else min(start, size)
     rest = size - begin - gradient.shape[dim]
     around = [_zeros(gradient, dim, begin), gradient, _zeros(gradient, dim, rest)]
-    pieces = [piece for piece in around if piece.shape[dim] != 0]
-    return torch.cat(pieces, dim) if len(pieces) > 1 else gradient
+    pieces = [piece for piece in around if piece.shape[dim] != 0] or [gradient]
+    return torch.cat(pieces, dim) if len(pieces) > 1 else pieces[0]
 
 
 def _zeros(like: torch.Tensor, dim: int, size: int) -> torch.Tensor:
