@@ -109,8 +109,8 @@ class State:
             OutsideUnknown: If something was read that cannot be compared.
             RanMore: If the walk kept to some functions, and others ran.
         """
-        if self.reads.ran is not None:
-            return self._tracing(keeping_to(self.reads.ran, reference), derive)
+        if self.reads.ran is not None and self.reads.searched is not None:
+            return self._tracing(keeping_to(self.reads.ran, self.reads.searched, reference), derive)
         try:
             return self._tracing(reference, derive)
         except (OutsideMoved, OutsideUnknown):

@@ -120,6 +120,8 @@ def class_of(walk: Walk, value: Any, way: Way, also: frozenset[str] = frozenset(
     if absent:
         look = functools.partial(_has_none, absent)
         inner.append(walk.describe(look(value), way.to(Fetch.OF_CLASS, look, f"attributes of {way.label}")))
+    if walk.every_name:
+        inner.append(walk.describe(_names_in(value), way.to(Fetch.OF_CLASS, _names_in, f"members of {way.label}")))
     if not is_installed(type(value).__module__):
         inner.append(class_of(walk, type(value), way.to(Fetch.VIA, type, f"class of {way.label}")))
     return walk.guard(way, Check.IDENTITY, value, f"class {value.__module__}.{value.__qualname__}", inner)
@@ -133,7 +135,8 @@ def _counting(walk: Walk, value: Any, also: frozenset[str]) -> Iterator[tuple[An
         for name, member in () if is_installed(cls.__module__) else sorted(vars(cls).items()):
             is_function = isinstance(member, (types.FunctionType, staticmethod, classmethod))
             is_implied = name in also or (name.startswith("__") and name not in _AT_CONSTRUCTION | _NEVER_ASKED)
-            if (name in walk.names and name not in _OF_PYTHON) or (is_function and (is_implied or is_called(name))):
+            is_named = name in walk.names or (walk.every_name and name not in _NEVER_ASKED)
+            if (is_named and name not in _OF_PYTHON) or (is_function and (is_implied or is_called(name))):
                 yield cls if name in met else value, name, name in met
         met |= vars(cls).keys()
 
@@ -146,6 +149,11 @@ def _called_by_torch(value: type) -> Callable[[str], bool]:
     if any(cls.__module__.partition(".")[0] == "torch" for cls in value.__mro__):
         return lambda name: name not in _NEVER_ASKED
     return lambda _: False
+
+
+def _names_in(cls: type) -> tuple[str, ...]:
+    """The names of the members of a class and of its bases that are the user's."""
+    return tuple(name for base in cls.__mro__ if not is_installed(base.__module__) for name in base.__dict__)
 
 
 def _has_none(names: frozenset[str], cls: type) -> bool:

@@ -11,11 +11,12 @@ import functools
 import hashlib
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from opwright.errors import NoKernel
+from opwright.errors import NoKernel, Place
+from opwright.tracing.outside.hazards import OutsideUnknown
 from opwright.tracing.outside.purity import is_installed
 
 Codes = frozenset[str]
@@ -40,21 +41,42 @@ def spelled_code(code: types.CodeType) -> str:
     return f"{code.co_qualname}:{code.co_firstlineno}:{digest[:16]}"
 
 
-def keeping_to(codes: Codes, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a function so that a call raises which runs more of the user's functions than those.
+def within(codes: Iterable[types.CodeType]) -> Iterator[types.CodeType]:
+    """Some code, and that of functions defined inside."""
+    for code in codes:
+        yield code
+        yield from within(each for each in code.co_consts if isinstance(each, types.CodeType))
+
+
+def keeping_to(codes: Codes, searched: Codes, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a function so that a call raises which runs other functions of the user.
+
+    Args:
+        codes: Those to which the walk kept.
+        searched: Those of them that it has found.
+        function: The function.
 
     Raises:
-        RanMore: At such a call, also if it fails.
+        RanMore: At a call that runs more than `codes`, also if it fails.
+        OutsideUnknown: At a call that runs one which was not found: what that reads is not compared.
     """
 
     @functools.wraps(function)
     def watched(*arguments: Any) -> Any:
         try:
             with _functions_run() as run:
-                return function(*arguments)
+                result = function(*arguments)
         finally:
             if more := frozenset(map(spelled_code, run.values())) - codes:
                 raise RanMore(codes | more)
+        for code in run.values():
+            if spelled_code(code) not in searched:
+                raise OutsideUnknown(
+                    f"it runs {code.co_qualname}, to which nothing leads that can be compared",
+                    place=Place(code.co_filename, code.co_firstlineno),
+                    hint="serve the modules inside of it",
+                )
+        return result
 
     return watched
 

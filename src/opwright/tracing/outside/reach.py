@@ -35,13 +35,15 @@ class Reads:
         guard: The guard of the function, with all guards inside it.
         hazards: Lines that read something that cannot be compared.
         layers: The slots of a served module; None for a function.
-        ran: The functions that were searched; None if all were that can be reached.
+        ran: The functions to which the walk kept; None if it searched all that can be reached.
+        searched: Of these, those that it has found.
     """
 
     guard: Guard
     hazards: tuple[Hazard, ...]
     layers: Layers | None = None
     ran: Codes | None = None
+    searched: Codes | None = None
 
 
 def reads_of(function: Any, frozen: frozenset[str] = frozenset()) -> Reads:
@@ -85,7 +87,7 @@ def _walked(root: Any, make: Callable[[frozenset[str], bool, frozenset[str]], Wa
         walk = make(names, is_dynamic, asked)
         guard = walk.describe(root, way)
         if walk.met_names <= names and walk.met_asked <= asked and walk.met_dynamic == is_dynamic:
-            return Reads(guard, walk.every_hazard(), walk.layers, walk.ran)
+            return Reads(guard, walk.every_hazard(), walk.layers, walk.ran, walk.searched())
         names, asked, is_dynamic = names | walk.met_names, asked | walk.met_asked, walk.met_dynamic
 
 

@@ -18,7 +18,7 @@ from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard
 from opwright.tracing.outside.hazards import Hazard
 from opwright.tracing.outside.instructions import Lines, Named, named_by
 from opwright.tracing.outside.plain import is_plain, spelled
-from opwright.tracing.outside.ran import Codes, spelled_code
+from opwright.tracing.outside.ran import Codes, spelled_code, within
 
 MOST_VALUES = 512
 MOST_MEMBERS = 64  # of a container
@@ -188,6 +188,10 @@ class Walk:
     def searches(self, code: types.CodeType) -> bool:
         """Whether what some code names is guarded."""
         return self.ran is None or spelled_code(code) in self.ran
+
+    def searched(self) -> Codes | None:
+        """The code that was searched, if only some is, with that of functions defined inside."""
+        return None if self.ran is None else frozenset(map(spelled_code, within(self._noted)))
 
     def counting(self, held: Set[str] | Mapping[str, Any]) -> list[str]:
         """The attributes that are guarded, in order."""

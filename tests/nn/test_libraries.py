@@ -1,0 +1,214 @@
+"""Modules of installed libraries: much code around them, of which a forward runs little."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import opwright
+
+_LIBRARY = '''
+import dataclasses, io, time
+import torch
+from torch import nn
+
+SCALE, NAMES, LOG, REGISTERED, SUBCLASSES = 2.0, ["scale"], io.StringIO(), set(), []
+ACTIVATIONS = {"tanh": lambda x: torch.tanh(x), "log": lambda x: x * time.time()}
+
+@dataclasses.dataclass
+class Output:
+    value: torch.Tensor
+    def __post_init__(self):
+        if type(self) not in REGISTERED:
+            REGISTERED.add(type(self))
+        if not str(type(self.value)).startswith("<class 'torch."):
+            raise TypeError("not a tensor")
+
+class Layer(nn.Module):
+    """Checks, and calls its forward."""
+    checks = True
+    def __init_subclass__(cls, **kwargs):
+        SUBCLASSES.append(cls.__name__)
+        super().__init_subclass__(**kwargs)
+    def __call__(self, *args, **kwargs):
+        if self.checks and len(args) != 1:
+            raise ValueError("one argument")
+        return super().__call__(*args, **kwargs)
+    def save(self, scale):
+        LOG.write(f"{time.time()} {scale} {open(self.name)}")
+    def again(self):
+        return type(self)(self.inner.in_features)
+
+class Block(Layer):
+    def __init__(self, size=4):
+        super().__init__()
+        self.inner, self.activation, self.offset = nn.Linear(size, size), "tanh", 0.5
+    def forward(self, x):
+        name = NAMES[0]
+        scale = getattr(self, name, SCALE)
+        return ACTIVATIONS[self.activation](self.inner(x)) * scale + self.offset
+
+class Model(Layer):
+    def __init__(self, prints=False):
+        super().__init__()
+        self.blocks, self.prints, self.kinds = nn.ModuleList([Block(), Block()]), prints, {Block: 3.0}
+    def forward(self, x):
+        for block in self.blocks:
+            assert type(block) == Block and type(block) in self.kinds and type(block).__name__ == "Block"
+            x = block(x) * self.kinds[type(block)]
+        if self.prints:
+            print("prints", end="")
+        return Output(x).value
+'''
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Iterator[ModuleType]:
+    folder = tmp_path / "lib" / "site-packages"
+    folder.mkdir(parents=True)
+    (folder / "library_of_layers.py").write_text(textwrap.dedent(_LIBRARY))
+    sys.path.insert(0, str(folder))
+    try:
+        torch.manual_seed(0)
+        yield importlib.import_module("library_of_layers")
+    finally:
+        sys.path.remove(str(folder))
+        del sys.modules["library_of_layers"]
+
+
+def _agree(model: nn.Module, served: nn.Module) -> None:
+    """Results and gradients of both, which share everything."""
+    x, parameters = torch.randn(3, 4), list(model.parameters())
+    results = [each(x) for each in (model, served)]
+    torch.testing.assert_close(results[1], results[0], rtol=1e-5, atol=1e-5)
+    gradients = [torch.autograd.grad((result / 100).sin().sum(), parameters) for result in results]
+    torch.testing.assert_close(gradients[1], gradients[0], rtol=1e-5, atol=1e-5)
+
+
+def test_a_model_is_served_as_a_whole_and_its_subclasses_are_not_told(library: ModuleType) -> None:
+    model = library.Model()
+    library.Output(torch.ones(1))  # which registers it: a call that does is no trace's
+    known = list(library.SUBCLASSES)
+    served = opwright.module(model)
+    _agree(model, served)
+    assert served.last_rung == "cpp"
+    assert library.SUBCLASSES == known
+
+
+def _changed(name: str, value: Any) -> Callable[[ModuleType, nn.Module], None]:
+    return lambda library, model: setattr(library, name, value)
+
+
+CHANGES: dict[str, Callable[[ModuleType, Any], object]] = {
+    "a global": _changed("SCALE", 5.0),
+    "what a computed name leads to": lambda library, model: setattr(model.blocks[1], "scale", 7.0),
+    "the computed name": lambda library, model: library.NAMES.__setitem__(0, "offset"),
+    "a function in a table": lambda library, model: library.ACTIVATIONS.update(tanh=torch.sigmoid),
+    "an attribute": lambda library, model: setattr(model.blocks[0], "offset", -1.0),
+    "a class": lambda library, model: setattr(library.Block, "scale", 11.0),
+    "a default in a class": lambda library, model: setattr(library.Layer, "checks", False),
+    "what the forward runs": lambda library, model: setattr(library.Block, "forward", lambda self, x: self.inner(x)),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_the_code_that_runs_reads_is_compared(library: ModuleType, change: str) -> None:
+    model = library.Model()
+    library.Output(torch.ones(1))
+    served = opwright.module(model)
+    _agree(model, served)
+    CHANGES[change](library, model)
+    _agree(model, served)
+    assert served.last_rung == "cpp"
+
+
+def test_code_that_a_change_makes_run_is_searched(library: ModuleType) -> None:
+    model = library.Block()
+    served = opwright.module(model)
+    _agree(model, served)
+    library.ACTIVATIONS["other"] = lambda x: torch.sin(x) * library.SCALE
+    model.activation = "other"
+    _agree(model, served)
+    library.SCALE = 9.0
+    _agree(model, served)
+    assert served.last_rung == "cpp"
+
+
+@pytest.mark.falls_back
+def test_what_cannot_be_compared_is_refused_where_it_runs(library: ModuleType) -> None:
+    model = library.Block()
+    served = opwright.module(model)
+    served(torch.randn(3, 4))
+    assert served.last_rung == "cpp"
+    model.activation = "log"
+    served(torch.randn(3, 4))
+    assert served.last_rung == "composed"
+
+
+@pytest.mark.falls_back
+def test_parts_of_classes_with_calls_of_their_own(library: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    model = library.Model(prints=True)
+    known = list(library.SUBCLASSES)
+    served = opwright.module(model)
+    for _ in range(3):
+        _agree(model, served)
+    assert library.SUBCLASSES == known
+    told = str(served.explain()).splitlines()
+    assert [line.split()[1] for line in told if "kernels: 1 forward" in line] == ["Block", "Block"]
+    assert "prints" in capsys.readouterr().out
+
+
+@pytest.mark.falls_back
+def test_a_part_makes_and_asks_like_its_module(library: ModuleType) -> None:
+    class Asking(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.block, self.told = library.Block(), []
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            kind: Any = type(self.block)
+            self.told.append((kind == library.Block, hash(kind) == hash(library.Block), kind in {library.Block}))
+            self.told.append((type(self.block.again()).__mro__, repr(kind), kind != nn.Linear))
+            with pytest.raises(ValueError, match="one argument"):
+                self.block(x, x)
+            return self.block(x)
+
+    asking = Asking()
+    served = opwright.module(asking)
+    served(torch.randn(3, 4))
+    by_parts = served.told[-2:]
+    asking.told.clear()
+    asking(torch.randn(3, 4))
+    assert asking.told == by_parts
+
+
+@pytest.mark.falls_back
+@pytest.mark.parametrize(("line", "opens"), [("type(x) is Foo", False), ("type(x) == Foo or x is None", True)])
+def test_only_comparing_types_by_identity_closes_a_module(line: str, opens: bool) -> None:
+    space: dict[str, Any] = {"Foo": nn.Linear, "nn": nn, "__name__": "written_here"}
+    exec(  # noqa: S102
+        textwrap.dedent(f"""
+            class Comparing(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.inner, self.seen = nn.Sequential(nn.Linear(4, 4), nn.Tanh()), []
+                def forward(self, inp):
+                    x = self.inner[0]
+                    self.seen.append({line})
+                    return self.inner(inp)
+        """),
+        space,
+    )
+    served = opwright.module(space["Comparing"]())
+    served(torch.randn(3, 4))
+    assert ("its parts" in str(served.explain()).splitlines()[0]) is opens
+    assert served.seen == [True]
