@@ -22,6 +22,7 @@ test: $(INSTALLED) ## run the tests; with SINCE=main only those that changes sin
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(if $(SINCE),--since $(SINCE))
 
 nightly: $(INSTALLED) ## run the long tests, then all tests in reverse order
+	$(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check -c constraints.txt -e '.[wild]'
 	$(BIN)/pytest -m nightly --record-sweeps -o faulthandler_timeout=0
 	$(BIN)/pytest --backwards
 

@@ -101,7 +101,7 @@ def test_a_model_is_served_as_a_whole_and_its_subclasses_are_not_told(library: M
     served = opwright.module(model)
     _agree(model, served)
     assert served.last_rung == "cpp"
-    assert library.SUBCLASSES == known
+    assert known == library.SUBCLASSES
 
 
 def _changed(name: str, value: Any) -> Callable[[ModuleType, nn.Module], None]:
@@ -161,7 +161,7 @@ def test_parts_of_classes_with_calls_of_their_own(library: ModuleType, capsys: p
     served = opwright.module(model)
     for _ in range(3):
         _agree(model, served)
-    assert library.SUBCLASSES == known
+    assert known == library.SUBCLASSES
     told = str(served.explain()).splitlines()
     assert [line.split()[1] for line in told if "kernels: 1 forward" in line] == ["Block", "Block"]
     assert "prints" in capsys.readouterr().out
@@ -195,7 +195,7 @@ def test_a_part_makes_and_asks_like_its_module(library: ModuleType) -> None:
 @pytest.mark.parametrize(("line", "opens"), [("type(x) is Foo", False), ("type(x) == Foo or x is None", True)])
 def test_only_comparing_types_by_identity_closes_a_module(line: str, opens: bool) -> None:
     space: dict[str, Any] = {"Foo": nn.Linear, "nn": nn, "__name__": "written_here"}
-    exec(  # noqa: S102
+    exec(
         textwrap.dedent(f"""
             class Comparing(nn.Module):
                 def __init__(self):
