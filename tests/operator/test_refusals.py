@@ -10,7 +10,6 @@ from torch import Tensor
 import opwright
 from opwright.api.operator import Operator
 from opwright.errors import (
-    FallbackRefused,
     NoKernel,
     RungMissing,
     SamplesMissing,
@@ -255,14 +254,3 @@ def test_a_quiet_operator_says_nothing(tmp_path, told):
     operator = Operator(seeds, settings=Settings(tmp_path / "cache", notify=False))
     operator(torch.ones(3))
     assert not told()
-
-
-def test_more_tensors_than_torch_passes_are_refused_before_anything_is_built() -> None:
-    def added_up_from_a_list(xs: list[torch.Tensor]) -> torch.Tensor:
-        return torch.stack(xs).sum(0)
-
-    operator, many = opwright.operator(added_up_from_a_list), [torch.full((2,), float(place)) for place in range(65)]
-    with pytest.raises(FallbackRefused, match="take 65 tensors and sizes, and PyTorch passes at most 64"):
-        operator(many)
-    torch.testing.assert_close(operator(many[:64]), added_up_from_a_list(many[:64]))
-    assert operator.last_rung == "cpp"

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 
 from opwright.errors import UnsupportedParameter, UnsupportedReturn
+from opwright.codegen.cpp.program import MOST_ARGUMENTS
 from opwright.ir.names.schema_words import schema_words
 from opwright.tracing.interface.annotations import SCALARS, is_named_tuple, is_supported, read_annotations, schema_type
 from opwright.tracing.interface.place import place_of as place_of
@@ -116,7 +117,9 @@ class Signature:
 
     @property
     def schema(self) -> str | None:
-        """The parameters as a torch schema spells them; None if it cannot spell one of them, or the result."""
+        """The parameters as a torch schema spells them; None if it cannot spell one of them, the result, or so many."""
+        if len(self.parameters) > MOST_ARGUMENTS:
+            return None
         texts = [(parameter.keyword_only, parameter.schema) for parameter in self.parameters]
         if self.structured or any(text is None for _, text in texts):
             return None
