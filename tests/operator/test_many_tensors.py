@@ -70,9 +70,9 @@ def test_functions_of_many_parameters_are_served_but_no_wheel_holds_them(
     file.write_text(f"import torch\n\n\ndef of_many_parameters({parameters}) -> torch.Tensor:\n    return {total}\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     written = importlib.import_module("written_out")
-    samples = [opwright.Sample((torch.ones(2),) * MANY)]
-    operator = opwright.operator(written.of_many_parameters, samples=samples)
-    torch.testing.assert_close(operator(*samples[0].args), torch.full((2,), float(MANY)))
+    sample = opwright.Sample((torch.ones(2),) * MANY)
+    operator = opwright.operator(written.of_many_parameters, samples=lambda device, dtype: [sample])
+    torch.testing.assert_close(operator(*sample.args), torch.full((2,), float(MANY)))
     assert operator.last_rung == "cpp"
     with pytest.raises((WheelUnsupported, NoKernel), match=f"{MANY} tensors and sizes, and PyTorch passes at most 64"):
         opwright.build_wheel([operator], tmp_path)
