@@ -108,6 +108,8 @@ def plan_operator(
     """
     namespace, short = operator.name.split("::")
     signature = read_signature(operator.reference)
+    if len(signature.parameters) > MOST_ARGUMENTS:
+        raise _too_many(operator, len(signature.parameters))
     if signature.schema is None or not signature.is_flat:
         raise _unsupported(
             operator, "takes or returns a structure that no schema of torch spells", "take and return tensors"
@@ -156,8 +158,7 @@ def _variants(
             fact = "changes its arguments, and operators of a wheel change none yet"
             raise _unsupported(operator, fact, "return new tensors") from None
         if (count := _most_given(plan)) > MOST_ARGUMENTS:
-            fact = f"has a kernel that takes {count} tensors and sizes, and PyTorch passes at most {MOST_ARGUMENTS}"
-            raise _unsupported(operator, fact, "make operators of its parts, or pass stacked tensors")
+            raise _too_many(operator, count)
         if not plan.result.is_plain:
             fact = "returns something else than tensors that it computes, each once"
             raise _unsupported(operator, fact, "return new tensors, each once")
@@ -231,6 +232,11 @@ def _kernel(variant: PlannedVariant, types: Sequence[str]) -> PackagedKernel | N
         needs_row_major=plan.needs_row_major,
         is_cuda=variant.serving.backend == "cuda",
     )
+
+
+def _too_many(operator: BaseOperator, count: int) -> OpwrightError:
+    fact = f"has a kernel that takes {count} tensors and sizes, and PyTorch passes at most {MOST_ARGUMENTS}"
+    return _unsupported(operator, fact, "make operators of its parts, or pass stacked tensors")
 
 
 def _unsupported(operator: BaseOperator, fact: str, hint: str) -> OpwrightError:

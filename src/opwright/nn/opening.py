@@ -18,9 +18,15 @@ from opwright.tracing.outside.purity import is_installed
 _MOST_FUNCTIONS = 1000
 _NEAR = 8  # instructions between `type` and what is done with the answer
 _NOTHING = frozenset({"CACHE", "PRECALL", "PUSH_NULL", "NOP", "EXTENDED_ARG", "RESUME"})
-_IMPLIED = frozenset(  # methods that operators and calls run
-    name for name in (*dir(int), *dir(list), *dir(dict), "__call__", "__post_init__", "__getattr__") if name[:2] == "__"
-) - frozenset(dir(object)) | {"__init__", "__getattribute__"}
+_IMPLIED = (
+    frozenset(  # methods that operators and calls run
+        name
+        for name in (*dir(int), *dir(list), *dir(dict), "__call__", "__post_init__", "__getattr__")
+        if name[:2] == "__"
+    )
+    - frozenset(dir(object))
+    | {"__init__", "__getattribute__"}
+)
 
 
 def has_servable(module: nn.Module) -> bool:

@@ -19,8 +19,8 @@ from typing import Any
 
 import torch
 
-from opwright.errors import UnsupportedParameter, UnsupportedReturn
 from opwright.codegen.cpp.program import MOST_ARGUMENTS
+from opwright.errors import UnsupportedParameter, UnsupportedReturn
 from opwright.ir.names.schema_words import schema_words
 from opwright.tracing.interface.annotations import SCALARS, is_named_tuple, is_supported, read_annotations, schema_type
 from opwright.tracing.interface.place import place_of as place_of

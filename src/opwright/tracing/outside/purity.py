@@ -33,10 +33,12 @@ _STATEFUL = frozenset({"initial_seed", "seed", "get_rng_state", "get_rng_state_a
 _FOLDERS_OF_PACKAGES = ("site-packages", "dist-packages")
 LIBRARIES = tuple(  # also those of other environments that this one includes
     f"{folder}{os.sep}"
-    for folder in dict.fromkeys((
-        *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
-        *(folder for folder in sys.path if folder.endswith(_FOLDERS_OF_PACKAGES)),
-    ))
+    for folder in dict.fromkeys(
+        (
+            *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
+            *(folder for folder in sys.path if folder.endswith(_FOLDERS_OF_PACKAGES)),
+        )
+    )
 )
 _PACKAGE = __name__.partition(".")[0]
 _CONSTANTS = frozenset({"torch", "numpy", "math", "cmath", "string", "torch.nn.functional"})
