@@ -261,3 +261,24 @@ def test_a_module_whose_calls_change_it_tells_what_served_them() -> None:
         x = torch.randn(2, 4)
         torch.testing.assert_close(served(x), torch.tanh(served.inner[0](x)) * calls)
     assert "not called" not in served.explain().splitlines()[0]
+
+
+class Reaching(nn.Module):
+    """Calls what is inside of a module that it does not call itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.outer = Branching()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.outer.first(x) if x.sum() < 1e9 else x
+
+
+def test_the_tree_tells_what_serves_modules_inside_of_one_that_is_not_called() -> None:
+    served = opwright.module(Reaching())
+    served(torch.randn(2, 8))
+    lines = [line.split(maxsplit=2) for line in str(served.explain()).splitlines() if len(line.split()) > 2]
+    told = {name: text for name, _, text in lines if name in ("outer", "first", "second")}
+    assert told["outer"] == "not called yet"
+    assert told["first"].startswith("kernels: 1 forward")
+    assert told["second"] == "not called yet"

@@ -23,7 +23,7 @@ sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
 from wild_models import MODELS, Subject, make
 
-_WITHOUT_KERNELS: frozenset[str] = frozenset()
+_ONLY_IN_FLOAT32 = frozenset({"transformers/mixtral"})  # torch's product of groups takes nothing wider
 _STEPS, _TOLERANCE = 3, 1e-5  # of the largest value: some compute parts in float32
 
 pytestmark = [
@@ -35,7 +35,7 @@ pytestmark = [
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_served_model_trains_as_it_does(name: str) -> None:
-    subject = make(name).double()
+    subject = make(name) if name in _ONLY_IN_FLOAT32 else make(name).double()
     plain, written = subject.model, copy.deepcopy(subject.model)
     served = opwright.module(written)
     optimizers = [torch.optim.SGD(model.parameters(), lr=1e-2) for model in (plain, written)]
@@ -47,7 +47,7 @@ def test_a_served_model_trains_as_it_does(name: str) -> None:
             optimizer.zero_grad()
     _assert_alike(dict(plain.named_buffers()), dict(written.named_buffers()))
     told = str(served.explain())  # type: ignore[operator]
-    assert ("kernels: " in told) is (name not in _WITHOUT_KERNELS), told
+    assert "kernels: " in told, told
 
 
 def _step(subject: Subject, model: nn.Module, step: int) -> dict[str, Any]:

@@ -101,11 +101,7 @@ def _part(name: str, part: Any, level: int) -> Iterator[Line]:
     if server is not None:
         yield from _served(name, module, server()._served(), level)
         return
-    if has_forward(module):
-        yield Line(level, _label(name, module), _NOT_CALLED)
-        yield from _inside(module, _NOT_CALLED, level + 1)
-        return
-    yield Line(level, _label(name, module), "")
+    yield Line(level, _label(name, module), _NOT_CALLED if has_forward(module) else "")
     for inner, child in part._modules.items():
         yield from _part(inner, child, level + 1)
 
