@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import opwright
-from opwright.nn.repeats import why_by_parts
+from opwright.nn.parts.repeats import why_by_parts
 from opwright.operators.base import BaseOperator
 from tests.nn.against_plain import compare
 

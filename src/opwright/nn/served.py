@@ -16,11 +16,11 @@ from opwright.binding.rungs import RungName
 from opwright.binding.tape import LEFT
 from opwright.derivation.save_policy import SavePolicy
 from opwright.errors import ModuleUnsupported
-from opwright.nn.cut import Choose, Cut, read_cut
-from opwright.nn.opened import Opened
-from opwright.nn.opening import has_servable, why_closed
-from opwright.nn.part import SERVING, Family
-from opwright.nn.repeats import why_by_parts
+from opwright.nn.parts.cut import Choose, Cut, read_cut
+from opwright.nn.parts.opened import Opened
+from opwright.nn.parts.opening import has_servable, why_closed
+from opwright.nn.parts.part import SERVING, Family
+from opwright.nn.parts.repeats import why_by_parts
 from opwright.nn.serving import Serving
 from opwright.nn.tree import tree
 from opwright.report.shown import Page

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.utils import parametrize
 from torch.utils._pytree import TreeSpec, tree_flatten
 
 from opwright.api.operator import Operator
@@ -23,12 +22,12 @@ from opwright.binding.structures import NotTold, spec_of
 from opwright.binding.tape import LEFT
 from opwright.binding.variants.kinds import are_constants
 from opwright.binding.variants.states import Outside, State
-from opwright.codegen.cpp.program import MOST_ARGUMENTS, too_many
 from opwright.derivation.backward import make_static
 from opwright.errors import NoKernel, OpwrightError, UndeclaredMutation
-from opwright.nn.cut import Cut
+from opwright.nn.known import Call, Known, known_of
 from opwright.nn.noted import Noted
-from opwright.nn.opened import Opened
+from opwright.nn.parts.cut import Cut
+from opwright.nn.parts.opened import Opened
 from opwright.nn.reference import Forward, ModuleReference, Ran, tensor_names
 from opwright.nn.telling import is_of_the_function, kernels_told, reason_told, to_function, to_parts
 from opwright.settings import Settings
@@ -45,44 +44,6 @@ from opwright.tracing.recording.faults import fault_of
 MOST_CALLS = 32
 _MOST_WALKS = 8
 _CHANGES = "its forward changes a parameter or an argument"
-
-
-@dataclass(slots=True)
-class Call:
-    """The calls of one structure, in one state.
-
-    Attributes:
-        operator: What serves them; None if the module does.
-        mutated: Positions of the tensors that it changes.
-        structure: That of the arguments, for C++; None if that cannot take them apart.
-        left: The calls that are left to the module, in C++.
-        refusal: Why no operator serves them, if it is not the operator itself that says so.
-    """
-
-    operator: Operator | None
-    mutated: tuple[int, ...]
-    structure: Any
-    left: Any = None
-    refusal: OpwrightError | None = None
-
-
-@dataclass(slots=True)
-class Known:
-    """What is known of a state of the module.
-
-    Attributes:
-        slots: The slots of its tensors.
-        names: Their names.
-        buffers: Positions of those that are no parameters.
-        refusal: Why the module serves all calls; None if operators may.
-        calls: By structure of the arguments.
-    """
-
-    slots: tuple[int, ...]
-    names: tuple[str, ...]
-    buffers: tuple[int, ...]
-    refusal: NoKernel | None
-    calls: dict[Hashable, Call] = field(default_factory=dict)
 
 
 class Serving(RemembersRung):
@@ -218,7 +179,7 @@ class Serving(RemembersRung):
 
     def _serve(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         state = self._outside.now()
-        known = self._known.get(state) or self._known.setdefault(state, _known_of(state))
+        known = self._known.get(state) or self._known.setdefault(state, known_of(state))
         if self._native is None:
             native.equip(self, self._settings)
         found = state.found()
@@ -361,32 +322,9 @@ def _refusal_of(call: Call) -> OpwrightError | None:
     return refusal
 
 
-def _known_of(state: State) -> Known:
-    layers = state.reads.layers
-    assert layers is not None
-    slots, names, are_parameters = zip(*layers.tensors, strict=True) if layers.tensors else ((), (), ())
-    buffers = tuple(position for position, is_parameter in enumerate(are_parameters) if not is_parameter)
-    return Known(slots, names, buffers, _refusal(layers.hooked, len(slots)))
-
-
 def _searched_of(module: nn.Module) -> Codes | None:
     """Which functions are searched at first: of a library's module only those that it has run, which are none yet."""
     return frozenset() if is_third_party(type(module).__module__, frozenset()) else None
-
-
-def _refusal(hooked: Sequence[str], tensors: int) -> NoKernel | None:
-    """Why a module runs as written: hooks inside of it must run, say, or it has too many tensors for a kernel."""
-    if nn.modules.module._has_any_global_hook():
-        return NoKernel(
-            "there are global module hooks, which must run", hint="remove them with the .remove() of their handles"
-        )
-    if parametrize._cache_enabled:
-        return NoKernel("parametrized tensors are cached", hint="call it outside of parametrize.cached()")
-    if hooked:
-        return NoKernel(f"its module '{hooked[0]}' has hooks, which must run", hint="put hooks on the outermost module")
-    if tensors > MOST_ARGUMENTS:
-        return too_many(tensors)
-    return None
 
 
 def refuse_shared(leaves: Sequence[Any], mutated: Sequence[int]) -> None:

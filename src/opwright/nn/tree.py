@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from opwright.explain.layout import MARGIN, WIDTH
-from opwright.nn.cut import has_forward
-from opwright.nn.part import SERVING, Part, has_hooks, itself, why_not
+from opwright.nn.parts.cut import has_forward
+from opwright.nn.parts.part import SERVING, Part, has_hooks, itself, why_not
 
 if TYPE_CHECKING:
-    from opwright.nn.opened import Opened
+    from opwright.nn.parts.opened import Opened
     from opwright.nn.serving import Serving
 
 _NOT_CALLED = "not called yet"

@@ -13,7 +13,7 @@ from opwright.toolchain.process.forks import Lock
 from opwright.tracing.outside.guard import ABSENT, Guard, are_distinct, facts_of, first_failing, values_in_slots
 from opwright.tracing.outside.hazards import ImportedMeanwhile, OutsideUnknown, refusing
 from opwright.tracing.outside.plain import are_same
-from opwright.tracing.outside.ran import Codes, RanMore, keeping_to
+from opwright.tracing.outside.ran import Codes, RanMore, keeping_to, left_out, number_of_a_trace
 from opwright.tracing.outside.reach import Reads, reads_of
 
 MOST_STATES = 8
@@ -110,7 +110,12 @@ class State:
             RanMore: If the walk kept to some functions, and others ran.
         """
         if self.reads.ran is not None and self.reads.searched is not None:
-            return self._tracing(keeping_to(self.reads.ran, self.reads.searched, reference), derive)
+            number = number_of_a_trace()
+            try:
+                return self._tracing(keeping_to(self.reads.ran, self.reads.searched, number, reference), derive)
+            finally:
+                if more := left_out(number):  # whatever became of the trace
+                    raise RanMore(self.reads.ran | more)
         try:
             return self._tracing(reference, derive)
         except (OutsideMoved, OutsideUnknown):

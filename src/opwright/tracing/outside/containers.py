@@ -33,7 +33,8 @@ def items(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
         if not is_plain(key):
             look = functools.partial(_key_at, position)
             yield walk.describe(key, way.to(Fetch.VIA, look, f"a key of {way.label}"))
-        yield walk.describe(value[key], way.to(Fetch.ITEM, key, f"{way.short}[{key!r}]"))
+        held = dict.__getitem__(value, key)  # a subclass may give something else, by code that is walked through
+        yield walk.describe(held, way.to(Fetch.ITEM, key, f"{way.short}[{key!r}]"))
 
 
 def _key_at(position: int, value: Any) -> Any:

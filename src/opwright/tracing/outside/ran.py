@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
@@ -48,12 +49,27 @@ def within(codes: Iterable[types.CodeType]) -> Iterator[types.CodeType]:
         yield from within(each for each in code.co_consts if isinstance(each, types.CodeType))
 
 
-def keeping_to(codes: Codes, searched: Codes, function: Callable[..., Any]) -> Callable[..., Any]:
+_numbers = itertools.count()
+_left_out: dict[int, Codes] = {}  # here, because a watched function must reach nothing that changes
+
+
+def number_of_a_trace() -> int:
+    """A number for the next trace."""
+    return next(_numbers)
+
+
+def left_out(number: int) -> Codes:
+    """The functions that a trace ran beyond those to which the walk had kept, also if it was refused; asked once."""
+    return _left_out.pop(number, frozenset())
+
+
+def keeping_to(codes: Codes, searched: Codes, number: int, function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a function so that a call raises which runs other functions of the user.
 
     Args:
         codes: Those to which the walk kept.
         searched: Those of them that it has found.
+        number: That of the trace, for `left_out`.
         function: The function.
 
     Raises:
@@ -68,6 +84,7 @@ def keeping_to(codes: Codes, searched: Codes, function: Callable[..., Any]) -> C
                 result = function(*arguments)
         finally:
             if more := frozenset(map(spelled_code, run.values())) - codes:
+                _left_out[number] = _left_out.get(number, frozenset()) | more
                 raise RanMore(codes | more)
         for code in run.values():
             if spelled_code(code) not in searched:

@@ -123,7 +123,7 @@ _EXACTLY: Mapping[type, Follow] = {
 _KINDS: tuple[tuple[Any, Callable[..., Guard]], ...] = (
     (types.FunctionType, functions.function),
     (types.MethodType, functions.method),
-    (types.BuiltinFunctionType, functions.builtin),
+    ((types.BuiltinFunctionType, type(numpy.stack)), functions.builtin),
     ((staticmethod, classmethod), functions.wrapper),
     (functools._lru_cache_wrapper, functions.cached),
     ((functools.partial, functools.partialmethod), functions.partial),

@@ -8,8 +8,8 @@ from typing import Any
 
 from torch import nn
 
-from opwright.nn.cut import Cut
-from opwright.nn.part import Family, itself, part_of
+from opwright.nn.parts.cut import Cut
+from opwright.nn.parts.part import Family, itself, part_of
 
 
 class Opened:

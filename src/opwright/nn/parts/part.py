@@ -18,8 +18,8 @@ from torch import nn
 from torch.nn.modules.lazy import LazyModuleMixin
 
 from opwright.binding.environment import is_compiling
-from opwright.nn.cut import Cut
-from opwright.nn.twins import twin_for
+from opwright.nn.parts.cut import Cut
+from opwright.nn.parts.twins import twin_for
 
 SERVING = "_opwright_serving"  # the slot of served modules
 _MOST_GONE = 64

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
 from opwright.errors import NoKernel
-from opwright.nn.cut import has_forward
+from opwright.nn.parts.cut import has_forward
 
 MOST_S = 5.0
 # What kernels, forward and backward, take to derive and compile (docs/decisions/0042-time-of-derivation.md).

@@ -11,8 +11,8 @@ from typing import Any
 from torch import nn
 
 from opwright.errors import NoKernel
-from opwright.nn.cut import has_forward
-from opwright.nn.part import is_special, why_not
+from opwright.nn.parts.cut import has_forward
+from opwright.nn.parts.part import is_special, why_not
 from opwright.tracing.outside.purity import is_installed
 
 _MOST_FUNCTIONS = 1000

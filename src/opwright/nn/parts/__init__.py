@@ -1,0 +1,1 @@
+"""Modules around whose parts a forward runs as written."""
