@@ -2,6 +2,10 @@
 
 import contextlib
 import os
+
+# Threads that spin take the cores of the other workers. OpenMP reads this when torch is imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 import sys
 
 import pytest
@@ -15,6 +19,7 @@ from tests.suite.kept_libraries import cache_of_a_run, folder_of
 from tests.suite.reach import Since
 from tests.suite.rehearsal import Rehearsal
 from tests.suite.sweep_record import SweepRecord
+from tests.suite.taken_names import TakenNames
 from tests.suite.time_limit import TimeLimit
 
 pytest_plugins = ("pytester",)  # tests of what is in suite/
@@ -35,7 +40,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     os.environ["COLUMNS"] = "100"  # as wide as results are shown where there is no terminal
-    for plugin in (backwards, frozen, _time_limit, Rehearsal(folder_of(config))):
+    for plugin in (backwards, frozen, _time_limit, TakenNames(), Rehearsal(folder_of(config))):
         config.pluginmanager.register(plugin)
     if config.getoption("--record-sweeps"):
         if _WORKER in os.environ or getattr(config.option, "numprocesses", None):
@@ -47,7 +52,6 @@ def pytest_configure(config):
         folder = folder_of(config)
         os.environ["OPWRIGHT_CACHE"] = str(_run.enter_context(cache_of_a_run(folder)))
         use_quick_compiler(folder / "compilers")
-        os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that spin take the cores of the other workers
         os.environ.setdefault("OPWRIGHT_TAPE", "now")  # tests ask what users get once it is built
         os.environ.setdefault("OPWRIGHT_STRICT", "1")  # a test that falls back says so, by its marker
 
