@@ -40,7 +40,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     os.environ["COLUMNS"] = "100"  # as wide as results are shown where there is no terminal
-    for plugin in (backwards, frozen, _time_limit, TakenNames(), Rehearsal(folder_of(config))):
+    for plugin in (backwards, frozen, _time_limit, Rehearsal(folder_of(config))):
         config.pluginmanager.register(plugin)
     if config.getoption("--record-sweeps"):
         if _WORKER in os.environ or getattr(config.option, "numprocesses", None):
@@ -49,6 +49,7 @@ def pytest_configure(config):
     if config.getoption("--since"):
         config.pluginmanager.register(Since.of(config))
     if _WORKER not in os.environ:
+        config.pluginmanager.register(TakenNames())  # which tests share a worker is chance
         folder = folder_of(config)
         os.environ["OPWRIGHT_CACHE"] = str(_run.enter_context(cache_of_a_run(folder)))
         use_quick_compiler(folder / "compilers")

@@ -69,7 +69,7 @@ def test_values_and_gradients(
     groups: int,
     settings_quick_by_day: Settings,
 ) -> None:
-    operator = Operator(function, name=function.__name__, settings=settings_quick_by_day)
+    operator = Operator(function, name=f"groups_{function.__name__}", settings=settings_quick_by_day)
     generator = torch.Generator().manual_seed(1)
     for layout in LAYOUTS.values():
         x = layout(torch.randn(shape, generator=generator).to(dtype))

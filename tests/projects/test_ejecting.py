@@ -191,10 +191,10 @@ def test_what_cannot_stand_alone_is_refused_and_nothing_is_written(operator, err
 
 def test_a_source_that_cannot_be_read_is_refused(tmp_path):
     space = {"torch": torch}
-    exec("def unseen(x: torch.Tensor) -> torch.Tensor:\n    return x * 2", space)
-    operator = opwright.operator(samples=opwright.shapes("B", B=4))(space["unseen"])
-    with pytest.raises(NotEjectable, match="unseen has no source that can be read"):
-        operator.eject(tmp_path / "unseen")
+    exec("def unseen_source(x: torch.Tensor) -> torch.Tensor:\n    return x * 2", space)
+    operator = opwright.operator(samples=opwright.shapes("B", B=4))(space["unseen_source"])
+    with pytest.raises(NotEjectable, match="unseen_source has no source that can be read"):
+        operator.eject(tmp_path / "unseen_source")
 
 
 def test_what_surrounds_a_function_is_carried(tmp_path):
