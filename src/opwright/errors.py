@@ -133,6 +133,10 @@ class TracingFailed(NoKernel):
     """The reference raised in its trace: either it cannot be traced, or it was called wrongly."""
 
 
+class UpdateRefused(OpwrightError):
+    """The definition of an optimizer is not the update of one parameter."""
+
+
 class InterpreterUnsupported(OpwrightError, ImportError):
     """opwright is imported in an interpreter that is not the main one of its process."""
 

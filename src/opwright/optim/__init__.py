@@ -1,0 +1,1 @@
+"""Optimizers derived from the update of one parameter, and ready ones."""

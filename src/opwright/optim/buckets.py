@@ -1,0 +1,148 @@
+"""Buckets: the parameters of one kind, and what updates them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from opwright.binding.variants.states import State
+from opwright.optim.definition import STEP, Definition
+from opwright.optim.entries import Entry
+from opwright.optim.kinds import Kind, gathered, result_names, to_nearest, updated
+from opwright.optim.rounding import rounded_at_random
+from opwright.optim.tables import TensorTable
+from opwright.optim.variants import TableVariant, TensorVariant, Variant, Variants
+
+_SEED_BITS = 64
+
+
+class Bucket:
+    """The parameters of one kind.
+
+    Args:
+        definition: The update.
+        variants: Its kernels.
+        kind: The kind.
+        positions: Where the parameters stand in a plan.
+        entries: The parameters.
+        hyper: The hyper-parameters of one of their groups.
+    """
+
+    def __init__(
+        self,
+        definition: Definition,
+        variants: Variants,
+        kind: Kind,
+        positions: Sequence[int],
+        entries: Sequence[Entry],
+        hyper: Mapping[str, Any],
+    ) -> None:
+        self._definition = definition
+        self._variants = variants
+        self._kind = kind
+        self._hyper = hyper
+        self._tables: dict[TableVariant, TensorTable] = {}
+        self.positions = positions
+        self.entries = entries
+
+    def run(self, state: State | None, numbers: Sequence[Mapping[str, float]], seed: int) -> None:
+        """Update all parameters.
+
+        Args:
+            state: What the definition reads outside; None if that is not known, and no kernel can serve.
+            numbers: For each group, the numbers among its hyper-parameters.
+            seed: Of random rounding.
+        """
+        remaining: Sequence[Entry] = self.entries
+        if state is not None:
+            known = self._variants.known(state, self._kind)
+            for variant in (*known,):
+                remaining = self._by(variant, remaining, numbers, seed)
+                if not remaining:
+                    if variant is not known[0]:
+                        known.remove(variant)
+                        known.insert(0, variant)
+                    return
+            while remaining:
+                first = remaining[0]
+                given = self._numbers_of(first, numbers)
+                about = (self._hyper, first.tensors, given)
+                new = self._variants.another(state, self._kind, *about)
+                if new is None:
+                    break
+                left = self._by(new, remaining, numbers, seed)
+                if len(left) == len(remaining):
+                    break  # not even for the numbers that it was derived for: Python raises for them
+                remaining = left
+        for entry in remaining:
+            run_composed(self._definition, self._hyper, entry, self._numbers_of(entry, numbers), seed)
+            seed += 1
+
+    def _by(
+        self, variant: Variant, entries: Sequence[Entry], numbers: Sequence[Mapping[str, float]], seed: int
+    ) -> Sequence[Entry]:
+        """Update what a variant serves; returns the rest."""
+        if isinstance(variant, TensorVariant):
+            return [entry for entry in entries if not _run_tensor(variant, entry, self._numbers_of(entry, numbers))]
+        refused = self._in_table(variant, entries, numbers, seed)
+        if not refused or len(refused) == len(entries):
+            return [entries[position] for position in refused]
+        out = set(refused)
+        served = [entry for position, entry in enumerate(entries) if position not in out]
+        self._in_table(variant, served, numbers, seed)
+        return [entries[position] for position in refused]
+
+    def _in_table(
+        self, variant: TableVariant, entries: Sequence[Entry], numbers: Sequence[Mapping[str, float]], seed: int
+    ) -> list[int]:
+        if entries is self.entries:
+            table = self._tables.get(variant)
+            if table is None:
+                table = self._tables[variant] = TensorTable(variant, entries)
+        else:
+            table = TensorTable(variant, entries)
+        table.set_gradients([entry.tensors["grad"].data_ptr() for entry in entries])
+        table.set_numbers(numbers)
+        return table.run(seed)
+
+    def _numbers_of(self, entry: Entry, numbers: Sequence[Mapping[str, float]]) -> dict[str, float]:
+        return {**numbers[entry.group], STEP: float(entry.state[STEP]) + 1}
+
+
+def _run_tensor(variant: TensorVariant, entry: Entry, numbers: Mapping[str, float]) -> bool:
+    given = [
+        torch.scalar_tensor(numbers[name], dtype=torch.float64) if name in numbers else entry.tensors[name]
+        for name in variant.arguments
+    ]
+    *made, holds = variant.run(*given) if variant.replaced else (variant.run(*given),)
+    if holds is None or not bool(holds):
+        return False
+    for name, value in zip(variant.replaced, made, strict=True):
+        entry.tensors[name].copy_(value)
+    entry.state[STEP] += 1
+    return True
+
+
+def run_composed(
+    definition: Definition, hyper: Mapping[str, Any], entry: Entry, numbers: Mapping[str, float], seed: int
+) -> None:
+    """Update one parameter by the operations of the definition, in place.
+
+    Args:
+        definition: The update.
+        hyper: The hyper-parameters of its group.
+        entry: The parameter.
+        numbers: Its numbers, by name: the step too.
+        seed: Of random rounding.
+    """
+    kind, tensors = entry.kind, entry.tensors
+    rounded = to_nearest
+    if kind.at_random:
+        generator = torch.Generator(tensors["param"].device).manual_seed(seed % 2 ** (_SEED_BITS - 1))
+        rounded = lambda value, dtype: rounded_at_random(value, dtype, generator)  # noqa: E731
+    made = updated(definition, kind, {**tensors, **numbers}, gathered(hyper, numbers), rounded)
+    for name, value in zip(result_names(definition, kind), made, strict=True):
+        tensors[name].copy_(value)
+    entry.state[STEP] += 1
