@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
-from torch.optim.optimizer import Optimizer, ParamsT
+from torch.optim.optimizer import Optimizer, ParamsT, required
 
 from opwright.binding.environment import is_quiet
 from opwright.optim.clipping import clip_factor
@@ -73,7 +73,7 @@ class DerivedOptimizer(Optimizer):
         """
         definition = self.definition
         defaults = {**definition.hyper, **_by_name(type(self).__name__, definition, given, hyper)}
-        check_hyper(defaults)
+        self._check(defaults)
         self._options = Options(max_grad_norm, state_dtype, rounding, master, free_grads)
         check_options(self._options, type(self).__name__, definition.states)
         self._forget()
@@ -83,6 +83,11 @@ class DerivedOptimizer(Optimizer):
         shapes = {param.dim(): (group, param) for group in self.param_groups for param in group["params"]}
         for group, param in shapes.values():
             examine(definition, param, self._hyper(group))
+
+    def _check(self, hyper: Mapping[str, Any]) -> None:
+        check_hyper(hyper)
+        if self.definition.check and required not in hyper.values():
+            self.definition.check(**hyper)
 
     def _forget(self) -> None:
         """Look at everything again in the next step."""
@@ -291,7 +296,7 @@ class DerivedOptimizer(Optimizer):
         super().add_param_group(param_group)
         group = self.param_groups[-1]
         try:
-            check_hyper({name: group[name] for name in self.definition.hyper})
+            self._check({name: group[name] for name in self.definition.hyper})
         except ValueError:
             self.param_groups.pop()
             raise

@@ -11,7 +11,10 @@ from opwright.optim.variants import Variants
 
 
 def optimizer(
-    *, state: Sequence[str] | Mapping[str, Start | None] = (), sparse: bool = False
+    *,
+    state: Sequence[str] | Mapping[str, Start | None] = (),
+    sparse: bool = False,
+    check: Callable[..., None] | None = None,
 ) -> Callable[[Callable[..., Any]], type[DerivedOptimizer]]:
     """Turn the update of one parameter into an optimizer.
 
@@ -25,6 +28,7 @@ def optimizer(
             makes its first value: `(param, **hyper)` to a tensor of any shape, or to None if these hyper-parameters
             need no such state, for which the function gets and returns None; None for zeros like the parameter.
         sparse: Whether sparse gradients are taken; as dense ones, which must give the same results.
+        check: Gets the hyper-parameters of each group by name, and raises if they do not go together.
 
     Returns:
         A decorator that makes a subclass of `torch.optim.Optimizer`.
@@ -34,7 +38,7 @@ def optimizer(
     """
 
     def make(function: Callable[..., Any]) -> type[DerivedOptimizer]:
-        definition = read_definition(function, state, sparse=sparse)
+        definition = read_definition(function, state, sparse=sparse, check=check)
         about = {
             "__module__": function.__module__,
             "__qualname__": function.__qualname__,

@@ -30,6 +30,7 @@ class Definition:
         starts: Their first values; zeros like the parameter if there is none.
         hyper: The hyper-parameters with their defaults; `torch.optim.optimizer.required` for none.
         sparse: Whether sparse gradients are taken, as dense ones.
+        check: Raises if hyper-parameters do not go together.
     """
 
     function: Callable[..., Any]
@@ -37,6 +38,7 @@ class Definition:
     starts: Mapping[str, Start]
     hyper: Mapping[str, Any]
     sparse: bool = False
+    check: Callable[..., None] | None = None
 
     @property
     def name(self) -> str:
@@ -58,7 +60,8 @@ class Definition:
 
 
 def read_definition(
-    function: Callable[..., Any], state: Sequence[str] | Mapping[str, Start | None], *, sparse: bool
+    function: Callable[..., Any], state: Sequence[str] | Mapping[str, Start | None], *, sparse: bool,
+    check: Callable[..., None] | None = None,
 ) -> Definition:
     """Read the signature of an update.
 
@@ -66,6 +69,7 @@ def read_definition(
         function: `(param, grad, *states, step, *, hyper=default, …)`.
         state: The names of its states, perhaps with what makes their first values.
         sparse: Whether sparse gradients are taken.
+        check: Raises if hyper-parameters do not go together.
 
     Raises:
         UpdateRefused: If the parameters are others than these.
@@ -95,4 +99,4 @@ def read_definition(
     hyper = {
         p.name: required if p.default is p.empty else p.default for p in parameters if p.kind is p.KEYWORD_ONLY
     }
-    return Definition(function, states, starts, hyper, sparse)
+    return Definition(function, states, starts, hyper, sparse, check)

@@ -34,7 +34,7 @@ def examine(definition: Definition, param: torch.Tensor, hyper: Mapping[str, Any
     try:
         with torch.no_grad():
             call(definition, like, given[1], states, 1.0, plain)
-    except OpwrightError:
+    except (OpwrightError, ValueError):
         raise
     except Exception as error:
         if not any(words in str(error) for words in _NO_DATA):
