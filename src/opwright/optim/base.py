@@ -172,7 +172,7 @@ class DerivedOptimizer(Optimizer):
             before, numbers = read[position]
             if _are_same(values, before):
                 continue
-            now, constants = split_numbers(self._hyper(group))
+            now, constants = split_numbers(self.definition, self._hyper(group))
             changed |= not before or now.keys() != numbers.keys() or self._constants.get(position) != (
                 constants, group["maximize"]
             )  # fmt: skip

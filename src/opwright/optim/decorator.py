@@ -15,6 +15,7 @@ def optimizer(
     state: Sequence[str] | Mapping[str, Start | None] = (),
     sparse: bool = False,
     check: Callable[..., None] | None = None,
+    constants: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], type[DerivedOptimizer]]:
     """Turn the update of one parameter into an optimizer.
 
@@ -29,6 +30,8 @@ def optimizer(
             need no such state, for which the function gets and returns None; None for zeros like the parameter.
         sparse: Whether sparse gradients are taken; as dense ones, which must give the same results.
         check: Gets the hyper-parameters of each group by name, and raises if they do not go together.
+        constants: Names of hyper-parameters that kernels are specialised to although they are floats: each value has
+            kernels of its own, and operations of PyTorch that take no number at run time can have it.
 
     Returns:
         A decorator that makes a subclass of `torch.optim.Optimizer`.
@@ -38,7 +41,7 @@ def optimizer(
     """
 
     def make(function: Callable[..., Any]) -> type[DerivedOptimizer]:
-        definition = read_definition(function, state, sparse=sparse, check=check)
+        definition = read_definition(function, state, sparse=sparse, check=check, constants=constants)
         about = {
             "__module__": function.__module__,
             "__qualname__": function.__qualname__,

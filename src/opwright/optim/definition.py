@@ -31,6 +31,7 @@ class Definition:
         hyper: The hyper-parameters with their defaults; `torch.optim.optimizer.required` for none.
         sparse: Whether sparse gradients are taken, as dense ones.
         check: Raises if hyper-parameters do not go together.
+        constants: Hyper-parameters whose values kernels are specialised to, although they are floats.
     """
 
     function: Callable[..., Any]
@@ -39,6 +40,7 @@ class Definition:
     hyper: Mapping[str, Any]
     sparse: bool = False
     check: Callable[..., None] | None = None
+    constants: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -61,7 +63,7 @@ class Definition:
 
 def read_definition(
     function: Callable[..., Any], state: Sequence[str] | Mapping[str, Start | None], *, sparse: bool,
-    check: Callable[..., None] | None = None,
+    check: Callable[..., None] | None = None, constants: Sequence[str] = (),
 ) -> Definition:
     """Read the signature of an update.
 
@@ -70,6 +72,7 @@ def read_definition(
         state: The names of its states, perhaps with what makes their first values.
         sparse: Whether sparse gradients are taken.
         check: Raises if hyper-parameters do not go together.
+        constants: Hyper-parameters whose values kernels are specialised to.
 
     Raises:
         UpdateRefused: If the parameters are others than these.
@@ -99,4 +102,10 @@ def read_definition(
     hyper = {
         p.name: required if p.default is p.empty else p.default for p in parameters if p.kind is p.KEYWORD_ONLY
     }
-    return Definition(function, states, starts, hyper, sparse, check)
+    if unknown := [name for name in constants if name not in hyper]:
+        raise UpdateRefused(
+            f"{function.__name__} has no hyper-parameter '{unknown[0]}', which constants= names",
+            place=place,
+            hint=f"its hyper-parameters are ({', '.join(hyper)})",
+        )
+    return Definition(function, states, starts, hyper, sparse, check, frozenset(constants))

@@ -94,7 +94,7 @@ def entry_of(
         grad=tensors["grad"].dtype,
         states=states,
         master=kept[MASTER].dtype if MASTER in kept else None,
-        constants=tuple(sorted(split_numbers(hyper)[1].items(), key=lambda item: item[0])),
+        constants=tuple(sorted(split_numbers(definition, hyper)[1].items(), key=lambda item: item[0])),
         maximize=maximize,
         scaled=manner.scaled,
         written=manner.written,

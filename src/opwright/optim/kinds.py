@@ -79,12 +79,14 @@ def computes_in(kind: Kind) -> torch.dtype:
     return dtype
 
 
-def split_numbers(hyper: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, Any]]:
+def split_numbers(definition: Definition, hyper: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, Any]]:
     """The floats among hyper-parameters, also in tuples, by flat names; and the rest."""
     numbers: dict[str, float] = {}
     constants: dict[str, Any] = {}
     for name, value in hyper.items():
-        if isinstance(value, (tuple, list)):
+        if name in definition.constants:
+            constants[name] = value
+        elif isinstance(value, (tuple, list)):
             for position, member in enumerate(value):
                 _put(numbers, constants, f"{name}_{position}", member)
         else:
@@ -131,7 +133,7 @@ def update_of(
 
 def argument_names(definition: Definition, kind: Kind, hyper: Mapping[str, Any]) -> list[str]:
     """The arguments of an update: tensors, the step, the factor if there is one, numbers."""
-    numbers = split_numbers(hyper)[0]
+    numbers = split_numbers(definition, hyper)[0]
     return [*operand_names(definition, kind), STEP, *([FACTOR] if kind.scaled else []), *numbers]
 
 

@@ -61,14 +61,14 @@ def _orthogonal(update: Tensor, coefficients: tuple[float, float, float], steps:
     a, b, c = coefficients
     is_tall = update.shape[0] > update.shape[1]
     x = update.bfloat16().t() if is_tall else update.bfloat16()
-    x = x / x.float().square().sum().sqrt().clamp(min=eps).bfloat16()
+    x = x / x.norm().clamp(min=eps)
     for _ in range(steps):
         gram = x @ x.t()
-        x = a * x + (b * gram + c * (gram @ gram)) @ x
+        x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return x.t() if is_tall else x
 
 
-@optimizer(state=("momentum_buffer",))
+@optimizer(state=("momentum_buffer",), constants=("ns_coefficients",))
 def Muon(param: Tensor, grad: Tensor, momentum_buffer: Tensor, step: float, *, lr: float = 1e-3,
          weight_decay: float = 0.1, momentum: float = 0.95, nesterov: bool = True,
          ns_coefficients: Any = (3.4445, -4.775, 2.0315), eps: float = 1e-7, ns_steps: int = 5,
@@ -80,8 +80,9 @@ def Muon(param: Tensor, grad: Tensor, momentum_buffer: Tensor, step: float, *, l
     update = grad + momentum * (momentum_buffer - grad) if nesterov else momentum_buffer
     update = _orthogonal(update, ns_coefficients, ns_steps, eps)
     rows, columns = param.shape
-    scale = 0.2 * max(rows, columns) ** 0.5 if adjust_lr_fn == "match_rms_adamw" else max(1, rows / columns) ** 0.5
-    return param * (1 - lr * weight_decay) - lr * scale * update.to(param.dtype), momentum_buffer
+    most, tall = (rows, (rows / columns) ** 0.5) if rows > columns else (columns, 1.0)
+    scale = 0.2 * most**0.5 if adjust_lr_fn == "match_rms_adamw" else tall
+    return param * (1 - lr * weight_decay) - lr * (scale * update.to(param.dtype)), momentum_buffer
 
 
 @optimizer(state={"z": lambda param, **_: param.clone(), "average": lambda param, **_: param.clone(),

@@ -31,7 +31,7 @@ def ASGD(param: Tensor, grad: Tensor, eta: Tensor, mu: Tensor, ax: Tensor, step:
     """Averaged stochastic gradient descent, as torch.optim.ASGD; the average is the state "ax"."""
     if weight_decay != 0:
         grad = grad + weight_decay * param
-    param = param * (1 - lambd * eta) - eta * grad
+    param = param - lambd * (eta * param) - eta * grad
     ax = torch.where(mu == 1, param, ax + (param - ax) * mu)
     eta = torch.full_like(eta, lr / (1 + lambd * lr * step) ** alpha)
     mu = torch.full_like(mu, 1 / max(1, step - t0))
