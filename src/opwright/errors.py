@@ -82,6 +82,10 @@ class LeftToFunction(NoKernel):
     """Kernels gain nothing over the function itself, which serves without a warning."""
 
 
+class NotElementwise(NoKernel):
+    """The update of an optimizer is not one element by element, which a table of tensors could serve."""
+
+
 class ChangesItself(NoKernel):
     """The forward of a module changes the module; it may do so in one call and not in another."""
 

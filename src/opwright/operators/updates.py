@@ -83,21 +83,20 @@ def _derived(
     return Update(program, numbers, tuple(made[position] for position in range(len(made))))
 
 
-def table_source(update: Update, step: str, origin: Origin | None, *, at_random: bool) -> TableSource:
+def table_source(update: Update, step: str, origin: Origin | None) -> TableSource:
     """The update of many tensors by one function.
 
     Args:
         update: The update.
         step: The number that counts the steps of a tensor.
         origin: Where it is defined.
-        at_random: Whether half types are rounded at random.
 
     Raises:
-        NoKernel: If it is no update element by element.
+        NotElementwise: If it is no update element by element.
     """
     numbers = [name for name in update.numbers if name != step]
     header = built_header(update.program.name, origin, "cpp")
-    how: Mapping[str, Any] = {"at_random": at_random, "formulas": formula_comment, "header": header}
+    how: Mapping[str, Any] = {"formulas": formula_comment, "header": header}
     return emit_table(update.program, numbers, step, update.replaced, **how)
 
 

@@ -205,7 +205,7 @@ class DerivedOptimizer(Optimizer):
                 made = self.definition.start(name, state.get(MASTER, param), hyper)
                 dtype = self._options.dtype_of(name)
                 if made is not None:
-                    state[name] = made.to(dtype) if dtype and made.is_floating_point() and made.dim() else made
+                    state[name] = made.to(dtype) if dtype and made.is_floating_point() and (made.dim() or not param.dim()) else made
         return state
 
     # -- derivatives -----------------------------------------------------------------------------------------------

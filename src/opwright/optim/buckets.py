@@ -8,9 +8,10 @@ from typing import Any
 import torch
 
 from opwright.binding.variants.states import State
+from opwright.errors import OpwrightError
 from opwright.optim.definition import STEP, Definition
 from opwright.optim.entries import Entry
-from opwright.optim.kinds import Kind, gathered, result_names, to_nearest, updated
+from opwright.optim.kinds import Kind, Rounded, gathered, result_names, to_nearest, updated
 from opwright.optim.rounding import rounded_at_random
 from opwright.optim.tables import TensorTable
 from opwright.optim.variants import TableVariant, TensorVariant, Variant, Variants
@@ -55,37 +56,42 @@ class Bucket:
             numbers: For each group, the numbers among its hyper-parameters.
             seed: Of random rounding.
         """
-        remaining: Sequence[Entry] = self.entries
-        if state is not None:
-            known = self._variants.known(state, self._kind)
-            for variant in (*known,):
-                remaining = self._by(variant, remaining, numbers, seed)
-                if not remaining:
-                    if variant is not known[0]:
-                        known.remove(variant)
-                        known.insert(0, variant)
-                    return
-            while remaining:
-                first = remaining[0]
-                given = self._numbers_of(first, numbers)
-                about = (self._hyper, first.tensors, given)
-                new = self._variants.another(state, self._kind, *about)
-                if new is None:
-                    break
-                left = self._by(new, remaining, numbers, seed)
-                if len(left) == len(remaining):
-                    break  # not even for the numbers that it was derived for: Python raises for them
-                remaining = left
+        refusal = None
+        remaining = self._by_known(state, numbers, seed) if state is not None else self.entries
+        while state is not None and remaining and refusal is None:
+            given = self._numbers_of(remaining[0], numbers)
+            try:
+                new = self._variants.another(state, self._kind, self._hyper, remaining[0].tensors, given)
+            except OpwrightError as refused:
+                refusal = refused
+                break
+            left = self._by(new, remaining, numbers, seed)
+            if len(left) == len(remaining):
+                break  # not even for the numbers that it was derived for: Python raises for them
+            remaining = left
         for entry in remaining:
             run_composed(self._definition, self._hyper, entry, self._numbers_of(entry, numbers), seed)
-            seed += 1
+        if refusal is not None:  # after the definition, which may raise for the same reason
+            self._variants.fallbacks.tell(refusal)
+
+    def _by_known(self, state: State, numbers: Sequence[Mapping[str, float]], seed: int) -> Sequence[Entry]:
+        """Update what the variants so far serve; returns the rest. The variant of the last parameters comes first."""
+        known = self._variants.known(state, self._kind)
+        remaining: Sequence[Entry] = self.entries
+        for variant in tuple(known):
+            remaining = self._by(variant, remaining, numbers, seed)
+            if not remaining:
+                known.remove(variant)
+                known.insert(0, variant)
+                break
+        return remaining
 
     def _by(
         self, variant: Variant, entries: Sequence[Entry], numbers: Sequence[Mapping[str, float]], seed: int
     ) -> Sequence[Entry]:
         """Update what a variant serves; returns the rest."""
         if isinstance(variant, TensorVariant):
-            return [entry for entry in entries if not _run_tensor(variant, entry, self._numbers_of(entry, numbers))]
+            return [entry for entry in entries if not _run_tensor(variant, entry, self._numbers_of(entry, numbers), seed)]
         refused = self._in_table(variant, entries, numbers, seed)
         if not refused or len(refused) == len(entries):
             return [entries[position] for position in refused]
@@ -111,7 +117,8 @@ class Bucket:
         return {**numbers[entry.group], STEP: float(entry.state[STEP]) + 1}
 
 
-def _run_tensor(variant: TensorVariant, entry: Entry, numbers: Mapping[str, float]) -> bool:
+def _run_tensor(variant: TensorVariant, entry: Entry, numbers: Mapping[str, float], seed: int) -> bool:
+    rounded = _rounding(entry, seed)
     given = [
         torch.scalar_tensor(numbers[name], dtype=torch.float64) if name in numbers else entry.tensors[name]
         for name in variant.arguments
@@ -120,7 +127,8 @@ def _run_tensor(variant: TensorVariant, entry: Entry, numbers: Mapping[str, floa
     if holds is None or not bool(holds):
         return False
     for name, value in zip(variant.replaced, made, strict=True):
-        entry.tensors[name].copy_(value)
+        target = entry.tensors[name]
+        target.copy_(rounded(value, target.dtype))
     entry.state[STEP] += 1
     return True
 
@@ -138,11 +146,16 @@ def run_composed(
         seed: Of random rounding.
     """
     kind, tensors = entry.kind, entry.tensors
-    rounded = to_nearest
-    if kind.at_random:
-        generator = torch.Generator(tensors["param"].device).manual_seed(seed % 2 ** (_SEED_BITS - 1))
-        rounded = lambda value, dtype: rounded_at_random(value, dtype, generator)  # noqa: E731
+    rounded = _rounding(entry, seed)
     made = updated(definition, kind, {**tensors, **numbers}, gathered(hyper, numbers), rounded)
     for name, value in zip(result_names(definition, kind), made, strict=True):
         tensors[name].copy_(value)
     entry.state[STEP] += 1
+
+
+def _rounding(entry: Entry, seed: int) -> Rounded:
+    if not entry.kind.at_random:
+        return to_nearest
+    place = entry.tensors["param"]
+    generator = torch.Generator(place.device).manual_seed((seed + entry.number) % 2 ** (_SEED_BITS - 1))
+    return lambda value, dtype: rounded_at_random(value, dtype, generator)

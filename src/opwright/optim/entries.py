@@ -23,6 +23,7 @@ class Entry:
         param: The parameter.
         grad: Its gradient.
         state: Its states and its step.
+        number: Its own number.
         group: The number of its group.
         tensors: The operands of its update, by name; a complex tensor as a real one.
         kind: What they are; None if no kernel can serve them.
@@ -32,6 +33,7 @@ class Entry:
     param: torch.Tensor
     grad: torch.Tensor
     state: dict[str, Any]
+    number: int
     group: int
     tensors: dict[str, torch.Tensor]
     kind: Kind
@@ -58,6 +60,7 @@ def entry_of(
     definition: Definition,
     param: torch.Tensor,
     state: dict[str, Any],
+    number: int,
     group: int,
     hyper: Mapping[str, Any],
     maximize: bool,
@@ -102,7 +105,7 @@ def entry_of(
         is_flat=is_flat and bool(real.dim()),
     )
     served = plain and all(t.dtype in _DTYPES for t in tensors.values()) and _is_written_once(real)
-    return Entry(param, grad, state, group, tensors, kind, served, copied)
+    return Entry(param, grad, state, number, group, tensors, kind, served, copied)
 
 
 def copy_gradient(entry: Entry, grad: torch.Tensor) -> None:

@@ -14,6 +14,7 @@ from opwright.optim.definition import STEP, Definition
 from opwright.tracing.interface.place import place_of
 from opwright.tracing.interface.specs import ArgumentSpec, NumberSpec, TensorSpec
 
+Rounded = Callable[[torch.Tensor, torch.dtype], torch.Tensor]
 MASTER = "master"
 FACTOR = "grad_factor"  # of the gradient: clipping, and the scale of a GradScaler
 
@@ -108,7 +109,7 @@ def operand_names(definition: Definition, kind: Kind) -> list[str]:
 
 
 def update_of(
-    definition: Definition, kind: Kind, hyper: Mapping[str, Any]
+    definition: Definition, kind: Kind, hyper: Mapping[str, Any], rounded: Rounded | None = None
 ) -> tuple[Callable[..., tuple[Any, ...]], list[str], list[str]]:
     """The update of a kind: a function of flat arguments.
 
@@ -116,6 +117,7 @@ def update_of(
         definition: What it calls.
         kind: The kind.
         hyper: Hyper-parameters like those of its calls: which are in tuples.
+        rounded: Converts a result to the dtype that it is kept in; by default to nearest.
 
     Returns:
         The function; the names of its arguments; and for each result, the name of the argument that it replaces.
@@ -126,7 +128,7 @@ def update_of(
     @functools.wraps(definition.function)
     def update(*flat: Any) -> tuple[Any, ...]:
         given = dict(zip(names, flat, strict=True))
-        return updated(definition, kind, given, gathered(hyper, given))
+        return updated(definition, kind, given, gathered(hyper, given), rounded or to_nearest)
 
     return update, names, results
 
@@ -158,12 +160,17 @@ def to_nearest(value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return value.to(dtype)
 
 
+def not_yet(value: torch.Tensor, _: torch.dtype) -> torch.Tensor:
+    """Leave a result in the dtype that it is computed in."""
+    return value
+
+
 def updated(
     definition: Definition,
     kind: Kind,
     given: Mapping[str, Any],
     hyper: Mapping[str, Any],
-    rounded: Callable[[torch.Tensor, torch.dtype], torch.Tensor] = to_nearest,
+    rounded: Rounded = to_nearest,
 ) -> tuple[Any, ...]:
     """The results of the update of a kind, in the order of `update_of`, in the dtypes that they are kept in.
 

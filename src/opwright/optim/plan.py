@@ -49,8 +49,8 @@ class Plan:
         self.groups = groups
         self._states = states
         self.entries = [
-            entry_of(definition, param, state, group, hyper[group], maximize[group], manner)
-            for param, state, group in zip(params, states, groups, strict=True)
+            entry_of(definition, param, state, number, group, hyper[group], maximize[group], manner)
+            for number, (param, state, group) in enumerate(zip(params, states, groups, strict=True))
         ]
         shared = overlapping(self.entries)
         by_kind: dict[Kind, list[int]] = {}
@@ -130,7 +130,7 @@ class Plan:
         for position in composed:
             entry = self.entries[position]
             given = {**numbers[entry.group], STEP: float(entry.state[STEP]) + 1}
-            run_composed(self._definition, self._hyper[entry.group], entry, given, seed + position)
+            run_composed(self._definition, self._hyper[entry.group], entry, given, seed)
         if self._manner.written:
             self._write_back(gradients)
 

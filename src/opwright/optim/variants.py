@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,10 +16,10 @@ from opwright.binding.variants.launcher import load_launcher
 from opwright.binding.variants.states import Outside, State
 from opwright.codegen.cpp.table.emit import ENTRY
 from opwright.codegen.header import Origin
-from opwright.errors import LibraryUnloadable, NoKernel, OpwrightError
+from opwright.errors import LibraryUnloadable, NoKernel, NotElementwise, OpwrightError, TracingFailed
 from opwright.operators.updates import Update, derive_update, table_source, tensor_source
 from opwright.optim.definition import STEP, Definition
-from opwright.optim.kinds import Kind, specs_of, update_of
+from opwright.optim.kinds import Kind, Rounded, not_yet, specs_of, update_of
 from opwright.package import PACKAGE
 from opwright.settings import Settings
 from opwright.toolchain.build import build
@@ -71,6 +73,7 @@ Variant = TableVariant | TensorVariant
 @dataclass(eq=False)
 class _OfKind:
     found: list[Variant] = field(default_factory=list)
+    tries: int = 0
     refusal: OpwrightError | None = None
 
 
@@ -83,13 +86,21 @@ class Variants:
 
     def __init__(self, definition: Definition) -> None:
         self._definition = definition
-        self._settings = Settings.from_environment()
         self._outside = Outside(definition.function)
         self._found: dict[tuple[State, Kind], _OfKind] = {}
         self._lock = Lock()
-        usual = lambda _: "its definition, operation by operation"  # noqa: E731
-        self.fallbacks = Fallbacks(definition.name, self._settings, usual)
         self.built = 0
+
+    @functools.cached_property
+    def _settings(self) -> Settings:
+        """As they are at the first step: ready optimizers are defined when they are imported."""
+        return Settings.from_environment()
+
+    @functools.cached_property
+    def fallbacks(self) -> Fallbacks:
+        """Warns where the definition serves instead of kernels."""
+        usual = lambda _: "its definition, operation by operation"  # noqa: E731
+        return Fallbacks(self._definition.name, self._settings, usual)
 
     def state(self) -> State | None:
         """What the definition reads outside of its arguments now; None if that cannot be compared."""
@@ -110,8 +121,8 @@ class Variants:
         hyper: Mapping[str, Any],
         tensors: Mapping[str, torch.Tensor],
         numbers: Mapping[str, float],
-    ) -> Variant | None:
-        """Derive and build one more variant, for these numbers; None if there can be none, after a warning.
+    ) -> Variant:
+        """Derive and build one more variant, for these numbers.
 
         Args:
             state: What the definition reads outside.
@@ -119,22 +130,27 @@ class Variants:
             hyper: Hyper-parameters like those of the calls.
             tensors: The operands of a parameter, by name.
             numbers: All numbers of a call, by name.
+
+        Raises:
+            OpwrightError: If there can be none.
         """
         with self._lock:
             variants = self._found.setdefault((state, kind), _OfKind())
-            if variants.refusal is None and len(variants.found) >= MOST_VARIANTS:
-                variants.refusal = NoKernel(
-                    f"its branches on numbers have gone {MOST_VARIANTS} ways, each with a kernel of its own",
-                    hint="compute with the numbers instead of deciding with `if`",
-                )
-            if variants.refusal is None:
-                try:
-                    variants.found.append(self._derived(state, kind, hyper, tensors, numbers))
-                    return variants.found[-1]
-                except OpwrightError as refusal:
+            if variants.refusal is not None:
+                raise variants.refusal.again()
+            variants.tries += 1
+            try:
+                if variants.tries > MOST_VARIANTS:
+                    raise NoKernel(
+                        f"its branches on numbers have gone {MOST_VARIANTS} ways, each with a kernel of its own",
+                        hint="compute with the numbers instead of deciding with `if`",
+                    )
+                variants.found.append(self._derived(state, kind, hyper, tensors, numbers))
+            except OpwrightError as refusal:
+                if not isinstance(refusal, TracingFailed):  # which may come of these numbers alone
                     variants.refusal = refusal.again()
-            self.fallbacks.tell(variants.refusal)
-            return None
+                raise
+            return variants.found[-1]
 
     def _derived(
         self,
@@ -144,20 +160,28 @@ class Variants:
         tensors: Mapping[str, torch.Tensor],
         numbers: Mapping[str, float],
     ) -> Variant:
-        update, names, results = update_of(self._definition, kind, hyper)
+        rounded = not_yet if kind.at_random else None
+        update, names = self._update(state, kind, hyper, tensors, numbers, rounded)
+        if kind.is_flat:
+            with contextlib.suppress(NotElementwise):
+                return self._table(update)
+        return self._tensor(update, names)
+
+    def _update(
+        self,
+        state: State,
+        kind: Kind,
+        hyper: Mapping[str, Any],
+        tensors: Mapping[str, torch.Tensor],
+        numbers: Mapping[str, float],
+        rounded: Rounded | None,
+    ) -> tuple[Update, list[str]]:
+        """The update of a kind as a Program, and the names of its arguments."""
+        update, names, results = update_of(self._definition, kind, hyper, rounded)
         specs = specs_of(names, tensors, numbers)
         with hold_off_forks():
             derived = state.tracing(update, lambda reference: derive_update(reference, specs, results, self._name))
-        self.built += 1
-        if kind.is_flat:
-            try:
-                return self._table(derived, kind.at_random)
-            except NoKernel:
-                if kind.at_random:
-                    raise
-        elif kind.at_random:
-            raise NoKernel("only updates element by element of tensors in one dense order round at random in kernels")
-        return self._tensor(derived, names)
+        return derived, names
 
     @property
     def _name(self) -> str:
@@ -170,9 +194,10 @@ class Variants:
             return None
         return Origin(function.__qualname__, function.__code__.co_filename.rpartition("/")[2])
 
-    def _table(self, update: Update, at_random: bool) -> TableVariant:
-        emitted = table_source(update, STEP, self._origin, at_random=at_random)
+    def _table(self, update: Update) -> TableVariant:
+        emitted = table_source(update, STEP, self._origin)
         source = Source(emitted.source.name, emitted.source.text)
+        self.built += 1
         (path,) = build([source], self._settings)
         with hold_off_forks():
             try:
@@ -186,5 +211,6 @@ class Variants:
 
     def _tensor(self, update: Update, names: list[str]) -> TensorVariant:
         source = tensor_source(update, self._origin)
+        self.built += 1
         (path,) = build([source], self._settings)
         return TensorVariant(load_launcher(path, source.name), tuple(names), update.replaced, source)

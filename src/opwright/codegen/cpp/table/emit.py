@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opwright.codegen.allocator import allocate
 from opwright.codegen.cpp.access import Access, accesses_of
@@ -15,9 +15,9 @@ from opwright.codegen.cpp.part import Formulas, part_of
 from opwright.codegen.cpp.program import CppSource, digest
 from opwright.codegen.cpp.table.flat import Flat, flat
 from opwright.codegen.placeholders import placeholder, plain_refusals
-from opwright.errors import NoKernel
+from opwright.errors import NotElementwise
 from opwright.ir.expressions.dtype import DType
-from opwright.ir.expressions.expression import Cast, Expression, Load
+from opwright.ir.expressions.expression import Expression, Load, cast
 from opwright.ir.program import Kernel, Let, Program, Store
 from opwright.passes.order import finish
 
@@ -46,7 +46,6 @@ def emit_table(
     step: str,
     replaced: Sequence[str],
     *,
-    at_random: bool,
     formulas: Formulas,
     header: str,
 ) -> TableSource:
@@ -56,13 +55,13 @@ def emit_table(
         program: A Program after the passes, of tensors of one shape. Its last output says whether it is valid.
         numbers: Its inputs that are numbers, in the order of a row of the table.
         step: The number that counts steps, which the table has for each tensor.
-        replaced: For each output but the last, the input that it replaces.
-        at_random: Whether results of half types are rounded at random instead of to nearest.
+        replaced: For each output but the last, the input that it replaces. A wider one than an input of a half type is
+            rounded at random.
         formulas: Comment lines for a kernel.
         header: Comment lines for the top.
 
     Raises:
-        NoKernel: If it does more than that.
+        NotElementwise: If it does more than that.
     """
     flat(program, replaced)  # refuses with the names of the function
     part = part_of(finish(program, "cpp"), formulas)
@@ -70,7 +69,7 @@ def emit_table(
     with plain_refusals():
         update = flat(part.program, [placeholder(name) for name in replaced])
         given = [placeholder(name) for name in numbers]
-        writer = _Writer(program.name, update, given, placeholder(step), at_random)
+        writer = _Writer(program.name, update, given, placeholder(step))
         over_elements = next(kernel for kernel in _kernels(part.program) if kernel.axes)
         draft = writer.text(remarks[id(over_elements)])
     body = header + broken(allocate([draft], CPP).spell(draft))
@@ -83,12 +82,11 @@ def _kernels(program: Program) -> list[Kernel]:
 
 
 class _Writer:
-    def __init__(self, name: str, update: Flat, numbers: Sequence[str], step: str, at_random: bool) -> None:
+    def __init__(self, name: str, update: Flat, numbers: Sequence[str], step: str) -> None:
         self.name = name
         self.update = update
         self.numbers = numbers
         self.step = step
-        self.at_random = at_random
         self.operands = [buffer for buffer in update.inputs if buffer.name not in (*numbers, step)]
         self.places = {buffer.name: position for position, buffer in enumerate(self.operands)}
         made = [target for kernel in update.before for target in kernel.targets]
@@ -174,11 +172,10 @@ class _Writer:
     def _elements(self, remark: Sequence[str]) -> Iterable[str]:
         kernel = self.update.kernel
         yield from (f"// {line}" for line in remark)
-        random = "RandomStream random" if self.at_random else "RandomStream"
-        yield f"static void elements(Size count, void* const* row, const Numbers& numbers, {random}) {{"
+        yield f"static void elements(Size count, void* const* row, const Numbers& numbers, RandomStream random) {{"
         for let in self.update.kept:
             yield f"  const {CPP_TYPES[let.value.dtype]} {let.name} = numbers.{_kept(let)};"
-        accesses = accesses_of(kernel, set(), in_parts=False)
+        accesses = [self._in_place(access) for access in accesses_of(kernel, set(), in_parts=False)]
         for access in accesses:
             yield from access.pointer(self._place(access))
         by_name = {access.name: access for access in accesses}
@@ -191,7 +188,7 @@ class _Writer:
             yield f"    const {CPP_TYPES[let.value.dtype]} {let.name} = {value};"
         stored = [access for access in accesses if access.stored]
         for count, (access, store) in enumerate(zip(stored, self._stores(stored), strict=True)):
-            yield f"    {access.element(access.name)} = {self._rounded(store.value, count)};"
+            yield f"    {access.element(access.name)} = {self._stored(store.value, access.dtype, count)};"
         yield "  }"
         yield "}"
 
@@ -200,17 +197,22 @@ class _Writer:
         return [stores[access.buffer] for access in accesses]
 
     def _place(self, access: Access) -> int:
-        if not access.stored:
-            return self.places[access.buffer]
-        if access.buffer not in self.targets:
-            raise NoKernel(f"it computes '{access.buffer}' and does not return it")
-        return self.places[self.targets[access.buffer]]
+        return self.places[self.targets[access.buffer] if access.stored else access.buffer]
 
-    def _rounded(self, value: Expression, count: int) -> str:
-        if self.at_random and value.dtype.is_half and isinstance(value, Cast):
-            operand = spell_value(value.operand)
-            return f"to_{value.dtype.value}_randomly({operand}, random_bits(random, j, {count}))"
-        return spell_value(value)
+    def _stored(self, value: Expression, dtype: DType, count: int) -> str:
+        """A result, in the dtype of the tensor that it replaces."""
+        if not (dtype.is_half and value.dtype is not dtype):
+            return spell_value(cast(value, dtype))
+        operand = spell_value(cast(value, DType.FLOAT32))
+        return f"to_{dtype.value}_randomly({operand}, random_bits(random, j, {count}))"
+
+    def _in_place(self, access: Access) -> Access:
+        """A store, to the tensor that its result replaces."""
+        if not access.stored:
+            return access
+        if access.buffer not in self.targets:
+            raise NotElementwise(f"it computes '{access.buffer}' and does not return it")
+        return replace(access, dtype=self.operands[self.places[self.targets[access.buffer]]].dtype)
 
     def _finish(self) -> Iterable[str]:
         yield "static void finish(void* const* first, const Numbers& numbers) {"

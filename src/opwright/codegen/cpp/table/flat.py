@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from opwright.errors import NoKernel
+from opwright.errors import NotElementwise
 from opwright.ir.contents import locals_in
 from opwright.ir.expressions.expression import Apply, Cast, Expression, Load, Local, rewrite_children
 from opwright.ir.expressions.integer import ZERO, symbols_of
@@ -54,7 +54,7 @@ def flat(program: Program, replaced: Sequence[str]) -> Flat:
         replaced: For each output but the last, the input in whose memory it lies.
 
     Raises:
-        NoKernel: If it does anything else than that.
+        NotElementwise: If it does anything else than that.
     """
     kernels = [step for step in program.steps if isinstance(step, Kernel)]
     over_elements = [kernel for kernel in kernels if kernel.axes]
@@ -85,8 +85,8 @@ def flat(program: Program, replaced: Sequence[str]) -> Flat:
     return Flat(before, numbers, kept, point, program.inputs, places, program.outputs)
 
 
-def _refusal(fact: str) -> NoKernel:
-    return NoKernel(f"{fact}, so it is no update element by element")
+def _refusal(fact: str) -> NotElementwise:
+    return NotElementwise(f"{fact}, so it is no update element by element")
 
 
 def _refuse_other_places(program: Program, kernel: Kernel) -> None:
