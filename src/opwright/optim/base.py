@@ -93,6 +93,8 @@ class DerivedOptimizer(Optimizer):
         """Look at everything again in the next step."""
         self._plan: Plan | None = None
         self._read: list[tuple[tuple[Any, ...], dict[str, float]]] = []
+        self._lengths: list[int] = []
+        self._groups: list[int] = []
         self._constants: dict[int, tuple[dict[str, Any], bool]] = {}
 
     # -- the step --------------------------------------------------------------------------------------------------
@@ -138,20 +140,25 @@ class DerivedOptimizer(Optimizer):
         seed = _mixed(self._seed, self._drawn) if manner.at_random else 0
         quiet = is_quiet()
         plan.run(gradients, self.variants.state() if quiet else None, numbers, seed, quiet=quiet)
-        torch.autograd.graph.increment_version(plan.written)
+        torch.autograd.graph.increment_version(params)
         if self._options.free_grads:
             for param in params:
                 param.grad = None
 
     def _with_gradients(self) -> tuple[list[torch.Tensor], list[torch.Tensor], list[int]]:
-        params, gradients, groups = [], [], []
-        for number, group in enumerate(self.param_groups):
-            for param in group["params"]:
-                if (grad := param.grad) is not None:
-                    params.append(param)
-                    gradients.append(grad)
-                    groups.append(number)
-        return params, gradients, groups
+        """The parameters that have gradients, these, and the numbers of their groups."""
+        params = [param for group in self.param_groups for param in group["params"]]
+        gradients = [param.grad for param in params]
+        lengths = [len(group["params"]) for group in self.param_groups]
+        if lengths != self._lengths:
+            self._lengths = lengths
+            self._groups = [number for number, length in enumerate(lengths) for _ in range(length)]
+        missing = [grad is None for grad in gradients]
+        if True not in missing:
+            return params, gradients, self._groups  # type: ignore[return-value]  # none is None
+        there = [position for position, is_missing in enumerate(missing) if not is_missing]
+        found = ([each[position] for position in there] for each in (params, gradients, self._groups))
+        return tuple(found)  # type: ignore[return-value]  # as above
 
     def _factor(self, gradients: Sequence[torch.Tensor], scale: torch.Tensor | None) -> float | None:
         """By what the gradients are multiplied; None for nothing."""

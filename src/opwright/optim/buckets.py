@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -48,14 +48,30 @@ class Bucket:
         self.positions = positions
         self.entries = entries
 
-    def run(self, state: State | None, numbers: Sequence[Mapping[str, float]], seed: int) -> None:
+    def run(
+        self,
+        state: State | None,
+        numbers: Sequence[Mapping[str, float]],
+        gradients: Sequence[int],
+        point_to: Callable[[], None],
+        seed: int,
+    ) -> None:
         """Update all parameters.
 
         Args:
             state: What the definition reads outside; None if that is not known, and no kernel can serve.
             numbers: For each group, the numbers among its hyper-parameters.
+            gradients: The addresses of the gradients.
+            point_to: Lets all entries have the gradients.
             seed: Of random rounding.
         """
+        if state is not None:
+            known = self._variants.known(state, self._kind)
+            if known and isinstance(first := known[0], TableVariant) and not self._table(first).run(
+                gradients, numbers, seed
+            ):  # fmt: skip
+                return
+        point_to()
         refusal = None
         remaining = self._by_known(state, numbers, seed) if state is not None else self.entries
         while state is not None and remaining and refusal is None:
@@ -103,15 +119,14 @@ class Bucket:
     def _in_table(
         self, variant: TableVariant, entries: Sequence[Entry], numbers: Sequence[Mapping[str, float]], seed: int
     ) -> list[int]:
-        if entries is self.entries:
-            table = self._tables.get(variant)
-            if table is None:
-                table = self._tables[variant] = TensorTable(variant, entries)
-        else:
-            table = TensorTable(variant, entries)
-        table.set_gradients([entry.tensors["grad"].data_ptr() for entry in entries])
-        table.set_numbers(numbers)
-        return table.run(seed)
+        table = self._table(variant) if entries is self.entries else TensorTable(variant, entries)
+        return table.run([entry.tensors["grad"].data_ptr() for entry in entries], numbers, seed)
+
+    def _table(self, variant: TableVariant) -> TensorTable:
+        """The table of all parameters for a variant."""
+        if (table := self._tables.get(variant)) is None:
+            table = self._tables[variant] = TensorTable(variant, self.entries)
+        return table
 
     def _numbers_of(self, entry: Entry, numbers: Sequence[Mapping[str, float]]) -> dict[str, float]:
         return {**numbers[entry.group], STEP: float(entry.state[STEP]) + 1}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -48,6 +50,7 @@ class Plan:
         self.params = params
         self.groups = groups
         self._states = states
+        self._is_strided = all(param.layout is torch.strided for param in params)
         self.entries = [
             entry_of(definition, param, state, number, group, hyper[group], maximize[group], manner)
             for number, (param, state, group) in enumerate(zip(params, states, groups, strict=True))
@@ -66,36 +69,34 @@ class Plan:
             for kind, positions in by_kind.items()
         ]  # fmt: skip
         self._held = self._now_held()
-        self._places = self._now_places()
+        self._watched = [t for t in (*params, *self._held) if isinstance(t, torch.Tensor) and type(t) in PLAIN_TYPES]
+        self._places = list(map(_place, self._watched))
         self._shapes = self._now_shapes()
-        self._gradients = [_facts(entry.grad) for entry in self.entries]
-        self.written = [*params, *(t for t in self._held if t is not None)]
-        if manner.written:
-            self.written = list(params)
+        gradients = [entry.grad for entry in self.entries]
+        self._gradients = _facts(gradients)
+        self._copied = [position for position, entry in enumerate(self.entries) if entry.copied]
 
     def holds(self, params: Sequence[torch.Tensor], gradients: Sequence[torch.Tensor], manner: Manner) -> bool:
         """Whether everything is where it was, except that gradients may be others of the same strides."""
+        held = self._now_held()
         return (
-            len(params) == len(self.params)
+            manner == self._manner
+            and len(params) == len(self.params)
+            and len(held) == len(self._held)
             and all(map(operator.is_, params, self.params))
-            and manner == self._manner
-            and all(map(operator.is_, self._now_held(), self._held))
-            and self._now_places() == self._places
+            and all(map(operator.is_, held, self._held))
+            and list(map(_place, self._watched)) == self._places
             and self._now_shapes() == self._shapes
-            and list(map(_facts, gradients)) == self._gradients
+            and _facts(gradients) == self._gradients
         )
 
     def _now_held(self) -> list[Any]:
-        names = (STEP, *self._definition.states, "master")
-        return [state.get(name) for state in self._states for name in names]
-
-    def _now_places(self) -> list[int]:
-        return [t.data_ptr() for t in self.params if type(t) in PLAIN_TYPES] + [
-            t.data_ptr() for t in self._held if t is not None and type(t) in PLAIN_TYPES
-        ]
+        return list(itertools.chain.from_iterable(map(_values, self._states)))
 
     def _now_shapes(self) -> list[Any]:
-        return [(p.shape, p.stride(), p.dtype) for p in self.params if p.layout is torch.strided]
+        if not self._is_strided:
+            return [(param.shape, param.layout) for param in self.params]
+        return [*[param.shape for param in self.params], *map(_strides, self.params)]
 
     def run(
         self,
@@ -115,24 +116,42 @@ class Plan:
             seed: Of random rounding.
             quiet: Whether kernels may run: nothing must see the operations.
         """
-        for entry, grad in zip(self.entries, gradients, strict=True):
-            if entry.copied:
-                copy_gradient(entry, grad)
-            elif entry.grad is not grad:
-                entry.tensors["grad"] = torch.view_as_real(grad) if grad.is_complex() else grad
-            entry.grad = grad
-        composed = self._composed
+        for position in self._copied:
+            copy_gradient(self.entries[position], gradients[position])
+        composed: Sequence[int] = self._composed
         if quiet:
-            for number, bucket in enumerate(self._buckets):
-                bucket.run(state, numbers, seed + (number << _SEEDS_APART))
+            self._run_buckets(gradients, state, numbers, seed)
         else:
-            composed = list(range(len(self.entries)))
+            composed = range(len(self.entries))
+        if composed:
+            self._point_to(gradients)
         for position in composed:
             entry = self.entries[position]
             given = {**numbers[entry.group], STEP: float(entry.state[STEP]) + 1}
             run_composed(self._definition, self._hyper[entry.group], entry, given, seed)
         if self._manner.written:
             self._write_back(gradients)
+
+    def _run_buckets(
+        self, gradients: Sequence[torch.Tensor], state: State | None, numbers: Sequence[Mapping[str, float]], seed: int
+    ) -> None:
+        if self._copied or self._composed:  # which may have no address, as sparse gradients
+            known = set(self._copied).union(self._composed)
+            places = [0 if position in known else _place(grad) for position, grad in enumerate(gradients)]
+        else:
+            places = list(map(_place, gradients))
+        for position in self._copied:
+            places[position] = self.entries[position].tensors["grad"].data_ptr()
+        for number, bucket in enumerate(self._buckets):
+            mine = places if len(self._buckets) == 1 and not self._composed else [places[p] for p in bucket.positions]
+            point_to = functools.partial(self._point_to, gradients)
+            bucket.run(state, numbers, mine, point_to, seed + (number << _SEEDS_APART))
+
+    def _point_to(self, gradients: Sequence[torch.Tensor]) -> None:
+        """Let all entries have these gradients."""
+        for entry, grad in zip(self.entries, gradients, strict=True):
+            if not entry.copied:
+                entry.tensors["grad"] = torch.view_as_real(grad.detach()) if grad.is_complex() else grad.detach()
 
     def _write_back(self, gradients: Sequence[torch.Tensor]) -> None:
         for entry, grad in zip(self.entries, gradients, strict=True):
@@ -142,12 +161,14 @@ class Plan:
 
 
 _SEEDS_APART = 40
+_PLAIN = frozenset(PLAIN_TYPES)
+_place, _strides, _values = torch.Tensor.data_ptr, torch.Tensor.stride, dict.values
 
 
-def _facts(grad: torch.Tensor) -> tuple[Any, ...]:
-    if type(grad) not in PLAIN_TYPES or grad.layout is not torch.strided:
-        return (type(grad), grad.layout)
-    return grad.stride(), grad.dtype, grad.is_neg(), grad.is_conj()
-
-
-__all__ = ["Entry", "Plan"]
+def _facts(gradients: Sequence[torch.Tensor]) -> list[Any]:
+    """What kernels must know of gradients, beside where they are."""
+    types = list(map(type, gradients))
+    if not _PLAIN.issuperset(types) or any(grad.layout is not torch.strided for grad in gradients):
+        return [types, [grad.layout for grad in gradients]]
+    bits = [*map(torch.Tensor.is_neg, gradients), *map(torch.Tensor.is_conj, gradients)]
+    return [*map(_strides, gradients), *[grad.dtype for grad in gradients], *bits]

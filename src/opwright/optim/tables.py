@@ -65,18 +65,17 @@ class TensorTable:
         )
         self._address = ctypes.addressof(self._layout)
 
-    def set_gradients(self, addresses: Sequence[int]) -> None:
-        """Point to other gradients."""
-        if (column := self._columns.get("grad")) is not None:
-            column[:] = array("q", addresses)
+    def run(self, gradients: Sequence[int], numbers: Sequence[Mapping[str, float]], seed: int) -> list[int]:
+        """Update all tensors, or none; returns the positions of those that the kernel does not serve.
 
-    def set_numbers(self, numbers: Sequence[Mapping[str, float]]) -> None:
-        """Write the hyper-parameters of all groups, by number."""
+        Args:
+            gradients: Their addresses.
+            numbers: For each group, its hyper-parameters by name.
+            seed: Of random rounding.
+        """
+        self._columns["grad"][:] = array("q", gradients)
         names = self._variant.numbers
-        self._numbers[:] = array("d", [numbers[group][name] for group in self._groups for name in names])
-
-    def run(self, seed: int) -> list[int]:
-        """Update all tensors, or none; returns the positions of those that the kernel does not serve."""
+        self._numbers[:] = array("d", [numbers[group][name] for group in self._groups for name in names] or [0.0])
         self._layout.seed = seed
         if not self._variant.run(self._address):
             return []
