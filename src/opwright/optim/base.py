@@ -11,15 +11,21 @@ import torch
 from torch.optim.optimizer import Optimizer, ParamsT, required
 
 from opwright.binding.environment import is_quiet
+from opwright.checking.verdict import Verdict
+from opwright.optim.checked import checked
 from opwright.optim.clipping import clip_factor
 from opwright.optim.definition import STEP, Definition
 from opwright.optim.entries import Manner
 from opwright.optim.examine import examine
+from opwright.optim.explained import explained
 from opwright.optim.functional import functional
 from opwright.optim.kinds import MASTER, split_numbers
 from opwright.optim.options import Options, Rounding, StateDtype, check_hyper, check_options
 from opwright.optim.plan import Plan
+from opwright.optim.timed import COUNT, ROUNDS, StepTimes, sizes_between, timed
 from opwright.optim.variants import Variants
+from opwright.report.shown import Page
+from opwright.samples import DEFAULT_DTYPES
 
 _HALVES = (torch.bfloat16, torch.float16)
 _ROUNDING = "rounding"  # in a state_dict: the seed of random rounding, and how often it was used
@@ -215,7 +221,7 @@ class DerivedOptimizer(Optimizer):
                     state[name] = made.to(dtype) if dtype and made.is_floating_point() and (made.dim() or not param.dim()) else made
         return state
 
-    # -- derivatives -----------------------------------------------------------------------------------------------
+    # -- the definition --------------------------------------------------------------------------------------------
 
     @classmethod
     def functional(
@@ -226,9 +232,61 @@ class DerivedOptimizer(Optimizer):
         step: Any = 1,
         **hyper: Any,
     ) -> tuple[list[torch.Tensor], list[dict[str, torch.Tensor]]]:
-        """Return the parameters and states after a step, and change nothing; see `opwright.optim.functional`."""
-        given = {**cls.definition.hyper, **_by_name(cls.__name__, cls.definition, (), hyper)}
-        return functional(cls.definition, params, grads, states, step, given)
+        """Return parameters and states after a step, and change nothing; differentiable in everything, in any order.
+
+        Args:
+            params: The parameters.
+            grads: Their gradients; None leaves a parameter as it is.
+            states: For each parameter its states by name; None before the first step.
+            step: The number of the step, from 1.
+            hyper: Hyper-parameters: numbers, or tensors without dimensions.
+
+        Returns:
+            The new parameters, and the new states.
+        """
+        return functional(cls.definition, params, grads, states, step, cls._defaults(hyper))
+
+    @classmethod
+    def check(cls, *, dtypes: Sequence[torch.dtype] = DEFAULT_DTYPES, **hyper: Any) -> Verdict:
+        """Test steps against the definition in float64, and the first and second derivatives of `functional`.
+
+        Args:
+            dtypes: Of the parameters.
+            hyper: Hyper-parameters other than the defaults.
+        """
+        return checked(lambda params: cls(params, **hyper), cls.definition, cls._defaults(hyper), dtypes)
+
+    @classmethod
+    def bench(cls, *, sizes: Sequence[int] | None = None, rounds: int = ROUNDS, **hyper: Any) -> StepTimes:
+        """Measure steps beside those of the definition, and of torch.optim's optimizer of the same name.
+
+        Args:
+            sizes: Of the parameters, in elements; by default 300 from 64 to 65,536.
+            rounds: How often each is measured, in turn; medians are reported.
+            hyper: Hyper-parameters other than the defaults.
+        """
+        sizes = sizes_between(COUNT) if sizes is None else sizes
+        return timed(lambda params: cls(params, **hyper), cls.definition, cls._defaults(hyper), sizes, rounds)
+
+    @classmethod
+    def explain(cls, *, shape: Sequence[int] = (16, 16), dtype: torch.dtype = torch.float32, **hyper: Any) -> str:
+        """Return the source of the kernel for parameters of a shape and dtype, with what it is and moves.
+
+        Args:
+            shape: Of a parameter.
+            dtype: Of a parameter.
+            hyper: Hyper-parameters other than the defaults.
+        """
+        param = torch.zeros(tuple(shape), dtype=dtype, requires_grad=True)
+        param.grad = torch.zeros_like(param)
+        optimizer = cls([param], **hyper)
+        plan = optimizer._new_plan([param], [0], Manner(scaled=False, written=False, at_random=False))
+        return Page(explained(cls.definition, cls.variants, plan.entries[0], cls._defaults(hyper)), "cpp")
+
+    @classmethod
+    def _defaults(cls, hyper: Mapping[str, Any]) -> dict[str, Any]:
+        """The hyper-parameters of the definition, some of them replaced."""
+        return {**cls.definition.hyper, **_by_name(cls.__name__, cls.definition, (), hyper)}
 
     # -- saving and loading ----------------------------------------------------------------------------------------
 

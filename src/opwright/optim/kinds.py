@@ -195,10 +195,18 @@ def updated(
     made = call(definition, param.to(dtype), -grad if kind.maximize else grad, wide, given[STEP], hyper)
     new, *new_states = made
     masters = [rounded(new, kind.master)] if kind.master else []
-    kept = [
-        rounded(made, how.dtype) for made, how in zip(new_states, kind.states, strict=True) if how is not None
-    ]
-    return (rounded(new, kind.param), *masters, *written, *kept)
+    kept = [rounded(value, how.dtype) for value, how in zip(new_states, kind.states, strict=True) if how is not None]
+    return _apart((rounded(new, kind.param), *masters, *written, *kept), list(given.values()))
+
+
+def _apart(results: Sequence[torch.Tensor], arguments: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+    """Results of which none is an argument or another result, because they are stored in different places."""
+    taken = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
+    made: list[torch.Tensor] = []
+    for result in results:
+        is_taken = any(result is other for other in (*taken, *made))
+        made.append(result.clone() if is_taken else result)
+    return tuple(made)
 
 
 def call(

@@ -194,6 +194,19 @@ class Variants:
             return None
         return Origin(function.__qualname__, function.__code__.co_filename.rpartition("/")[2])
 
+    def text(
+        self,
+        kind: Kind,
+        hyper: Mapping[str, Any],
+        tensors: Mapping[str, torch.Tensor],
+        numbers: Mapping[str, float],
+    ) -> str:
+        """The source of a kernel, without building it."""
+        update, _ = self._update(self._outside.now(), kind, hyper, tensors, numbers, None)
+        with contextlib.suppress(NotElementwise):
+            return table_source(update, STEP, self._origin).source.text
+        return tensor_source(update, self._origin).text
+
     def _table(self, update: Update) -> TableVariant:
         emitted = table_source(update, STEP, self._origin)
         source = Source(emitted.source.name, emitted.source.text)

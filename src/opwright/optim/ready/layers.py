@@ -80,7 +80,7 @@ def Muon(param: Tensor, grad: Tensor, momentum_buffer: Tensor, step: float, *, l
     update = grad + momentum * (momentum_buffer - grad) if nesterov else momentum_buffer
     update = _orthogonal(update, ns_coefficients, ns_steps, eps)
     rows, columns = param.shape
-    most, tall = (rows, (rows / columns) ** 0.5) if rows > columns else (columns, 1.0)
+    most, tall = (rows, rows**0.5 / columns**0.5) if rows > columns else (columns, 1.0)
     scale = 0.2 * most**0.5 if adjust_lr_fn == "match_rms_adamw" else tall
     return param * (1 - lr * weight_decay) - lr * (scale * update.to(param.dtype)), momentum_buffer
 
