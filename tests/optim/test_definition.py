@@ -11,7 +11,7 @@ import torch
 
 import opwright
 from opwright.errors import UpdateRefused
-from opwright.optim.variants import MOST_VARIANTS
+from opwright.optim.serving.variants import MOST_VARIANTS
 from tests.optim.trained import parameters, train
 
 STATED = """
@@ -36,7 +36,7 @@ def made(body: str) -> Any:
     ("return param - lr * grad, average.sum()", "Bad returns a new 'average' of shape ()", "of the shapes"),
     ("return param.sub_(lr * grad), average", "Bad changes 'param' in place", "return it"),
     ("average.mul_(0.5); return param - lr * grad, average", "Bad changes 'average' in place", "return it"),
-    ("return (param if grad.norm() > 1 else param - grad), average", "Bad looks at the values of a tensor", "torch.where"),
+    ("return (param if grad.sum() > 1 else param - grad), average", "looks at the values of a tensor", "torch.where"),
     ("return param * grad.norm().item(), average", "Bad looks at the values of a tensor", "torch.where"),
 ])  # fmt: skip
 def test_bad_updates_are_refused_where_they_stand(body: str, fact: str, hint: str) -> None:

@@ -7,7 +7,7 @@ import torch
 from torch.autograd import gradcheck, gradgradcheck
 
 import opwright.optim
-from opwright.optim import SGD, Adam, AdamW, LAMB
+from opwright.optim import LAMB, SGD, Adam, AdamW
 from tests.optim.trained import parameters, train
 
 

@@ -65,7 +65,11 @@ def test_states_are_under_their_names_beside_step() -> None:
 def test_groups_have_their_own_rates() -> None:
     def groups() -> list[dict[str, Any]]:
         one, two, *rest = parameters()
-        return [{"params": [one], "lr": 0.5}, {"params": [two], "weight_decay": 0.3, "maximize": True}, {"params": rest}]
+        return [
+            {"params": [one], "lr": 0.5},
+            {"params": [two], "weight_decay": 0.3, "maximize": True},
+            {"params": rest},
+        ]
 
     made, right = (train(cls(groups(), lr=0.1, momentum=0.9), 4) for cls in (SGD, torch.optim.SGD))
     torch.testing.assert_close(made, right)
@@ -207,7 +211,9 @@ def test_an_expanded_gradient() -> None:
 
 
 def test_mixed_dtypes() -> None:
-    params = [torch.ones(8, dtype=dtype, requires_grad=True) for dtype in (torch.float32, torch.float64, torch.bfloat16)]
+    params = [
+        torch.ones(8, dtype=dtype, requires_grad=True) for dtype in (torch.float32, torch.float64, torch.bfloat16)
+    ]
     optimizer = AdamW(params, lr=0.25, weight_decay=0.0)
     for param in params:
         param.grad = torch.ones_like(param)
@@ -334,6 +340,6 @@ def test_a_state_dict_of_others_is_refused() -> None:
 
 
 def test_hyper_parameters_by_position() -> None:
-    torch.testing.assert_close(trained(RMSprop, 3), [p for p in trained(torch.optim.RMSprop, 3)])
+    torch.testing.assert_close(trained(RMSprop, 3), list(trained(torch.optim.RMSprop, 3)))
     made, right = (cls(parameters(), 0.05, 0.9) for cls in (SGD, torch.optim.SGD))
     torch.testing.assert_close(train(made, 3), train(right, 3))

@@ -102,9 +102,7 @@ def test_rounding_by_operations_is_to_a_neighbour(dtype: torch.dtype) -> None:
     nearest = values[:-2].to(dtype)
     apart = (nearest.view(torch.int16) + 1).view(dtype).double() - nearest.double()
     assert ((made - values[:-2].double()).abs() <= apart.abs() * 1.01).all()
-    torch.testing.assert_close(
-        rounded_at_random(special, dtype, torch.Generator()), special.to(dtype), equal_nan=True
-    )
+    torch.testing.assert_close(rounded_at_random(special, dtype, torch.Generator()), special.to(dtype), equal_nan=True)
 
 
 def test_masters_keep_what_is_too_small_for_the_parameter() -> None:

@@ -60,9 +60,7 @@ def derive_update(
     return guarded(reference, lambda: _derived(reference, specs, results, name))
 
 
-def _derived(
-    reference: Callable[..., Any], specs: Sequence[ArgumentSpec], results: Sequence[str], name: str
-) -> Update:
+def _derived(reference: Callable[..., Any], specs: Sequence[ArgumentSpec], results: Sequence[str], name: str) -> Update:
     graph, result = trace_conditioned(reference, specs)
     refuse_here(graph, specs)
     if graph.is_random:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -12,18 +11,19 @@ from torch.optim.optimizer import Optimizer, ParamsT, required
 
 from opwright.binding.environment import is_quiet
 from opwright.checking.verdict import Verdict
-from opwright.optim.checked import checked
 from opwright.optim.clipping import clip_factor
 from opwright.optim.definition import STEP, Definition
-from opwright.optim.entries import Manner
 from opwright.optim.examine import examine
-from opwright.optim.explained import explained
 from opwright.optim.functional import functional
+from opwright.optim.hyper import are_same, by_name, check_hyper
 from opwright.optim.kinds import MASTER, split_numbers
-from opwright.optim.options import Options, Rounding, StateDtype, check_hyper, check_options
-from opwright.optim.plan import Plan
-from opwright.optim.timed import COUNT, ROUNDS, StepTimes, sizes_between, timed
-from opwright.optim.variants import Variants
+from opwright.optim.options import Options, Rounding, StateDtype, check_options
+from opwright.optim.serving.entries import Manner
+from opwright.optim.serving.plan import Plan
+from opwright.optim.serving.variants import Variants
+from opwright.optim.telling.checked import checked
+from opwright.optim.telling.explained import explained
+from opwright.optim.telling.timed import COUNT, ROUNDS, StepTimes, sizes_between, timed
 from opwright.report.shown import Page
 from opwright.samples import DEFAULT_DTYPES
 
@@ -78,7 +78,7 @@ class DerivedOptimizer(Optimizer):
             UpdateRefused: If the definition is not the update of one parameter.
         """
         definition = self.definition
-        defaults = {**definition.hyper, **_by_name(type(self).__name__, definition, given, hyper)}
+        defaults = {**definition.hyper, **by_name(type(self).__name__, definition, given, hyper)}
         self._check(defaults)
         self._options = Options(max_grad_norm, state_dtype, rounding, master, free_grads)
         check_options(self._options, type(self).__name__, definition.states)
@@ -161,7 +161,7 @@ class DerivedOptimizer(Optimizer):
             self._groups = [number for number, length in enumerate(lengths) for _ in range(length)]
         missing = [grad is None for grad in gradients]
         if True not in missing:
-            return params, gradients, self._groups  # type: ignore[return-value]  # none is None
+            return params, gradients, self._groups  # none is None
         there = [position for position, is_missing in enumerate(missing) if not is_missing]
         found = ([each[position] for position in there] for each in (params, gradients, self._groups))
         return tuple(found)  # type: ignore[return-value]  # as above
@@ -183,7 +183,7 @@ class DerivedOptimizer(Optimizer):
         for position, group in enumerate(self.param_groups):
             values = tuple([group[name] for name in names])
             before, numbers = read[position]
-            if _are_same(values, before):
+            if are_same(values, before):
                 continue
             now, constants = split_numbers(self.definition, self._hyper(group))
             changed |= not before or now.keys() != numbers.keys() or self._constants.get(position) != (
@@ -196,7 +196,7 @@ class DerivedOptimizer(Optimizer):
     def _hyper(self, group: Mapping[str, Any]) -> dict[str, Any]:
         """The hyper-parameters of a group; tensors as numbers."""
         defaults = self.definition.hyper
-        return {name: _number(group[name], defaults[name]) for name in defaults}
+        return {name: as_number(group[name], defaults[name]) for name in defaults}
 
     def _new_plan(self, params: list[torch.Tensor], groups: list[int], manner: Manner) -> Plan:
         hyper = [self._hyper(group) for group in self.param_groups]
@@ -218,7 +218,11 @@ class DerivedOptimizer(Optimizer):
                 made = self.definition.start(name, state.get(MASTER, param), hyper)
                 dtype = self._options.dtype_of(name)
                 if made is not None:
-                    state[name] = made.to(dtype) if dtype and made.is_floating_point() and (made.dim() or not param.dim()) else made
+                    state[name] = (
+                        made.to(dtype)
+                        if dtype and made.is_floating_point() and (made.dim() or not param.dim())
+                        else made
+                    )
         return state
 
     # -- the definition --------------------------------------------------------------------------------------------
@@ -286,7 +290,7 @@ class DerivedOptimizer(Optimizer):
     @classmethod
     def _defaults(cls, hyper: Mapping[str, Any]) -> dict[str, Any]:
         """The hyper-parameters of the definition, some of them replaced."""
-        return {**cls.definition.hyper, **_by_name(cls.__name__, cls.definition, (), hyper)}
+        return {**cls.definition.hyper, **by_name(cls.__name__, cls.definition, (), hyper)}
 
     # -- saving and loading ----------------------------------------------------------------------------------------
 
@@ -366,46 +370,6 @@ class DerivedOptimizer(Optimizer):
             self.param_groups.pop()
             raise
         self._forget()
-
-
-def _by_name(
-    optimizer: str, definition: Definition, given: Sequence[Any], hyper: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Hyper-parameters by name, refused as Python refuses arguments."""
-    names = list(definition.hyper)
-    if len(given) > len(names):
-        raise TypeError(
-            f"{optimizer}.__init__() takes at most {len(names) + 2} positional arguments but {len(given) + 2} were given"
-        )
-    made = dict(zip(names, given, strict=False))
-    for name, value in hyper.items():
-        if name not in definition.hyper:
-            raise TypeError(f"{optimizer}.__init__() got an unexpected keyword argument '{name}'")
-        if name in made:
-            raise TypeError(f"{optimizer}.__init__() got multiple values for argument '{name}'")
-        made[name] = value
-    return made
-
-
-def _number(value: Any, default: Any) -> Any:
-    """A hyper-parameter as the definition gets it: a tensor as a float, and an int where the default is a float."""
-    if isinstance(value, (tuple, list)):
-        defaults = default if isinstance(default, (tuple, list)) and len(default) == len(value) else (0.0,) * len(value)
-        return tuple(map(_number, value, defaults))
-    if isinstance(value, torch.Tensor):
-        return float(value)
-    return float(value) if type(value) is int and type(default) is float else value
-
-
-def _are_same(values: tuple[Any, ...], before: tuple[Any, ...]) -> bool:
-    """Whether no hyper-parameter has changed; of tensors, this cannot be told."""
-    if len(values) != len(before):
-        return False
-    for value in values:
-        members = value if isinstance(value, (tuple, list)) else (value,)
-        if any(isinstance(member, torch.Tensor) for member in members):
-            return False
-    return values == before
 
 
 def _mixed(seed: int, count: int) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 from opwright.optim.base import DerivedOptimizer
 from opwright.optim.definition import Start, read_definition
-from opwright.optim.variants import Variants
+from opwright.optim.serving.variants import Variants
 
 
 def optimizer(

@@ -62,8 +62,12 @@ class Definition:
 
 
 def read_definition(
-    function: Callable[..., Any], state: Sequence[str] | Mapping[str, Start | None], *, sparse: bool,
-    check: Callable[..., None] | None = None, constants: Sequence[str] = (),
+    function: Callable[..., Any],
+    state: Sequence[str] | Mapping[str, Start | None],
+    *,
+    sparse: bool,
+    check: Callable[..., None] | None = None,
+    constants: Sequence[str] = (),
 ) -> Definition:
     """Read the signature of an update.
 
@@ -99,9 +103,7 @@ def read_definition(
             hint="give every hyper-parameter a name, after a *",
         )
     starts = {name: make for name, make in state.items() if make} if isinstance(state, Mapping) else {}
-    hyper = {
-        p.name: required if p.default is p.empty else p.default for p in parameters if p.kind is p.KEYWORD_ONLY
-    }
+    hyper = {p.name: required if p.default is p.empty else p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
     if unknown := [name for name in constants if name not in hyper]:
         raise UpdateRefused(
             f"{function.__name__} has no hyper-parameter '{unknown[0]}', which constants= names",

@@ -40,9 +40,7 @@ def functional(
             new_params.append(param)
             new_states.append(dict(state))
             continue
-        given = [
-            state[name] if name in state else definition.start(name, param, hyper) for name in definition.states
-        ]
+        given = [state[name] if name in state else definition.start(name, param, hyper) for name in definition.states]
         new, *made = call(definition, param, grad, given, step, hyper)
         new_params.append(new)
         new_states.append({n: value for n, value in zip(definition.states, made, strict=True) if value is not None})

@@ -189,7 +189,7 @@ def updated(
     grad = grad.to(dtype)
     states = [given.get(name) for name in definition.states]
     wide = [
-        state.to(dtype) if how and not how.is_number else state
+        state.to(dtype) if state is not None and how and not how.is_number else state
         for state, how in zip(states, kind.states, strict=True)
     ]
     made = call(definition, param.to(dtype), -grad if kind.maximize else grad, wide, given[STEP], hyper)
@@ -242,7 +242,8 @@ def _refuse_other(definition: Definition, name: str, before: Any, after: Any) ->
     if not isinstance(after, torch.Tensor) or before is None:
         what = "None" if after is None else type(after).__name__
         raise UpdateRefused(
-            f"{definition.name} returns {what} as the new '{name}'" + (", which has no value" if before is None else ""),
+            f"{definition.name} returns {what} as the new '{name}'"
+            + (", which has no value" if before is None else ""),
             place=place_of(definition.function),
             hint="return a tensor for each state that there is, and None for the others",
         )

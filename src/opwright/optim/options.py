@@ -1,28 +1,15 @@
-"""Options of an optimizer beside its hyper-parameters, and the checks of both, in PyTorch's words."""
+"""Options of an optimizer beside its hyper-parameters, and the refusal of values that mean nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 
 Rounding = Literal["nearest", "stochastic"]
 StateDtype = torch.dtype | Mapping[str, torch.dtype] | None
-
-# How torch.optim calls what must not be negative.
-_NOT_NEGATIVE = {
-    "lr": "learning rate",
-    "eps": "epsilon value",
-    "weight_decay": "weight_decay value",
-    "momentum": "momentum value",
-    "momentum_decay": "momentum_decay value",
-    "rho": "rho value",
-    "alpha": "alpha value",
-    "lr_decay": "lr_decay value",
-    "initial_accumulator_value": "initial_accumulator_value value",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +48,3 @@ def check_options(options: Options, name: str, states: tuple[str, ...]) -> None:
     named = options.state_dtype if isinstance(options.state_dtype, Mapping) else {}
     if unknown := [state for state in named if state not in states]:
         raise ValueError(f"Invalid state_dtype: {name} has no state '{unknown[0]}', only {', '.join(states) or 'none'}")
-
-
-def check_hyper(hyper: Mapping[str, Any]) -> None:
-    """Refuse hyper-parameters as torch.optim does.
-
-    Raises:
-        ValueError: If a rate is negative, or a decay rate is not in [0, 1).
-    """
-    for name, words in _NOT_NEGATIVE.items():
-        value = hyper.get(name)
-        if isinstance(value, torch.Tensor) and value.numel() != 1:
-            raise ValueError(f"Tensor {name} must be 1-element")
-        if isinstance(value, (int, float, torch.Tensor)) and not value >= 0:
-            raise ValueError(f"Invalid {words}: {value}")
-    for position, beta in enumerate(hyper.get("betas") or ()):
-        if not 0.0 <= beta < 1.0:
-            raise ValueError(f"Invalid beta parameter at index {position}: {beta}")

@@ -14,7 +14,8 @@ Tensor = torch.Tensor
 
 @optimizer(state={"momentum_buffer": zeros_if("momentum")}, sparse=True, check=refuse_nesterov)
 def SGD(param: Tensor, grad: Tensor, momentum_buffer: Tensor | None, step: float, *, lr: float = 1e-3,
-        momentum: float = 0.0, dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False) -> Any:  # fmt: skip
+        momentum: float = 0.0, dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False
+        ) -> Any:  # fmt: skip
     """Stochastic gradient descent, as torch.optim.SGD."""
     if weight_decay != 0:
         grad = grad + weight_decay * param

@@ -94,7 +94,9 @@ def as_number_tensor(number: Any) -> torch.Tensor:
 
 
 def _quotient(x: Any, y: Any) -> torch.Tensor:
-    return torch.div(as_number_tensor(_real(x)), as_number_tensor(_real(y)))  # x / tensor is x · (1 / tensor), rounded twice
+    return torch.div(
+        as_number_tensor(_real(x)), as_number_tensor(_real(y))
+    )  # x / tensor is x · (1 / tensor), rounded twice
 
 
 def _quotient_bounds(x: Bounds, y: Bounds) -> Bounds:

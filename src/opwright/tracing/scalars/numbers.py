@@ -169,7 +169,7 @@ class NumberTable:
         return (*tested, *self._ranges(assumed))
 
     def conditions(self) -> Iterator[torch.Tensor]:
-        """The same as truth values for kernels to compute: whether a run with other numbers would do what the trace did.
+        """The same as truth values for kernels to compute: whether other numbers would do what the trace did.
 
         They hold if every branch goes the same way, and if Python computes every number without an error.
 

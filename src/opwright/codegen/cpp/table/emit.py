@@ -172,7 +172,7 @@ class _Writer:
     def _elements(self, remark: Sequence[str]) -> Iterable[str]:
         kernel = self.update.kernel
         yield from (f"// {line}" for line in remark)
-        yield f"static void elements(Size count, void* const* row, const Numbers& numbers, RandomStream random) {{"
+        yield "static void elements(Size count, void* const* row, const Numbers& numbers, RandomStream random) {"
         for let in self.update.kept:
             yield f"  const {CPP_TYPES[let.value.dtype]} {let.name} = numbers.{_kept(let)};"
         accesses = [self._in_place(access) for access in accesses_of(kernel, set(), in_parts=False)]
@@ -181,8 +181,7 @@ class _Writer:
         by_name = {access.name: access for access in accesses}
         yield "#pragma omp simd"
         yield "  for (Size j = 0; j < count; ++j) {"
-        for let in kernel.lets:
-            assert isinstance(let, Let)
+        for let in (let for let in kernel.lets if isinstance(let, Let)):
             read = isinstance(let.value, Load)
             value = by_name[let.name].element(let.name) if read else spell_value(let.value)
             yield f"    const {CPP_TYPES[let.value.dtype]} {let.name} = {value};"

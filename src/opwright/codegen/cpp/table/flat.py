@@ -79,9 +79,7 @@ def flat(program: Program, replaced: Sequence[str]) -> Flat:
     point = replace(kernel, lets=tuple(let for let in lets if let.name in varying))
     read = {local.name for local in locals_in(*_values(point))}
     kept = tuple(let for let in numbers if let.name in read)
-    places = tuple(
-        None if output in given else name for output, name in zip(outputs, replaced, strict=True)
-    )
+    places = tuple(None if output in given else name for output, name in zip(outputs, replaced, strict=True))
     return Flat(before, numbers, kept, point, program.inputs, places, program.outputs)
 
 

@@ -12,11 +12,11 @@ import torch
 
 from opwright.binding.environment import PLAIN_TYPES
 from opwright.binding.variants.states import State
-from opwright.optim.buckets import Bucket, run_composed
 from opwright.optim.definition import STEP, Definition
-from opwright.optim.entries import Entry, Manner, copy_gradient, entry_of, overlapping
 from opwright.optim.kinds import Kind
-from opwright.optim.variants import Variants
+from opwright.optim.serving.buckets import Bucket, run_composed
+from opwright.optim.serving.entries import Manner, copy_gradient, entry_of, overlapping
+from opwright.optim.serving.variants import Variants
 
 
 class Plan:

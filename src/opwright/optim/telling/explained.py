@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from opwright.optim.definition import STEP, Definition
-from opwright.optim.entries import Entry
 from opwright.optim.kinds import result_names, split_numbers
-from opwright.optim.variants import Variants
+from opwright.optim.serving.entries import Entry
+from opwright.optim.serving.variants import Variants
 
 
 def explained(definition: Definition, variants: Variants, entry: Entry, hyper: Mapping[str, Any]) -> str:

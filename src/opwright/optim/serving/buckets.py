@@ -10,11 +10,11 @@ import torch
 from opwright.binding.variants.states import State
 from opwright.errors import OpwrightError
 from opwright.optim.definition import STEP, Definition
-from opwright.optim.entries import Entry
 from opwright.optim.kinds import Kind, Rounded, gathered, result_names, to_nearest, updated
 from opwright.optim.rounding import rounded_at_random
-from opwright.optim.tables import TensorTable
-from opwright.optim.variants import TableVariant, TensorVariant, Variant, Variants
+from opwright.optim.serving.entries import Entry
+from opwright.optim.serving.tables import TensorTable
+from opwright.optim.serving.variants import TableVariant, TensorVariant, Variant, Variants
 
 _SEED_BITS = 64
 
@@ -107,7 +107,9 @@ class Bucket:
     ) -> Sequence[Entry]:
         """Update what a variant serves; returns the rest."""
         if isinstance(variant, TensorVariant):
-            return [entry for entry in entries if not _run_tensor(variant, entry, self._numbers_of(entry, numbers), seed)]
+            return [
+                entry for entry in entries if not _run_tensor(variant, entry, self._numbers_of(entry, numbers), seed)
+            ]
         refused = self._in_table(variant, entries, numbers, seed)
         if not refused or len(refused) == len(entries):
             return [entries[position] for position in refused]

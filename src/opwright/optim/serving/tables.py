@@ -7,8 +7,8 @@ from array import array
 from collections.abc import Mapping, Sequence
 
 from opwright.optim.definition import STEP
-from opwright.optim.entries import Entry
-from opwright.optim.variants import TableVariant
+from opwright.optim.serving.entries import Entry
+from opwright.optim.serving.variants import TableVariant
 
 _ADDRESS = ctypes.c_void_p
 

@@ -134,9 +134,7 @@ def _pattern(tensor: torch.Tensor) -> tuple[bool, ...]:
 
 def _strides(tensor: torch.Tensor) -> tuple[tuple[int, int], ...]:
     """Sizes and strides; along dimensions of one element, these do not matter."""
-    return tuple(
-        (size, stride if size > 1 else 0) for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
-    )
+    return tuple((size, stride if size > 1 else 0) for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
 
 
 def _is_dense(tensor: torch.Tensor) -> bool:

@@ -61,7 +61,10 @@ def timed(
     rounds: int,
 ) -> StepTimes:
     """Measure steps, each way in turn."""
-    ways = {"kernels": make(_parameters(sizes)).step, "definition": _definition(definition, hyper, sizes)}
+    ways: dict[str, Callable[[], object]] = {
+        "kernels": make(_parameters(sizes)).step,
+        "definition": _definition(definition, hyper, sizes),
+    }
     ways |= dict(_of_torch(definition, hyper, sizes))
     times: dict[str, list[float]] = {way: [] for way in ways}
     for turn in range(rounds + _WARMING):
@@ -105,8 +108,10 @@ def _of_torch(
     definition: Definition, hyper: Mapping[str, Any], sizes: Sequence[int]
 ) -> Iterator[tuple[str, Callable[[], object]]]:
     cls = getattr(torch.optim, definition.name, None)
+    if cls is None:
+        return
     for way, options in (("fused", {"fused": True}), ("foreach", {"foreach": True}), ("loop", {"foreach": False})):
         try:
             yield f"torch.optim, {way}", cls(_parameters(sizes), **hyper, **options).step
         except (TypeError, RuntimeError):
-            continue  # there is no such optimizer, or it is not run this way
+            continue  # it is not run this way, or has other arguments
