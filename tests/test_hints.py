@@ -13,7 +13,7 @@ from opwright.package import PACKAGE
 _FAMILY = {
     "AutocastRefused", "CallableUnsupported", "ChangesItself", "Fault", "ImportedMeanwhile", "LeftToFunction",
     "ModuleUnsupported",
-    "NoKernel", "NotEjectable", "NumberNeeded", "OutsideMoved", "OutsideUnknown", "PartsRefused", "ReferenceMissing",
+    "NoKernel", "NotEjectable", "NotElementwise", "NumberNeeded", "OutsideMoved", "OutsideUnknown", "PartsRefused", "ReferenceMissing",
     "RungMissing", "SamplesMissing", "SaveRefused", "SideEffect", "Skipped", "TracingFailed", "UndeclaredMutation",
     "UnsupportedParameter", "UnsupportedReturn", "UntraceableReference", "WheelUnsupported",
 }  # fmt: skip

@@ -26,6 +26,8 @@ from opwright.tracing.interface.results import Given, Made
 from opwright.tracing.interface.specs import ArgumentSpec, NumberSpec
 from opwright.tracing.trace import trace_conditioned
 
+_COPY = "return a copy of it: `.clone()`"
+
 
 @dataclass(frozen=True, slots=True)
 class Update:
@@ -69,9 +71,9 @@ def _derived(reference: Callable[..., Any], specs: Sequence[ArgumentSpec], resul
     for member, replaced in zip(result.members, results, strict=True):
         match member:
             case Given(position) if specs[position].name != replaced:
-                raise NoKernel(f"it returns its argument '{specs[position].name}' in another place")
+                raise NoKernel(f"it returns its argument '{specs[position].name}' in another place", hint=_COPY)
             case Made(position) if position in made:
-                raise NoKernel(f"it returns one tensor as '{made[position]}' and as '{replaced}'")
+                raise NoKernel(f"it returns one tensor as '{made[position]}' and as '{replaced}'", hint=_COPY)
             case Made(position):
                 made[position] = replaced
     outputs = [(f"new_{made[p]}" if p in made else "holds", node) for p, node in enumerate(graph.outputs)]

@@ -15,7 +15,7 @@ from opwright.optim.clipping import clip_factor
 from opwright.optim.definition import STEP, Definition
 from opwright.optim.examine import examine
 from opwright.optim.functional import functional
-from opwright.optim.hyper import are_same, by_name, check_hyper
+from opwright.optim.hyper import are_same, as_number, by_name, check_hyper
 from opwright.optim.kinds import MASTER, split_numbers
 from opwright.optim.options import Options, Rounding, StateDtype, check_options
 from opwright.optim.serving.entries import Manner

@@ -7,7 +7,7 @@ import ctypes
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -17,7 +17,6 @@ from opwright.binding.variants.states import Outside, State
 from opwright.codegen.cpp.table.emit import ENTRY
 from opwright.codegen.header import Origin
 from opwright.errors import LibraryUnloadable, NoKernel, NotElementwise, OpwrightError, TracingFailed
-from opwright.operators.updates import Update, derive_update, table_source, tensor_source
 from opwright.optim.definition import STEP, Definition
 from opwright.optim.kinds import Kind, Rounded, not_yet, specs_of, update_of
 from opwright.package import PACKAGE
@@ -26,6 +25,9 @@ from opwright.toolchain.build import build
 from opwright.toolchain.process.forks import Lock, hold_off_forks
 from opwright.toolchain.source import Source
 from opwright.tracing.interface.place import function_behind
+
+if TYPE_CHECKING:
+    from opwright.operators.updates import Update
 
 MOST_VARIANTS = 8  # of one kind: each is for another way through the branches of the definition
 
@@ -177,6 +179,8 @@ class Variants:
         rounded: Rounded | None,
     ) -> tuple[Update, list[str]]:
         """The update of a kind as a Program, and the names of its arguments."""
+        from opwright.operators.updates import derive_update  # imports sympy, which PyTorch's optimizers do not need
+
         update, names, results = update_of(self._definition, kind, hyper, rounded)
         specs = specs_of(names, tensors, numbers)
         with hold_off_forks():
@@ -202,12 +206,16 @@ class Variants:
         numbers: Mapping[str, float],
     ) -> str:
         """The source of a kernel, without building it."""
+        from opwright.operators.updates import table_source, tensor_source  # as above
+
         update, _ = self._update(self._outside.now(), kind, hyper, tensors, numbers, None)
         with contextlib.suppress(NotElementwise):
             return table_source(update, STEP, self._origin).source.text
         return tensor_source(update, self._origin).text
 
     def _table(self, update: Update) -> TableVariant:
+        from opwright.operators.updates import table_source  # as above
+
         emitted = table_source(update, STEP, self._origin)
         source = Source(emitted.source.name, emitted.source.text)
         self.built += 1
@@ -223,6 +231,8 @@ class Variants:
         return TableVariant(run, size(), emitted.operands, emitted.numbers, source)
 
     def _tensor(self, update: Update, names: list[str]) -> TensorVariant:
+        from opwright.operators.updates import tensor_source  # as above
+
         source = tensor_source(update, self._origin)
         self.built += 1
         (path,) = build([source], self._settings)
