@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch.autograd import gradcheck, gradgradcheck
 
 import opwright.optim
+from opwright.errors import WheelUnsupported
 from opwright.optim import LAMB, SGD, Adam, AdamW
 from tests.optim.trained import parameters, train
 
@@ -79,6 +82,11 @@ def test_check_passes(name: str) -> None:
     if name == "Lion":  # signs have no numeric derivatives
         failed = [row for row in failed if "derivatives" not in row]
     assert not failed
+
+
+def test_a_wheel_refuses_an_optimizer(tmp_path: Path) -> None:
+    with pytest.raises(WheelUnsupported, match="AdamW is not an operator"):
+        opwright.build_wheel([AdamW], tmp_path)
 
 
 def test_explain_shows_the_kernel_and_its_traffic() -> None:

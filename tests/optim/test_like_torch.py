@@ -28,6 +28,7 @@ SKIPPED_OPTIONS = ("foreach", "fused", "capturable", "differentiable")  # how to
 # clipping and a learning rate in a float32 tensor are computed in float32 by torch.
 TOLERANCES = {torch.float32: 2e-5, torch.float64: 1e-9, torch.bfloat16: 0.06}
 _ROUNDED_BY_TORCH = 1e-5
+_ITERATION_IN_BFLOAT16 = 2e-3  # of Muon: kernels round products before they are added, torch rounds sums
 
 
 @cache
@@ -62,6 +63,8 @@ def test_trajectories_are_those_of_torch(name: str, description: str, dtype: tor
     tolerance = TOLERANCES[dtype]
     if name == "Adafactor" or any(isinstance(value, torch.Tensor) for value in hyper.values()):
         tolerance = max(tolerance, _ROUNDED_BY_TORCH)
+    if name == "Muon":
+        tolerance = max(tolerance, _ITERATION_IN_BFLOAT16)
     for ours, other in zip(made, right, strict=True):
         torch.testing.assert_close(ours, other, rtol=tolerance, atol=tolerance)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import math
 from typing import Any
 
@@ -133,6 +134,16 @@ def test_clipping_is_that_of_clip_grad_norm(most: float) -> None:
         right.step()
         optimizer.step()
     assert_same(params, others)
+
+
+def test_gradients_are_not_kept() -> None:
+    optimizer = AdamW(parameters(((40, 3), (5,), ())))
+    train(optimizer, 2)
+    kept = [param.grad.untyped_storage() for param in optimizer.param_groups[0]["params"]]
+    assert all(torch._C._storage_Use_Count(storage._cdata) > 1 for storage in kept)
+    optimizer.zero_grad()
+    gc.collect()
+    assert [torch._C._storage_Use_Count(storage._cdata) for storage in kept] == [1, 1, 1]
 
 
 def test_gradients_are_freed_on_request() -> None:

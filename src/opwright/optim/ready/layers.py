@@ -61,7 +61,7 @@ def _orthogonal(update: Tensor, coefficients: tuple[float, float, float], steps:
     a, b, c = coefficients
     is_tall = update.shape[0] > update.shape[1]
     x = update.bfloat16().t() if is_tall else update.bfloat16()
-    x = x / x.norm().clamp(min=eps)
+    x = x / x.float().norm().clamp(min=eps).bfloat16()
     for _ in range(steps):
         gram = x @ x.t()
         x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)

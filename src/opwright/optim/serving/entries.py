@@ -21,17 +21,16 @@ class Entry:
 
     Attributes:
         param: The parameter.
-        grad: Its gradient.
         state: Its states and its step.
         number: Its own number.
         group: The number of its group.
-        tensors: The operands of its update, by name; a complex tensor as a real one.
+        tensors: The operands of its update, by name; a complex tensor as a real one. The gradient is there where it is
+            needed in a step.
         kind: What they are; None if no kernel can serve them.
         copied: A gradient that lies otherwise than the parameter is copied into `tensors["grad"]` before each step.
     """
 
     param: torch.Tensor
-    grad: torch.Tensor
     state: dict[str, Any]
     number: int
     group: int
@@ -105,7 +104,7 @@ def entry_of(
         is_flat=is_flat and bool(real.dim()),
     )
     served = plain and all(t.dtype in _DTYPES for t in tensors.values()) and _is_written_once(real)
-    return Entry(param, grad, state, number, group, tensors, kind, served, copied)
+    return Entry(param, state, number, group, tensors, kind, served, copied)
 
 
 def copy_gradient(entry: Entry, grad: torch.Tensor) -> None:

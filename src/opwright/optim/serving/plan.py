@@ -72,8 +72,8 @@ class Plan:
         self._watched = [t for t in (*params, *self._held) if isinstance(t, torch.Tensor) and type(t) in PLAIN_TYPES]
         self._places = list(map(_place, self._watched))
         self._shapes = self._now_shapes()
-        gradients = [entry.grad for entry in self.entries]
-        self._gradients = _facts(gradients)
+        self._gradients = _facts([param.grad for param in params if param.grad is not None])
+        self._points = True
         self._copied = [position for position, entry in enumerate(self.entries) if entry.copied]
 
     def holds(self, params: Sequence[torch.Tensor], gradients: Sequence[torch.Tensor], manner: Manner) -> bool:
@@ -131,6 +131,11 @@ class Plan:
             run_composed(self._definition, self._hyper[entry.group], entry, given, seed)
         if self._manner.written:
             self._write_back(gradients)
+        if self._points:  # gradients belong to the user, who may free them
+            self._points = False
+            for entry in self.entries:
+                if not entry.copied:
+                    del entry.tensors["grad"]
 
     def _run_buckets(
         self, gradients: Sequence[torch.Tensor], state: State | None, numbers: Sequence[Mapping[str, float]], seed: int
@@ -149,6 +154,7 @@ class Plan:
 
     def _point_to(self, gradients: Sequence[torch.Tensor]) -> None:
         """Let all entries have these gradients."""
+        self._points = True
         for entry, grad in zip(self.entries, gradients, strict=True):
             if not entry.copied:
                 entry.tensors["grad"] = torch.view_as_real(grad.detach()) if grad.is_complex() else grad.detach()

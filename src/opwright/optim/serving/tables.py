@@ -30,6 +30,11 @@ class _Layout(ctypes.Structure):
     )
 
 
+def _place(entry: Entry, name: str) -> int:
+    """The address of an operand; that of a gradient is given at each step."""
+    return 0 if name == "grad" else entry.tensors[name].data_ptr()
+
+
 class TensorTable:
     """Tensors that one kernel updates in one launch.
 
@@ -43,9 +48,7 @@ class TensorTable:
         self._count = count = len(entries)
         groups = list(dict.fromkeys(entry.group for entry in entries))
         self._groups = groups
-        self._columns = {
-            name: array("q", [entry.tensors[name].data_ptr() for entry in entries]) for name in variant.operands
-        }
+        self._columns = {name: array("q", [_place(entry, name) for entry in entries]) for name in variant.operands}
         self._places = array("q", [column.buffer_info()[0] for column in self._columns.values()])
         starts = [0]
         for entry in entries:
