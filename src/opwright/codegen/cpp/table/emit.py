@@ -63,8 +63,9 @@ def emit_table(
     Raises:
         NotElementwise: If it does more than that.
     """
+    program = finish(program, "cpp")
     flat(program, replaced)  # refuses with the names of the function
-    part = part_of(finish(program, "cpp"), formulas)
+    part = part_of(program, formulas)
     remarks = {id(kernel): remark for kernel, remark in zip(_kernels(part.program), part.remarks, strict=True)}
     with plain_refusals():
         update = flat(part.program, [placeholder(name) for name in replaced])
