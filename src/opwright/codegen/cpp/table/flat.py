@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from opwright.errors import NotElementwise
 from opwright.ir.contents import locals_in
 from opwright.ir.expressions.expression import Apply, Cast, Expression, Load, Local, rewrite_children
-from opwright.ir.expressions.integer import ZERO, symbols_of
+from opwright.ir.expressions.integer import ONE, ZERO, symbols_of
 from opwright.ir.names.fresh import fresh
 from opwright.ir.program import Buffer, Kernel, Let, Program, Store
 from opwright.ir.rows import varies
@@ -111,8 +111,9 @@ def _refuse_sizes(program: Program) -> None:
     for guard in program.guards:
         is_usual = guard.relation == ">=" and guard.right.constant == LEAST_SIZE
         ends = {str(side).rpartition("_size_")[2] for side in (guard.left, guard.right)}
+        is_unit = guard.relation == "==" and guard.right == ONE  # which tells kinds of parameters apart
         is_same = guard.relation == "==" and len(ends) == 1 and all(symbols_of(s) for s in (guard.left, guard.right))
-        if not (is_usual or is_same):
+        if not (is_usual or is_unit or is_same):
             raise _refusal(f"it depends on sizes ({guard})")
     if program.sizes:
         raise _refusal("it computes with sizes")
