@@ -2,6 +2,10 @@
 
 import contextlib
 import os
+
+# Threads that spin take the cores of the other workers. OpenMP reads this when torch is imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 import sys
 
 import pytest
@@ -15,6 +19,7 @@ from tests.suite.kept_libraries import cache_of_a_run, folder_of
 from tests.suite.reach import Since
 from tests.suite.rehearsal import Rehearsal
 from tests.suite.sweep_record import SweepRecord
+from tests.suite.taken_names import TakenNames
 from tests.suite.time_limit import TimeLimit
 
 pytest_plugins = ("pytester",)  # tests of what is in suite/
@@ -44,10 +49,10 @@ def pytest_configure(config):
     if config.getoption("--since"):
         config.pluginmanager.register(Since.of(config))
     if _WORKER not in os.environ:
+        config.pluginmanager.register(TakenNames())  # which tests share a worker is chance
         folder = folder_of(config)
         os.environ["OPWRIGHT_CACHE"] = str(_run.enter_context(cache_of_a_run(folder)))
         use_quick_compiler(folder / "compilers")
-        os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that spin take the cores of the other workers
         os.environ.setdefault("OPWRIGHT_TAPE", "now")  # tests ask what users get once it is built
         os.environ.setdefault("OPWRIGHT_STRICT", "1")  # a test that falls back says so, by its marker
 

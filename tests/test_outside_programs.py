@@ -16,7 +16,7 @@ def run(first, count, salt):
 @pytest.mark.parametrize("first", mostly_at_night([0, 6], by_day=1))
 def test_no_value_is_stale(first):
     for salt in (0, 1):
-        run(first, 6, salt)
+        run(first, 4, salt)
 
 
 @pytest.mark.nightly

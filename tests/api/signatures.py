@@ -14,7 +14,7 @@ from opwright.projects import Ejected
 
 
 @opwright.operator
-def scaled(x: Tensor, factor: float = 2.0) -> Tensor:
+def scaled_as_declared(x: Tensor, factor: float = 2.0) -> Tensor:
     """Make one tensor."""
     return x * factor
 
@@ -26,14 +26,14 @@ def parts(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 x = torch.ones(3)
-assert_type(scaled(x), Tensor)
-assert_type(scaled(x, factor=3.0), Tensor)
+assert_type(scaled_as_declared(x), Tensor)
+assert_type(scaled_as_declared(x, factor=3.0), Tensor)
 assert_type(parts(x), tuple[Tensor, Tensor])
 assert_type(opwright.operator(torch.sin)(x), Tensor)
-scaled("x")  # type: ignore[arg-type]
+scaled_as_declared("x")  # type: ignore[arg-type]
 parts()  # type: ignore[call-arg]
-scaled.check(dtype=torch.float32)  # type: ignore[call-arg]
-assert_type(scaled.check(), Verdict)
-assert_type(scaled.bench(compile=False), BenchReport)
-assert_type(scaled.eject("scaled/"), Ejected)
-assert_type(scaled.source("cpp"), str)
+scaled_as_declared.check(dtype=torch.float32)  # type: ignore[call-arg]
+assert_type(scaled_as_declared.check(), Verdict)
+assert_type(scaled_as_declared.bench(compile=False), BenchReport)
+assert_type(scaled_as_declared.eject("scaled/"), Ejected)
+assert_type(scaled_as_declared.source("cpp"), str)

@@ -1,4 +1,5 @@
 import json
+from functools import partial
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from opwright.benchmark.stopwatch import Plan
 from opwright.errors import NoKernel, ReferenceMissing, SamplesMissing
 from opwright.samples import Sample, shapes
 from tests.fake_operator import FakeOperator, scale
+from tests.suite.nights import mostly_at_night
 
 QUICK = Plan(slice_ns=20_000, fewest_rounds=3, most_rounds=3)
 SAMPLES = shapes("B S", "B S", B=(4, 8), S=16)
@@ -160,7 +162,9 @@ def test_a_reference_that_does_not_compile_is_absent_as_a_peer(monkeypatch):
     assert (entry.outcome, entry.reason) == ("absent", "RuntimeError: no backend")
 
 
-def test_torch_compile_is_a_peer_whose_result_is_verified_too():
+@pytest.mark.parametrize("backend", mostly_at_night(["eager", "inductor"], by_day=1))
+def test_torch_compile_is_a_peer_whose_result_is_verified_too(backend, monkeypatch):
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=backend))
     report = measure(written, scale, shapes("B S", "B S", B=4, S=16), compile=True)
     entry = next(entry for entry in report.entries if entry.contender == "torch.compile")
     assert entry.outcome == "measured", entry.reason

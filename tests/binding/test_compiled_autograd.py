@@ -101,12 +101,12 @@ def test_nothing_of_a_derivation_is_compiled():
 
 
 @opwright.operator
-def scaled(x: torch.Tensor, k: float, *, flag: bool = True) -> dict[str, torch.Tensor]:
+def scaled_in_compiled(x: torch.Tensor, k: float, *, flag: bool = True) -> dict[str, torch.Tensor]:
     return {"product": torch.tanh(x * k) if flag else torch.sin(x * k)}
 
 
 @opwright.operator
-def noisy(x: torch.Tensor) -> torch.Tensor:
+def noisy_in_compiled(x: torch.Tensor) -> torch.Tensor:
     return torch.sin(x) * torch.rand_like(x)
 
 
@@ -118,28 +118,28 @@ def gradient(function, *args, **kwargs):
 
 def test_constants_are_in_the_graph():
     for flag in (True, False):
-        gradient(scaled, 2.0, flag=flag)
+        gradient(scaled_in_compiled, 2.0, flag=flag)
     backend = torch.compile(backend="eager", fullgraph=True)
     for flag in (True, False, True):
         with compiled_autograd._enable(backend):
-            found = gradient(scaled, 2.0, flag=flag)
-        torch.testing.assert_close(found, gradient(scaled.reference, 2.0, flag=flag))
+            found = gradient(scaled_in_compiled, 2.0, flag=flag)
+        torch.testing.assert_close(found, gradient(scaled_in_compiled.reference, 2.0, flag=flag))
 
 
 def test_numbers_that_change_break_the_graph():
     for value in (1.0, 3.0):
-        gradient(scaled, value)
+        gradient(scaled_in_compiled, value)
     for value in (3.0, 4.0, 5.0):
         with compiled_autograd._enable(torch.compile(backend="eager")):
-            found = gradient(scaled, value)
-        torch.testing.assert_close(found, gradient(scaled.reference, value))
+            found = gradient(scaled_in_compiled, value)
+        torch.testing.assert_close(found, gradient(scaled_in_compiled.reference, value))
 
 
 def test_random_numbers_are_drawn_again_outside_of_the_graph():
-    gradient(noisy)
+    gradient(noisy_in_compiled)
     for seed in range(3):
         torch.manual_seed(seed)
         with compiled_autograd._enable(torch.compile(backend="eager")):
-            found = gradient(noisy)
+            found = gradient(noisy_in_compiled)
         torch.manual_seed(seed)
-        torch.testing.assert_close(found, gradient(noisy.reference))
+        torch.testing.assert_close(found, gradient(noisy_in_compiled.reference))

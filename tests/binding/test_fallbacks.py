@@ -119,7 +119,7 @@ def test_strict_settings_hold_for_modules():
         opwright.module(listened)(torch.ones(3))
 
 
-def plain(x: Tensor) -> Tensor:
+def plainly_served(x: Tensor) -> Tensor:
     return torch.sin(x) * 2
 
 
@@ -153,7 +153,7 @@ def _with_double(operator):
 
 @pytest.mark.parametrize("call", SILENT.values(), ids=SILENT)
 def test_what_is_the_references_by_design_is_silent_under_strict_settings(call, recwarn):
-    operator = Operator(plain, settings=replace(Settings.from_environment(), strict=True))
+    operator = Operator(plainly_served, settings=replace(Settings.from_environment(), strict=True))
     call(operator)
     assert operator.last_rung == "composed"
     assert not [said for said in recwarn if said.category is FallbackWarning]

@@ -36,7 +36,7 @@ def dropped_in_training(x: Tensor, training: bool = False) -> Tensor:
 
 
 @opwright.operator
-def noisy(x: Tensor) -> tuple[Tensor, Tensor]:
+def noisy_steps(x: Tensor) -> tuple[Tensor, Tensor]:
     noise = torch.randn_like(x)
     return x * noise, noise
 
@@ -74,7 +74,7 @@ STEPS = {
     "alone": (dropped_sine, lambda f: f),
     "within": (dropped_within, lambda f: f),
     "twice": (dropped_sine, lambda f: lambda x: f(x * 2) * x + f(x * 2)),
-    "with its noise": (noisy, lambda f: lambda x: f(x)[0] * f(x)[1]),
+    "with its noise": (noisy_steps, lambda f: lambda x: f(x)[0] * f(x)[1]),
     "at times": (dropped_in_training, lambda f: lambda x: f(x) + f(x, True)),
 }
 ALL_BY_DAY = [("recomputing", step) for step in STEPS]

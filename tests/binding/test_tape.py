@@ -18,7 +18,7 @@ def scaled_product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 @opwright.operator
-def noisy(x: torch.Tensor) -> torch.Tensor:
+def noisy_on_tape(x: torch.Tensor) -> torch.Tensor:
     return x + torch.rand_like(x)
 
 
@@ -117,11 +117,11 @@ def test_it_plays_what_the_conjugate_and_negative_bits_stand_for(tape):
 
 
 def test_random_operators_draw_what_eager_draws():
-    noisy(torch.ones(3, requires_grad=True)).sum().backward()
+    noisy_on_tape(torch.ones(3, requires_grad=True)).sum().backward()
     torch.manual_seed(0)
-    found = noisy._variants.now().play(torch.ones(3, requires_grad=True))
+    found = noisy_on_tape._variants.now().play(torch.ones(3, requires_grad=True))
     torch.manual_seed(0)
-    assert torch.equal(found, noisy.reference(torch.ones(3)))
+    assert torch.equal(found, noisy_on_tape.reference(torch.ones(3)))
 
 
 def test_what_was_recorded_dies_with_its_result(tape):

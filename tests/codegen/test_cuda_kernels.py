@@ -127,6 +127,9 @@ AT_NIGHT = {
     *("much", "short", "numbers", "one_pass", "in_groups"),
 }
 
+COMPILED_BY_DAY = {"element_wise", "pieces", "normalized"}
+"""Of those that run by day, what NVRTC compiles too; at night it compiles all, for every architecture."""
+
 
 def seeded(function: Callable[..., Any]) -> Callable[..., Sequence[Tensor]]:
     """The same random numbers each time; always a sequence of results."""
@@ -183,7 +186,8 @@ def test_kernel(name: str, settings: Settings) -> None:
         for arguments in calls:
             assert_as_exact_as_eager(operator, arguments)
     assert programs
-    assert all(machine_code(program, architecture).startswith(b"\x7fELF") for program in programs)
+    if name in COMPILED_BY_DAY:
+        assert all(machine_code(program, architecture).startswith(b"\x7fELF") for program in programs)
 
 
 @pytest.mark.nightly

@@ -27,6 +27,7 @@ from tests.faults.injection import sample
 from tests.faults.trial import Subject, problems
 from tests.keeping_compiler import keeping_compiler
 from tests.quick_compiler import OPTIMIZING_NOTHING
+from tests.suite.nights import mostly_at_night
 
 pytestmark = pytest.mark.falls_back
 
@@ -83,7 +84,9 @@ COMPILERS = {
 }
 
 
-@pytest.mark.parametrize("script", COMPILERS.values(), ids=COMPILERS)
+@pytest.mark.parametrize(
+    "script", mostly_at_night(COMPILERS.values(), by_day=[*COMPILERS.values()][::2]), ids=COMPILERS
+)
 def test_a_compiler_that_fails(script, tmp_path, monkeypatch):
     real = shlex.quote(keeping_compiler(OPTIMIZING_NOTHING))
     compiler = tmp_path / "compiler"

@@ -135,7 +135,7 @@ def run(subject: Subject, chosen: list[Fault]) -> list[str]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("count", [8, pytest.param(None, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("count", [5, pytest.param(None, marks=pytest.mark.nightly)])
 def test_a_fault_in_a_derivation_ends_in_the_reference(way, count, cache, monkeypatch, record_property):
     subject, steps = in_derivations(cache, monkeypatch, way)
     steps = Counter({step: calls for step, calls in steps.items() if is_a_step(step)})
@@ -163,7 +163,7 @@ def from_nothing(folder: Path) -> Subject:
     return Subject(scaled, lambda: Operator(scaled, name=name, settings=settings, identity=lambda _: name), one_order)
 
 
-@pytest.mark.parametrize("count", [6, pytest.param(None, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("count", [4, pytest.param(None, marks=pytest.mark.nightly)])
 def test_a_fault_in_a_build_ends_in_the_reference(count, tmp_path):
     one_order(from_nothing(tmp_path).make())
     built = from_nothing(tmp_path).make()

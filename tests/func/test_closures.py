@@ -11,6 +11,8 @@ from opwright import func
 from opwright.func.opened import NOTHING, opened
 from tests.func.functions import W, X, loss, random
 
+pytestmark = pytest.mark.built_together
+
 
 def closing_over(x, scale=2.0):
     def inner(w):

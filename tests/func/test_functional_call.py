@@ -8,6 +8,8 @@ from opwright import func
 from opwright.func.functional import _served_once
 from tests.func.functions import X
 
+pytestmark = pytest.mark.built_together
+
 
 def network(norm=False):
     torch.manual_seed(0)

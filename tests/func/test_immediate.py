@@ -6,7 +6,7 @@ import torch
 from opwright import func
 from tests.func.functions import TREE, W, X, loss, of_tree, rows
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+pytestmark = [pytest.mark.built_together, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 CALLS = {
     "vjp": lambda t, w, x: (lambda found: (found[0], *found[1](X[:, 0])))(t.vjp(rows, w, x)),

@@ -8,7 +8,7 @@ from opwright import Operator, func
 from tests.func.functions import TREE, W, X, loss, of_tree, random, rows, two, with_aux
 from tests.suite.nights import mostly_at_night
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+pytestmark = [pytest.mark.built_together, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 
 def pulled(transforms, function, *primals, cotangents):

@@ -56,7 +56,7 @@ def run_cases(driver: tuple[Path, str], seeds: range, wrong: bool = False) -> su
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 
-@pytest.mark.parametrize("block", mostly_at_night(range(4), by_day=2))
+@pytest.mark.parametrize("block", mostly_at_night(range(4), by_day=1))
 def test_random_axes_and_strides(block: int, driver: tuple[Path, str]) -> None:
     done = run_cases(driver, range(block * 300, block * 300 + 300))
     assert done.returncode == 0, done.stderr[-3000:]

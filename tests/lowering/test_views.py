@@ -54,14 +54,17 @@ def test_eager_refuses_these_for_other_layouts(name: str) -> None:
         OF_ONE_PIECE[name](LAYOUTS["transposed"](_numbers((4, 6), torch.float32)))
 
 
-def test_rows_at_other_sizes(settings_quick_by_day: Settings) -> None:
-    operator = compiled("views_at_other_sizes", SAMPLES, settings_quick_by_day)
+@pytest.mark.parametrize("layouts", mostly_at_night([("row-major",), tuple(LAYOUTS)], by_day=1, whole=True), ids=len)
+def test_rows_at_other_sizes(layouts: Collection[str], settings_quick_by_day: Settings) -> None:
+    operator = compiled(f"views_at_other_sizes_{len(layouts)}", SAMPLES, settings_quick_by_day)
     for sizes in ((4, 6), (5, 8), (12, 6)):
-        check(operator, SAMPLES, torch.float64, sizes)
+        check(operator, SAMPLES, torch.float64, sizes, layouts)
 
 
-def test_rows_into_library_calls(settings_quick_by_day: Settings) -> None:
-    check(compiled("views_in_memory", IN_MEMORY, settings_quick_by_day), IN_MEMORY, torch.float64, (4, 6))
+@pytest.mark.parametrize("layouts", mostly_at_night([("transposed",), tuple(LAYOUTS)], by_day=1, whole=True), ids=len)
+def test_rows_into_library_calls(layouts: Collection[str], settings_quick_by_day: Settings) -> None:
+    operator = compiled(f"views_in_memory_{len(layouts)}", IN_MEMORY, settings_quick_by_day)
+    check(operator, IN_MEMORY, torch.float64, (4, 6), layouts)
 
 
 def check(

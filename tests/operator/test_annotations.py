@@ -57,7 +57,7 @@ def random(*shape, gradient=True):
     return torch.randn(shape, generator=torch.Generator().manual_seed(len(shape))).requires_grad_(gradient)
 
 
-REFERENCES = mostly_at_night([bare, unresolvable, mixed, anything, of_a_type, of_numpy, wrongly], by_day=2)
+REFERENCES = mostly_at_night([bare, unresolvable, mixed, anything, of_a_type, of_numpy, wrongly], by_day=1)
 
 
 @pytest.mark.parametrize("reference", REFERENCES)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.built_together
 Tensor = torch.Tensor
 
 
-def gated(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+def gated_heads(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return scaled_dot_product_attention(q * 2, k, v) * torch.sigmoid(q)
 
 
@@ -46,7 +46,7 @@ def _heads(layout: str) -> list[Tensor]:
 
 
 @pytest.mark.parametrize("layout", ["row-major", "heads inside", "features strided"])
-@pytest.mark.parametrize("function", [gated, causal, masked, of_two])
+@pytest.mark.parametrize("function", [gated_heads, causal, masked, of_two])
 def test_values_and_gradients(function: Callable[..., Tensor], layout: str) -> None:
     operator, arguments = opwright.operator(function), _heads(layout)
     for _ in range(2):
@@ -60,7 +60,7 @@ def test_values_and_gradients(function: Callable[..., Tensor], layout: str) -> N
 @pytest.mark.falls_back
 def test_the_second_derivative_is_refused_as_in_eager() -> None:
     arguments = _heads("row-major")
-    for function in (gated, opwright.operator(gated)):
+    for function in (gated_heads, opwright.operator(gated_heads)):
         with pytest.raises((RuntimeError, FallbackRefused), match="is not implemented"):
             torch.autograd.grad(function(*arguments).sum(), arguments[:1], create_graph=True)[0].sum().backward()
 

@@ -9,6 +9,7 @@ import opwright
 from opwright.ir.expressions.dtype import DType
 from tests.operator.against_eager import assert_as_eager, random, variants
 from tests.operator.operators import activated, biased, divided, mix, ranked, scaled_to_power, wave
+from tests.suite.nights import mostly_at_night
 
 pytestmark = pytest.mark.built_together
 
@@ -99,10 +100,11 @@ SLICES = [
 ]
 
 
-@pytest.mark.parametrize("number", range(len(SLICES)), ids=SLICES)
-def test_slices_of_every_length(number):
+@pytest.mark.parametrize("text", mostly_at_night(SLICES, by_day=SLICES[::2]))
+def test_slices_of_every_length(text):
+    number = SLICES.index(text)
     namespace = {"torch": torch, "Tensor": torch.Tensor}
-    exec(f"def slice_{number}(x: Tensor) -> Tensor: return ({SLICES[number]}) * 2", namespace)
+    exec(f"def slice_{number}(x: Tensor) -> Tensor: return ({text}) * 2", namespace)
     operator = opwright.operator(namespace[f"slice_{number}"])
     for length in (3, 5, 7, 8, 20, 99, 101, 150, 4):
         expected = operator.reference(random(length))
@@ -124,7 +126,11 @@ NUMBERS_OF_SIZES = [
 ]
 
 
-@pytest.mark.parametrize("number", range(len(NUMBERS_OF_SIZES)), ids=NUMBERS_OF_SIZES)
+@pytest.mark.parametrize(
+    "number",
+    mostly_at_night(range(len(NUMBERS_OF_SIZES)), by_day=range(1, len(NUMBERS_OF_SIZES), 2)),
+    ids=NUMBERS_OF_SIZES,
+)
 def test_numbers_made_from_sizes_are_those_of_each_call(number):
     namespace = {"torch": torch, "Tensor": torch.Tensor, "math": math}
     exec(f"def number_{number}(x: Tensor) -> Tensor: return ({NUMBERS_OF_SIZES[number]}) * 2", namespace)
@@ -165,7 +171,7 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("first", range(4))
+@pytest.mark.parametrize("first", mostly_at_night(range(4), by_day=2))
 def test_a_parameter_may_be_called_anything(first):
     names, namespace = NAMES[first::4], {"Tensor": torch.Tensor}
     head = f"def named_{first}({', '.join(f'{name}: Tensor' for name in names)}, x: Tensor) -> Tensor:\n"
@@ -187,17 +193,17 @@ def test_a_variable_may_be_called_anything(name):
 @pytest.mark.parametrize("dtype", [torch.uint16, torch.float8_e5m2], ids=str)
 def test_other_dtypes_are_served_by_the_reference_which_says_so_once(dtype, told):
     @opwright.operator
-    def other(x: torch.Tensor) -> torch.Tensor:
+    def of_other_dtypes(x: torch.Tensor) -> torch.Tensor:
         return x.clone()
 
     x = torch.ones(3).to(dtype)
     for _ in range(3):
-        assert torch.equal(other(x).view(torch.uint8), x.view(torch.uint8))
-        assert other.last_rung == "composed"
+        assert torch.equal(of_other_dtypes(x).view(torch.uint8), x.view(torch.uint8))
+        assert of_other_dtypes.last_rung == "composed"
     (said,) = told()
     fact = f"kernels do not hold {str(dtype).removeprefix('torch.')}"
     assert said.startswith(
-        f"opwright: other falls back to your function: {fact} (hint: convert it with .to(...) outside"
+        f"opwright: of_other_dtypes falls back to your function: {fact} (hint: convert it with .to(...) outside"
     )
 
 

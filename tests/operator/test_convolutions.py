@@ -10,7 +10,7 @@ from tests.operator.against_eager import assert_as_eager, variants
 
 
 @opwright.operator
-def filtered(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+def filtered_twice(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     return torch.tanh(functional.conv2d(x, weight, bias, padding=1))
 
 
@@ -27,15 +27,15 @@ BATCHES = (2, 3, 8, 15, 16, 17, 40)  # PyTorch chooses a library by whether ther
 
 
 def test_one_variant_serves_every_batch_and_every_kernel_that_fits():
-    before = variants(filtered)
+    before = variants(filtered_twice)
     for batch in BATCHES:
-        assert_as_eager(filtered, random(batch, 3, 9, 7), random(4, 3, 3, 3), random(4), order=1)
+        assert_as_eager(filtered_twice, random(batch, 3, 9, 7), random(4, 3, 3, 3), random(4), order=1)
     for extent in (2, 5, 7):  # and by whether a kernel is wider than 3
-        assert_as_eager(filtered, random(16, 3, 9, 7), random(4, 3, extent, extent), random(4), order=1)
+        assert_as_eager(filtered_twice, random(16, 3, 9, 7), random(4, 3, extent, extent), random(4), order=1)
     for channels, width in ((5, 6), (20, 12)):
         square = random(2, channels, width, width)
-        assert_as_eager(filtered, square, random(channels, channels, 3, 3), random(channels), order=1)
-    assert variants(filtered) - before == 1
+        assert_as_eager(filtered_twice, square, random(channels, channels, 3, 3), random(channels), order=1)
+    assert variants(filtered_twice) - before == 1
 
 
 def test_one_variant_serves_every_batch_of_a_transposed_convolution():
@@ -56,12 +56,12 @@ def test_one_variant_serves_every_batch_of_a_transposed_convolution():
     ids=["bias", "channels", "kernel too large"],
 )
 def test_what_does_not_fit_raises_as_in_torch(x, weight, bias):
-    filtered(random(2, 3, 9, 7), random(4, 3, 3, 3), random(4))
+    filtered_twice(random(2, 3, 9, 7), random(4, 3, 3, 3), random(4))
     given = (random(*x), random(*weight), random(*bias))
     with pytest.raises(RuntimeError) as eager:
-        filtered.reference(*given)
+        filtered_twice.reference(*given)
     with pytest.raises(RuntimeError) as ours:
-        filtered(*given)
+        filtered_twice(*given)
     assert str(ours.value) == str(eager.value)
 
 
@@ -70,5 +70,5 @@ def test_a_convolution_in_another_layout_keeps_its_memory():
     x, weight, bias = random(2, 3, 9, 7), random(4, 3, 3, 3), random(4)
     last = [t.detach().contiguous(memory_format=torch.channels_last).requires_grad_() for t in (x, weight)]
     for given in ((x, weight, bias), (*last, bias)):
-        assert_as_eager(filtered, *given, order=1)
-        assert filtered(*given).is_contiguous(memory_format=torch.channels_last) == (given[0] is last[0])
+        assert_as_eager(filtered_twice, *given, order=1)
+        assert filtered_twice(*given).is_contiguous(memory_format=torch.channels_last) == (given[0] is last[0])

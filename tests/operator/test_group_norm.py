@@ -44,7 +44,7 @@ CASES = [
     *((activated, torch.float32, shape, groups) for shape, counts in SHAPES for groups in counts),
     *((activated, dtype, SHAPES[0][0], 2) for dtype in (torch.float64, torch.bfloat16)),
 ]
-BY_DAY = [*CASES[1:4], CASES[8], CASES[10], CASES[-1]]
+BY_DAY = [*CASES[1:3], CASES[8], CASES[-1]]
 LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
     "row-major": lambda x: x,
     "channels last": lambda x: x.movedim(1, -1).contiguous().movedim(-1, 1),
@@ -69,7 +69,7 @@ def test_values_and_gradients(
     groups: int,
     settings_quick_by_day: Settings,
 ) -> None:
-    operator = Operator(function, name=function.__name__, settings=settings_quick_by_day)
+    operator = Operator(function, name=f"groups_{function.__name__}", settings=settings_quick_by_day)
     generator = torch.Generator().manual_seed(1)
     for layout in LAYOUTS.values():
         x = layout(torch.randn(shape, generator=generator).to(dtype))
@@ -81,7 +81,7 @@ def test_values_and_gradients(
 
 
 def test_it_is_one_kernel_forward_without_a_library_call(settings_quick_by_day: Settings) -> None:
-    operator = Operator(activated, name="activated", settings=settings_quick_by_day)
+    operator = Operator(activated, name="activated_groups", settings=settings_quick_by_day)
     x, weight, bias = (torch.randn(shape, requires_grad=True) for shape in ((4, 8, 5, 6), (8,), (8,)))
     derivation = operator._derive([x, 4, weight, bias], recording=True)
     assert derivation.backward is not None
@@ -91,7 +91,7 @@ def test_it_is_one_kernel_forward_without_a_library_call(settings_quick_by_day: 
 
 
 def test_second_order(settings_quick_by_day: Settings) -> None:
-    operator = Operator(activated, name="activated", settings=settings_quick_by_day)
+    operator = Operator(activated, name="activated_groups", settings=settings_quick_by_day)
     found = []
     for call in (operator, activated):
         generator = torch.Generator().manual_seed(3)

@@ -171,11 +171,11 @@ def test_too_many_values_are_told_once_and_are_right():
 @pytest.mark.falls_back
 def test_what_cannot_be_compared_is_told_with_its_line():
     @opwright.operator
-    def looked_up(x: Tensor) -> Tensor:
+    def looked_up_again(x: Tensor) -> Tensor:
         return x * TABLE[3]
 
     with pytest.warns(opwright.FallbackWarning, match=r"reads global 'TABLE', a list of 1000 members"):
-        assert torch.equal(looked_up(X), X * 3)
+        assert torch.equal(looked_up_again(X), X * 3)
 
 
 def test_a_frozen_value_is_a_constant():

@@ -55,6 +55,10 @@ ALL_KINDS_OF_REDUCTIONS = (
     "variance",
     "two results",
 )
+BY_DAY = (
+    *ALL_KINDS_OF_REDUCTIONS,
+    *("softmax", "layer_norm", "normalize", "scaled by the largest", "amax", "product", "softmax of columns"),
+)
 SHAPES = ((4, 3, 5), (2, 7, 130), (33, 2, 64), (3, 300, 17))
 LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
     "row-major": lambda x: x,
@@ -80,7 +84,7 @@ def settings() -> Settings:
     return quiet_settings()
 
 
-@pytest.mark.parametrize("name", [*ROWS, *REDUCERS])
+@pytest.mark.parametrize("name", mostly_at_night([*ROWS, *REDUCERS], BY_DAY))
 def test_values_and_gradients(name: str, settings_quick_by_day: Settings) -> None:
     function = {**ROWS, **REDUCERS}[name]
 
@@ -98,7 +102,7 @@ def test_values_and_gradients(name: str, settings_quick_by_day: Settings) -> Non
 
 @pytest.mark.parametrize(
     "name",
-    mostly_at_night(REDUCERS, ALL_KINDS_OF_REDUCTIONS),
+    mostly_at_night(REDUCERS, ("sum of all", "sum of columns", "mean of the middle", "two results")),
 )
 def test_pieces_and_tiles(name: str, settings: Settings) -> None:
     """Sizes at which rows are cut into pieces, columns into tiles, and both are left whole."""
@@ -165,7 +169,7 @@ NOTHING: dict[str, Callable[[Tensor], Tensor]] = {
     "shape",
     mostly_at_night([(1, 3, 4), (3, 4, 1), (3, 1, 4), (1, 1, 1), (2, 2, 2)], by_day=1, whole=True),
 )
-@pytest.mark.parametrize("name", NOTHING)
+@pytest.mark.parametrize("name", mostly_at_night(NOTHING, [*NOTHING][::2]))
 def test_reductions_over_nothing(name: str, shape: tuple[int, ...], settings_quick_by_day: Settings) -> None:
     """A slice of a tensor that has elements may have none."""
     function = NOTHING[name]
@@ -196,7 +200,7 @@ def test_columns_of_a_constant(settings: Settings) -> None:
     assert not torch.autograd.grad(result.sum(), x)[0].any()
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", mostly_at_night(ROWS, ("softmax", "layer_norm", "logsumexp")))
 def test_a_whole_row_is_one_kernel_in_each_direction(name: str, settings: Settings) -> None:
     function = ROWS[name]
 

@@ -36,7 +36,7 @@ also_leak = leak
 
 
 @opwright.operator
-def doubled(x: torch.Tensor) -> torch.Tensor:
+def doubled_in_text(x: torch.Tensor) -> torch.Tensor:
     # A comment of the user's.
     return x * 2
 
@@ -57,11 +57,11 @@ def with_constants(x: torch.Tensor) -> torch.Tensor:
 
 
 def of_an_operator(x: torch.Tensor) -> torch.Tensor:
-    return leak(doubled(x)) + of_the_same(x)
+    return leak(doubled_in_text(x)) + of_the_same(x)
 
 
 def of_the_same(x: torch.Tensor) -> torch.Tensor:
-    return doubled(x)
+    return doubled_in_text(x)
 
 
 def nested(x: torch.Tensor) -> torch.Tensor:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from opwright.api.operator import Operator
 from tests.quiet_settings import quiet_settings
+from tests.suite.nights import mostly_at_night
 
 pytestmark = pytest.mark.built_together
 
@@ -41,15 +42,15 @@ def differences(function):
                 yield a, b, result.tolist(), expected.tolist()
 
 
+STEPS = [
+    "(a + 1.0) - 1.0", "0.1 * (a + b)", "0.1 + a + 0.2", "(a * 0.1) * 10.0", "a + b - b", "a * 0.1 + a * 0.2",
+    "a * -0.0", "0.0 - a", "a + 0.0", "sum([a, b])", "n * 0.1 + 1e16 - 1e16", "n * -0.0",
+    "2.0 if a + 1.0 > 1.0 else 3.0",
+]  # fmt: skip
+
+
 @pytest.mark.falls_back
-@pytest.mark.parametrize(
-    "text",
-    [
-        "(a + 1.0) - 1.0", "0.1 * (a + b)", "0.1 + a + 0.2", "(a * 0.1) * 10.0", "a + b - b", "a * 0.1 + a * 0.2",
-        "a * -0.0", "0.0 - a", "a + 0.0", "sum([a, b])", "n * 0.1 + 1e16 - 1e16", "n * -0.0",
-        "2.0 if a + 1.0 > 1.0 else 3.0",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("text", mostly_at_night(STEPS, by_day=STEPS[::2]))
 def test_steps_are_rounded(text):
     assert not list(differences(function_of(text)))
 

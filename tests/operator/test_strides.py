@@ -11,6 +11,7 @@ from torch.nn import functional
 from opwright.api.operator import Operator
 from tests.operator.against_eager import assert_as_eager, random
 from tests.quiet_settings import quiet_settings
+from tests.suite.nights import mostly_at_night
 from tests.suite.strides import stride_difference
 
 pytestmark = pytest.mark.built_together
@@ -119,7 +120,10 @@ CASES = {
 WITH_GRADIENTS = {"transposed afterwards", "the first decides", "convolution", "group norm", "batch norm", "pieces"}
 
 
-@pytest.mark.parametrize("case", CASES)
+AT_NIGHT = {*[*CASES][::3]} - WITH_GRADIENTS
+
+
+@pytest.mark.parametrize("case", mostly_at_night(CASES, by_day=CASES.keys() - AT_NIGHT))
 def test_results_lie_as_those_of_eager(case: str) -> None:
     function, make = CASES[case]
     arguments = [argument.detach().requires_grad_(case in WITH_GRADIENTS) for argument in make()]

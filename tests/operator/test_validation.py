@@ -27,6 +27,7 @@ from tests.operator.validating import (
     of_vectors,
     raises_both_ways,
 )
+from tests.suite.nights import mostly_at_night
 
 pytestmark = [
     pytest.mark.falls_back,  # for invalid values
@@ -65,7 +66,10 @@ def raised(call: Callable[..., Any], *arguments: Tensor) -> tuple[type, str]:
     raise AssertionError("nothing was raised")
 
 
-@pytest.mark.parametrize("case", CASES)
+AT_NIGHT = {"by an assertion", "a sample of it", "a uniform distribution"}
+
+
+@pytest.mark.parametrize("case", mostly_at_night(CASES, by_day=CASES.keys() - AT_NIGHT))
 def test_valid_values_have_kernels_and_invalid_ones_raise(case: str) -> None:
     function, valid, invalid = CASES[case]
     operator = Operator(function, name=f"validates_{case.replace(' ', '_')}")

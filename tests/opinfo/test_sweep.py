@@ -16,6 +16,7 @@ from tests.opinfo.sweep import entries_of, read_records, sweep
 from tests.opinfo.worker import sweep_entry
 from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
 from tests.suite.kept_libraries import another_cache
+from tests.suite.nights import mostly_at_night
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # PyTorch's samples use what PyTorch advises against
@@ -40,7 +41,7 @@ def settings() -> Settings:
     return Settings(another_cache(), compiler=quick_compiler(OPTIMIZING_NOTHING), notify=False)
 
 
-@pytest.mark.parametrize("name", [*KERNELS, *WITH_CALLS])
+@pytest.mark.parametrize("name", mostly_at_night([*KERNELS, *WITH_CALLS], by_day=(*KERNELS, *WITH_CALLS[::2])))
 def test_entry(name: str, settings: Settings) -> None:
     record = sweep_entry(f"{name}|float32", SAMPLES, settings)
     assert not record["wrong"]

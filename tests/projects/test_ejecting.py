@@ -136,7 +136,7 @@ def without_samples(x: torch.Tensor) -> torch.Tensor:
 
 
 @opwright.operator(samples=opwright.shapes("B S", B=4, S=8))
-def noisy(x: torch.Tensor) -> torch.Tensor:
+def noisy_ejected(x: torch.Tensor) -> torch.Tensor:
     return x * torch.rand_like(x)
 
 
@@ -157,7 +157,7 @@ def calls_another(x: torch.Tensor) -> torch.Tensor:
 
 
 @opwright.operator(samples=lambda device, dtype: [opwright.Sample(([torch.ones(3, dtype=dtype)] * 2,))])
-def of_a_list(xs: list[torch.Tensor]) -> torch.Tensor:
+def of_a_list_ejected(xs: list[torch.Tensor]) -> torch.Tensor:
     return xs[0] + xs[1]
 
 
@@ -169,7 +169,7 @@ def named_like_another(x: torch.Tensor) -> torch.Tensor:
 REFUSALS = [
     (without_samples, SamplesMissing, "has no samples, so it is unknown which kernels to eject"),
     (with_a_table, NotEjectable, "uses TABLE, a value of type Tensor, so a project cannot include it"),
-    (noisy, NotEjectable, "noisy draws random numbers; its second derivative would draw new ones"),
+    (noisy_ejected, NotEjectable, "noisy_ejected draws random numbers; its second derivative would draw new ones"),
     (doubling, NotEjectable, "doubling changes its arguments"),
     (
         lowered,
@@ -177,7 +177,7 @@ REFUSALS = [
         "lowered has an autocast policy, but an ejected operator runs its reference under autocast",
     ),
     (calls_another, NotEjectable, "calls_another uses operators, the module tests.projects.operators"),
-    (of_a_list, NotEjectable, "of_a_list takes a structure, xs"),
+    (of_a_list_ejected, NotEjectable, "of_a_list_ejected takes a structure, xs"),
     (named_like_another, ProjectNameUnusable, "'math' is the name of a module"),
 ]
 
@@ -191,10 +191,10 @@ def test_what_cannot_stand_alone_is_refused_and_nothing_is_written(operator, err
 
 def test_a_source_that_cannot_be_read_is_refused(tmp_path):
     space = {"torch": torch}
-    exec("def unseen(x: torch.Tensor) -> torch.Tensor:\n    return x * 2", space)
-    operator = opwright.operator(samples=opwright.shapes("B", B=4))(space["unseen"])
-    with pytest.raises(NotEjectable, match="unseen has no source that can be read"):
-        operator.eject(tmp_path / "unseen")
+    exec("def unseen_source(x: torch.Tensor) -> torch.Tensor:\n    return x * 2", space)
+    operator = opwright.operator(samples=opwright.shapes("B", B=4))(space["unseen_source"])
+    with pytest.raises(NotEjectable, match="unseen_source has no source that can be read"):
+        operator.eject(tmp_path / "unseen_source")
 
 
 def test_what_surrounds_a_function_is_carried(tmp_path):

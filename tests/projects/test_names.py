@@ -37,16 +37,16 @@ def test_methods_of_a_project_call_nothing_twice(tmp_path):
 
 
 @opwright.operator(samples=opwright.shapes("B S", "B S", B=4, S=24))
-def doubled(x: Tensor, reference: Tensor) -> Tensor:
+def doubled_reference(x: Tensor, reference: Tensor) -> Tensor:
     return x * reference * 2
 
 
 @opwright.operator(samples=opwright.shapes("B S", B=4, S=24))
-def shown(x: Tensor, repr: float = 0.5) -> Tensor:
+def shown_repr(x: Tensor, repr: float = 0.5) -> Tensor:
     return x * repr
 
 
-@pytest.mark.parametrize(("operator", "name"), [(doubled, "reference"), (shown, "repr")])
+@pytest.mark.parametrize(("operator", "name"), [(doubled_reference, "reference"), (shown_repr, "repr")])
 def test_names_that_the_project_needs_are_refused(operator, name, tmp_path):
     with pytest.raises(NotEjectable, match=rf"test_names.py:\d+: a parameter is named {name}, a name"):
         eject(operator, tmp_path / "project", dtypes=(torch.float64,))

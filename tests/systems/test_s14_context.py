@@ -13,7 +13,7 @@ pytestmark = pytest.mark.built_together
 
 
 @opwright.operator(mutates=("x",))
-def scaled_in_place(x: Tensor, factor: Tensor) -> Tensor:
+def scaled_where_it_is(x: Tensor, factor: Tensor) -> Tensor:
     return x.mul_(factor).add_(1)
 
 
@@ -48,13 +48,13 @@ def double(*sizes: int) -> Tensor:
 
 def test_an_argument_is_changed_in_place() -> None:
     x, factor = double(3, 4), double(4)
-    assert gradcheck(lambda x, factor: scaled_in_place(x.clone(), factor), (x, factor))
+    assert gradcheck(lambda x, factor: scaled_where_it_is(x.clone(), factor), (x, factor))
     given = x.detach().clone()
-    assert scaled_in_place(given, factor.detach()) is given
+    assert scaled_where_it_is(given, factor.detach()) is given
     assert given._version > 0
     torch.testing.assert_close(given, x * factor + 1)
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
-        scaled_in_place(x, factor)
+        scaled_where_it_is(x, factor)
 
 
 def test_integers_and_truth_values_have_no_gradient() -> None:

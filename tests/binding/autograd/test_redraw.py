@@ -5,6 +5,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from tests.suite.nights import mostly_at_night
+
 pytestmark = [
     pytest.mark.built_together,
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -83,16 +85,16 @@ def batched_backward_pass(f):
     return torch.autograd.grad(output, leaf, given, is_grads_batched=True)
 
 
+TRANSFORMS = [
+    pulled_back_twice, jacobian, jacobian_of_jacobian, hessian, jacobians_over_a_batch, jacobian_of_a_batch,
+    gradients_over_a_batch, gradient_of_a_batch, jacobian_among_gradients, mapped_backward_passes,
+    batched_backward_pass,
+]  # fmt: skip
+
+
 @pytest.mark.falls_back
 @pytest.mark.parametrize("function", [noisy, pytest.param(dropped, marks=pytest.mark.nightly)])
-@pytest.mark.parametrize(
-    "transform",
-    [
-        pulled_back_twice, jacobian, jacobian_of_jacobian, hessian, jacobians_over_a_batch, jacobian_of_a_batch,
-        gradients_over_a_batch, gradient_of_a_batch, jacobian_among_gradients, mapped_backward_passes,
-        batched_backward_pass,
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("transform", mostly_at_night(TRANSFORMS, by_day=TRANSFORMS[::2]))
 def test_the_numbers_are_those_that_eager_has_drawn(make, function, transform):
     found = []
     for candidate in (make(function), function):

@@ -9,6 +9,7 @@ import torch
 
 from opwright.api.operator import Operator
 from tests.quiet_settings import quiet_settings
+from tests.suite.nights import mostly_at_night
 
 Tensors = tuple[torch.Tensor, ...]
 LARGE, SMALL = math.inf, -math.inf
@@ -28,14 +29,10 @@ def largest(x: torch.Tensor) -> torch.Tensor:
     return x.max(1).values
 
 
-AT_NIGHT = [pytest.param(dtype, True, marks=pytest.mark.nightly) for dtype in (torch.bfloat16, torch.int64)]
+CASES = [(torch.float32, True), (torch.int64, False), (torch.bfloat16, True), (torch.int64, True)]
 
 
-@pytest.mark.parametrize(
-    ("dtype", "optimized"),
-    [(torch.float32, True), (torch.bfloat16, False), (torch.int64, False), *AT_NIGHT],
-    ids=str,
-)
+@pytest.mark.parametrize(("dtype", "optimized"), mostly_at_night(CASES, by_day=2), ids=str)
 def test_positions(dtype: torch.dtype, optimized: bool) -> None:
     operator = Operator(extremes, settings=quiet_settings(optimized=optimized))
     x = torch.tensor(ROWS, dtype=torch.float64)
