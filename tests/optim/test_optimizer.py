@@ -200,6 +200,21 @@ def test_layouts(kind: str, gradient_lies_otherwise: bool) -> None:
     torch.testing.assert_close(run(AdamW), run(torch.optim.AdamW))
 
 
+def test_an_empty_parameter_uses_up_no_kernels() -> None:
+    empty, other = torch.zeros(0, 3, requires_grad=True), torch.ones(4, 3, requires_grad=True)
+    optimizer = SGD([empty], lr=0.5)
+    before = SGD.variants.built
+    empty.grad = torch.zeros(0, 3)
+    for _ in range(3):
+        optimizer.step()
+    assert optimizer.state[empty]["step"] == 3
+    assert SGD.variants.built == before
+    optimizer.add_param_group({"params": [other]})
+    other.grad = torch.ones(4, 3)
+    optimizer.step()
+    assert torch.equal(other.detach(), torch.full((4, 3), 0.5))
+
+
 def test_an_expanded_parameter_is_refused_in_pytorchs_words() -> None:
     param = torch.ones(1).expand(3).requires_grad_()
     param.grad = torch.ones(3)

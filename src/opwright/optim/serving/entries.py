@@ -103,7 +103,8 @@ def entry_of(
         at_random=manner.at_random,
         is_flat=is_flat and bool(real.dim()),
     )
-    served = plain and all(t.dtype in _DTYPES for t in tensors.values()) and _is_written_once(real)
+    is_empty = not real.numel()  # no kernel is valid for sizes of zero
+    served = plain and not is_empty and all(t.dtype in _DTYPES for t in tensors.values()) and _is_written_once(real)
     return Entry(param, state, number, group, tensors, kind, served, copied)
 
 
