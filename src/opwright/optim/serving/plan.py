@@ -91,7 +91,7 @@ class Plan:
         )
 
     def _now_held(self) -> list[Any]:
-        return list(itertools.chain.from_iterable(map(_values, self._states)))
+        return list(itertools.chain.from_iterable(map(dict.values, self._states)))
 
     def _now_shapes(self) -> list[Any]:
         if not self._is_strided:
@@ -168,13 +168,15 @@ class Plan:
 
 _SEEDS_APART = 40
 _PLAIN = frozenset(PLAIN_TYPES)
-_place, _strides, _values = torch.Tensor.data_ptr, torch.Tensor.stride, dict.values
+_place, _strides, _is_negative = torch.Tensor.data_ptr, torch.Tensor.stride, torch.Tensor.is_neg
 
 
 def _facts(gradients: Sequence[torch.Tensor]) -> list[Any]:
     """What kernels must know of gradients, beside where they are."""
-    types = list(map(type, gradients))
-    if not _PLAIN.issuperset(types) or any(grad.layout is not torch.strided for grad in gradients):
-        return [types, [grad.layout for grad in gradients]]
-    bits = [*map(torch.Tensor.is_neg, gradients), *map(torch.Tensor.is_conj, gradients)]
-    return [*map(_strides, gradients), *[grad.dtype for grad in gradients], *bits]
+    types, layouts = {type(grad) for grad in gradients}, {grad.layout for grad in gradients}
+    if not _PLAIN.issuperset(types) or layouts != {torch.strided}:
+        return [[type(grad) for grad in gradients], [grad.layout for grad in gradients]]
+    dtypes = [grad.dtype for grad in gradients]
+    is_complex = any(dtype.is_complex for dtype in set(dtypes))
+    conjugated = [grad.is_conj() for grad in gradients] if is_complex else []
+    return [*map(_strides, gradients), *dtypes, *map(_is_negative, gradients), *conjugated]
