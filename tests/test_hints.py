@@ -12,8 +12,9 @@ from opwright.package import PACKAGE
 
 _FAMILY = {
     "AutocastRefused", "CallableUnsupported", "ChangesItself", "Fault", "ImportedMeanwhile", "LeftToFunction",
-    "ModuleUnsupported",
-    "NoKernel", "NotEjectable", "NumberNeeded", "OutsideMoved", "OutsideUnknown", "PartsRefused", "RanMore", "ReferenceMissing",
+    "ModuleUnsupported", "NotElementwise",
+    "NoKernel", "NotEjectable", "NumberNeeded", "OutsideMoved", "OutsideUnknown", "PartsRefused", "RanMore",
+    "ReferenceMissing",
     "RungMissing", "SamplesMissing", "SaveRefused", "SideEffect", "Skipped", "TracingFailed", "UndeclaredMutation",
     "UnsupportedParameter", "UnsupportedReturn", "UntraceableReference", "WheelUnsupported",
 }  # fmt: skip
@@ -31,6 +32,7 @@ _NO_REMEDY = {
     "auditing/: the reference itself gives": "the row cannot compare results that vary",
     "auditing/: there is one": "the row does not apply to such a function",
     "auditing/: what it saves": "the row does not apply to such a function",
+    "codegen/cpp/table/: NotElementwise": "a kernel for each tensor serves",
     "checking/: no input is": "the check does not apply to such a function",
     "checking/: inputs": "the check does not apply to such a function",
     "checking/: output": "the check does not apply to such a function",

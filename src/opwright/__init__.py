@@ -12,7 +12,7 @@ from opwright.toolchain.process.platforms import refuse_unsupported, this_platfo
 
 refuse_unsupported(this_platform(_torch_version))  # before anything else of opwright is imported
 
-from opwright import func
+from opwright import func, optim
 from opwright.api.decorator import operator
 from opwright.api.operator import Operator
 from opwright.auditing import audit
@@ -23,6 +23,7 @@ from opwright.deployment import build_wheel
 from opwright.errors import FallbackWarning
 from opwright.extensions import load, load_inline
 from opwright.nn import module
+from opwright.optim.decorator import optimizer
 from opwright.samples import Sample, shapes
 from opwright.version import VERSION
 
@@ -40,6 +41,8 @@ __all__ = [
     "module",
     "opaque",
     "operator",
+    "optim",
+    "optimizer",
     "shapes",
 ]
 __version__ = VERSION

@@ -82,6 +82,10 @@ class LeftToFunction(NoKernel):
     """Kernels gain nothing over the function itself, which serves without a warning."""
 
 
+class NotElementwise(NoKernel):
+    """The update of an optimizer is not one element by element, which a table of tensors could serve."""
+
+
 class ChangesItself(NoKernel):
     """The forward of a module changes the module; it may do so in one call and not in another."""
 
@@ -131,6 +135,10 @@ class ModuleUnsupported(OpwrightError):
 
 class TracingFailed(NoKernel):
     """The reference raised in its trace: either it cannot be traced, or it was called wrongly."""
+
+
+class UpdateRefused(OpwrightError):
+    """The definition of an optimizer is not the update of one parameter."""
 
 
 class InterpreterUnsupported(OpwrightError, ImportError):

@@ -109,6 +109,7 @@ def build_wheel(
         BuildFailed, CompilerMissing, CudaCompilerMissing, UnsafeCache, CacheUnusable: As kernels of this process are
             built.
     """
+    _refuse_others(operators)
     name = _checked_name(name, operators)
     package = name.lower().replace("-", "_").replace(".", "_")
     released = read_version(version)
@@ -149,6 +150,17 @@ def build_wheel(
         gpus=_gpus(bundle, settings),
         without_cuda={each.name: each.left_to_reference for each in planned if each.left_to_reference},
     )
+
+
+def _refuse_others(given: Sequence[object]) -> None:
+    """Refuse what is no operator, such as an optimizer."""
+    for each in given:
+        if not isinstance(each, BaseOperator):
+            name = getattr(each, "__name__", type(each).__name__)
+            raise WheelUnsupported(
+                f"{name} is not an operator, and wheels hold operators alone",
+                hint="of an optimizer, ship the file that defines it, and depend on opwright",
+            )
 
 
 def _reference_module(operators: Sequence[BaseOperator]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -45,6 +46,7 @@ class Session:
         self._names: dict[Node, str] = {}
         self._given: dict[int, TensorSpec] = {}  # given values of what the reference computes, by input
         self._on_gpu = False
+        self._is_conditioned = False
 
     @contextmanager
     def recording(self) -> Iterator[None]:
@@ -154,6 +156,13 @@ class Session:
         """The node that computes a tensor."""
         return self._recorder.node_of(tensor)
 
+    def holds(self) -> torch.Tensor:
+        """Compute whether the trace is valid for the numbers of a call: a truth value without dimensions."""
+        self._is_conditioned = True
+        with self.recording():
+            conditions = list(self._recorder.numbers.conditions())
+            return functools.reduce(torch.logical_and, conditions or [torch.full((), True)])
+
     def graph(self, outputs: Sequence[torch.Tensor]) -> Graph:
         """Close the trace."""
         return Graph(
@@ -165,7 +174,7 @@ class Session:
             names=self._names,
             described=self._recorder.described.names,
             hides_from_autograd=self._recorder.hides_from_autograd,
-            number_guards=self._recorder.numbers.guards(),
+            number_guards=() if self._is_conditioned else self._recorder.numbers.guards(),
             operations=self._recorder.operations,
             is_random=self._recorder.is_random,
             needs_row_major=self._recorder.needs_row_major,
@@ -199,5 +208,27 @@ def trace(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> tuple
         session = Session()
         result, outputs = session.call(reference, [session.argument(spec) for spec in specs])
         return session.graph(outputs), result
+
+    return in_fresh_thread(lambda: with_more_formulas_if_needed(work), Modes.of_caller())
+
+
+def trace_conditioned(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> tuple[Graph, Result]:
+    """Trace a reference for numbers of which a kernel tests the assumptions: the last output of the Graph.
+
+    That is a truth value without dimensions. If it is false, the other outputs mean nothing. Other guards on numbers
+    are none, so a number may take part in any arithmetic that Python can do without an error.
+
+    Args:
+        reference: The function as written.
+        specs: One per parameter.
+
+    Raises:
+        UntraceableReference, NoKernel: As `trace`; NumberNeeded if a value of a computed number decides.
+    """
+
+    def work() -> tuple[Graph, Result]:
+        session = Session()
+        result, outputs = session.call(reference, [session.argument(spec) for spec in specs])
+        return session.graph((*outputs, session.holds())), result
 
     return in_fresh_thread(lambda: with_more_formulas_if_needed(work), Modes.of_caller())

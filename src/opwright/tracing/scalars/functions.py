@@ -86,7 +86,7 @@ def _real(number: Any) -> Any:
     return number.to(torch.float64) if isinstance(number, torch.Tensor) else float(number)
 
 
-def _tensor(number: Any) -> torch.Tensor:
+def as_number_tensor(number: Any) -> torch.Tensor:
     """A number as a tensor; a constant too."""
     if isinstance(number, torch.Tensor):
         return number
@@ -94,7 +94,9 @@ def _tensor(number: Any) -> torch.Tensor:
 
 
 def _quotient(x: Any, y: Any) -> torch.Tensor:
-    return torch.div(_tensor(_real(x)), _tensor(_real(y)))  # x / tensor is x · (1 / tensor), rounded twice
+    return torch.div(
+        as_number_tensor(_real(x)), as_number_tensor(_real(y))
+    )  # x / tensor is x · (1 / tensor), rounded twice
 
 
 def _quotient_bounds(x: Bounds, y: Bounds) -> Bounds:
@@ -123,7 +125,7 @@ def _is_divisor(y: Bounds) -> bool:
 def _power(x: Any, y: Any) -> Any:
     """The power of a real number, or of any number to a small constant."""
     if isinstance(y, torch.Tensor):
-        return torch.pow(_tensor(_real(x)), _real(y))
+        return torch.pow(as_number_tensor(_real(x)), _real(y))
     if y in _FACTORS:
         return reduce(lambda product, _: product * x, range(int(y) - 1), x)
     return torch.sqrt(_real(x)) if y == 0.5 else torch.pow(_real(x), float(y))
@@ -143,7 +145,7 @@ def _power_bounds(x: Bounds, y: Bounds) -> Bounds:
 
 def _power_of_two(x: Any, y: Any) -> Any:
     """An integer power whose exponent is no constant: of two, which is a shift."""
-    return torch.bitwise_left_shift(_tensor(1), y) if isinstance(y, torch.Tensor) else _power(x, y)
+    return torch.bitwise_left_shift(as_number_tensor(1), y) if isinstance(y, torch.Tensor) else _power(x, y)
 
 
 def _power_of_two_bounds(x: Bounds, y: Bounds) -> Bounds:
@@ -164,17 +166,17 @@ def _magnitude(x: Bounds) -> float:
 
 _FACTORS = (1, 2, 3, 4)
 _FLOORED_QUOTIENT = NumberFunction(
-    lambda x, y: torch.div(_tensor(x), y, rounding_mode="floor"), _floored_quotient_bounds
+    lambda x, y: torch.div(as_number_tensor(x), y, rounding_mode="floor"), _floored_quotient_bounds
 )
-_REMAINDER = NumberFunction(lambda x, y: torch.remainder(_tensor(x), y), _remainder_bounds)
+_REMAINDER = NumberFunction(lambda x, y: torch.remainder(as_number_tensor(x), y), _remainder_bounds)
 _QUOTIENT = NumberFunction(_quotient, _quotient_bounds)
 
 NUMBER_FUNCTIONS: Mapping[str, NumberFunction] = {
     "Add": NumberFunction(lambda x, y: x + y, _corners(lambda x, y: x + y)),
     "Mul": NumberFunction(lambda x, y: x * y, _corners(lambda x, y: x * y)),
     "Abs": NumberFunction(torch.abs, _absolute_bounds),
-    "Max": NumberFunction(lambda x, y: torch.maximum(_tensor(x), _tensor(y)), _corners(max)),
-    "Min": NumberFunction(lambda x, y: torch.minimum(_tensor(x), _tensor(y)), _corners(min)),
+    "Max": NumberFunction(lambda x, y: torch.maximum(as_number_tensor(x), as_number_tensor(y)), _corners(max)),
+    "Min": NumberFunction(lambda x, y: torch.minimum(as_number_tensor(x), as_number_tensor(y)), _corners(min)),
     "Identity": NumberFunction(lambda x: x, lambda x: x),
     "ToFloat": NumberFunction(_real, lambda x: Bounds(float(x.low), float(x.high))),
     "IntTrueDiv": _QUOTIENT,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import chain
@@ -14,7 +15,14 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic
 
 from opwright.errors import NoKernel, NumberNeeded
 from opwright.tracing.hints import WIDER_DTYPE
-from opwright.tracing.scalars.functions import FIRST_INTEGER, LAST_INTEGER, NUMBER_FUNCTIONS, Bounds, OutOfBounds
+from opwright.tracing.scalars.functions import (
+    FIRST_INTEGER,
+    LAST_INTEGER,
+    NUMBER_FUNCTIONS,
+    Bounds,
+    OutOfBounds,
+    as_number_tensor,
+)
 from opwright.tracing.scalars.guards import NumberGuard
 from opwright.tracing.scalars.ranges import Ranges, bounds_of, magnitudes, widest
 from opwright.tracing.scalars.sizes import RELATIONS, NamedSource, SizeTable
@@ -30,6 +38,8 @@ from opwright.tracing.scalars.uses import (
 
 NUMBER = "number"  # in the `meta` of a node that stands for a Python number: one that promotes as it does
 EXPONENTS_APART = (2, 3, 0.5, -1, -2, -0.5, 1, 0)  # not by a general power, see lowering/pointwise/table.py
+FINITE = Bounds(-sys.float_info.max, sys.float_info.max)
+COMPARISONS = {"==": torch.eq, "!=": torch.ne, "<": torch.lt, "<=": torch.le, ">": torch.gt, ">=": torch.ge}
 _LARGEST_SIZE = 2**40
 _MOST = 3e38  # a larger float is a constant, see binding/serving/numbers.py
 # A kernel for one value has that value as a constant.
@@ -158,6 +168,36 @@ class NumberTable:
                 assumed += [] if plain else [guard.expr]
         return (*tested, *self._ranges(assumed))
 
+    def conditions(self) -> Iterator[torch.Tensor]:
+        """The same as truth values for kernels to compute: whether other numbers would do what the trace did.
+
+        They hold if every branch goes the same way, and if Python computes every number without an error.
+
+        Raises:
+            NumberNeeded: If the value of a computed number decides, or sizes take part.
+        """
+        for guard in self._environment.guards:
+            if not guard.expr.free_symbols.isdisjoint(self._tensors):
+                yield self._assumed(guard.expr)
+        for expression, within in self._demands:
+            for part in sympy.postorder_traversal(expression):
+                if not part.is_Atom:
+                    yield _lies_in(self._value(part), FINITE)
+            if within is not None:
+                yield _lies_in(self._value(expression), within)
+
+    def _assumed(self, expression: Any) -> torch.Tensor:
+        """An assumption of the trace, as a truth value."""
+        if isinstance(expression, (sympy.And, sympy.Or)):
+            combine = torch.logical_and if isinstance(expression, sympy.And) else torch.logical_or
+            return reduce(combine, map(self._assumed, expression.args))
+        relation = RELATIONS.get(type(expression).__name__)
+        is_pinned = relation == "==" and not any(side in self._tensors for side in expression.args)
+        if relation is None or is_pinned:
+            raise self.refuse(f"tracing needs the value of {self._spelled(expression)}", expression)
+        left, right = (as_number_tensor(self._value(side)) for side in expression.args)
+        return COMPARISONS[relation](left, right)
+
     def _guard(self, expression: Any) -> NumberGuard | None:
         """An inequality between a number and a constant, as a guard."""
         relation = _RELATIONS.get(type(expression).__name__)
@@ -218,6 +258,11 @@ class NumberTable:
         first, *rest = map(self._value, expression.args)
         result: torch.Tensor | float = reduce(function.compute, rest, first) if rest else function.compute(first)
         return result
+
+
+def _lies_in(number: torch.Tensor | float, bounds: Bounds) -> torch.Tensor:
+    value = as_number_tensor(number)
+    return torch.logical_and(torch.ge(value, bounds.low), torch.le(value, bounds.high))
 
 
 def _lies(expression: Any, within: Bounds | None, ranges: Ranges) -> bool:

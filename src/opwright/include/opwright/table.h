@@ -1,0 +1,94 @@
+// Updates of many tensors in place: a table of addresses, and one loop over the elements of all tensors.
+#pragma once
+
+#include "opwright/parallel.h"
+#include "opwright/random_rounding.h"
+#include "opwright/tensor.h"
+#include "opwright/vmath.h"
+
+namespace opwright {
+
+// What an update is given. Python fills it, see opwright/optim/launches.py.
+struct Table {
+  Size count;                  // tensors
+  char* const* const* columns;  // [operand][tensor]: addresses of first elements
+  const Size* starts;          // [tensor] and the end: how many elements there are before it
+  const Size* rows;            // [tensor]: its row of numbers
+  const double* numbers;       // [row][number]
+  Size width;                  // of a row
+  float* const* steps;         // [tensor]: how many steps it has taken
+  char* kept;                  // [tensor]: room for what is computed of a row
+  uint8_t* served;             // [tensor]: whether the update is valid for its numbers
+  uint64_t seed;               // of random rounding
+};
+
+namespace detail {
+
+// The last tensor that begins at an element or before it; empty ones have none.
+inline Size tensor_at(const Table& table, Size element) {
+  Size low = 0, high = table.count - 1;
+  while (low < high) {
+    const Size middle = (low + high + 1) / 2;
+    if (table.starts[middle] <= element) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+}  // namespace detail
+
+// Update all tensors, or none: returns for how many tensors the update is not valid.
+//
+// Update::Numbers is what is computed for a tensor, by Update::compute(row, step, operands, numbers), which returns
+// whether the update is valid; Update::elements(count, operands, numbers, seed) updates elements; Update::finish stores
+// the results without dimensions.
+template <class Update, int operands>
+inline Size update_all(const Table& table, const Size (&item_bytes)[operands], Size grain) {
+  using Numbers = typename Update::Numbers;
+  Numbers* const kept = reinterpret_cast<Numbers*>(table.kept);
+  Size refused = 0;
+  for (Size t = 0; t < table.count; ++t) {
+    const float step = *table.steps[t] + 1;
+    const bool again = !Update::has_scalars && t > 0 && table.rows[t] == table.rows[t - 1] &&
+                       *table.steps[t - 1] + 1 == step;
+    if (again) {
+      kept[t] = kept[t - 1];
+      table.served[t] = table.served[t - 1];
+    } else {
+      void* first[operands];
+      for (int k = 0; k < operands; ++k) first[k] = table.columns[k][t];
+      table.served[t] = Update::compute(table.numbers + table.rows[t] * table.width, step, first, kept[t]);
+    }
+    refused += !table.served[t];
+  }
+  if (refused) return refused;
+  struct Task {
+    const Table& table;
+    const Size (&item_bytes)[operands];
+
+    static void run(Size begin, Size end, void* context) {
+      const Task& task = *static_cast<const Task*>(context);
+      const Table& table = task.table;
+      const Numbers* const kept = reinterpret_cast<const Numbers*>(table.kept);
+      for (Size t = detail::tensor_at(table, begin); begin < end; ++t) {
+        const Size stop = table.starts[t + 1] < end ? table.starts[t + 1] : end;
+        if (stop <= begin) continue;
+        void* row[operands];
+        const Size offset = begin - table.starts[t];
+        for (int k = 0; k < operands; ++k) row[k] = table.columns[k][t] + offset * task.item_bytes[k];
+        Update::elements(stop - begin, row, kept[t], random_stream(table.seed, begin));
+        begin = stop;
+      }
+    }
+  } task{table, item_bytes};
+  run_in_parallel(table.starts[table.count], grain, &Task::run, &task);
+  for (Size t = 0; t < table.count; ++t) {
+    void* first[operands];
+    for (int k = 0; k < operands; ++k) first[k] = table.columns[k][t];
+    Update::finish(first, kept[t]);
+    *table.steps[t] += 1;
+  }
+  return 0;
+}
+
+}  // namespace opwright

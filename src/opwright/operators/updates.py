@@ -1,0 +1,106 @@
+"""Updates: functions of tensors and numbers whose results replace their arguments, as Programs and their sources.
+
+Numbers are given at run time, whatever is computed of them: the kernel itself tests what the trace assumed of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from opwright.codegen.cpp.program import emit_program
+from opwright.codegen.cpp.table.emit import TableSource, emit_table
+from opwright.codegen.formula import formula_comment
+from opwright.codegen.header import Origin, built_header
+from opwright.derivation.rounding import rounded_in_registers
+from opwright.errors import NoKernel
+from opwright.ir.program import Program
+from opwright.lowering.lower import lower
+from opwright.operators.names import named_inputs
+from opwright.operators.refusals import refuse_here
+from opwright.passes.order import optimize
+from opwright.toolchain.source import Source
+from opwright.tracing.guarded import guarded
+from opwright.tracing.interface.results import Given, Made
+from opwright.tracing.interface.specs import ArgumentSpec, NumberSpec
+from opwright.tracing.trace import trace_conditioned
+
+_COPY = "return a copy of it: `.clone()`"
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """An update as a Program.
+
+    Attributes:
+        program: Its last output says whether the others are valid for the numbers.
+        numbers: The names of its inputs that are numbers.
+        replaced: For each output but the last, the argument that it replaces.
+    """
+
+    program: Program
+    numbers: tuple[str, ...]
+    replaced: tuple[str, ...]
+
+
+def derive_update(
+    reference: Callable[..., Any], specs: Sequence[ArgumentSpec], results: Sequence[str], name: str
+) -> Update:
+    """Trace an update, lower it and optimize it.
+
+    Args:
+        reference: Returns a tuple of tensors, or of None.
+        specs: One for each parameter.
+        results: For each result, the parameter that it replaces.
+        name: What the Program is called.
+
+    Raises:
+        UntraceableReference: If control flow or a shape depends on data.
+        NoKernel: If it does something that kernels cannot do.
+    """
+    return guarded(reference, lambda: _derived(reference, specs, results, name))
+
+
+def _derived(reference: Callable[..., Any], specs: Sequence[ArgumentSpec], results: Sequence[str], name: str) -> Update:
+    graph, result = trace_conditioned(reference, specs)
+    refuse_here(graph, specs)
+    if graph.is_random:
+        raise NoKernel("it draws random numbers", hint="draw them outside of the update, and keep them as a state")
+    made: dict[int, str] = {}
+    for member, replaced in zip(result.members, results, strict=True):
+        match member:
+            case Given(position) if specs[position].name != replaced:
+                raise NoKernel(f"it returns its argument '{specs[position].name}' in another place", hint=_COPY)
+            case Made(position) if position in made:
+                raise NoKernel(f"it returns one tensor as '{made[position]}' and as '{replaced}'", hint=_COPY)
+            case Made(position):
+                made[position] = replaced
+    outputs = [(f"new_{made[p]}" if p in made else "holds", node) for p, node in enumerate(graph.outputs)]
+    rounded = rounded_in_registers(graph)
+    program = optimize(lower(graph, name, named_inputs(graph), outputs, graph.guards, rounded=rounded), "cpp")
+    numbers = tuple(spec.name for spec in specs if isinstance(spec, NumberSpec))
+    return Update(program, numbers, tuple(made[position] for position in range(len(made))))
+
+
+def table_source(update: Update, step: str, origin: Origin | None) -> TableSource:
+    """The update of many tensors by one function.
+
+    Args:
+        update: The update.
+        step: The number that counts the steps of a tensor.
+        origin: Where it is defined.
+
+    Raises:
+        NotElementwise: If it is no update element by element.
+    """
+    numbers = [name for name in update.numbers if name != step]
+    header = built_header(update.program.name, origin, "cpp")
+    how: Mapping[str, Any] = {"formulas": formula_comment, "header": header}
+    return emit_table(update.program, numbers, step, update.replaced, **how)
+
+
+def tensor_source(update: Update, origin: Origin | None) -> Source:
+    """The update of one tensor, whatever it does: a launcher that returns new tensors."""
+    emitted = emit_program(update.program, formula_comment, built_header(update.program.name, origin, "cpp"))
+    return Source(emitted.name, emitted.text)

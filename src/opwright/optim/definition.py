@@ -1,0 +1,113 @@
+"""A definition: the update of one parameter as a function, taken apart."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.optim.optimizer import required
+
+from opwright.errors import UpdateRefused
+from opwright.tracing.interface.place import place_of
+
+Start = Callable[..., Any]
+"""Makes the first value of a state: `(param, **hyper)` to a tensor, or None if there is no such state."""
+
+_FIRST = ("param", "grad")
+STEP = "step"
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """The update of one parameter.
+
+    Attributes:
+        function: `(param, grad, *states, step, **hyper)` to `(param, *states)`.
+        states: Names of the states, in the order of the function's parameters.
+        starts: Their first values; zeros like the parameter if there is none.
+        hyper: The hyper-parameters with their defaults; `torch.optim.optimizer.required` for none.
+        sparse: Whether sparse gradients are taken, as dense ones.
+        check: Raises if hyper-parameters do not go together.
+        constants: Hyper-parameters whose values kernels are specialised to, although they are floats.
+    """
+
+    function: Callable[..., Any]
+    states: tuple[str, ...]
+    starts: Mapping[str, Start]
+    hyper: Mapping[str, Any]
+    sparse: bool = False
+    check: Callable[..., None] | None = None
+    constants: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """The name of the optimizer."""
+        return self.function.__name__
+
+    def start(self, state: str, param: torch.Tensor, hyper: Mapping[str, Any]) -> torch.Tensor | None:
+        """The first value of a state of a parameter, in the parameter's layout."""
+        if (make := self.starts.get(state)) is None:
+            return torch.zeros_like(param, memory_format=torch.preserve_format)
+        made = make(param.detach(), **hyper)
+        if not (made is None or isinstance(made, torch.Tensor)):
+            raise UpdateRefused(
+                f"the first value of the state '{state}' is {type(made).__name__}, not a tensor",
+                place=place_of(make),
+                hint="return a tensor, or None for a state that these hyper-parameters do not need",
+            )
+        return made
+
+
+def read_definition(
+    function: Callable[..., Any],
+    state: Sequence[str] | Mapping[str, Start | None],
+    *,
+    sparse: bool,
+    check: Callable[..., None] | None = None,
+    constants: Sequence[str] = (),
+) -> Definition:
+    """Read the signature of an update.
+
+    Args:
+        function: `(param, grad, *states, step, *, hyper=default, …)`.
+        state: The names of its states, perhaps with what makes their first values.
+        sparse: Whether sparse gradients are taken.
+        check: Raises if hyper-parameters do not go together.
+        constants: Hyper-parameters whose values kernels are specialised to.
+
+    Raises:
+        UpdateRefused: If the parameters are others than these.
+    """
+    place = place_of(function)
+    if isinstance(state, str):
+        raise UpdateRefused(
+            f"state={state!r} is a string, not a tuple of names", place=place, hint=f"write state=({state!r},)"
+        )
+    states = tuple(state)
+    parameters = inspect.signature(function).parameters.values()
+    positional = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
+    wanted = (*_FIRST, *states, STEP)
+    if positional != wanted:
+        raise UpdateRefused(
+            f"{function.__name__} takes ({', '.join(positional)}), and its states are ({', '.join(states)})",
+            place=place,
+            hint=f"write def {function.__name__}({', '.join(wanted)}, *, …)",
+        )
+    if others := [p.name for p in parameters if p.kind not in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]:
+        raise UpdateRefused(
+            f"{function.__name__} takes '{others[0]}', which has no name in a parameter group",
+            place=place,
+            hint="give every hyper-parameter a name, after a *",
+        )
+    starts = {name: make for name, make in state.items() if make} if isinstance(state, Mapping) else {}
+    hyper = {p.name: required if p.default is p.empty else p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+    if unknown := [name for name in constants if name not in hyper]:
+        raise UpdateRefused(
+            f"{function.__name__} has no hyper-parameter '{unknown[0]}', which constants= names",
+            place=place,
+            hint=f"its hyper-parameters are ({', '.join(hyper)})",
+        )
+    return Definition(function, states, starts, hyper, sparse, check, frozenset(constants))

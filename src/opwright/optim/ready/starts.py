@@ -1,0 +1,48 @@
+"""First values of states, and checks of hyper-parameters, of the ready optimizers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def zeros_if(condition: str) -> Any:
+    """Zeros like the parameter if a hyper-parameter is set; else there is no such state."""
+
+    def start(param: torch.Tensor, **hyper: Any) -> torch.Tensor | None:
+        return torch.zeros_like(param, memory_format=torch.preserve_format) if hyper[condition] else None
+
+    return start
+
+
+def filled_with(name: str) -> Any:
+    """The value of a hyper-parameter everywhere; in both parts of complex numbers."""
+
+    def start(param: torch.Tensor, **hyper: Any) -> torch.Tensor:
+        made = torch.zeros_like(param, memory_format=torch.preserve_format)
+        (torch.view_as_real(made) if made.is_complex() else made).fill_(hyper[name])
+        return made
+
+    return start
+
+
+def number(value: float | str) -> Any:
+    """A float32 without dimensions: a value, or that of a hyper-parameter."""
+
+    def start(param: torch.Tensor, **hyper: Any) -> torch.Tensor:
+        return torch.tensor(float(hyper[value] if isinstance(value, str) else value), dtype=torch.float32)
+
+    return start
+
+
+def refuse_nesterov(*, momentum: float, dampening: float, nesterov: bool, **_: Any) -> None:
+    """Refuse Nesterov momentum as torch.optim.SGD does."""
+    if nesterov and (momentum <= 0 or dampening != 0):
+        raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+
+
+def refuse_etas(*, etas: tuple[float, float], **_: Any) -> None:
+    """Refuse factors as torch.optim.Rprop does."""
+    if not 0.0 < etas[0] < 1.0 < etas[1]:
+        raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")

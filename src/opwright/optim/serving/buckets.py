@@ -1,0 +1,178 @@
+"""Buckets: the parameters of one kind, and what updates them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from opwright.binding.variants.states import State
+from opwright.errors import OpwrightError
+from opwright.optim.definition import STEP, Definition
+from opwright.optim.kinds import Kind, Rounded, gathered, result_names, to_nearest, updated
+from opwright.optim.rounding import rounded_at_random
+from opwright.optim.serving.entries import Entry
+from opwright.optim.serving.tables import TensorTable
+from opwright.optim.serving.variants import TableVariant, TensorVariant, Variant, Variants
+
+_SEED_BITS = 64
+
+
+class Bucket:
+    """The parameters of one kind.
+
+    Args:
+        definition: The update.
+        variants: Its kernels.
+        kind: The kind.
+        positions: Where the parameters stand in a plan.
+        entries: The parameters.
+        hyper: The hyper-parameters of one of their groups.
+    """
+
+    def __init__(
+        self,
+        definition: Definition,
+        variants: Variants,
+        kind: Kind,
+        positions: Sequence[int],
+        entries: Sequence[Entry],
+        hyper: Mapping[str, Any],
+    ) -> None:
+        self._definition = definition
+        self._variants = variants
+        self._kind = kind
+        self._hyper = hyper
+        self._tables: dict[TableVariant, TensorTable] = {}
+        self.positions = positions
+        self.entries = entries
+
+    def run(
+        self,
+        state: State | None,
+        numbers: Sequence[Mapping[str, float]],
+        gradients: Sequence[int],
+        point_to: Callable[[], None],
+        seed: int,
+    ) -> None:
+        """Update all parameters.
+
+        Args:
+            state: What the definition reads outside; None if that is not known, and no kernel can serve.
+            numbers: For each group, the numbers among its hyper-parameters.
+            gradients: The addresses of the gradients.
+            point_to: Lets all entries have the gradients.
+            seed: Of random rounding.
+        """
+        if state is not None:
+            known = self._variants.known(state, self._kind)
+            if known and isinstance(first := known[0], TableVariant) and not self._table(first).run(
+                gradients, numbers, seed
+            ):  # fmt: skip
+                return
+        point_to()
+        refusal = None
+        remaining = self._by_known(state, numbers, seed) if state is not None else self.entries
+        while state is not None and remaining and refusal is None:
+            given = self._numbers_of(remaining[0], numbers)
+            try:
+                new = self._variants.another(state, self._kind, self._hyper, remaining[0].tensors, given)
+            except OpwrightError as refused:
+                refusal = refused
+                break
+            left = self._by(new, remaining, numbers, seed)
+            if len(left) == len(remaining):
+                break  # not even for the numbers that it was derived for: Python raises for them
+            remaining = left
+        for entry in remaining:
+            run_composed(self._definition, self._hyper, entry, self._numbers_of(entry, numbers), seed)
+        if refusal is not None:  # after the definition, which may raise for the same reason
+            self._variants.fallbacks.tell(refusal)
+
+    def _by_known(self, state: State, numbers: Sequence[Mapping[str, float]], seed: int) -> Sequence[Entry]:
+        """Update what the variants so far serve; returns the rest. The variant of the last parameters comes first."""
+        known = self._variants.known(state, self._kind)
+        remaining: Sequence[Entry] = self.entries
+        for variant in tuple(known):
+            remaining = self._by(variant, remaining, numbers, seed)
+            if not remaining:
+                known.remove(variant)
+                known.insert(0, variant)
+                break
+        return remaining
+
+    def _by(
+        self, variant: Variant, entries: Sequence[Entry], numbers: Sequence[Mapping[str, float]], seed: int
+    ) -> Sequence[Entry]:
+        """Update what a variant serves; returns the rest."""
+        if isinstance(variant, TensorVariant):
+            return [
+                entry for entry in entries if not _run_tensor(variant, entry, self._numbers_of(entry, numbers), seed)
+            ]
+        refused = self._in_table(variant, entries, numbers, seed)
+        if not refused or len(refused) == len(entries):
+            return [entries[position] for position in refused]
+        out = set(refused)
+        served = [entry for position, entry in enumerate(entries) if position not in out]
+        self._in_table(variant, served, numbers, seed)
+        return [entries[position] for position in refused]
+
+    def _in_table(
+        self, variant: TableVariant, entries: Sequence[Entry], numbers: Sequence[Mapping[str, float]], seed: int
+    ) -> list[int]:
+        table = self._table(variant) if entries is self.entries else TensorTable(variant, entries)
+        return table.run([entry.tensors["grad"].data_ptr() for entry in entries], numbers, seed)
+
+    def _table(self, variant: TableVariant) -> TensorTable:
+        """The table of all parameters for a variant."""
+        if (table := self._tables.get(variant)) is None:
+            table = self._tables[variant] = TensorTable(variant, self.entries)
+        return table
+
+    def _numbers_of(self, entry: Entry, numbers: Sequence[Mapping[str, float]]) -> dict[str, float]:
+        return {**numbers[entry.group], STEP: float(entry.state[STEP]) + 1}
+
+
+def _run_tensor(variant: TensorVariant, entry: Entry, numbers: Mapping[str, float], seed: int) -> bool:
+    rounded = _rounding(entry, seed)
+    given = [
+        torch.scalar_tensor(numbers[name], dtype=torch.float64) if name in numbers else entry.tensors[name]
+        for name in variant.arguments
+    ]
+    *made, holds = variant.run(*given) if variant.replaced else (variant.run(*given),)
+    if holds is None or not bool(holds):
+        return False
+    for name, value in zip(variant.replaced, made, strict=True):
+        target = entry.tensors[name]
+        target.copy_(rounded(value, target.dtype))
+    entry.state[STEP] += 1
+    return True
+
+
+def run_composed(
+    definition: Definition, hyper: Mapping[str, Any], entry: Entry, numbers: Mapping[str, float], seed: int
+) -> None:
+    """Update one parameter by the operations of the definition, in place.
+
+    Args:
+        definition: The update.
+        hyper: The hyper-parameters of its group.
+        entry: The parameter.
+        numbers: Its numbers, by name: the step too.
+        seed: Of random rounding.
+    """
+    kind, tensors = entry.kind, entry.tensors
+    rounded = _rounding(entry, seed)
+    made = updated(definition, kind, {**tensors, **numbers}, gathered(hyper, numbers), rounded)
+    for name, value in zip(result_names(definition, kind), made, strict=True):
+        tensors[name].copy_(value)
+    entry.state[STEP] += 1
+
+
+def _rounding(entry: Entry, seed: int) -> Rounded:
+    if not entry.kind.at_random:
+        return to_nearest
+    place = entry.tensors["param"]
+    generator = torch.Generator(place.device).manual_seed((seed + entry.number) % 2 ** (_SEED_BITS - 1))
+    return lambda value, dtype: rounded_at_random(value, dtype, generator)

@@ -1,0 +1,169 @@
+"""Entries: one parameter with its gradient and states, and the kind that they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from opwright.binding.environment import PLAIN_TYPES
+from opwright.optim.definition import STEP, Definition
+from opwright.optim.kinds import MASTER, Kind, StateKind, split_numbers
+
+_DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+
+
+@dataclass(slots=True)
+class Entry:
+    """One parameter.
+
+    Attributes:
+        param: The parameter.
+        state: Its states and its step.
+        number: Its own number.
+        group: The number of its group.
+        tensors: The operands of its update, by name; a complex tensor as a real one. The gradient is there where it is
+            needed in a step.
+        kind: What they are; None if no kernel can serve them.
+        copied: A gradient that lies otherwise than the parameter is copied into `tensors["grad"]` before each step.
+    """
+
+    param: torch.Tensor
+    state: dict[str, Any]
+    number: int
+    group: int
+    tensors: dict[str, torch.Tensor]
+    kind: Kind
+    served: bool
+    copied: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How an optimizer updates, beside its hyper-parameters.
+
+    Attributes:
+        scaled: Whether gradients have a factor.
+        written: Whether they are written back with it.
+        at_random: Whether half types are rounded at random.
+    """
+
+    scaled: bool
+    written: bool
+    at_random: bool
+
+
+def entry_of(
+    definition: Definition,
+    param: torch.Tensor,
+    state: dict[str, Any],
+    number: int,
+    group: int,
+    hyper: Mapping[str, Any],
+    maximize: bool,
+    manner: Manner,
+) -> Entry:
+    """Look at a parameter with a gradient, whose states are there.
+
+    Raises:
+        RuntimeError: If the gradient is sparse and the definition does not take it.
+    """
+    grad = param.grad
+    assert grad is not None
+    copied = False
+    if grad.layout is not torch.strided:
+        if not definition.sparse:
+            raise RuntimeError(f"{definition.name} does not support sparse gradients")
+        if hyper.get("weight_decay"):
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+        copied = True
+    names = [MASTER] if isinstance(state.get(MASTER), torch.Tensor) else []
+    names += [name for name in definition.states if isinstance(state.get(name), torch.Tensor)]
+    kept = {name: _real(state[name]) for name in names}
+    real = _real(param)
+    plain = all(type(t) in PLAIN_TYPES for t in (param, grad, *kept.values())) and param.device.type == "cpu"
+    if plain and not copied:
+        copied = grad.is_conj() or grad.is_neg() or _strides(grad) != _strides(param)
+    tensors = {"param": real, "grad": _real(_copy(grad, param) if copied else grad), **kept}
+    of_shape = [t for t in kept.values() if t.dim() or not real.dim()]
+    is_flat = plain and _is_dense(param) and all(_strides(t) == _strides(real) for t in of_shape)
+    states = tuple(_state_kind(kept[name], real) if name in kept else None for name in definition.states)
+    kind = Kind(
+        sizes=_pattern(real),
+        param=real.dtype,
+        grad=tensors["grad"].dtype,
+        states=states,
+        master=kept[MASTER].dtype if MASTER in kept else None,
+        constants=tuple(sorted(split_numbers(definition, hyper)[1].items(), key=lambda item: item[0])),
+        maximize=maximize,
+        scaled=manner.scaled,
+        written=manner.written,
+        at_random=manner.at_random,
+        is_flat=is_flat and bool(real.dim()),
+    )
+    is_empty = not real.numel()  # no kernel is valid for sizes of zero
+    served = plain and not is_empty and all(t.dtype in _DTYPES for t in tensors.values()) and _is_written_once(real)
+    return Entry(param, state, number, group, tensors, kind, served, copied)
+
+
+def copy_gradient(entry: Entry, grad: torch.Tensor) -> None:
+    """Bring a gradient into the order of its parameter."""
+    made = _real(_copy(grad, entry.param))
+    entry.tensors["grad"].copy_(made)
+
+
+def _copy(grad: torch.Tensor, param: torch.Tensor) -> torch.Tensor:
+    dense = grad.to_dense() if grad.layout is not torch.strided else grad
+    return torch.empty_like(param, dtype=grad.dtype, memory_format=torch.preserve_format).copy_(dense)
+
+
+def _real(tensor: torch.Tensor) -> torch.Tensor:
+    plain = tensor.detach()
+    return torch.view_as_real(plain.resolve_conj()) if plain.is_complex() else plain
+
+
+def _state_kind(state: torch.Tensor, param: torch.Tensor) -> StateKind:
+    return StateKind(state.dtype, _pattern(state), is_number=not state.dim() and bool(param.dim()))
+
+
+def _pattern(tensor: torch.Tensor) -> tuple[bool, ...]:
+    return tuple(size == 1 for size in tensor.shape)
+
+
+def _strides(tensor: torch.Tensor) -> tuple[tuple[int, int], ...]:
+    """Sizes and strides; along dimensions of one element, these do not matter."""
+    return tuple((size, stride if size > 1 else 0) for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+
+
+def _is_dense(tensor: torch.Tensor) -> bool:
+    found: bool = torch.ops.aten.is_non_overlapping_and_dense(tensor)
+    return found
+
+
+def _is_written_once(tensor: torch.Tensor) -> bool:
+    """Whether no two elements share memory; PyTorch refuses to write to others."""
+    return all(stride or size <= 1 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+
+
+def overlapping(entries: Sequence[Entry]) -> set[int]:
+    """The positions of entries that share memory with others in what is written."""
+    spans = sorted((*span, position) for position, entry in enumerate(entries) for span in _spans(entry))
+    shared: set[int] = set()
+    reach, holder = -1, -1
+    for start, stop, position in spans:
+        if start < reach:
+            shared |= {holder, position}
+        if stop > reach:
+            reach, holder = stop, position
+    return shared
+
+
+def _spans(entry: Entry) -> Iterable[tuple[int, int]]:
+    step = entry.state[STEP]
+    for name, tensor in (*entry.tensors.items(), (STEP, step)):
+        if name != "grad" and tensor.numel() and tensor.device.type == "cpu" and type(tensor) in PLAIN_TYPES:
+            last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+            start = tensor.data_ptr()
+            yield start, start + (last + 1) * tensor.element_size()

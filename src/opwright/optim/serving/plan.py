@@ -1,0 +1,182 @@
+"""A plan: which parameters are updated by what, as long as nothing has moved in memory."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from opwright.binding.environment import PLAIN_TYPES
+from opwright.binding.variants.states import State
+from opwright.optim.definition import STEP, Definition
+from opwright.optim.kinds import Kind
+from opwright.optim.serving.buckets import Bucket, run_composed
+from opwright.optim.serving.entries import Manner, copy_gradient, entry_of, overlapping
+from opwright.optim.serving.variants import Variants
+
+
+class Plan:
+    """The parameters with gradients, in buckets of one kind.
+
+    Args:
+        definition: The update.
+        variants: Its kernels.
+        params: The parameters that have gradients.
+        states: Their states.
+        groups: The number of the group of each.
+        hyper: The hyper-parameters of each group.
+        maximize: Whether each group is maximized.
+        manner: How the optimizer updates.
+    """
+
+    def __init__(
+        self,
+        definition: Definition,
+        variants: Variants,
+        params: Sequence[torch.Tensor],
+        states: Sequence[dict[str, Any]],
+        groups: Sequence[int],
+        hyper: Sequence[Mapping[str, Any]],
+        maximize: Sequence[bool],
+        manner: Manner,
+    ) -> None:
+        self._definition = definition
+        self._hyper = hyper
+        self._manner = manner
+        self.params = params
+        self.groups = groups
+        self._states = states
+        self._is_strided = all(param.layout is torch.strided for param in params)
+        self.entries = [
+            entry_of(definition, param, state, number, group, hyper[group], maximize[group], manner)
+            for number, (param, state, group) in enumerate(zip(params, states, groups, strict=True))
+        ]
+        shared = overlapping(self.entries)
+        by_kind: dict[Kind, list[int]] = {}
+        self._composed: list[int] = []
+        for position, entry in enumerate(self.entries):
+            if entry.served and position not in shared:
+                by_kind.setdefault(entry.kind, []).append(position)
+            else:
+                self._composed.append(position)
+        self._buckets = [
+            Bucket(definition, variants, kind, positions, [self.entries[p] for p in positions],
+                   hyper[self.entries[positions[0]].group])
+            for kind, positions in by_kind.items()
+        ]  # fmt: skip
+        self._held = self._now_held()
+        self._watched = [t for t in (*params, *self._held) if isinstance(t, torch.Tensor) and type(t) in PLAIN_TYPES]
+        self._places = list(map(_place, self._watched))
+        self._shapes = self._now_shapes()
+        self._gradients = _facts([param.grad for param in params if param.grad is not None])
+        self._points = True
+        self._copied = [position for position, entry in enumerate(self.entries) if entry.copied]
+
+    def holds(self, params: Sequence[torch.Tensor], gradients: Sequence[torch.Tensor], manner: Manner) -> bool:
+        """Whether everything is where it was, except that gradients may be others of the same strides."""
+        held = self._now_held()
+        return (
+            manner == self._manner
+            and len(params) == len(self.params)
+            and len(held) == len(self._held)
+            and all(map(operator.is_, params, self.params))
+            and all(map(operator.is_, held, self._held))
+            and list(map(_place, self._watched)) == self._places
+            and self._now_shapes() == self._shapes
+            and _facts(gradients) == self._gradients
+        )
+
+    def _now_held(self) -> list[Any]:
+        return list(itertools.chain.from_iterable(map(dict.values, self._states)))
+
+    def _now_shapes(self) -> list[Any]:
+        if not self._is_strided:
+            return [(param.shape, param.layout) for param in self.params]
+        return [*[param.shape for param in self.params], *map(_strides, self.params)]
+
+    def run(
+        self,
+        gradients: Sequence[torch.Tensor],
+        state: State | None,
+        numbers: Sequence[Mapping[str, float]],
+        seed: int,
+        *,
+        quiet: bool,
+    ) -> None:
+        """Update all parameters.
+
+        Args:
+            gradients: Their gradients.
+            state: What the definition reads outside.
+            numbers: For each group, the numbers among its hyper-parameters.
+            seed: Of random rounding.
+            quiet: Whether kernels may run: nothing must see the operations.
+        """
+        for position in self._copied:
+            copy_gradient(self.entries[position], gradients[position])
+        composed: Sequence[int] = self._composed
+        if quiet:
+            self._run_buckets(gradients, state, numbers, seed)
+        else:
+            composed = range(len(self.entries))
+        if composed:
+            self._point_to(gradients)
+        for position in composed:
+            entry = self.entries[position]
+            given = {**numbers[entry.group], STEP: float(entry.state[STEP]) + 1}
+            run_composed(self._definition, self._hyper[entry.group], entry, given, seed)
+        if self._manner.written:
+            self._write_back(gradients)
+        if self._points:  # gradients belong to the user, who may free them
+            self._points = False
+            for entry in self.entries:
+                if not entry.copied:
+                    del entry.tensors["grad"]
+
+    def _run_buckets(
+        self, gradients: Sequence[torch.Tensor], state: State | None, numbers: Sequence[Mapping[str, float]], seed: int
+    ) -> None:
+        if self._copied or self._composed:  # which may have no address, as sparse gradients
+            known = set(self._copied).union(self._composed)
+            places = [0 if position in known else _place(grad) for position, grad in enumerate(gradients)]
+        else:
+            places = list(map(_place, gradients))
+        for position in self._copied:
+            places[position] = self.entries[position].tensors["grad"].data_ptr()
+        for number, bucket in enumerate(self._buckets):
+            mine = places if len(self._buckets) == 1 and not self._composed else [places[p] for p in bucket.positions]
+            point_to = functools.partial(self._point_to, gradients)
+            bucket.run(state, numbers, mine, point_to, seed + (number << _SEEDS_APART))
+
+    def _point_to(self, gradients: Sequence[torch.Tensor]) -> None:
+        """Let all entries have these gradients."""
+        self._points = True
+        for entry, grad in zip(self.entries, gradients, strict=True):
+            if not entry.copied:
+                entry.tensors["grad"] = torch.view_as_real(grad.detach()) if grad.is_complex() else grad.detach()
+
+    def _write_back(self, gradients: Sequence[torch.Tensor]) -> None:
+        for entry, grad in zip(self.entries, gradients, strict=True):
+            if entry.copied and grad.layout is torch.strided:
+                made = entry.tensors["grad"]
+                grad.copy_(torch.view_as_complex(made) if grad.is_complex() else made)
+
+
+_SEEDS_APART = 40
+_PLAIN = frozenset(PLAIN_TYPES)
+_place, _strides, _is_negative = torch.Tensor.data_ptr, torch.Tensor.stride, torch.Tensor.is_neg
+
+
+def _facts(gradients: Sequence[torch.Tensor]) -> list[Any]:
+    """What kernels must know of gradients, beside where they are."""
+    types, layouts = {type(grad) for grad in gradients}, {grad.layout for grad in gradients}
+    if not _PLAIN.issuperset(types) or layouts != {torch.strided}:
+        return [[type(grad) for grad in gradients], [grad.layout for grad in gradients]]
+    dtypes = [grad.dtype for grad in gradients]
+    is_complex = any(dtype.is_complex for dtype in set(dtypes))
+    conjugated = [grad.is_conj() for grad in gradients] if is_complex else []
+    return [*map(_strides, gradients), *dtypes, *map(_is_negative, gradients), *conjugated]

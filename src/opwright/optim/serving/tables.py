@@ -1,0 +1,85 @@
+"""Tables: the addresses of many tensors for one kernel, see include/opwright/table.h."""
+
+from __future__ import annotations
+
+import ctypes
+from array import array
+from collections.abc import Mapping, Sequence
+
+from opwright.optim.definition import STEP
+from opwright.optim.serving.entries import Entry
+from opwright.optim.serving.variants import TableVariant
+
+_ADDRESS = ctypes.c_void_p
+
+
+class _Layout(ctypes.Structure):
+    """`Table` of the header."""
+
+    _fields_ = (
+        ("count", ctypes.c_int64),
+        ("columns", _ADDRESS),
+        ("starts", _ADDRESS),
+        ("rows", _ADDRESS),
+        ("numbers", _ADDRESS),
+        ("width", ctypes.c_int64),
+        ("steps", _ADDRESS),
+        ("kept", _ADDRESS),
+        ("served", _ADDRESS),
+        ("seed", ctypes.c_uint64),
+    )
+
+
+def _place(entry: Entry, name: str) -> int:
+    """The address of an operand; that of a gradient is given at each step."""
+    return 0 if name == "grad" else entry.tensors[name].data_ptr()
+
+
+class TensorTable:
+    """Tensors that one kernel updates in one launch.
+
+    Args:
+        variant: The kernel.
+        entries: The parameters; their tensors keep their addresses, except gradients.
+    """
+
+    def __init__(self, variant: TableVariant, entries: Sequence[Entry]) -> None:
+        self._variant = variant
+        self._count = count = len(entries)
+        groups = list(dict.fromkeys(entry.group for entry in entries))
+        self._groups = groups
+        self._columns = {name: array("q", [_place(entry, name) for entry in entries]) for name in variant.operands}
+        self._places = array("q", [column.buffer_info()[0] for column in self._columns.values()])
+        starts = [0]
+        for entry in entries:
+            starts.append(starts[-1] + entry.tensors["param"].numel())
+        self._starts = array("q", starts)
+        self._rows = array("q", [groups.index(entry.group) for entry in entries])
+        self._numbers = array("d", bytes(8 * max(1, len(groups) * len(variant.numbers))))
+        self._steps = array("q", [entry.state[STEP].data_ptr() for entry in entries])
+        self._kept = array("q", bytes(variant.bytes * count + 8 - variant.bytes * count % 8))
+        self._served = array("B", bytes(count))
+        self._layout = _Layout(
+            count,
+            *(part.buffer_info()[0] for part in (self._places, self._starts, self._rows, self._numbers)),
+            len(variant.numbers),
+            *(part.buffer_info()[0] for part in (self._steps, self._kept, self._served)),
+            0,
+        )
+        self._address = ctypes.addressof(self._layout)
+
+    def run(self, gradients: Sequence[int], numbers: Sequence[Mapping[str, float]], seed: int) -> list[int]:
+        """Update all tensors, or none; returns the positions of those that the kernel does not serve.
+
+        Args:
+            gradients: Their addresses.
+            numbers: For each group, its hyper-parameters by name.
+            seed: Of random rounding.
+        """
+        self._columns["grad"][:] = array("q", gradients)
+        names = self._variant.numbers
+        self._numbers[:] = array("d", [numbers[group][name] for group in self._groups for name in names] or [0.0])
+        self._layout.seed = seed
+        if not self._variant.run(self._address):
+            return []
+        return [position for position, served in enumerate(self._served) if not served]

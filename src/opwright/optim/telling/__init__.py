@@ -1,0 +1,1 @@
+"""What an optimizer tells of itself: `check`, `bench` and `explain`."""

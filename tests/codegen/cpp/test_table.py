@@ -1,0 +1,78 @@
+"""Updates of many tensors: which Programs are such, and what is computed once for a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from opwright.codegen.cpp.table.flat import flat
+from opwright.errors import NotElementwise
+from opwright.operators.updates import Update, derive_update, table_source
+from opwright.tracing.interface.specs import NumberSpec, TensorSpec
+
+RATE, STEP = NumberSpec("rate", 0.1), NumberSpec("step", 3.0)
+
+
+def derived(function: Callable[..., Any], *shapes: tuple[int, ...]) -> Update:
+    specs = [TensorSpec(name, torch.float32, shape) for name, shape in zip("pg", shapes, strict=True)]
+    return derive_update(function, [*specs, RATE, STEP], ["p"], "update")
+
+
+def elementwise(p: Any, g: Any, rate: Any, step: Any) -> Any:
+    return (p - rate / (1 - 0.5**step) * g,)
+
+
+@pytest.mark.parametrize("shape", [(37,), (5, 7), (1, 7), (2, 3, 4, 5)])
+def test_elements_are_updated_whatever_the_rank(shape: tuple[int, ...]) -> None:
+    texts = {table_source(derived(elementwise, s, s), "step", None).source.text for s in (shape, (37,))}
+    assert len(texts) == 1
+
+
+def test_numbers_are_computed_once_for_a_tensor() -> None:
+    update = flat(derived(elementwise, (5, 7), (5, 7)).program, ["p"])
+    assert [let.value.dtype.value for let in update.kept] == ["float32"]
+    text = table_source(derived(elementwise, (5,), (5,)), "step", None).source.text
+    before, _, elements = text.partition("static void elements")
+    assert "pow(" in before
+    assert "pow(" not in elements
+
+
+def reduces(p: Any, g: Any, rate: Any, step: Any) -> Any:
+    return (p - rate * g.mean(),)
+
+
+def mirrors(p: Any, g: Any, rate: Any, step: Any) -> Any:
+    return (p - rate * g.t(),)
+
+
+def broadcasts(p: Any, g: Any, rate: Any, step: Any) -> Any:
+    return (p - rate * g,)
+
+
+def multiplies(p: Any, g: Any, rate: Any, step: Any) -> Any:
+    return (p - rate * (g @ g),)
+
+
+def counts(p: Any, g: Any, rate: Any, step: Any) -> Any:
+    return (p - rate * g / p.numel(),)
+
+
+def decides(p: Any, g: Any, rate: Any, step: Any) -> Any:
+    return (p - rate * g if p.shape[0] > 3 else p + rate * g,)
+
+
+def is_square(p: Any, g: Any, rate: Any, step: Any) -> Any:
+    return (p - rate * g if p.shape[0] == p.shape[1] else p + rate * g,)
+
+
+@pytest.mark.parametrize(("function", "shapes"), [
+    (reduces, ((5, 7), (5, 7))), (mirrors, ((6, 6), (6, 6))), (broadcasts, ((5, 7), (7,))),
+    (broadcasts, ((5, 7), (5, 1))), (multiplies, ((6, 6), (6, 6))), (counts, ((5, 7), (5, 7))),
+    (decides, ((5, 7), (5, 7))), (is_square, ((6, 6), (6, 6))), (is_square, ((5, 7), (5, 7))),
+])  # fmt: skip
+def test_other_updates_are_refused(function: Callable[..., Any], shapes: tuple[tuple[int, ...], ...]) -> None:
+    with pytest.raises(NotElementwise, match="so it is no update element by element"):
+        flat(derived(function, *shapes).program, ["p"])

@@ -1,0 +1,215 @@
+"""Definitions that are refused, and those that need more than one way."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Any
+
+import pytest
+import torch
+
+import opwright
+from opwright.errors import UpdateRefused
+from opwright.optim.serving.variants import MOST_VARIANTS
+from tests.optim.trained import parameters, train
+
+STATED = """
+def {name}(param, grad, average, step, *, lr=0.1):
+    {body}
+"""
+
+
+def made(body: str) -> Any:
+    """An optimizer of a definition with one state."""
+    from opwright.toolchain.modules import module_of_text
+
+    text = STATED.format(name="Bad", body=body)
+    return opwright.optimizer(state=("average",))(module_of_text("<bad>", "import torch\n" + text).Bad)
+
+
+@pytest.mark.parametrize(("body", "fact", "hint"), [
+    ("return param - lr * grad", "Bad returns 1 values, not 2", "return param, average"),
+    ("return param, average, grad", "Bad returns 3 values, not 2", "return param, average"),
+    ("return param - lr * grad, None", "Bad returns None as the new 'average'", "a tensor for each state"),
+    ("return (param - lr * grad).sum(), average", "Bad returns a new 'param' of shape", "of the shapes"),
+    ("return param - lr * grad, average.sum()", "Bad returns a new 'average' of shape ()", "of the shapes"),
+    ("return param.sub_(lr * grad), average", "Bad changes 'param' in place", "return it"),
+    ("average.mul_(0.5); return param - lr * grad, average", "Bad changes 'average' in place", "return it"),
+    ("return (param if grad.sum() > 1 else param - grad), average", "looks at the values of a tensor", "torch.where"),
+    ("return param * grad.norm().item(), average", "Bad looks at the values of a tensor", "torch.where"),
+])  # fmt: skip
+def test_bad_updates_are_refused_where_they_stand(body: str, fact: str, hint: str) -> None:
+    with pytest.raises(UpdateRefused) as refused:
+        made(body)(parameters())
+    assert fact in str(refused.value)
+    assert hint in refused.value.hint
+    assert refused.value.place.file == "<bad>"
+    assert refused.value.place.line in (3, 4)
+
+
+def no_state(param: Any, grad: Any, step: Any) -> Any:
+    return param
+
+
+def no_step(param: Any, grad: Any, average: Any) -> Any:
+    return param, average
+
+
+def any_hyper(param: Any, grad: Any, step: Any, **hyper: Any) -> Any:
+    return param
+
+
+@pytest.mark.parametrize(("function", "options", "fact"), [
+    (no_state, {"state": ("average",)}, "no_state takes (param, grad, step), and its states are (average)"),
+    (no_step, {"state": ("average",)}, "no_step takes (param, grad, average)"),
+    (any_hyper, {}, "any_hyper takes 'hyper', which has no name in a parameter group"),
+    (no_state, {"state": "average"}, "state='average' is a string"),
+    (no_state, {"constants": ("lr",)}, "no_state has no hyper-parameter 'lr'"),
+])  # fmt: skip
+def test_bad_signatures_are_refused(function: Any, options: dict[str, Any], fact: str) -> None:
+    with pytest.raises(UpdateRefused, match=re.escape(fact)):
+        opwright.optimizer(**options)(function)
+
+
+def test_a_first_value_that_is_no_tensor_is_refused() -> None:
+    @opwright.optimizer(state={"average": lambda param, **_: 0.0})
+    def starts_wrong(param: Any, grad: Any, average: Any, step: Any) -> Any:
+        return param, average
+
+    with pytest.raises(UpdateRefused, match="the first value of the state 'average' is float, not a tensor"):
+        starts_wrong(parameters())
+
+
+@opwright.optimizer()
+def BySteps(param: Any, grad: Any, step: Any, *, lr: float = 0.1) -> Any:
+    return param - lr * grad if step > 3 else param + lr * grad
+
+
+def test_branches_on_numbers_are_followed_at_each_step() -> None:
+    param = torch.zeros(5, requires_grad=True)
+    optimizer = BySteps([param], lr=1.0)
+    param.grad = torch.ones(5)
+    seen = []
+    for _ in range(6):
+        optimizer.step()
+        seen.append(param[0].item())
+    assert seen == [1, 2, 3, 2, 1, 0]
+    assert BySteps.variants.built == 2
+
+
+def test_parameters_at_different_steps_go_different_ways() -> None:
+    early, late = torch.zeros(5, requires_grad=True), torch.zeros(5, requires_grad=True)
+    optimizer = BySteps([early, late], lr=1.0)
+    early.grad = torch.ones(5)
+    for _ in range(3):
+        optimizer.step()
+    late.grad = torch.ones(5)
+    optimizer.step()
+    assert (early[0], late[0]) == (2, 1)
+
+
+@opwright.optimizer()
+def ByShape(param: Any, grad: Any, step: Any, *, lr: float = 0.1) -> Any:
+    if param.ndim == 1:
+        return param - lr * grad
+    return param - 2 * lr * grad if param.shape[0] == param.shape[1] else param - 3 * lr * grad
+
+
+def test_a_shape_that_decides_is_asked_for_every_parameter() -> None:
+    params = [torch.zeros(shape, requires_grad=True) for shape in ((5,), (4, 4), (4, 5), (1, 1), (1, 4))]
+    optimizer = ByShape(params, lr=1.0)
+    for param in params:
+        param.grad = torch.ones_like(param)
+    optimizer.step()
+    assert [param.flatten()[0].item() for param in params] == [-1, -2, -3, -2, -3]
+
+
+@opwright.optimizer()
+def Divides(param: Any, grad: Any, step: Any, *, lr: float = 0.1, by: float = 2.0) -> Any:
+    return param - lr / by * grad
+
+
+def test_python_raises_what_it_raises() -> None:
+    param = torch.zeros(5, requires_grad=True)
+    optimizer = Divides([param])
+    param.grad = torch.ones(5)
+    optimizer.step()
+    optimizer.param_groups[0]["by"] = 0.0
+    with pytest.raises(ZeroDivisionError):
+        optimizer.step()
+
+
+@opwright.optimizer(state=("average",))
+def Centred(param: Any, grad: Any, average: Any, step: Any, *, lr: float = 0.1) -> Any:
+    average = average + grad.mean()
+    return param - lr * (grad - grad.mean()) / (1 - 0.5**step), average
+
+
+def test_updates_that_reduce() -> None:
+    params = parameters(((7, 5), (3,), ()))
+    before = [param.detach().clone() for param in params]
+    train(Centred(params), 1)
+    for param, old in zip(params, before, strict=True):
+        grad = param.grad
+        torch.testing.assert_close(param.detach(), old - 0.1 * (grad - grad.mean()) / 0.5)
+
+
+SCALE = 1.0
+
+
+@opwright.optimizer()
+def Scaled(param: Any, grad: Any, step: Any) -> Any:
+    return param - SCALE * grad
+
+
+def test_values_from_outside_are_read_at_each_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    param = torch.zeros(5, requires_grad=True)
+    optimizer = Scaled([param])
+    param.grad = torch.ones(5)
+    optimizer.step()
+    monkeypatch.setattr("tests.optim.test_definition.SCALE", 3.0)
+    optimizer.step()
+    assert param[0] == -4
+
+
+@opwright.optimizer()
+def Roots(param: Any, grad: Any, step: Any, *, lr: float = 0.1) -> Any:
+    import math
+
+    return param - math.sqrt(lr / step) * grad
+
+
+@pytest.mark.falls_back
+def test_a_number_that_must_be_known_is_left_to_the_definition(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPWRIGHT_STRICT", "")
+    loose = opwright.optimizer()(Roots.definition.function)
+    param = torch.zeros(4, requires_grad=True)
+    optimizer = loose([param], lr=1.0)
+    param.grad = torch.ones(4)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        optimizer.step()
+        optimizer.step()
+    torch.testing.assert_close(param.detach(), torch.full((4,), -1 - 0.5**0.5))
+    assert [each.category for each in caught] == [opwright.FallbackWarning]
+
+
+@opwright.optimizer()
+def Restless(param: Any, grad: Any, step: Any, *, lr: float = 0.1) -> Any:
+    return param - lr * grad * (1.0 if step == 1 else 2.0 if step == 2 else 3.0 if step == 3 else 4.0 if step == 4
+                                else 5.0 if step == 5 else 6.0 if step == 6 else 7.0 if step == 7 else 8.0 if step == 8
+                                else 9.0 if step == 9 else 10.0)  # fmt: skip
+
+
+@pytest.mark.falls_back
+def test_kernels_for_branches_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPWRIGHT_STRICT", "")
+    restless = opwright.optimizer()(Restless.definition.function)
+    param = torch.zeros(4, requires_grad=True)
+    optimizer = restless([param], lr=1.0)
+    param.grad = torch.ones(4)
+    for _ in range(10):
+        optimizer.step()
+    assert param[0] == -sum(range(1, 11))
+    assert restless.variants.built == MOST_VARIANTS

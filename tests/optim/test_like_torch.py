@@ -1,0 +1,95 @@
+"""Twenty steps against torch.optim, over the configurations of its own test table."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+import torch
+
+import opwright.optim
+from tests.optim.trained import MATRICES, SHAPES, trained
+from tests.suite.nights import mostly_at_night
+from tests.torch_tables import stand_in_for_expecttest
+
+BY_DAY = {
+    ("AdamW", "amsgrad", torch.float32),
+    ("SGD", "nesterov", torch.float32),
+    ("SGD", "tensor lr", torch.bfloat16),
+    ("NAdam", "default", torch.float64),
+    ("RAdam", "default", torch.float32),
+    ("ASGD", "default", torch.float64),
+}
+SKIPPED_OPTIONS = ("foreach", "fused", "capturable", "differentiable")  # how torch runs it
+# What torch's own implementations of one optimizer differ by, times a few: they round in other places. Adafactor's
+# clipping and a learning rate in a float32 tensor are computed in float32 by torch.
+TOLERANCES = {torch.float32: 2e-5, torch.float64: 1e-9, torch.bfloat16: 0.06}
+_ROUNDED_BY_TORCH = 1e-5
+_ITERATION_IN_BFLOAT16 = 2e-3  # of Muon: kernels round products before they are added, torch rounds sums
+
+
+@cache
+def configurations() -> dict[tuple[str, str], tuple[type[torch.optim.Optimizer], dict[str, Any]]]:
+    """By optimizer and description."""
+    stand_in_for_expecttest()
+    from torch.testing._internal.common_optimizers import optim_db
+
+    return {
+        (info.optim_cls.__name__, given.desc): (info.optim_cls, dict(given.kwargs))
+        for info in optim_db
+        if hasattr(opwright.optim, info.optim_cls.__name__)
+        for given in info.optim_inputs_func(device="cpu")
+        if not any(given.kwargs.get(option) for option in SKIPPED_OPTIONS)
+    }
+
+
+def cases() -> Iterator[tuple[str, str, torch.dtype]]:
+    for name, description in configurations():
+        for dtype in TOLERANCES:
+            yield name, description, dtype
+
+
+@pytest.mark.parametrize(("name", "description", "dtype"), mostly_at_night(cases(), BY_DAY))
+def test_trajectories_are_those_of_torch(name: str, description: str, dtype: torch.dtype) -> None:
+    theirs, hyper = configurations()[name, description]
+    hyper = {key: value for key, value in hyper.items() if key not in SKIPPED_OPTIONS}
+    shapes = MATRICES if name == "Muon" else SHAPES
+    made, right = (
+        trained(cls, 20, shapes, dtype, **copy.deepcopy(hyper)) for cls in (getattr(opwright.optim, name), theirs)
+    )
+    tolerance = TOLERANCES[dtype]
+    if name == "Adafactor" or any(isinstance(value, torch.Tensor) for value in hyper.values()):
+        tolerance = max(tolerance, _ROUNDED_BY_TORCH)
+    if name == "Muon":
+        tolerance = max(tolerance, _ITERATION_IN_BFLOAT16)
+    for ours, other in zip(made, right, strict=True):
+        torch.testing.assert_close(ours, other, rtol=tolerance, atol=tolerance)
+
+
+def test_the_comparison_sees_another_rate() -> None:
+    ours = trained(opwright.optim.AdamW, lr=1.1e-3)
+    theirs = trained(torch.optim.AdamW, lr=1e-3)
+    assert any((a - b).abs().max() > TOLERANCES[torch.float32] * 10 for a, b in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("name", ["SGD", "AdamW", "Rprop"])
+def test_complex_parameters(name: str) -> None:
+    ours, theirs = (
+        trained(cls, 6, ((5, 3), (4,)), torch.complex64)
+        for cls in (getattr(opwright.optim, name), getattr(torch.optim, name))
+    )
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_a_new_step_is_the_same_kernel_with_another_rate() -> None:
+    optimizer = opwright.optim.SGD([torch.ones(40, 5, requires_grad=True)], lr=0.1, momentum=0.9)
+    optimizer.param_groups[0]["params"][0].grad = torch.ones(40, 5)
+    optimizer.step()
+    before = opwright.optim.SGD.variants.built
+    for count in range(100):
+        optimizer.param_groups[0]["lr"] = 0.1 / (count + 1) if count % 2 else torch.tensor(0.1 / (count + 1))
+        optimizer.step()
+    assert opwright.optim.SGD.variants.built == before
