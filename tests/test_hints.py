@@ -49,6 +49,8 @@ _NO_REMEDY = {
     "operators/stages.py: which an emitted autograd.Function": "the function rung only; kernels serve the operator",
     "operators/stages.py: depends on how its arguments lie": "the function rung only; kernels serve the operator",
     "toolchain/cpu_levels.py: wheels are built for": "another machine is needed",
+    "binding/variants/states.py: RanMore(": "it is never told: the call is made again",
+    "tracing/outside/ran.py: RanMore(": "it is never told: the call is made again",
     "tracing/guarded.py: tracing it failed with": "the user's own error, in its own words",
     "tracing/recording/faults.py: its kernels failed with": "the machine's own error, in its own words",
     "tracing/scalars/numbers.py: ": "kernels are then built for the value of the number",
