@@ -22,7 +22,10 @@ import torch
 from torch import nn
 
 SCALE, NAMES, LOG, REGISTERED, SUBCLASSES = 2.0, ["scale"], io.StringIO(), set(), []
-ACTIVATIONS = {"tanh": lambda x: torch.tanh(x), "log": lambda x: x * time.time()}
+ACTIVATIONS = {
+    "tanh": lambda x: torch.tanh(x),
+    "log": lambda x: x * time.time(),
+}
 
 @dataclasses.dataclass
 class Output:
@@ -163,7 +166,7 @@ def test_parts_of_classes_with_calls_of_their_own(library: ModuleType, capsys: p
         _agree(model, served)
     assert known == library.SUBCLASSES
     told = str(served.explain()).splitlines()
-    assert [line.split()[1] for line in told if "kernels: 1 forward" in line] == ["Block", "Block"]
+    assert [line.split()[1] for line in told if "kernels: 1 forward" in line] == ["Block", "Block"], "\n".join(told)
     assert "prints" in capsys.readouterr().out
 
 

@@ -84,3 +84,49 @@ def test_what_is_refused_is_not_derived_again(tmp_path):
         told.append(done.stdout.split())
     assert [counts[0] for counts in told] == ["2", "0"]  # the model and one of its blocks; nothing
     assert told[0][1] == told[1][1] != "0"
+
+
+LIBRARY = """
+import torch
+from torch import nn
+
+TABLE = {"tanh": lambda x: torch.tanh(x)}
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 3)
+    def forward(self, x):
+        return TABLE["tanh"](self.linear(x)) * 2
+"""
+OF_LIBRARY = textwrap.dedent("""
+    import sys
+    sys.path.insert(0, sys.argv[1])
+    import torch, opwright
+    import library_with_a_block as library
+    from opwright.operators.base import BaseOperator
+
+    derived, derive = [], BaseOperator._derive
+    BaseOperator._derive = lambda self, *a, **k: derived.append(self.name) or derive(self, *a, **k)
+    torch.manual_seed(0)
+    for block in (library.Block(), library.Block()):
+        x, served = torch.randn(6, 4), opwright.module(block)
+        torch.testing.assert_close(served(x), block(x))
+        assert served.last_rung == "cpp"
+    print(len(derived))
+""")
+
+
+def test_a_module_of_a_library_is_not_derived_again(tmp_path):
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "library_with_a_block.py").write_text(LIBRARY)
+    program = tmp_path / "program.py"
+    program.write_text(OF_LIBRARY)
+    environment = {**os.environ, "OPWRIGHT_CACHE": str(another_cache())}
+    counts = []
+    for _ in range(2):
+        done = run(str(program), str(folder), env=environment)
+        assert done.returncode == 0, done.stderr
+        counts.append(done.stdout.strip())
+    assert counts == ["2", "0"]  # to see what the first block runs, then with that; nothing

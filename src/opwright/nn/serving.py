@@ -91,7 +91,6 @@ class Serving(RemembersRung):
         self._closed = closed
         self._tries = tries
         self._forward = forward
-        self._outside = Outside(weakref.ref(module), read=reads_of_module, searched=_searched_of(module))
         self._known: dict[State, Known] = {}
         self._given_up: set[bool] = set()  # in training, in evaluation: a forward that changes attributes
         self._is_full = self._changes_itself = False
@@ -103,6 +102,8 @@ class Serving(RemembersRung):
         telling = self._settings if cut.is_asked_for else replace(self._settings, strict=False, notify=False)
         self._fallbacks = Fallbacks(self._name, telling, to_parts if make_opened else to_function)
         self._noted = Noted(self._settings)
+        searched = _searched_of(module, self._noted)
+        self._outside = Outside(weakref.ref(module), read=reads_of_module, searched=searched)
         if make_opened is not None and not tries:
             self.opened = make_opened()
 
@@ -174,6 +175,8 @@ class Serving(RemembersRung):
                 return self._serve(module, args, kwargs)
             except RanMore as more:
                 self._outside.search(more.codes)
+                if more.codes:
+                    self._noted.note_functions(module, more.codes)
                 self._known = {state: known for state, known in self._known.items() if state in self._outside.states}
         raise NoKernel("it runs other functions in each trace", hint="serve the modules inside of it")
 
@@ -322,9 +325,10 @@ def _refusal_of(call: Call) -> OpwrightError | None:
     return refusal
 
 
-def _searched_of(module: nn.Module) -> Codes | None:
-    """Which functions are searched at first: of a library's module only those that it has run, which are none yet."""
-    return frozenset() if is_third_party(type(module).__module__, frozenset()) else None
+def _searched_of(module: nn.Module, noted: Noted) -> Codes | None:
+    """Which functions are searched at first: of a library's module only those that it has run; None if all are."""
+    known = noted.functions_of(module)
+    return frozenset() if known is None and is_third_party(type(module).__module__, frozenset()) else known
 
 
 def refuse_shared(leaves: Sequence[Any], mutated: Sequence[int]) -> None:

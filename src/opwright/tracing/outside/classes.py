@@ -15,7 +15,7 @@ import torch
 from opwright.settings import reads_environment
 from opwright.tracing.outside.guard import Check, Fetch, Guard
 from opwright.tracing.outside.plain import is_plain
-from opwright.tracing.outside.purity import answers_otherwise, asks_torch, holds_constants, is_installed
+from opwright.tracing.outside.purity import answers_otherwise, asks_torch, holds_constants, is_installed, is_own
 from opwright.tracing.outside.walk import Walk, Way
 
 _OF_PYTHON = frozenset({"__dict__", "__weakref__"})  # what Python makes for every class
@@ -135,7 +135,8 @@ def _counting(walk: Walk, value: Any, also: frozenset[str]) -> Iterator[tuple[An
         for name, member in () if is_installed(cls.__module__) else sorted(vars(cls).items()):
             is_function = isinstance(member, (types.FunctionType, staticmethod, classmethod))
             is_implied = name in also or (name.startswith("__") and name not in _AT_CONSTRUCTION | _NEVER_ASKED)
-            is_named = name in walk.names or (walk.every_name and name not in _NEVER_ASKED)
+            may_be_asked = walk.every_name and name not in _NEVER_ASKED and not is_own(type(member).__module__)
+            is_named = name in walk.names or may_be_asked
             if (is_named and name not in _OF_PYTHON) or (is_function and (is_implied or is_called(name))):
                 yield cls if name in met else value, name, name in met
         met |= vars(cls).keys()

@@ -21,6 +21,7 @@ from opwright.tracing.outside.hazards import Hazard
 from opwright.tracing.outside.instructions import Lines, Named, named_by, used_constants
 from opwright.tracing.outside.plain import is_plain, spelled, spelled_in_any_order
 from opwright.tracing.outside.purity import answers_otherwise, asks_torch, is_installed, is_third_party
+from opwright.tracing.outside.ran import spelled_code
 from opwright.tracing.outside.walk import Walk, Way
 
 _get_self = operator.attrgetter("__self__")
@@ -64,6 +65,8 @@ def _parts(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
 def _code(walk: Walk, value: Any, way: Way) -> Guard:
     code = value.__code__
     inside = Way(Fetch.CODE, None, f"code of {value.__name__}", code, way.lines)
+    if not walk.searches(code):
+        return walk.guard(inside, Check.PLAIN, code, spelled_code(code))
     # The order of sets of strings or objects varies by process.
     return walk.guard(inside, Check.PLAIN, code, None if named_by(code).makes_sets else _spelled(code))
 

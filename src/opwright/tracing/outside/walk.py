@@ -156,10 +156,10 @@ class Walk:
         if self.layers is None:
             self.hazards.append(Hazard(way.code, way.lines, fact))
             return self.guard(way, Check.IDENTITY, value, "not read")
-        if way.attribute:
-            self._unread.append((way.attribute, fact))
-        else:
+        if way.lines:
             self.hazards.append(Hazard(way.code, way.lines, fact))
+        else:
+            self._unread.append((way.attribute, fact))
         return self.guard(way, Check.NOTHING, None, "not read")  # which would keep the value alive
 
     def most_members(self) -> int:
