@@ -51,6 +51,35 @@ class Layer(nn.Module):
     def again(self):
         return type(self)(self.inner.in_features)
 
+def scaled(gradient):
+    return gradient * FACTORS[0]
+
+FACTORS = [3.0]
+
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return torch.sin(x)
+    @staticmethod
+    def backward(ctx, gradient):
+        return scaled(gradient)
+
+class OwnBackward(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4))
+    def forward(self, x):
+        return Scale.apply(x * self.weight)
+
+class Hooked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4))
+    def forward(self, x):
+        y = x * self.weight
+        y.register_hook(scaled)
+        return torch.sin(y)
+
 class Block(Layer):
     def __init__(self, size=4):
         super().__init__()
@@ -95,6 +124,12 @@ def _agree(model: nn.Module, served: nn.Module) -> None:
     torch.testing.assert_close(results[1], results[0], rtol=1e-5, atol=1e-5)
     gradients = [torch.autograd.grad((result / 100).sin().sum(), parameters) for result in results]
     torch.testing.assert_close(gradients[1], gradients[0], rtol=1e-5, atol=1e-5)
+
+
+def _second_derivatives(model: nn.Module) -> tuple[torch.Tensor, ...]:
+    parameters = list(model.parameters())
+    first = torch.autograd.grad(model(torch.ones(3, 4)).square().sum(), parameters, create_graph=True)
+    return torch.autograd.grad(sum(each.square().sum() for each in first), parameters)
 
 
 def test_a_model_is_served_as_a_whole_and_its_subclasses_are_not_told(library: ModuleType) -> None:
@@ -144,6 +179,20 @@ def test_code_that_a_change_makes_run_is_searched(library: ModuleType) -> None:
     library.SCALE = 9.0
     _agree(model, served)
     assert served.last_rung == "cpp"
+
+
+@pytest.mark.falls_back
+@pytest.mark.parametrize("kind", ["OwnBackward", "Hooked"])
+def test_what_runs_in_the_backward_pass_is_searched_too(library: ModuleType, kind: str) -> None:
+    model = getattr(library, kind)()
+    served = opwright.module(model)
+    for factor in (3.0, 5.0):
+        library.FACTORS[0] = factor
+        for _ in range(2):
+            _agree(model, served)
+            assert served.last_rung == "cpp"
+        first, second = (_second_derivatives(each) for each in (model, served))
+        torch.testing.assert_close(first, second)
 
 
 @pytest.mark.falls_back

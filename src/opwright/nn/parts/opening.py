@@ -50,9 +50,9 @@ def _reached(module: nn.Module) -> Iterator[FunctionType]:
     """The user's functions that the forward of a module can reach by the names in their code."""
     pending: list[Any] = [module.forward, *vars(module).values()]
     classes, names, seen = [type(module)], {"forward"}, set[int]()
-    while pending:
+    while pending and len(seen) <= _MOST_FUNCTIONS:
         value = pending.pop()
-        if id(value) not in seen and len(seen) <= _MOST_FUNCTIONS:
+        if id(value) not in seen:
             seen.add(id(value))
             match value:
                 case functools.partial():

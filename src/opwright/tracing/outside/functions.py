@@ -40,7 +40,7 @@ def function(walk: Walk, value: Any, way: Way) -> Guard:
         inner = (*_made_from(walk, value, way), *_settings(walk, found.functions))
         return walk.guard(way, Check.IDENTITY, value, found.fact, inner)
     is_one = not value.__closure__ and "<locals>" not in value.__qualname__
-    if is_one:
+    if is_one and walk.searches(value.__code__):
         walk.known.add(id(value))
     check, expected = (Check.IDENTITY, value) if is_one else (Check.TYPE, types.FunctionType)
     parts = _parts(walk, value, way) if walk.searches(value.__code__) else (_code(walk, value, way),)

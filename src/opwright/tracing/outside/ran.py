@@ -68,12 +68,12 @@ def keeping_to(codes: Codes, searched: Codes, number: int, function: Callable[..
 
     Args:
         codes: Those to which the walk kept.
-        searched: Those of them that it has found.
+        searched: Those that it has found; also some that it searched in any case.
         number: That of the trace, for `left_out`.
         function: The function.
 
     Raises:
-        RanMore: At a call that runs more than `codes`, also if it fails.
+        RanMore: At a call that runs more than these, also if it fails.
         OutsideUnknown: At a call that runs one which was not found: what that reads is not compared.
     """
 
@@ -83,7 +83,7 @@ def keeping_to(codes: Codes, searched: Codes, number: int, function: Callable[..
             with _functions_run() as run:
                 result = function(*arguments)
         finally:
-            if more := frozenset(map(spelled_code, run.values())) - codes:
+            if more := frozenset(map(spelled_code, run.values())) - codes - searched:
                 _left_out[number] = _left_out.get(number, frozenset()) | more
                 raise RanMore(codes | more)
         for code in run.values():

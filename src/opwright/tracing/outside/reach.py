@@ -37,6 +37,7 @@ class Reads:
         layers: The slots of a served module; None for a function.
         ran: The functions to which the walk kept; None if it searched all that can be reached.
         searched: Of these, those that it has found.
+        names: The names of attributes in code that was searched.
     """
 
     guard: Guard
@@ -44,6 +45,13 @@ class Reads:
     layers: Layers | None = None
     ran: Codes | None = None
     searched: Codes | None = None
+    names: frozenset[str] = frozenset()
+
+
+# What is given to these runs in a backward pass, after the trace of the forward.
+_HOOKS = frozenset(
+    {"register_hook", "register_multi_grad_hook", "register_post_accumulate_grad_hook", "saved_tensors_hooks"}
+)
 
 
 def reads_of(function: Any, frozen: frozenset[str] = frozenset()) -> Reads:
@@ -71,7 +79,8 @@ def reads_of_module(module: weakref.ref[torch.nn.Module], ran: Codes | None = No
         most = MOST_VALUES * (1 + len(inner))
         return Walk(names, is_dynamic, asked, frozenset(), own, _rule_for, Layers(), most, ran)
 
-    return _walked(module, make)
+    reads = _walked(module, make)
+    return reads if ran is None or _HOOKS.isdisjoint(reads.names) else reads_of_module(module)
 
 
 def _packages(values: Iterable[Any]) -> frozenset[str]:
@@ -87,7 +96,7 @@ def _walked(root: Any, make: Callable[[frozenset[str], bool, frozenset[str]], Wa
         walk = make(names, is_dynamic, asked)
         guard = walk.describe(root, way)
         if walk.met_names <= names and walk.met_asked <= asked and walk.met_dynamic == is_dynamic:
-            return Reads(guard, walk.every_hazard(), walk.layers, walk.ran, walk.searched())
+            return Reads(guard, walk.every_hazard(), walk.layers, walk.ran, walk.searched(), names)
         names, asked, is_dynamic = names | walk.met_names, asked | walk.met_asked, walk.met_dynamic
 
 

@@ -9,7 +9,8 @@ will be looked up on. So the walk is repeated until it finds no new names.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -184,6 +185,15 @@ class Walk:
         if named.may_miss:
             self.met_asked |= {name for name in named.attributes | named.strings if name.isidentifier()}
         return named
+
+    @contextmanager
+    def searching_all(self) -> Iterator[None]:
+        """Search all functions until the end of the block, not only those that ran."""
+        ran, self.ran = self.ran, None
+        try:
+            yield
+        finally:
+            self.ran = ran
 
     def searches(self, code: types.CodeType) -> bool:
         """Whether what some code names is guarded."""
