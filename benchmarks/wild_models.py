@@ -54,9 +54,8 @@ def _loss_of(returned: Any) -> Tensor:
 
 
 def _library(name: str) -> Any:
-    """Import a library; torchvision's compiled operators, which need CUDA, are declared where they cannot be loaded."""
-    if name != "diffusers":
-        _declare_operators_of_torchvision()
+    """Import a library; torchvision's operators, whose library may need CUDA, are declared before any imports it."""
+    _declare_operators_of_torchvision()
     return importlib.import_module(name)
 
 

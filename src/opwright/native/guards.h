@@ -107,6 +107,8 @@ class Guards {
     bool may_settle = false;   // some guards in it only look up a value by name or key
     bool is_settled = false;   // by the version of the container of the value
     Version version = {};      // of the value when all settled guards in it held
+    size_t leaves_from = 0;    // behind this place, guards in it have nothing but a name to look up
+    bool are_leaves_settled = false;  // all of these
     bool is_dict = false;      // it fetches `__dict__`
     size_t slot = 0;           // to fill
     PyObject* last = nullptr;  // what was in the slot at the last call; only compared, unless it is settled
@@ -123,13 +125,19 @@ class Guards {
     }
     for (const py::handle& inner : spec[4].cast<py::tuple>())
       guard.inner.push_back(read(py::reinterpret_borrow<py::tuple>(inner)));
+    // The order stays as it is from here on: other threads may go through it.
+    const auto has_more = [](const Guard& each) {
+      return !may_be_settled(each) || each.check == in_slot || !each.inner.empty();
+    };
+    const auto leaves = std::stable_partition(guard.inner.begin(), guard.inner.end(), has_more);
+    guard.leaves_from = static_cast<size_t>(leaves - guard.inner.begin());
     guard.may_settle = std::any_of(guard.inner.begin(), guard.inner.end(), may_be_settled);
     return guard;
   }
 
   static bool may_be_settled(const Guard& guard) {
-    const bool is_named =
-        guard.fetch == item || guard.fetch == keys || guard.fetch == attribute || guard.fetch == of_class;
+    const bool is_named = guard.fetch == item || guard.fetch == keys || guard.fetch == attribute ||
+                          guard.fetch == method || guard.fetch == of_class;
     const bool is_tensor = guard.check == in_slot && guard.fetch == item && guard.inner.empty();
     return is_tensor || (is_named && (guard.check == identity || (guard.check < identity && guard.inner.empty())));
   }
@@ -162,10 +170,13 @@ class Guards {
   bool all_hold(Guard& guard, PyObject* value, Slots& slots) {
     const Version before = guard.may_settle ? version_of(value) : Version();
     const bool is_seen = before.is_known() && before == guard.version;
-    for (Guard& inner : guard.inner)
+    const size_t count = is_seen && guard.are_leaves_settled ? guard.leaves_from : guard.inner.size();
+    for (size_t k = 0; k < count; ++k) {
+      Guard& inner = guard.inner[k];
       if (is_seen && inner.is_settled ? !still_holds(inner, slots)
                                       : !is_at_hand(inner, value) && !holds(inner, value, slots))
         return false;
+    }
     if (before.is_known() && !is_seen) settle(guard, value, before);
     return true;
   }
@@ -193,6 +204,9 @@ class Guards {
       inner.is_settled = is_settled_by(inner, value);
       if (inner.is_settled && inner.check == in_slot) remember(inner, PyDict_GetItemWithError(value, inner.key));
     }
+    const auto is_settled = [](const Guard& inner) { return inner.is_settled; };
+    const auto leaves = guard.inner.begin() + static_cast<std::ptrdiff_t>(guard.leaves_from);
+    guard.are_leaves_settled = std::all_of(leaves, guard.inner.end(), is_settled);
     guard.version = version_of(value) == before ? before : Version();
   }
 
@@ -206,6 +220,8 @@ class Guards {
       case attribute:
         return PyType_Check(holder) ? is_own_member(holder, guard.key, guard.expected)
                                     : is_own_attribute(holder, guard.key, guard.expected);
+      case method:
+        return PyType_Check(holder) && is_own_member(holder, guard.key, guard.expected);
       case of_class:
         return PyType_Check(holder);
     }
