@@ -42,7 +42,7 @@ from opwright.tracing.outside.reach import reads_of_module
 from opwright.tracing.recording.faults import fault_of
 
 MOST_CALLS = 32
-_MOST_WALKS = 8
+_MOST_WALKS, _MOST_REPEATED = 8, 1
 _CHANGES = "its forward changes a parameter or an argument"
 
 
@@ -170,10 +170,14 @@ class Serving(RemembersRung):
 
     def _serve_searching(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Serve a call, and look again at what the module reads while traces run functions that were left out."""
+        repeated = 0
         for _ in range(_MOST_WALKS):
             try:
                 return self._serve(module, args, kwargs)
             except RanMore as more:
+                repeated += more.codes == self._outside.searched
+                if repeated > _MOST_REPEATED:
+                    raise NoKernel(more.fact, place=more.place, hint=more.hint) from None
                 self._outside.search(more.codes)
                 if more.codes:
                     self._noted.note_functions(module, more.codes)

@@ -17,21 +17,20 @@ from contextlib import contextmanager
 from typing import Any
 
 from opwright.errors import NoKernel, Place
-from opwright.tracing.outside.hazards import OutsideUnknown
 from opwright.tracing.outside.purity import is_installed
 
 Codes = frozenset[str]
 
 
 class RanMore(NoKernel):
-    """A trace ran functions that the walk before it had left out.
+    """A trace ran functions that the walk before it had left out, or not found.
 
     Attributes:
         codes: All that it ran.
     """
 
-    def __init__(self, codes: Codes) -> None:
-        super().__init__("it runs other functions than before", hint="call it again")
+    def __init__(self, codes: Codes, *, fact: str = "", place: Place | None = None) -> None:
+        super().__init__(fact or "it runs other functions than before", place=place, hint="serve the modules inside")
         self.codes = codes
 
 
@@ -73,8 +72,8 @@ def keeping_to(codes: Codes, searched: Codes, number: int, function: Callable[..
         function: The function.
 
     Raises:
-        RanMore: At a call that runs more than these, also if it fails.
-        OutsideUnknown: At a call that runs one which was not found: what that reads is not compared.
+        RanMore: At a call that runs more than these, also if it fails; and at one that runs a function which was not
+            found, what that reads is not compared. It may have run for once, to fill a cache.
     """
 
     @functools.wraps(function)
@@ -88,19 +87,16 @@ def keeping_to(codes: Codes, searched: Codes, number: int, function: Callable[..
                 raise RanMore(codes | more)
         for code in run.values():
             if spelled_code(code) not in searched:
-                raise OutsideUnknown(
-                    f"it runs {code.co_qualname}, to which nothing leads that can be compared",
-                    place=Place(code.co_filename, code.co_firstlineno),
-                    hint="serve the modules inside of it",
-                )
+                fact = f"it runs {code.co_qualname}, to which nothing leads that can be compared"
+                raise RanMore(codes, fact=fact, place=Place(code.co_filename, code.co_firstlineno))
         return result
 
     return watched
 
 
 def _is_of_library(module: str | None) -> bool:
-    """Whether a function is of Python, torch or NumPy, or makes a named tuple."""
-    return is_installed(module) or (module or "").startswith("namedtuple_")
+    """Whether a function is of Python, torch or NumPy, or makes a named tuple or an annotation."""
+    return is_installed(module) or (module or "").startswith(("namedtuple_", "typing_extensions"))
 
 
 @contextmanager
