@@ -13,6 +13,7 @@ from torch import nn
 from opwright.errors import NoKernel
 from opwright.nn.parts.cut import has_forward
 from opwright.nn.parts.part import is_special, why_not
+from opwright.tracing.outside.instructions import codes_in
 from opwright.tracing.outside.purity import is_installed
 
 _MOST_FUNCTIONS = 1000
@@ -40,7 +41,7 @@ def why_closed(module: nn.Module) -> NoKernel | None:
     if is_special(module):
         return NoKernel(f"{type(module).__name__} changes what a call does", hint="serve the modules inside of it")
     for function in _reached(module):
-        if any(map(_compares_types, _codes(function.__code__))):
+        if any(map(_compares_types, codes_in(function.__code__))):
             fact = f"{function.__qualname__} may write `type(x) is …`, for which parts that are served would be others"
             return NoKernel(fact, hint="write isinstance() or ==, or serve the modules inside of it one by one")
     return None
@@ -82,7 +83,7 @@ def _reached(module: nn.Module) -> Iterator[FunctionType]:
 
 
 def _names_in(function: FunctionType) -> frozenset[str]:
-    return frozenset(name for code in _codes(function.__code__) for name in code.co_names)
+    return frozenset(name for code in codes_in(function.__code__) for name in code.co_names)
 
 
 def _named_by(function: FunctionType) -> Iterator[Any]:
@@ -117,10 +118,3 @@ def _compares_types(code: CodeType) -> bool:
 
 def _is_none(step: dis.Instruction) -> bool:
     return step.opname == "LOAD_CONST" and step.argval is None
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)

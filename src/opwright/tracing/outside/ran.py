@@ -12,7 +12,7 @@ import hashlib
 import itertools
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -39,13 +39,6 @@ def spelled_code(code: types.CodeType) -> str:
     """A name of a code object that is the same in another process, and another one for other instructions."""
     digest = hashlib.sha256(code.co_code + repr((code.co_names, code.co_varnames)).encode()).hexdigest()
     return f"{code.co_qualname}:{code.co_firstlineno}:{digest[:16]}"
-
-
-def within(codes: Iterable[types.CodeType]) -> Iterator[types.CodeType]:
-    """Some code, and that of functions defined inside."""
-    for code in codes:
-        yield code
-        yield from within(each for each in code.co_consts if isinstance(each, types.CodeType))
 
 
 _numbers = itertools.count()

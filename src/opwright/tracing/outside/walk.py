@@ -17,9 +17,9 @@ from typing import Any
 from opwright.errors import Place
 from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard
 from opwright.tracing.outside.hazards import Hazard
-from opwright.tracing.outside.instructions import Lines, Named, named_by
+from opwright.tracing.outside.instructions import Lines, Named, codes_in, named_by
 from opwright.tracing.outside.plain import is_plain, spelled
-from opwright.tracing.outside.ran import Codes, spelled_code, within
+from opwright.tracing.outside.ran import Codes, spelled_code
 
 MOST_VALUES = 512
 MOST_MEMBERS = 64  # of a container
@@ -201,7 +201,11 @@ class Walk:
 
     def searched(self) -> Codes | None:
         """The code that was searched, if only some is, with that of functions defined inside."""
-        return None if self.ran is None else frozenset(map(spelled_code, within(self._noted)))
+        return (
+            None
+            if self.ran is None
+            else frozenset(spelled_code(each) for code in self._noted for each in codes_in(code))
+        )
 
     def counting(self, held: Set[str] | Mapping[str, Any]) -> list[str]:
         """The attributes that are guarded, in order."""
