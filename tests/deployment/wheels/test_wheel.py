@@ -13,18 +13,18 @@ import pytest
 import torch
 
 import opwright
-from opwright.deployment.platform_tag import can_tell
+from opwright.deployment.wheels.platform_tag import can_tell
 from opwright.errors import ArchitectureUnknown, CompilerMissing, CudaCompilerMissing, SamplesMissing, WheelUnsupported
 from opwright.settings import Settings
 from opwright.toolchain.gpu.nvrtc import find_nvrtc
-from tests.deployment.conftest import OPERATORS, PACKAGE, built, installed, judged, unpacked
+from tests.deployment.wheels.conftest import OPERATORS, PACKAGE, built, installed, judged, unpacked
 from tests.suite.warm_python import run
 
 CELLS = ("cell", "cell, strided", "cell, float64", "cell, empty")
 PROGRAM = Path(__file__).parent / "shipped/program.cpp"
 pytestmark = pytest.mark.seconds(60)  # wheels are built and installed by processes of their own
 
-FAKE_TORCH = Path(__file__).parents[1] / "include/cuda/fake_torch.cpp"
+FAKE_TORCH = Path(__file__).parents[2] / "include/cuda/fake_torch.cpp"
 
 
 @pytest.mark.parametrize(
@@ -135,27 +135,31 @@ def pairs(device, dtype):
 
 
 @pytest.mark.parametrize(
-    ("operators", "options", "words"),
+    ("make", "options", "words"),
     [
-        ([], {}, "there is no operator to put into a wheel"),
-        ([operator()], {"name": "no name"}, "'no name' is not the name of a package"),
-        ([operator()], {"version": "one"}, "'one' is not the version of a wheel\nhint: write one such as 1.2.0"),
-        ([operator(), operator(name="other::plain")], {}, "two operators of the wheel are called plain"),
-        ([operator(name="other::library")], {}, "an operator of a wheel cannot be called library"),
-        ([operator(changing, mutates=("x",))], {}, "opwright::changing changes its arguments"),
+        (list, {}, "there is no operator to put into a wheel"),
+        (lambda: [operator()], {"name": "no name"}, "'no name' is not the name of a package"),
         (
-            [operator(autocast="low")],
+            lambda: [operator()],
+            {"version": "one"},
+            "'one' is not the version of a wheel\nhint: write one such as 1.2.0",
+        ),
+        (lambda: [operator(), operator(name="other::plain")], {}, "two operators of the wheel are called plain"),
+        (lambda: [operator(name="other::library")], {}, "an operator of a wheel cannot be called library"),
+        (lambda: [operator(changing, mutates=("x",))], {}, "opwright::changing changes its arguments"),
+        (
+            lambda: [operator(autocast="low")],
             {},
             "has an autocast policy, but operators of a wheel run",
         ),
-        ([operator(listed, pairs)], {}, "opwright::listed takes or returns a structure"),
-        ([operator(single)], {}, "opwright::single returns a tuple of one tensor"),
-        ([operator(same)], {}, "opwright::same returns something else than tensors that it computes"),
+        (lambda: [operator(listed, pairs)], {}, "opwright::listed takes or returns a structure"),
+        (lambda: [operator(single)], {}, "opwright::single returns a tuple of one tensor"),
+        (lambda: [operator(same)], {}, "opwright::same returns something else than tensors that it computes"),
     ],
 )
-def test_what_a_wheel_cannot_hold_is_refused(tmp_path, operators, options, words):
+def test_what_a_wheel_cannot_hold_is_refused(tmp_path, make, options, words):
     with pytest.raises(WheelUnsupported) as refused:
-        opwright.build_wheel(operators, tmp_path / "dist", **options)
+        opwright.build_wheel(make(), tmp_path / "dist", **options)
     assert words in str(refused.value)
     assert not (tmp_path / "dist").exists()
 

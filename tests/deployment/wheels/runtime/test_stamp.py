@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from opwright.deployment.runtime.stamp import mismatch
+from opwright.deployment.wheels.runtime.stamp import mismatch
 
 CONTENT = b"kernels"
 STAMP = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from opwright.deployment.platform_tag import can_tell, platform_tag
+from opwright.deployment.wheels.platform_tag import can_tell, platform_tag
 
 needs_auditwheel = pytest.mark.skipif(not can_tell(), reason="auditwheel is not installed")
 # std::pmr came with libstdc++ of GCC 9: GLIBCXX_3.4.26, which a Linux with glibc 2.28 does not have.

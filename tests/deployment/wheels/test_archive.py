@@ -10,7 +10,7 @@ import pytest
 from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
-from opwright.deployment.archive import Distribution, read_version, write_wheel
+from opwright.deployment.wheels.archive import Distribution, read_version, write_wheel
 from opwright.errors import WheelUnsupported
 
 DISTRIBUTION = Distribution(

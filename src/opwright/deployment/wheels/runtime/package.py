@@ -13,11 +13,11 @@ from typing import Any
 
 import torch
 
-from opwright.deployment.runtime.dispatcher import find_kernel, is_declared, register
-from opwright.deployment.runtime.gpus import Gpus
-from opwright.deployment.runtime.packaged import PackagedOperator
-from opwright.deployment.runtime.stamp import mismatch
-from opwright.deployment.runtime.variant import Variant
+from opwright.deployment.wheels.runtime.dispatcher import find_kernel, is_declared, register
+from opwright.deployment.wheels.runtime.gpus import Gpus
+from opwright.deployment.wheels.runtime.packaged import PackagedOperator
+from opwright.deployment.wheels.runtime.stamp import mismatch
+from opwright.deployment.wheels.runtime.variant import Variant
 
 LIBRARIES = "lib"
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from opwright.deployment.runtime.packaged import PackagedOperator
-from opwright.deployment.runtime.variant import Variant
+from opwright.deployment.wheels.runtime.packaged import PackagedOperator
+from opwright.deployment.wheels.runtime.variant import Variant
 
 NOTHING = {
     "rung": "cpp",

@@ -17,13 +17,13 @@ from typing import Any
 import torch
 
 from opwright.codegen.cpp.registration import ProcessorLevel, emit_registration
-from opwright.deployment.archive import Distribution, read_version, write_wheel
-from opwright.deployment.carried import carried_modules
-from opwright.deployment.faithful import refuse_unfaithful
-from opwright.deployment.init_module import init_module
-from opwright.deployment.planned import PlannedOperator, plan_operator, servings
-from opwright.deployment.platform_tag import can_tell, platform_tag
-from opwright.deployment.records import operator_record
+from opwright.deployment.wheels.archive import Distribution, read_version, write_wheel
+from opwright.deployment.wheels.carried import carried_modules
+from opwright.deployment.wheels.faithful import refuse_unfaithful
+from opwright.deployment.wheels.init_module import init_module
+from opwright.deployment.wheels.planned import PlannedOperator, plan_operator, servings
+from opwright.deployment.wheels.platform_tag import can_tell, platform_tag
+from opwright.deployment.wheels.records import operator_record
 from opwright.errors import ReferenceWithoutText, WheelUnsupported
 from opwright.operators.base import BaseOperator
 from opwright.operators.reference_text import reference_text

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from opwright.deployment.carried import carried_modules
+from opwright.deployment.wheels.carried import carried_modules
 
 MODULES = carried_modules()
 

@@ -20,11 +20,11 @@ from opwright.binding.environment import (
     is_recorded,
     is_transformed,
 )
-from opwright.deployment.runtime.autograd import Declined, KernelNode, WholeNode
-from opwright.deployment.runtime.gpus import Gpus
-from opwright.deployment.runtime.gradients import gradients_by_reference
-from opwright.deployment.runtime.layouts import Layouts
-from opwright.deployment.runtime.variant import Variant
+from opwright.deployment.wheels.runtime.autograd import Declined, KernelNode, WholeNode
+from opwright.deployment.wheels.runtime.gpus import Gpus
+from opwright.deployment.wheels.runtime.gradients import gradients_by_reference
+from opwright.deployment.wheels.runtime.layouts import Layouts
+from opwright.deployment.wheels.runtime.variant import Variant
 from opwright.tracing.interface.orders import in_order, order_of
 
 Rung = Literal["cpp", "cuda", "composed"]

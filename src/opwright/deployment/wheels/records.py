@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from opwright.deployment.planned import PlannedOperator, PlannedVariant
+from opwright.deployment.wheels.planned import PlannedOperator, PlannedVariant
 
 
 def operator_record(planned: PlannedOperator) -> dict[str, Any]:
-    """Write an operator down; `deployment/runtime/package.py` reads it."""
+    """Write an operator down; `deployment/wheels/runtime/package.py` reads it."""
     return {
         "name": planned.name,
         "attribute": planned.short_name,

@@ -5,8 +5,8 @@ import warnings
 import pytest
 import torch
 
-from opwright.deployment.runtime import gpus
-from opwright.deployment.runtime.gpus import Gpus, gpu_mismatch
+from opwright.deployment.wheels.runtime import gpus
+from opwright.deployment.wheels.runtime.gpus import Gpus, gpu_mismatch
 
 TARGETS = ("sm_80", "sm_90", "compute_90")
 MINE = "its kernels are for sm_80, sm_90, compute_90, and this GPU is of compute capability "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opwright.deployment.planned import PlannedOperator
+from opwright.deployment.wheels.planned import PlannedOperator
 from opwright.version import VERSION
 
 

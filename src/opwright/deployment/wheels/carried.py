@@ -17,9 +17,9 @@ _MODULES = (
     "opwright.tracing.interface.memory",
     "opwright.tracing.interface.orders",
     "opwright.tracing.scalars.guards",
-    "opwright.deployment.runtime.variant",
+    "opwright.deployment.wheels.runtime.variant",
     *(
-        f"opwright.deployment.runtime.{name}"
+        f"opwright.deployment.wheels.runtime.{name}"
         for name in ("autograd", "dispatcher", "gpus", "gradients", "layouts", "package", "packaged", "stamp")
     ),
 )
@@ -28,7 +28,7 @@ _IMPORT = re.compile(rf"^from ({'|'.join(map(re.escape, _MODULES))}) import", re
 
 def carried_modules() -> Mapping[str, str]:
     """Return the text of each module as it stands in a wheel, by the name of its file."""
-    package = _text("opwright.deployment.runtime")
+    package = _text("opwright.deployment.wheels.runtime")
     modules = {f"{name.rpartition('.')[2]}.py": _IMPORT.sub(_relative, _text(name)) for name in _MODULES}
     return {"__init__.py": package, **modules}
 

@@ -5,7 +5,7 @@ import contextlib
 import pytest
 import torch
 
-from opwright.deployment.runtime.gradients import gradients_by_reference
+from opwright.deployment.wheels.runtime.gradients import gradients_by_reference
 
 
 def product(x, y):

@@ -10,8 +10,8 @@ from torch.autograd import Function
 
 from opwright.binding.autograd.redraw import Draw, drawn_again
 from opwright.binding.environment import are_plain, is_overheard, is_transformed
-from opwright.deployment.runtime.gradients import gradients_by_reference
-from opwright.deployment.runtime.variant import Variant
+from opwright.deployment.wheels.runtime.gradients import gradients_by_reference
+from opwright.deployment.wheels.runtime.variant import Variant
 
 
 class Differentiated(Protocol):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.deployment.conftest import PACKAGE, built, installed
+from tests.deployment.wheels.conftest import PACKAGE, built, installed
 
 MISTAKABLE = Path(__file__).parent / "shipped/mistakable.py"
 JUDGE = f"""

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import opwright
-from opwright.deployment.faithful import refuse_unfaithful
-from opwright.deployment.wheel import build_wheel
+from opwright.deployment.wheels.faithful import refuse_unfaithful
+from opwright.deployment.wheels.wheel import build_wheel
 from opwright.errors import WheelUnsupported
 from opwright.operators.reference_text import reference_text
 

@@ -1,0 +1,1 @@
+"""Wheels that need torch alone."""
