@@ -280,5 +280,17 @@ class WheelUnsupported(OpwrightError):
     """A wheel cannot hold an operator, or cannot be built as requested."""
 
 
+class HandlerRefused(OpwrightError):
+    """A handler of a tensor type does not fit the function that it is for, or the type itself is not whole."""
+
+
+class Unhandled(OpwrightError, TypeError):
+    """A tensor type does not handle a function that it is given to."""
+
+
+class AttributeUnhandled(OpwrightError, AttributeError):
+    """A tensor type does not answer an attribute of tensors."""
+
+
 class InternalError(Exception):
     """A bug in opwright: an invariant between its stages does not hold."""
