@@ -280,5 +280,17 @@ class WheelUnsupported(OpwrightError):
     """A wheel cannot hold an operator, or cannot be built as requested."""
 
 
+class DeploymentUnsupported(OpwrightError):
+    """A model, or a part of it, cannot leave Python in the form asked for."""
+
+
+class DeploymentFailed(OpwrightError):
+    """What was deployed does not build or run, or computes something else than eager."""
+
+
+class ToolMissing(OpwrightError):
+    """A program that is needed to build or to run a deployment is not there."""
+
+
 class InternalError(Exception):
     """A bug in opwright: an invariant between its stages does not hold."""
