@@ -280,5 +280,12 @@ class WheelUnsupported(OpwrightError):
     """A wheel cannot hold an operator, or cannot be built as requested."""
 
 
+class WrapperRefused(OpwrightError):
+    """A wrapper type is declared in a way that cannot work, or has no rule for an operation.
+
+    It is no TypeError, whose words the operators of tensors (`x + y`) throw away.
+    """
+
+
 class InternalError(Exception):
     """A bug in opwright: an invariant between its stages does not hold."""
