@@ -19,7 +19,7 @@ from opwright.auditing import audit
 from opwright.benchmark import bench
 from opwright.binding.dispatcher.opaque import opaque
 from opwright.checking import check
-from opwright.deployment import build_wheel
+from opwright.deployment import build_wheel, deploy
 from opwright.errors import FallbackWarning
 from opwright.extensions import load, load_inline
 from opwright.nn import module
@@ -35,6 +35,7 @@ __all__ = [
     "bench",
     "build_wheel",
     "check",
+    "deploy",
     "func",
     "load",
     "load_inline",

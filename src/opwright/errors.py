@@ -287,5 +287,29 @@ class WrapperRefused(OpwrightError):
     """
 
 
+class HandlerRefused(OpwrightError):
+    """A handler of a tensor type does not fit the function that it is for, or the type itself is not whole."""
+
+
+class Unhandled(OpwrightError, TypeError):
+    """A tensor type does not handle a function that it is given to."""
+
+
+class AttributeUnhandled(OpwrightError, AttributeError):
+    """A tensor type does not answer an attribute of tensors."""
+
+
+class DeploymentUnsupported(OpwrightError):
+    """A model, or a part of it, cannot leave Python in the form asked for."""
+
+
+class DeploymentFailed(OpwrightError):
+    """What was deployed does not build or run, or computes something else than eager."""
+
+
+class ToolMissing(OpwrightError):
+    """A program that is needed to build or to run a deployment is not there."""
+
+
 class InternalError(Exception):
     """A bug in opwright: an invariant between its stages does not hold."""

@@ -35,6 +35,7 @@ from opwright.derivation.save_policy import SavePolicy, read_policy
 from opwright.errors import NoKernel, OpwrightError
 from opwright.handwritten.server import WrittenServer
 from opwright.ir.names.identifiers import ascii_spelling, identifiers
+from opwright.operators.registry import remember
 from opwright.operators.transforming import Transforming
 from opwright.samples import Sample, SampleFactory, first_sample
 from opwright.settings import Settings
@@ -135,6 +136,7 @@ class BaseOperator(Transforming["BaseOperator"]):
             inline=inline,
         )
         functools.update_wrapper(self, reference)
+        remember(self, self._registered, self._signature)
         if self._signature.outputs is not None and not self._mutated:
             self._registered.register(self._signature.outputs)
 
@@ -215,9 +217,7 @@ class BaseOperator(Transforming["BaseOperator"]):
     def _derive_for(self, specs: Sequence[ArgumentSpec], backend: Backend, state: State | None = None) -> Derivation:
         refuse_torn()
         with hold_off_forks():
-            from opwright.operators.stages import (
-                derive,  # imports sympy (0.3 s), which a process that only loads kernels does not need
-            )
+            from opwright.operators.stages import derive  # imports sympy (0.3 s), which loading kernels needs not
 
             how = (self._short_name, self.save, backend)
             try:

@@ -1,5 +1,6 @@
-"""A kit for types that act like tensors: wrappers around tensors, with metadata that travels."""
+"""Tensor types: a kit for those who write them."""
 
+from opwright.tensors.like.base import Like
 from opwright.tensors.wrapper.base import Wrapper
 
-__all__ = ["Wrapper"]
+__all__ = ["Like", "Wrapper"]

@@ -58,8 +58,8 @@ def serve_inside(operator: Callable[..., Any], name: str, gradients_of: Gradient
     """Serve a call with such types among the arguments; its gradients are operators, of the same types.
 
     Returns:
-        The result; NotImplemented if there is no such type, if a mode must see the operations of the reference, and if a
-        result is not in memory of its own.
+        The result; NotImplemented if there is no such type, if a mode must see the operations of the reference, and if
+        a result is not in memory of its own.
 
     Raises:
         TypeError: If no type knows the others.
