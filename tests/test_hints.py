@@ -43,6 +43,7 @@ _NO_REMEDY = {
     "codegen/cpp/access.py: is indexed by": "the user wrote no such index: passes store it first",
     "deployment/library/": "calls that need such a reference end in a sentence of the library",
     "codegen/python/": "the function rung cannot spell it; kernels serve the operator",
+    "deployment/onnx/runnable.py: ": "the body of the ONNX function is then made for the value of the number",
     "handwritten/kernels/cuda_kernel.py: compiles for": "another machine is needed",
     "handwritten/kernels/cuda_kernel.py: failed:": "the driver's own words are all that is known",
     "lowering/lower.py: needs the value of a number that changes": "kernels are then built for the value",

@@ -12,7 +12,7 @@ from opwright.toolchain.process.platforms import refuse_unsupported, this_platfo
 
 refuse_unsupported(this_platform(_torch_version))  # before anything else of opwright is imported
 
-from opwright import func, optim
+from opwright import func, optim, tensors
 from opwright.api.decorator import operator
 from opwright.api.operator import Operator
 from opwright.auditing import audit
@@ -45,5 +45,6 @@ __all__ = [
     "optim",
     "optimizer",
     "shapes",
+    "tensors",
 ]
 __version__ = VERSION

@@ -18,6 +18,7 @@ from opwright.binding.dispatcher.registered import Registered, Serving
 from opwright.binding.environment import is_compiling
 from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.rungs import Ladder, Rung, RungName, Way
+from opwright.binding.serving.inside import serve_inside
 from opwright.binding.serving.mutating import MutatingServer
 from opwright.binding.serving.numbers import Numbers, numbers_in
 from opwright.binding.serving.server import Server
@@ -159,6 +160,7 @@ class BaseOperator(Transforming["BaseOperator"]):
             lambda args, recording, state: self._derive(args, recording, state).plan,
             TransformServer(self, self._positional, self._settings).serve,
             lambda args: self._registered.serve_compiled(args),
+            lambda args: serve_inside(self, self.name, self.transforms.backward, args),
             self._served_cast,
         )
 
@@ -228,8 +230,7 @@ class BaseOperator(Transforming["BaseOperator"]):
             return derived
 
     def _check_outputs(self, plan: Plan) -> None:
-        outputs = len(plan.result.members)
-        check_outputs(self.reference, self._signature, outputs)
+        check_outputs(self.reference, self._signature, outputs := len(plan.result.members))
         if self._registered.overload is None and plan.result.is_plain and not self._mutated:
             self._registered.register(outputs)
 

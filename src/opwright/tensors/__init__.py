@@ -1,0 +1,8 @@
+"""Tensor types: a kit for those who write them."""
+
+from opwright.tensors.like.base import Like
+from opwright.tensors.logging.log import log
+from opwright.tensors.logging.logged import Logging
+from opwright.tensors.wrapper.base import Wrapper
+
+__all__ = ["Like", "Logging", "Wrapper", "log"]
