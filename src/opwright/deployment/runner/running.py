@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -63,15 +62,19 @@ def build_program(folder: Path, settings: Settings) -> Path:
 
 
 def run_program(folder: Path, words: Sequence[str]) -> str:
-    """Run it in an empty environment, and return what it prints; exit code 1 says that a result differs.
+    """Run it with as many threads as torch has here and else nothing around it, and return what it prints; exit code 1 says that a result differs.
 
     Raises:
         DeploymentFailed: If it ends with an error, in its words.
     """
-    kept = {name: os.environ[name] for name in ("OMP_NUM_THREADS", "TMPDIR") if name in os.environ}
+    environment = {"OMP_NUM_THREADS": str(torch.get_num_threads())}
     try:
         done = subprocess.run(
-            [str(folder.resolve() / "main"), *words], env=kept, capture_output=True, text=True, timeout=_TIMEOUT_S
+            [str(folder.resolve() / "main"), *words],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
         )
     except subprocess.TimeoutExpired:
         fact = f"{folder / 'main'} took more than {_TIMEOUT_S:.0f} s"
