@@ -62,7 +62,7 @@ def build_program(folder: Path, settings: Settings) -> Path:
 
 
 def run_program(folder: Path, words: Sequence[str]) -> str:
-    """Run it with as many threads as torch has here and else nothing around it, and return what it prints; exit code 1 says that a result differs.
+    """Run it in an environment of a number of threads, and return what it prints; exit code 1: a result differs.
 
     Raises:
         DeploymentFailed: If it ends with an error, in its words.
