@@ -12,14 +12,14 @@ from opwright.toolchain.process.platforms import refuse_unsupported, this_platfo
 
 refuse_unsupported(this_platform(_torch_version))  # before anything else of opwright is imported
 
-from opwright import func, optim
+from opwright import func, optim, tensors
 from opwright.api.decorator import operator
 from opwright.api.operator import Operator
 from opwright.auditing import audit
 from opwright.benchmark import bench
 from opwright.binding.dispatcher.opaque import opaque
 from opwright.checking import check
-from opwright.deployment import build_wheel
+from opwright.deployment import build_wheel, deploy
 from opwright.errors import FallbackWarning
 from opwright.extensions import load, load_inline
 from opwright.nn import module
@@ -35,6 +35,7 @@ __all__ = [
     "bench",
     "build_wheel",
     "check",
+    "deploy",
     "func",
     "load",
     "load_inline",
@@ -44,5 +45,6 @@ __all__ = [
     "optim",
     "optimizer",
     "shapes",
+    "tensors",
 ]
 __version__ = VERSION

@@ -280,5 +280,36 @@ class WheelUnsupported(OpwrightError):
     """A wheel cannot hold an operator, or cannot be built as requested."""
 
 
+class WrapperRefused(OpwrightError):
+    """A wrapper type is declared in a way that cannot work, or has no rule for an operation.
+
+    It is no TypeError, whose words the operators of tensors (`x + y`) throw away.
+    """
+
+
+class HandlerRefused(OpwrightError):
+    """A handler of a tensor type does not fit the function that it is for, or the type itself is not whole."""
+
+
+class Unhandled(OpwrightError, TypeError):
+    """A tensor type does not handle a function that it is given to."""
+
+
+class AttributeUnhandled(OpwrightError, AttributeError):
+    """A tensor type does not answer an attribute of tensors."""
+
+
+class DeploymentUnsupported(OpwrightError):
+    """A model, or a part of it, cannot leave Python in the form asked for."""
+
+
+class DeploymentFailed(OpwrightError):
+    """What was deployed does not build or run, or computes something else than eager."""
+
+
+class ToolMissing(OpwrightError):
+    """A program that is needed to build or to run a deployment is not there."""
+
+
 class InternalError(Exception):
     """A bug in opwright: an invariant between its stages does not hold."""

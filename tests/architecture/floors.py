@@ -43,6 +43,7 @@ SIDEWAYS = frozenset(
         ("func", "nn"),
         ("benchmark", "checking"),
         ("projects", "explain"),
+        ("deployment", "checking"),  # how much a result may differ
     }
 )
 

@@ -1,5 +1,6 @@
-"""Shipping operators: wheels that need torch alone."""
+"""Shipping: models as programs without Python, and operators as wheels that need torch alone."""
 
+from opwright.deployment.deploy import Deployment, deploy
 from opwright.deployment.wheels.wheel import Wheel, build_wheel
 
-__all__ = ["Wheel", "build_wheel"]
+__all__ = ["Deployment", "Wheel", "build_wheel", "deploy"]

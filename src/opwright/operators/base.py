@@ -18,6 +18,7 @@ from opwright.binding.dispatcher.registered import Registered, Serving
 from opwright.binding.environment import is_compiling
 from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.rungs import Ladder, Rung, RungName, Way
+from opwright.binding.serving.inside import serve_inside
 from opwright.binding.serving.mutating import MutatingServer
 from opwright.binding.serving.numbers import Numbers, numbers_in
 from opwright.binding.serving.server import Server
@@ -34,6 +35,7 @@ from opwright.derivation.save_policy import SavePolicy, read_policy
 from opwright.errors import NoKernel, OpwrightError
 from opwright.handwritten.server import WrittenServer
 from opwright.ir.names.identifiers import ascii_spelling, identifiers
+from opwright.operators.registry import remember
 from opwright.operators.transforming import Transforming
 from opwright.samples import Sample, SampleFactory, first_sample
 from opwright.settings import Settings
@@ -134,6 +136,7 @@ class BaseOperator(Transforming["BaseOperator"]):
             inline=inline,
         )
         functools.update_wrapper(self, reference)
+        remember(self, self._registered, self._signature)
         if self._signature.outputs is not None and not self._mutated:
             self._registered.register(self._signature.outputs)
 
@@ -157,6 +160,7 @@ class BaseOperator(Transforming["BaseOperator"]):
             lambda args, recording, state: self._derive(args, recording, state).plan,
             TransformServer(self, self._positional, self._settings).serve,
             lambda args: self._registered.serve_compiled(args),
+            lambda args: serve_inside(self, self.name, self.transforms.backward, args),
             self._served_cast,
         )
 
@@ -213,9 +217,7 @@ class BaseOperator(Transforming["BaseOperator"]):
     def _derive_for(self, specs: Sequence[ArgumentSpec], backend: Backend, state: State | None = None) -> Derivation:
         refuse_torn()
         with hold_off_forks():
-            from opwright.operators.stages import (
-                derive,  # imports sympy (0.3 s), which a process that only loads kernels does not need
-            )
+            from opwright.operators.stages import derive  # imports sympy (0.3 s), which loading kernels needs not
 
             how = (self._short_name, self.save, backend)
             try:
@@ -228,8 +230,7 @@ class BaseOperator(Transforming["BaseOperator"]):
             return derived
 
     def _check_outputs(self, plan: Plan) -> None:
-        outputs = len(plan.result.members)
-        check_outputs(self.reference, self._signature, outputs)
+        check_outputs(self.reference, self._signature, outputs := len(plan.result.members))
         if self._registered.overload is None and plan.result.is_plain and not self._mutated:
             self._registered.register(outputs)
 

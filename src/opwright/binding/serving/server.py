@@ -66,6 +66,7 @@ class Server(RemembersRung):
         derive: `(arguments, whether gradients are recorded, state) -> plan` for arguments that no variant takes.
         serve_transformed: Serves calls under function transforms and with dual tensors; returns the rung too.
         serve_compiled: Serves calls under compilers and exporters, and tensors without data.
+        serve_inside: Serves calls with tensors that hold others; NotImplemented for others.
         serve_cast: Serves calls under autocast by its policy; None if there is none, and the reference serves them.
     """
 
@@ -82,6 +83,7 @@ class Server(RemembersRung):
         derive: Callable[[Sequence[Any], bool, State], Plan],
         serve_transformed: Callable[[Sequence[Any]], tuple[Any, RungName | None]],
         serve_compiled: Callable[[Sequence[Any]], Any],
+        serve_inside: Callable[[Sequence[Any]], Any],
         serve_cast: Callable[[Sequence[Any]], Any] | None = None,
     ) -> None:
         super().__init__()
@@ -98,6 +100,7 @@ class Server(RemembersRung):
         self._derive = derive
         self._serve_transformed = serve_transformed
         self._serve_compiled = serve_compiled
+        self._serve_inside = serve_inside
         self._serve_cast = serve_cast
         self._arity = len(signature.parameters)
         self._only_tensors = all(p.kind is Kind.TENSOR and not p.optional for p in signature.parameters)
@@ -239,7 +242,8 @@ class Server(RemembersRung):
         if are_abstract(args):
             return self._serve_compiled(args) if is_recorded() else self.serve_by_reference(args)
         if not self.is_ordinary(args):
-            return self.serve_by_reference(args)
+            result = self._serve_inside(args)
+            return self.serve_by_reference(args) if result is NotImplemented else result
         return self._serve_plainly(args, pinned=pinned, gradients=gradients)
 
     def _serve_plainly(self, args: Sequence[Any], *, pinned: bool, gradients: bool) -> Any:

@@ -1,0 +1,1 @@
+"""Models as ExecuTorch programs."""

@@ -1,0 +1,1 @@
+"""Like: types that act like tensors and are none."""

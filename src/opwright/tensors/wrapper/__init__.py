@@ -1,0 +1,1 @@
+"""Tensor subclasses around tensors, with metadata that travels."""

@@ -1,0 +1,354 @@
+"""Like: handlers serve all spellings of their function, and what they do not serve is refused or run densely."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+import torch
+
+import opwright
+from opwright.errors import HandlerRefused
+from opwright.tensors import Like
+
+
+class Identity(Like):
+    """value·I, with handlers for a few functions and no fallback."""
+
+    def __init__(self, n, value):
+        self.n, self.value = n, value
+
+    def densify(self):
+        return self.value * torch.eye(self.n, dtype=torch.float64)
+
+
+class Dense(Identity):
+    """The same, with a fallback."""
+
+
+Dense.fallback("densify")
+
+
+def dense(value):
+    return value.densify() if isinstance(value, Like) else value
+
+
+@Identity.implements(torch.add)
+def add(input, other, *, alpha=1):
+    return torch.add(dense(input), dense(other), alpha=alpha)
+
+
+@Identity.implements(torch.sub)
+def sub(input, other, *, alpha=1):
+    if isinstance(input, Identity) and isinstance(other, Identity):
+        return type(input)(input.n, input.value - alpha * other.value)
+    return torch.sub(dense(input), dense(other), alpha=alpha)
+
+
+@Identity.implements(torch.sum)
+def total(input, dim=None, keepdim=False, *, dtype=None):
+    return torch.sum(dense(input), dim, keepdim, dtype=dtype)
+
+
+@Identity.implements(torch.softmax)
+def softmax(input, dim, dtype=None):
+    return torch.softmax(dense(input), dim, dtype)
+
+
+@Identity.implements(torch.permute)
+def permute(input, dims):
+    return torch.permute(dense(input), dims)
+
+
+@Identity.implements(torch.max, partial=True)
+def largest(input, dim, keepdim=False):
+    return torch.max(dense(input), dim, keepdim)
+
+
+X = torch.arange(9.0, dtype=torch.float64).reshape(3, 3)
+SPELLED = {
+    "torch.sub": lambda d: torch.sub(d, X),
+    "keyword": lambda d: torch.sub(input=d, other=X, alpha=2),
+    "other order": lambda d: torch.sub(other=d, input=X, alpha=2),
+    "alias": lambda d: torch.subtract(X, d),
+    "swapped": lambda d: torch.rsub(X, d, alpha=3),
+    "swapped, other side": lambda d: torch.rsub(d, X),
+    "operator": lambda d: d - X,
+    "reflected": lambda d: X - d,
+    "reflected number": lambda d: 1 - d,
+    "number": lambda d: d - 1,
+    "method": lambda d: X.sub(d, alpha=2),
+    "in place": lambda d: X.clone().sub_(d, alpha=2),
+    "out": lambda d: torch.sub(X, d, out=torch.empty(3, 3, dtype=torch.float64)),
+    "names of NumPy": lambda d: torch.sum(d, axis=0, keepdims=True),
+    "sum of a dimension": lambda d: torch.sum(d, 1),
+    "softmax": lambda d: torch.softmax(d, -1),
+    "softmax of nn": lambda d: torch.nn.functional.softmax(d, -1, dtype=torch.float32),
+    "softmax of special": lambda d: torch.special.softmax(d, -1),
+    "permute": lambda d: d.permute(1, 0),
+    "permute, a list": lambda d: torch.permute(d, (1, 0)),
+    "max": lambda d: torch.max(d, 0)[0],
+    "max by name": lambda d: torch.max(d, dim=1, keepdim=True)[1],
+}
+
+
+@pytest.mark.parametrize("call", SPELLED.values(), ids=SPELLED)
+def test_a_handler_serves_all_spellings(call):
+    d = Identity(3, 2.0)
+    torch.testing.assert_close(call(d), call(d.densify()))
+
+
+def test_operators_in_place():
+    d = kept = Identity(3, 2.0)
+    d -= Identity(3, 0.5)
+    assert d is kept
+    assert d.value == 1.5
+    x = kept_x = X.clone()
+    x -= d
+    assert x is kept_x
+    torch.testing.assert_close(x, X - d.densify())
+    with pytest.raises(TypeError, match=r"torch\.Tensor\.sub_ would make a Tensor of a Identity"):
+        d -= X
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        torch.ones(3, 3, dtype=torch.int64).sub_(d)
+    with pytest.raises(RuntimeError, match="does not fit"):
+        torch.ones(1, 3, dtype=torch.float64).sub_(d)
+
+
+REFUSED = {
+    "torch.exp": lambda d: torch.exp(d),
+    "torch.Tensor.exp": lambda d: d.exp(),
+    "torch.Tensor.__rmul__": lambda d: X * d,
+    "torch.max": lambda d: torch.max(d),
+    "torch.nn.functional.relu": lambda d: torch.nn.functional.relu(d),
+    "torch.Tensor.__bool__": bool,
+    "torch.stack": lambda d: torch.stack([X, d]),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refuse_names_the_function_and_the_type(name):
+    with pytest.raises(TypeError, match=rf"{name} is not handled by Identity"):
+        REFUSED[name](Identity(3, 2.0))
+
+
+DENSELY = {
+    **{name: REFUSED[name] for name in REFUSED if name != "torch.Tensor.__bool__"},
+    "attribute": lambda d: d.T,
+    "item": lambda d: d[0, 1:],
+    "iteration": lambda d: list(d)[1],
+    "list": lambda d: torch.cat([d, X], 1),
+    "function in Python": lambda d: torch.einsum("ij,jk->ik", d, X),
+    "matmul": lambda d: X @ d,
+    "reflected power": lambda d: 2**d,
+    "numpy": lambda d: torch.from_numpy(__import__("numpy").asarray(d)),
+    "module": lambda d: torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Softmax(-1))(d),
+    "functional_call": lambda d: torch.func.functional_call(
+        torch.nn.Linear(3, 2, bias=False), {"weight": torch.ones(2, 3, dtype=torch.float64)}, d
+    ),
+}
+
+
+@pytest.mark.parametrize("call", DENSELY.values(), ids=DENSELY)
+def test_densify_runs_the_rest(call):
+    d = Dense(3, 2.0)
+    torch.testing.assert_close(call(d), call(d.densify()))
+
+
+LOST = {
+    "in place": lambda d: d.mul_(2),
+    "operator": lambda d: d.__imul__(2),
+    "item": lambda d: d.__setitem__(0, 1.0),
+    "out": lambda d: torch.exp(X, out=d),
+    "flag": lambda d: torch.nn.functional.relu(d, inplace=True),
+    "hook": lambda d: d.register_hook(print),
+}
+
+
+@pytest.mark.parametrize("call", LOST.values(), ids=LOST)
+def test_what_would_only_reach_a_dense_copy_is_refused(call):
+    with pytest.raises(TypeError, match=r"dense copy|must be Tensor"):
+        call(Dense(3, 2.0))
+
+
+def test_shape_questions():
+    class Huge(Identity):
+        pass
+
+    huge = Huge(10**7, 1.0)  # whose matrix no machine holds
+    assert huge.shape == (10**7, 10**7)
+    assert (huge.ndim, huge.dim(), huge.size(0), huge.numel()) == (2, 2, 10**7, 10**14)
+    assert huge.dtype == torch.float64
+    assert Identity(3, 1.0).device == torch.device("cpu")
+
+
+def test_an_attribute_may_have_a_handler():
+    class Told(Identity):
+        pass
+
+    @Told.implements(torch.Tensor.is_cuda.__get__)
+    def is_cuda(self):
+        return True
+
+    assert Told(2, 1.0).is_cuda
+    assert not hasattr(Identity(2, 1.0), "is_cuda")
+    assert not hasattr(Identity(2, 1.0), "nonsense")
+
+
+def test_repr_never_recurses():
+    class Held(Identity):
+        pass
+
+    d = Held(2, 1.0)
+    assert repr(d) == "Held(n=2, value=1.0)"
+    d.self = d
+    assert repr(d) == "Held(n=2, value=1.0, self=...)"
+
+
+def test_copies_and_pickles():
+    d = Identity(3, 2.0)
+    for other in (copy.copy(d), copy.deepcopy(d), pickle.loads(pickle.dumps(d))):
+        assert vars(other) == vars(d)
+        assert other is not d
+
+
+def test_subclasses_inherit_and_override():
+    class Doubled(Identity):
+        pass
+
+    d = Doubled(3, 2.0)
+    before = torch.add(d, X)
+
+    @Doubled.implements(torch.add)
+    def other_add(input, other, *, alpha=1):
+        return "doubled"
+
+    assert torch.equal(before, X + Identity(3, 2.0).densify())
+    assert torch.add(d, X) == d + X == X + d == "doubled"
+    assert isinstance(Identity(3, 2.0) + X, torch.Tensor)
+    assert torch.add(Identity(3, 2.0), d) == "doubled"
+    assert isinstance(torch.sub(Identity(3, 2.0), d), Identity)
+
+
+def test_a_handler_of_a_form_serves_that_form_alone():
+    class Own(Identity):
+        pass
+
+    @Own.implements(torch.Tensor.__radd__)
+    def from_the_right(self, other, *, alpha=1):
+        return "reflected"
+
+    d = Own(3, 2.0)
+    assert 1 + d == "reflected"
+    assert isinstance(d + 1, torch.Tensor)
+
+
+@pytest.mark.parametrize(
+    ("function", "handler", "said"),
+    [
+        (torch.add, lambda input, other: input, "does not take alpha, which torch.add takes"),
+        (torch.mean, lambda input, dim=None: input, "does not take dtype, keepdim"),
+        (torch.add, lambda input, other, scale, *, alpha=1: input, "needs scale, which torch.add does not have"),
+        (torch.add, lambda input, other, *, alpha=2: input, "has alpha=2, where torch.add has alpha=1"),
+        (torch.mean, lambda input, dim=None, keepdim=True, *, dtype=None: input, "has keepdim=True"),
+        (torch.nn.functional.softmax, lambda input, dtype=None: input, "does not take dim"),
+        (torch.max, lambda input, dim, keepdim=False: input, "does not take other"),
+        (torch.ones, lambda *size: size, "not a function of PyTorch that types can override"),
+    ],
+)
+def test_a_handler_that_does_not_fit_is_refused(function, handler, said):
+    class Refusing(Identity):
+        pass
+
+    with pytest.raises(HandlerRefused, match=said) as refusal:
+        Refusing.implements(function)(handler)
+    assert refusal.value.hint
+
+
+def test_a_partial_handler_leaves_the_rest_to_the_fallback():
+    class Partial(Dense):
+        pass
+
+    @Partial.implements(torch.add, partial=True)
+    def add(input, other):
+        return "handler"
+
+    d = Partial(3, 2.0)
+    assert torch.add(d, X) == torch.add(d, X, alpha=1) == "handler"
+    torch.testing.assert_close(torch.add(d, X, alpha=2), torch.add(d.densify(), X, alpha=2))
+
+
+def test_other_refusals():
+    with pytest.raises(HandlerRefused, match="'dense' is no fallback"):
+        Dense.fallback("dense")
+
+    class Empty(Like):
+        pass
+
+    Empty.fallback("densify")
+    with pytest.raises(HandlerRefused, match="Empty has no densify"):
+        torch.exp(Empty())
+    with pytest.raises(HandlerRefused, match="make a subclass"):
+        Like.implements(torch.add)(add)
+
+
+@opwright.operator
+def like_product(input: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    return input * other * 1
+
+
+def test_a_handler_may_be_an_operator():
+    class Served(Identity):
+        pass
+
+    Served.implements(torch.mul)(like_product)
+    torch.testing.assert_close(Served(3, 2.0) * X, Served(3, 2.0).densify() * X)
+    torch.testing.assert_close(X * Served(3, 2.0), Served(3, 2.0).densify() * X)
+    assert like_product.last_rung != "composed"
+
+
+def test_gradients_reach_the_fields():
+    class Scaled(Dense):
+        pass
+
+    value = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
+    torch.nn.functional.linear(X, Scaled(3, value)).square().sum().backward()
+    assert value.grad is not None
+    torch.testing.assert_close(value.grad, 2 * 2.0 * X.square().sum())
+
+
+def test_a_function_is_looked_up_once():
+    class Counted(Identity):
+        pass
+
+    d = Counted(3, 2.0)
+    assert torch.add(d, X) is not None
+    entry = Counted._entries[torch.add]
+    assert torch.add(d, X) is not None
+    assert Counted._entries[torch.add] is entry
+    Identity.implements(torch.add)(add)
+    assert Counted._entries == {}
+
+
+def test_compile_goes_through_handlers_whole():
+    def function(d, x):
+        return torch.add(d, x) * torch.sub(x, d, alpha=2)
+
+    d = Identity(3, 2.0)
+    right = function(d, X)
+    torch._dynamo.reset()
+    torch.testing.assert_close(torch.compile(function, backend="eager", fullgraph=True)(d, X), right)
+
+
+def test_compile_breaks_with_a_word_where_it_must():
+    def function(d, x):
+        return torch.sum(d, axis=0) + x
+
+    d = Identity(3, 2.0)
+    right = function(d, X)
+    torch._dynamo.reset()
+    torch.testing.assert_close(torch.compile(function, backend="eager")(d, X), right)
+    torch._dynamo.reset()
+    with pytest.raises(torch._dynamo.exc.Unsupported, match=r"arguments of torch\.sum are bound"):
+        torch.compile(function, backend="eager", fullgraph=True)(d, X)
