@@ -8,6 +8,7 @@ import torch
 
 from opwright.deployment.library.build import build_library
 from opwright.deployment.library.planned import plan_library
+from opwright.deployment.library.registration import shim_declaration
 from opwright.deployment.programs.export import export
 from opwright.settings import Settings
 from tests.deployment.models import made, stretched
@@ -102,3 +103,13 @@ def test_names_tell_what_is_computed(library):
     assert again.references.text == planned.references.text
     names = [plan_library(export(*made(model))).operators["deployed::gated"].name for model in ("dynamic", "mlp")]
     assert all(first != second for first, second in pairwise(names))
+
+
+def test_functions_of_c_are_named_after_what_they_compute():
+    """They are in one namespace for a whole process."""
+    planned = [
+        plan_library(export(*made(model)), shims=True).operators["deployed::gated"] for model in ("dynamic", "mlp")
+    ]
+    shims = [shim_declaration(operator) for operator in planned]
+    assert all("gated_" in shim for shim in shims)
+    assert shims[0].partition("(")[0] != shims[1].partition("(")[0]

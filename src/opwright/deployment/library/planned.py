@@ -61,7 +61,7 @@ def plan_library(exported: Exported, *, shims: bool = False) -> PlannedLibrary:
     operators, graphs = {}, {}
     for name, calls in by_name.items():
         graphs[name] = reference_graphs(calls)
-        operators[name] = _named(name, _operator(calls), graphs[name])
+        operators[name] = _named(name, _operator(calls), graphs[name], shims=shims)
     listed = list(operators.values())
     references = [(o.packaged.name, o.packaged.types, graphs[name]) for name, o in operators.items()]
     return PlannedLibrary(
@@ -117,12 +117,16 @@ def _variants(calls: Sequence[OperatorCall]) -> list[PlannedVariant]:
     return found
 
 
-def _named(name: str, operator: LibraryOperator, graphs: Sequence[ReferenceGraph]) -> LibraryOperator:
-    """Under a name that tells what it computes, so that deployments and the operators of Python live side by side."""
+def _named(name: str, operator: LibraryOperator, graphs: Sequence[ReferenceGraph], *, shims: bool) -> LibraryOperator:
+    """Under a name that tells what it computes, so that deployments and the operators of Python live side by side.
+
+    Functions of C are in one namespace for all of a process, and are called after the last part of the name.
+    """
     told = [source.text for source in operator.sources] + [str(graph.program.graph) for graph in graphs]
-    digest = hashlib.sha256("\0".join([operator.packaged.schema, *told]).encode()).hexdigest()[:12]
+    digest = hashlib.sha256("\0".join([name, operator.packaged.schema, *told]).encode()).hexdigest()[:12]
     namespace, short = name.split("::")
-    return replace(operator, packaged=replace(operator.packaged, name=f"{namespace}_{digest}::{short}"))
+    named = f"{namespace}_{digest}::{short}_{digest}" if shims else f"{namespace}_{digest}::{short}"
+    return replace(operator, packaged=replace(operator.packaged, name=named))
 
 
 def _level() -> CpuLevel:
