@@ -272,7 +272,7 @@ class Wrapper(Gathered, Held, torch.Tensor):
         """The dense values as numbers in lists."""
         return self.densify().tolist()
 
-    def share_memory_(self) -> Self:  # type: ignore[override]
+    def share_memory_(self) -> Self:
         """Move what is inside to memory that processes share."""
         for name in self.names.data:
             getattr(self, name).share_memory_()
