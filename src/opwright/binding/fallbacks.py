@@ -24,7 +24,7 @@ class Fallbacks:
     def __init__(
         self, name: str, settings: Settings, usual: Callable[[OpwrightError], str] = lambda _: "your function"
     ) -> None:
-        self._name = name
+        self.name = name
         self._usual = usual
         self._settings = settings
         self._said: set[str] = set()
@@ -44,7 +44,7 @@ class Fallbacks:
         Raises:
             FallbackRefused: If the settings are strict.
         """
-        fact = f"{self._name} falls back to {instead or self._usual(refusal)}: "
+        fact = f"{self.name} falls back to {instead or self._usual(refusal)}: "
         if self.is_strict:
             raise FallbackRefused(fact + refusal.fact, place=refusal.place, hint=refusal.hint) from refusal
         where = f"{refusal.place}: " if refusal.place else ""

@@ -21,7 +21,7 @@ from typing import Any
 
 from opwright.api.operator import Operator
 from opwright.checking.subject import is_operator
-from opwright.errors import FileUnloadable, OperatorNotFound, OpwrightError, Place
+from opwright.errors import FileUnloadable, OperatorNotFound, OpwrightError, Place, SamplesMissing
 from opwright.samples import SampleFactory
 from opwright.toolchain.modules import module_of_file
 
@@ -70,6 +70,39 @@ def load_subjects(target: str, reference: str, samples: str) -> list[Loaded]:
     if name is not None and callable(named) and not is_operator(named):
         return [Loaded(name, named, values.get(reference), values.get(samples))]
     return [Loaded(operator.name, operator) for operator in _chosen(values, place, name)]
+
+
+def load_type(target: str, samples: str) -> tuple[type, list[Any]]:
+    """Import the user's file or module, and find a type in it, and objects of the type.
+
+    Args:
+        target: "path/to/file.py:TYPE" or "package.module:TYPE".
+        samples: The name, in the file, of a list of objects, or of a function without arguments that makes it;
+            objects of other types in it are left out.
+
+    Raises:
+        OperatorNotFound: There is no such file or module, or no such type in it.
+        SamplesMissing: There is no object of the type.
+        FileUnloadable: The file, or the function that makes the objects, raises.
+    """
+    place, name = _split(target)
+    if name is None:
+        raise OperatorNotFound(f"{target} names no type", hint="write FILE:TYPE")
+    values = _values(place)
+    type_ = values.get(name)
+    if not isinstance(type_, type):
+        raise OperatorNotFound(f"there is no type {name} in {place}", hint="write FILE:TYPE, with a class of the file")
+    made = values.get(samples, ())
+    if callable(made):
+        with _said_with_its_line(Path(place).resolve()):
+            made = made()
+    objects = [each for each in made if isinstance(each, type_)]
+    if not objects:
+        raise SamplesMissing(
+            f"{place} has no objects of {name} in {samples}",
+            hint=f"write {samples} = [{name}(...)], or a function {samples}() that returns such a list",
+        )
+    return type_, objects
 
 
 def _split(target: str) -> tuple[str, str | None]:

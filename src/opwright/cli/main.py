@@ -17,6 +17,7 @@ from opwright.cli.commands.bench import bench_command
 from opwright.cli.commands.build import build_command
 from opwright.cli.commands.cache import cache_commands
 from opwright.cli.commands.check import check_command
+from opwright.cli.commands.coverage import coverage_command
 from opwright.cli.commands.doctor import doctor_command
 from opwright.cli.commands.eject import eject_command
 from opwright.cli.commands.explain import explain_command
@@ -40,6 +41,7 @@ app = typer.Typer(
 app.command("check")(check_command)
 app.command("audit")(audit_command)
 app.command("bench")(bench_command)
+app.command("coverage")(coverage_command)
 app.command("explain")(explain_command)
 app.command("source")(source_command)
 app.command("doctor")(doctor_command)

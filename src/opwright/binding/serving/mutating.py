@@ -16,6 +16,7 @@ from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.functional import Done
 from opwright.binding.own_errors import is_for_the_caller, runs_reference
 from opwright.binding.serving.hot_path import HotPath
+from opwright.binding.serving.listening import is_heard, tell
 from opwright.binding.serving.server import Server
 from opwright.tracing.interface.flatten import Leaves
 from opwright.tracing.interface.memory import memory_of
@@ -55,6 +56,8 @@ class MutatingServer(HotPath):
         result = self._play(args, kwargs)
         if result is not NotImplemented:
             return result
+        if is_heard():
+            return tell(self._fallbacks.name, lambda *a, **k: self.serve(a, k, pinned=pinned), args, kwargs)
         given = self._signature.bind(args, kwargs)
         try:
             made = self._made(given, pinned=pinned)

@@ -12,6 +12,7 @@ from opwright.binding.environment import PLAIN_TYPES, is_overheard, is_quiet
 from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.own_errors import is_for_the_caller, runs_reference
 from opwright.binding.serving.hot_path import HotPath
+from opwright.binding.serving.listening import is_heard
 from opwright.binding.serving.server import Server
 from opwright.binding.tape import LEFT
 from opwright.binding.variants.kinds import CONSTANT_TYPES, Key, call_of
@@ -72,7 +73,7 @@ class StructuredServer(HotPath):
         return result
 
     def _serve_flat(self, given: tuple[Any, ...], *, pinned: bool) -> Any:
-        if is_overheard():
+        if is_overheard() and not is_heard():
             return self.serve_by_reference(given)
         server, layout, arguments = self._server_of(given)
         result = server.serve(arguments, {}, pinned=pinned)

@@ -21,6 +21,9 @@ from opwright.tensors.like.operators import Operators, ask, break_graph
 from opwright.tensors.spellings.table import Spelling, spelling_of, spellings
 
 FALLBACKS = ("densify", "refuse")
+QUESTIONS = frozenset({"dim", "numel", "size"})
+"""Functions that every object answers by the method of that name."""
+
 _Call = TypeVar("_Call", bound=Callable[..., Any])
 
 
@@ -102,7 +105,19 @@ class Like(Operators):
             return entry.call(*args)
         return entry.call(*args, **kwargs) if kwargs.keys() <= entry.keywords else entry.named(args, kwargs)
 
-    def take(self, other: Any) -> None:
+    @classmethod
+    def served_by(cls, function: Callable[..., Any]) -> Literal["handled", "by rule", "fallback"]:
+        """Whether a function has a handler, is derived from one by a rule, or is left to the fallback."""
+        entry = cls._entries.get(function) or cls._entry(function)
+        return entry.how
+
+    @classmethod
+    def lacking(cls, function: Callable[..., Any]) -> tuple[str, ...]:
+        """The parameters of a function that its handler does not take."""
+        handler = cls._handler(spelling_of(function))
+        return handler.lacks if handler is not None else ()
+
+    def adopt(self, other: Any) -> None:
         """Take over the state of an object of the same type, for in-place functions; override it for `__slots__`."""
         self.__dict__.clear()
         self.__dict__.update(other.__dict__)
@@ -137,6 +152,8 @@ class Like(Operators):
     def numel(self) -> int:
         """The number of elements."""
         return self.shape.numel()
+
+    ndimension, nelement = dim, numel
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or one size of it."""
@@ -203,9 +220,15 @@ class Like(Operators):
         break_graph(f"{cls.__name__} looks up how it serves a function; call it once before it is compiled")
         spelling = spelling_of(function)
         handler = cls._handler(spelling)
-        made = entry_of_fallback(spelling, cls._fall_back)
         if handler is not None:
             made = entry_of(handler, spelling, cls._fall_back)
+        elif spelling.family in QUESTIONS:
+            answer = functools.partial(_answer, spelling.family)
+            made = Entry(answer, lambda args, kwargs: answer(*args, **kwargs), "handled")
+        else:
+            made = entry_of_fallback(spelling, cls._fall_back)
+            if cls._chosen_fallback() == "refuse":
+                made.accepts = cls._are_related  # others may serve what this type does not
         cls._entries[function] = made
         return made
 
@@ -224,14 +247,26 @@ class Like(Operators):
         return None
 
     @classmethod
+    def _are_related(cls, types: Sequence[type]) -> bool:
+        return all(issubclass(each, cls) or issubclass(cls, each) for each in types)
+
+    @classmethod
+    def _chosen_fallback(cls) -> str:
+        chosen: str = next(how for base in cls.__mro__ if (how := vars(base).get("_own_fallback")))
+        return chosen
+
+    @classmethod
     def _fall_back(cls, spelling: Spelling, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        chosen = next(how for base in cls.__mro__ if (how := vars(base).get("_own_fallback")))
-        if chosen == "densify":
+        if cls._chosen_fallback() == "densify":
             return run_dense(cls, spelling, args, kwargs)
         raise Unhandled(
             f"{spelling.name} is not handled by {cls.__name__}",
             hint=f"write @{cls.__name__}.implements({spelling.name}), or say {cls.__name__}.fallback('densify')",
         )
+
+
+def _answer(name: str, value: Any, *args: Any, **kwargs: Any) -> Any:
+    return getattr(value, name)(*args, **kwargs)
 
 
 def _of_dense(cls: type, operator: Operator) -> Callable[..., Any]:

@@ -18,7 +18,7 @@ from opwright.tensors.like.writing import write_into, write_out
 from opwright.tensors.spellings.overloads import overloads, takes_many
 from opwright.tensors.spellings.table import Spelling
 
-How = Literal["handler", "rule", "fallback"]
+How = Literal["handled", "by rule", "fallback"]
 Fallback = Callable[[Spelling, Sequence[Any], dict[str, Any]], Any]
 
 _NN = "torch.nn.functional."
@@ -31,7 +31,7 @@ class Entry:
         call: Serves a call by its positional arguments, and by those of `keywords`.
         keywords: The names that `call` may be given.
         named: Serves a call by its positional arguments and keywords, given as a tuple and a dict.
-        how: By a "handler" as it is, by a "rule" that derives the spelling from one, or by the "fallback".
+        how: "handled" by a handler of the form, "by rule" from one of the plain form, or by the "fallback".
         owner: The class whose handler it is; None for the fallback, which serves calls with any types.
         accepted: The types of calls that have been found to be the owner's, subclasses of it and tensors.
     """
@@ -79,7 +79,7 @@ def entry_of_fallback(spelling: Spelling, fallback: Fallback) -> Entry:
 def entry_of(handler: Handler, spelling: Spelling, fallback: Fallback) -> Entry:
     """Serve a spelling by the handler of its family, and by the fallback where this takes too little."""
     is_written = spelling.is_in_place and not handler.origin.is_in_place
-    how: How = "handler" if spelling.form == handler.origin.form else "rule"
+    how: How = "handled" if spelling.form == handler.origin.form else "by rule"
 
     def named(args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         out = kwargs.get("out") if "out" not in handler.keywords else None

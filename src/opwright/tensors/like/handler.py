@@ -29,7 +29,7 @@ class Handler:
         keywords: All names that it may be given.
         has_rest: Whether it has `*args`.
         has_names: Whether it has `**kwargs`.
-        is_whole: Whether it takes all arguments of its function.
+        lacks: The arguments of its function that it does not take.
         needed: The names of its parameters without a default.
     """
 
@@ -40,8 +40,13 @@ class Handler:
     keywords: frozenset[str]
     has_rest: bool
     has_names: bool
-    is_whole: bool
+    lacks: tuple[str, ...] = ()
     needed: tuple[str, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it takes all arguments of its function."""
+        return not self.lacks
 
     def name_at(self, overload: Overload, position: int) -> str | None:
         """What it calls a positional parameter of its function, if it takes it by position."""
@@ -79,11 +84,11 @@ def handler_of(call: Callable[..., Any], owner: type, origin: Spelling, *, parti
     """
     place = _place(call)
     if origin.is_attribute:
-        return Handler(call, owner, origin, ("self",), frozenset({"self"}), False, False, True)
+        return Handler(call, owner, origin, ("self",), frozenset({"self"}), False, False)
     try:
         signature = inspect.signature(call, follow_wrapped=False)
     except (TypeError, ValueError):
-        return Handler(call, owner, origin, (), frozenset(), True, True, True)  # a builtin, which checks itself
+        return Handler(call, owner, origin, (), frozenset(), True, True)  # a builtin, which checks itself
     handler = _read(call, owner, origin, signature)
     missing = dict.fromkeys(_missing(handler))
     _refuse_surplus(handler, signature, place)
@@ -95,7 +100,7 @@ def handler_of(call: Callable[..., Any], owner: type, origin: Spelling, *, parti
             place=place,
             hint="add it, or say implements(..., partial=True): calls that give it then go to the fallback",
         )
-    return replace(handler, is_whole=not missing)
+    return replace(handler, lacks=tuple(missing))
 
 
 def _read(call: Callable[..., Any], owner: type, origin: Spelling, signature: inspect.Signature) -> Handler:
@@ -110,7 +115,6 @@ def _read(call: Callable[..., Any], owner: type, origin: Spelling, signature: in
         keywords=frozenset(name for name, kind in kinds if kind in by_name),
         has_rest=any(kind is inspect.Parameter.VAR_POSITIONAL for _, kind in kinds),
         has_names=any(kind is inspect.Parameter.VAR_KEYWORD for _, kind in kinds),
-        is_whole=False,
         needed=tuple(name for name, kind in kinds if kind in {*by_position, *by_name} and _is_needed(signature, name)),
     )
 

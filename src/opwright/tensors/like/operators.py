@@ -5,21 +5,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
-from torch.overrides import handle_torch_function
+from torch.overrides import handle_torch_function, resolve_name
 
+from opwright.errors import Unhandled
 from opwright.tensors.like.handler import is_tensor_like
 
 Method = Callable[..., Any]
 
 
 def ask(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Ask the types of arguments to serve a function, in PyTorch's order, also where its own parser would refuse."""
+    """Ask the types of arguments to serve a function, in PyTorch's order, also where its own parser would refuse.
+
+    Raises:
+        Unhandled: All returned NotImplemented.
+    """
     flat = [each for value in (*args, *kwargs.values()) for each in _one_level(value)]
-    return handle_torch_function(function, [each for each in flat if is_tensor_like(each)], *args, **kwargs)
+    asked = [each for each in flat if is_tensor_like(each) and type(each) not in (torch.Tensor, torch.nn.Parameter)]
+    if torch._C._is_torch_function_mode_enabled():
+        return handle_torch_function(function, asked, *args, **kwargs)
+    types = order([type(each) for each in asked])
+    for each in types:
+        result = each.__torch_function__(function, types, args, kwargs)  # type: ignore[attr-defined]
+        if result is not NotImplemented:
+            return result
+    names = ", ".join(each.__name__ for each in types)
+    raise Unhandled(f"{resolve_name(function)} is handled by none of {names}", hint="give one of them a handler")
+
+
+def order(types: Sequence[type]) -> tuple[type, ...]:
+    """The order in which PyTorch asks types: from left to right, each once, subclasses before superclasses."""
+    asked: list[type] = []
+    for each in types:
+        if each in asked:
+            continue
+        position = next((index for index, other in enumerate(asked) if issubclass(each, other)), len(asked))
+        asked.insert(position, each)
+    return tuple(asked)
 
 
 def break_graph(why: str) -> None:
@@ -65,6 +90,7 @@ class Operators:
     __mul__, __rmul__, __imul__ = _binary(torch.mul), _asked(torch.Tensor.__rmul__), _asked(torch.Tensor.mul_)
     __truediv__, __rtruediv__ = _binary(torch.div), _asked(torch.Tensor.__rtruediv__)
     __itruediv__ = _asked(torch.Tensor.div_)
+    __div__ = __truediv__
     __floordiv__, __rfloordiv__ = _binary(torch.floor_divide), _asked(torch.Tensor.__rfloordiv__)
     __ifloordiv__ = _asked(torch.Tensor.floor_divide_)
     __mod__, __rmod__, __imod__ = (
@@ -106,6 +132,9 @@ class Operators:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         ask(torch.Tensor.__setitem__, self, index, value)
+
+    def __reversed__(self) -> Any:
+        return ask(torch.Tensor.__reversed__, self)
 
     def __contains__(self, element: Any) -> bool:
         return bool(ask(torch.Tensor.__contains__, self, element))

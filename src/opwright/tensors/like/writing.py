@@ -29,7 +29,7 @@ def write_into(target: Any, result: Any, spelling: Spelling) -> Any:
             f"{spelling.name} would make a {type(result).__name__} of a {type(target).__name__}, in place",
             hint="use the function that is not in place",
         )
-    target.take(result)
+    target.adopt(result)
     return target
 
 

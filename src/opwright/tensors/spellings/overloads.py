@@ -93,6 +93,11 @@ def _of_schema(name: str) -> tuple[Overload, ...]:
     return tuple(dict.fromkeys(Overload(tuple(_parameter(each, by_name) for each in arguments)) for arguments in read))
 
 
+def read_schema(schema: Any) -> Overload:
+    """The overload that one schema of an operation is."""
+    return Overload(tuple(_parameter(argument, set()) for argument in schema.arguments))
+
+
 def _parameter(argument: Any, by_name: set[str]) -> Parameter:
     default = argument.default_value if argument.has_default_value() else MISSING
     if isinstance(default, list):

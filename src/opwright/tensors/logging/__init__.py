@@ -1,0 +1,1 @@
+"""Calls of torch functions, printed or recorded."""
