@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ import torch
 from opwright.binding.serving.numbers import can_be_given, given_at_run_time, needed_in, numbers_in
 from opwright.codegen.cpp.program import takes_lists
 from opwright.deployment.onnx.attributes import attributes_of
+from opwright.deployment.onnx.custom.sizes import with_sizes_of_one
 from opwright.deployment.onnx.nodes import domain_of, name_of
 from opwright.deployment.programs.exported import OperatorCall
 from opwright.errors import DeploymentUnsupported, NoKernel, OpwrightError
@@ -113,11 +115,16 @@ class CustomOperators:
             name = fresh(name_of(call), taken)
             self._known[key] = CustomOperator(domain_of(call), name, call.operator.name, inputs, outputs, attributes)
         found = self._known[key]
-        for arguments in (call.arguments, *call.others):
-            variant = _variant(call, arguments, attributes)
-            if all((variant.source.name, variant.fixed) != (each.source.name, each.fixed) for each in found.variants):
-                found.variants.append(variant)
+        self._add(found, _variant(call, call.arguments, attributes))
+        for arguments in with_sizes_of_one(call):
+            with contextlib.suppress(DeploymentUnsupported):  # what takes no such sizes says so when it runs
+                self._add(found, _variant(call, arguments, attributes))
         return found.name
+
+    def _add(self, found: CustomOperator, variant: Variant) -> None:
+        known = [(each.source.name, each.fixed) for each in found.variants]
+        if (variant.source.name, variant.fixed) not in known:
+            found.variants.append(variant)
 
 
 def _numbers(call: OperatorCall) -> tuple[Attribute, ...]:
