@@ -15,6 +15,7 @@ ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb"})
 PICKLING_MODULES = frozenset({"pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "shelve", "marshal"})
 TORCH_LOADERS = frozenset({"load"})
 UNPICKLES_WHAT_IT_PICKLED = frozenset({"opwright.auditing.families.copies"})
+LOADS_WEIGHTS_ONLY = frozenset({"opwright.cli.commands.deploy"})  # a user's tensors, with weights_only=True
 MOST_LINES = 400
 TORCH_HOOKS = ("opwright.tracing.torch_hooks", "opwright.binding.environment")
 REPLACED_ELSEWHERE = frozenset({"opwright.toolchain.modules"})  # puts the user's own file there
@@ -41,7 +42,7 @@ def nothing_is_unpickled(modules: Modules) -> list[str]:
     return [
         f"{module.name}:{line} can unpickle"
         for module in modules.values()
-        if module.name not in UNPICKLES_WHAT_IT_PICKLED
+        if module.name not in UNPICKLES_WHAT_IT_PICKLED | LOADS_WEIGHTS_ONLY
         for line in sorted(_pickling_imports(module) | _lines_that_name(module, "torch", TORCH_LOADERS))
     ]
 

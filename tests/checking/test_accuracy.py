@@ -27,6 +27,8 @@ def compare(actual, eager, exact, dtype=torch.float32):
         ([1e38], [INF], [1e38]),
         ([0.0], [-0.0], [0.0]),
         ([1e-30], [0.0], [0.0]),
+        ([INF], [NAN], [NAN]),
+        ([NAN], [0.0], [0.7]),
     ],
 )
 def test_what_rounding_explains_is_accepted(actual, eager, exact):
@@ -42,6 +44,10 @@ def test_what_rounding_explains_is_accepted(actual, eager, exact):
         ([1.0], [NAN], [NAN], r"output 0 is 1.0 at \[0\], where the reference has nan"),
         ([2.0, INF], [2.0, -INF], [2.0, -INF], r"output 0 is inf at \[1\], where the reference has -inf"),
         ([INF], [1e38], [1e38], "output 0 is inf"),
+        ([NAN], [0.6], [0.7], "output 0 is nan"),
+        ([NAN], [0.0], [0.0], "output 0 is nan"),
+        ([NAN], [1.0], [0.0], "output 0 is nan"),
+        ([0.0], [NAN], [0.7], "output 0 is wrong"),
     ],
 )
 def test_what_rounding_does_not_explain_is_a_fault(actual, eager, exact, message):

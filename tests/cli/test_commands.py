@@ -8,7 +8,20 @@ from opwright.errors import Fault, NoKernel
 from opwright.version import VERSION
 from tests.suite.warm_python import run as run_warm
 
-COMMANDS = ("check", "audit", "bench", "coverage", "explain", "source", "doctor", "eject", "new", "build", "cache")
+COMMANDS = (
+    "check",
+    "audit",
+    "bench",
+    "coverage",
+    "explain",
+    "source",
+    "doctor",
+    "eject",
+    "new",
+    "build",
+    "deploy",
+    "cache",
+)
 
 HEADER = """
 import opwright.samples

@@ -72,6 +72,25 @@ def load_subjects(target: str, reference: str, samples: str) -> list[Loaded]:
     return [Loaded(operator.name, operator) for operator in _chosen(values, place, name)]
 
 
+def load_value(target: str) -> tuple[dict[str, Any], str]:
+    """Import the user's file or module; return all that it defines, and the name in it that the target asks for.
+
+    Args:
+        target: "path/to/file.py:NAME" or "package.module:NAME".
+
+    Raises:
+        OperatorNotFound: There is no such file or module, or no such name in it.
+        FileUnloadable: It raises.
+    """
+    place, name = _split(target)
+    if name is None:
+        raise OperatorNotFound(f"{target} names no model", hint=f"write {target}:NAME")
+    values = _values(place)
+    if name not in values:
+        raise OperatorNotFound(f"there is no {name} in {place}", hint="name a module or a function of the file")
+    return values, name
+
+
 def load_type(target: str, samples: str) -> tuple[type, list[Any]]:
     """Import the user's file or module, and find a type in it, and objects of the type.
 

@@ -18,6 +18,7 @@ from opwright.cli.commands.build import build_command
 from opwright.cli.commands.cache import cache_commands
 from opwright.cli.commands.check import check_command
 from opwright.cli.commands.coverage import coverage_command
+from opwright.cli.commands.deploy import deploy_command
 from opwright.cli.commands.doctor import doctor_command
 from opwright.cli.commands.eject import eject_command
 from opwright.cli.commands.explain import explain_command
@@ -48,6 +49,7 @@ app.command("doctor")(doctor_command)
 app.command("eject")(eject_command)
 app.command("new")(new_command)
 app.command("build")(build_command)
+app.command("deploy")(deploy_command)
 app.add_typer(cache_commands, name="cache")
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import torch
 
 from opwright.deployment.programs.export import export
-from opwright.deployment.programs.folder import read_manifest, refuse_taken, write_manifest, written_whole
+from opwright.deployment.programs.folder import MANIFEST, read_manifest, refuse_taken, write_manifest, written_whole
 from opwright.deployment.programs.target import Checked, Options, Target, Tell
 from opwright.deployment.targets import TARGETS
 from opwright.errors import DeploymentFailed, DeploymentUnsupported
@@ -37,8 +37,8 @@ class Deployment:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """What is in the folder."""
-        return tuple(sorted(str(f.relative_to(self.path)) for f in self.path.rglob("*") if f.is_file()))
+        """What was written; `check` builds more beside it."""
+        return tuple(read_manifest(self.path)["files"])
 
     def check(self, *, settings: Settings | None = None) -> Checked:
         """Build and run what was written, without Python where the format allows it, and compare with eager.
@@ -110,9 +110,18 @@ def deploy(
     tell(f"writing it for {to}", 1, _STEPS)
     with written_whole(at) as folder:
         more = target.write(exported, folder, options)
+        files = sorted([MANIFEST, *(str(f.relative_to(folder)) for f in folder.rglob("*") if f.is_file())])
         versions = {"opwright": VERSION, "torch": str(torch.__version__)}
         write_manifest(
-            folder, {"name": exported.name, "target": to, **versions, "allowed": list(exported.allowed), **more}
+            folder,
+            {
+                "name": exported.name,
+                "target": to,
+                **versions,
+                "files": files,
+                "allowed": list(exported.allowed),
+                **more,
+            },
         )
     tell("written", _STEPS, _STEPS)
     return Deployment(at, to, exported.name)

@@ -16,8 +16,10 @@ struct group_norm_backward_sum_row_reductions {
 //   reshape_x = x[i0, i1*(weight_size_0 // 4) + i2, i3, i4]
 //   mean = saved_sum/float32(size)
 //   variance = saved_squares/float32(size)
+//   overflown = variance = ∞
 //   add_variance = variance + 1e-05
-//   scale = 1/√add_variance
+//   root = 1/√add_variance
+//   scale = overflown ? nan : root
 //   reshape_weight = weight[i1*(weight_size_0 // 4) + i2]
 //   reshape_bias = bias[i1*(weight_size_0 // 4) + i2]
 //   reshape_result = (reshape_x - mean)·scale·reshape_weight + reshape_bias
@@ -38,8 +40,10 @@ static void group_norm_backward_sum_row(Size count, void* const* row,
   const float reshape_bias = *static_cast<const float*>(row[6]);
   const float mean = saved_sum / static_cast<float>(size);
   const float variance = saved_squares / static_cast<float>(size);
+  const bool overflown = variance == __builtin_inff();
   const float add_variance = variance + 1e-05f;
-  const float scale = rsqrt(add_variance);
+  const float root = rsqrt(add_variance);
+  const float scale = overflown ? __builtin_nanf("") : root;
   double row_sum_total = 0;
   double row_sum_1_total = 0;
 #pragma omp simd reduction(+ : row_sum_total) reduction(+ : row_sum_1_total)
@@ -88,8 +92,10 @@ static void group_norm_backward_sum_row_lanes(Size count, void* const* row, cons
     const float saved_squares = saved_squares_lanes[l];
     const float mean = saved_sum / static_cast<float>(size);
     const float variance = saved_squares / static_cast<float>(size);
+    const bool overflown = variance == __builtin_inff();
     const float add_variance = variance + 1e-05f;
-    const float scale = rsqrt(add_variance);
+    const float root = rsqrt(add_variance);
+    const float scale = overflown ? __builtin_nanf("") : root;
     mean_lanes[l] = mean;
     scale_lanes[l] = scale;
   }
@@ -130,8 +136,10 @@ static void group_norm_backward_sum_row_lanes(Size count, void* const* row, cons
 //   db_val_sum = Σ sum_1·unsqueeze_weight
 //   unsqueeze_mean = saved_sum/float32(size)
 //   variance = saved_squares/float32(size)
+//   overflown = variance = ∞
 //   add_variance = variance + 1e-05
-//   unsqueeze_scale_1 = 1/√add_variance
+//   root = 1/√add_variance
+//   unsqueeze_scale_1 = overflown ? nan : root
 //   ds_val = ds_val_sum
 //   db_val = db_val_sum
 //   sum_2 = Σ (sum - sum_1·unsqueeze_mean)·unsqueeze_scale_1
@@ -149,8 +157,10 @@ static void group_norm_backward_ds_val_row(Size count, void* const* row) {
   double* grad_bias_row = static_cast<double*>(row[9]);
   const float unsqueeze_mean = saved_sum / static_cast<float>(size);
   const float variance = saved_squares / static_cast<float>(size);
+  const bool overflown = variance == __builtin_inff();
   const float add_variance = variance + 1e-05f;
-  const float unsqueeze_scale_1 = rsqrt(add_variance);
+  const float root = rsqrt(add_variance);
+  const float unsqueeze_scale_1 = overflown ? __builtin_nanf("") : root;
   double ds_val_sum_total = 0;
   double db_val_sum_total = 0;
 #pragma omp simd reduction(+ : ds_val_sum_total) reduction(+ : db_val_sum_total)
@@ -205,7 +215,8 @@ static void group_norm_backward_ds_val_row_end(Size count, void* const* row) {
 
 //   reshape_x = x[i0, i1*(weight_size_0 // 4) + i2, i3, i4]
 //   mean = saved_sum/float32(size)
-//   scale = 1/√(saved_squares/float32(size) + 1e-05)
+//   variance = saved_squares/float32(size)
+//   scale = variance = ∞ ? nan : 1/√(variance + 1e-05)
 //   reshape_weight = weight[i1*(weight_size_0 // 4) + i2]
 //   reshape_bias = bias[i1*(weight_size_0 // 4) + i2]
 //   reshape_result = (reshape_x - mean)·scale·reshape_weight + reshape_bias
@@ -230,7 +241,8 @@ static void group_norm_backward_grad_x_1_row(Size count, void* const* row) {
     const float grad_output = grad_output_row[j];
     const float reshape_x = reshape_x_row[j];
     const float mean = saved_sum / static_cast<float>(size);
-    const float scale = rsqrt(saved_squares / static_cast<float>(size) + 1e-05f);
+    const float variance = saved_squares / static_cast<float>(size);
+    const float scale = variance == __builtin_inff() ? __builtin_nanf("") : rsqrt(variance + 1e-05f);
     const float reshape_result = (reshape_x - mean) * scale * reshape_weight + reshape_bias;
     const float sigmoid_1 = sigmoid(reshape_result);
     const float mul_17 = grad_output * sigmoid_1 * (reshape_result * (1.0f - sigmoid_1) + 1.0f) *
@@ -380,7 +392,7 @@ static bool group_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
             {grad_x_1.stride(0), floor_divide(weight_size_0, 4) * grad_x_1.stride(1), grad_x_1.stride(1),
             grad_x_1.stride(2), grad_x_1.stride(3)}),
     };
-    for_each_row(extents, operands, 2857, group_norm_backward_grad_x_1_row);
+    for_each_row(extents, operands, 2692, group_norm_backward_grad_x_1_row);
   }
   const Size grad_weight_1_sizes[] = {x_size_1};
   Tensor grad_weight_1 = allocate(float32, sizeof(float), grad_weight_1_sizes, 1);
@@ -409,8 +421,8 @@ static void group_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "group_norm_backward_3b6489983197(Tensor x, Tensor weight, Tensor bias, Tensor saved_squares, Tensor "
+    "group_norm_backward_df0f72c79d62(Tensor x, Tensor weight, Tensor bias, Tensor saved_squares, Tensor "
     "saved_sum, Tensor grad_output) -> (Tensor, Tensor, Tensor)",
-    "group_norm_backward_3b6489983197", group_norm_backward_on_stack);
+    "group_norm_backward_df0f72c79d62", group_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -10,8 +10,10 @@ namespace opwright::emitted {
 //   centred = reshape_x - mean
 //   saved_squares_sum = Σ centred²
 //   variance = saved_squares_sum/float32(size)
+//   overflown = variance = ∞
 //   add_variance = variance + 1e-05
-//   scale = 1/√add_variance
+//   root = 1/√add_variance
+//   scale = overflown ? nan : root
 //   reshape_weight = weight[i1*(weight_size_0 // 4) + i2]
 //   reshape_bias = bias[i1*(weight_size_0 // 4) + i2]
 //   reshape_result = centred·scale·reshape_weight + reshape_bias
@@ -47,8 +49,10 @@ static void group_norm_forward_row(Size count, void* const* row) {
   }
   const float saved_squares_sum = static_cast<float>(saved_squares_sum_total);
   const float variance = saved_squares_sum / static_cast<float>(size);
+  const bool overflown = variance == __builtin_inff();
   const float add_variance = variance + 1e-05f;
-  const float scale = rsqrt(add_variance);
+  const float root = rsqrt(add_variance);
+  const float scale = overflown ? __builtin_nanf("") : root;
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
     const float reshape_x = reshape_x_row[j];
@@ -118,7 +122,7 @@ static void group_norm_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "group_norm_forward_27bdb837e8e0(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
-    "group_norm_forward_27bdb837e8e0", group_norm_forward_on_stack);
+    "group_norm_forward_4e65c83dbf27(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
+    "group_norm_forward_4e65c83dbf27", group_norm_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -8,12 +8,14 @@ namespace opwright::emitted {
 //   row_sum_grad_x_hat = Σ grad_x_hat
 //   mean = saved_sum/float32(size)
 //   variance = saved_squares/float32(size)
+//   overflown = variance = ∞
 //   add_variance = variance + 1e-05
-//   scale = 1/√add_variance
+//   root = 1/√add_variance
+//   scale = overflown ? nan : root
 //   x_hat = (x - mean)·scale
 //   row_sum_grad_x_hat_x_hat = Σ grad_x_hat·x_hat
-//   div_scale = scale/float32(size_1)
-//   grad_x = div_scale·(grad_x_hat·float32(size_1) - row_sum_grad_x_hat - x_hat·row_sum_grad_x_hat_x_hat)
+//   div_scale = scale/float32(size)
+//   grad_x = div_scale·(grad_x_hat·float32(size) - row_sum_grad_x_hat - x_hat·row_sum_grad_x_hat_x_hat)
 //   grad_weight = Σ grad_output·x_hat
 //   grad_bias = Σ grad_output
 static void layer_norm_backward_row(Size count, void* const* row) {
@@ -23,15 +25,16 @@ static void layer_norm_backward_row(Size count, void* const* row) {
   const float saved_sum = *static_cast<const float*>(row[3]);
   const int64_t size = *static_cast<const int64_t*>(row[4]);
   const float saved_squares = *static_cast<const float*>(row[5]);
-  const int64_t size_1 = *static_cast<const int64_t*>(row[6]);
-  float* grad_x_out_row = static_cast<float*>(row[7]);
-  double* grad_weight_row = static_cast<double*>(row[8]);
-  double* grad_bias_row = static_cast<double*>(row[9]);
+  float* grad_x_out_row = static_cast<float*>(row[6]);
+  double* grad_weight_row = static_cast<double*>(row[7]);
+  double* grad_bias_row = static_cast<double*>(row[8]);
   const float mean = saved_sum / static_cast<float>(size);
   const float variance = saved_squares / static_cast<float>(size);
+  const bool overflown = variance == __builtin_inff();
   const float add_variance = variance + 1e-05f;
-  const float scale = rsqrt(add_variance);
-  const float div_scale = scale / static_cast<float>(size_1);
+  const float root = rsqrt(add_variance);
+  const float scale = overflown ? __builtin_nanf("") : root;
+  const float div_scale = scale / static_cast<float>(size);
   double row_sum_grad_x_hat_total = 0;
   double row_sum_grad_x_hat_x_hat_total = 0;
 #pragma omp simd reduction(+ : row_sum_grad_x_hat_total) reduction(+ : row_sum_grad_x_hat_x_hat_total)
@@ -56,7 +59,7 @@ static void layer_norm_backward_row(Size count, void* const* row) {
     const float x = x_row[j];
     const float x_hat = (x - mean) * scale;
     const float grad_x = div_scale *
-        (grad_x_hat * static_cast<float>(size_1) - row_sum_grad_x_hat - x_hat * row_sum_grad_x_hat_x_hat);
+        (grad_x_hat * static_cast<float>(size) - row_sum_grad_x_hat - x_hat * row_sum_grad_x_hat_x_hat);
     grad_x_out_row[j] = grad_x;
   }
 }
@@ -117,8 +120,7 @@ static bool layer_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
       saved_sum_size_0 == x_size_0 && saved_sum_size_1 == 1 && grad_output_size_0 == x_size_0 &&
       grad_output_size_1 == x_size_1;
   if (!valid) return false;
-  const Size size = x_size_1;
-  const Size size_1 = weight_size_0;
+  const Size size = weight_size_0;
   const Size grad_x_sizes[] = {x_size_0, x_size_1};
   Tensor grad_x = allocate(float32, sizeof(float), grad_x_sizes, 2);
   if (!grad_x) return false;
@@ -137,7 +139,6 @@ static bool layer_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
         load<2>(saved_sum.at<const float>(0), {saved_sum.stride(0), 0}, false),
         load<2>(&size, {0, 0}, false),
         load<2>(saved_squares.at<const float>(0), {saved_squares.stride(0), 0}, false),
-        load<2>(&size_1, {0, 0}, false),
         store<2>(grad_x.at<float>(0), {grad_x.stride(0), grad_x.stride(1)}),
     };
     const Size kept[] = {sizeof(double), sizeof(double)};
@@ -162,8 +163,8 @@ static void layer_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "layer_norm_backward_ae2bfbdbb6be(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
+    "layer_norm_backward_e1ca35415369(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
     "grad_output) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_backward_ae2bfbdbb6be", layer_norm_backward_on_stack);
+    "layer_norm_backward_e1ca35415369", layer_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

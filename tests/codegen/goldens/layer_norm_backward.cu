@@ -11,7 +11,6 @@ struct layer_norm_backward_sum_grad_x_hat_arguments {
   Elements<const float, 2> saved_sum;
   int64_t size;
   Elements<const float, 2> saved_squares;
-  int64_t size_1;
   Elements<float, 2> grad_x_out;
 };
 
@@ -47,14 +46,15 @@ struct layer_norm_backward_sum_grad_x_hat_rows {
   static __device__ void run(const layer_norm_backward_sum_grad_x_hat_arguments& given,
       const Row<Index, 1, 1>& this_row) {
     const int64_t size = given.size;
-    const int64_t size_1 = given.size_1;
     const float saved_sum = load_one(given.saved_sum, this_row.at);
     const float saved_squares = load_one(given.saved_squares, this_row.at);
     const float mean = saved_sum / static_cast<float>(size);
     const float variance = saved_squares / static_cast<float>(size);
+    const bool overflown = variance == infinity<float>();
     const float add_variance = variance + 1e-05f;
-    const float scale = rsqrtf(add_variance);
-    const float div_scale = scale / static_cast<float>(size_1);
+    const float root = rsqrtf(add_variance);
+    const float scale = overflown ? not_a_number<float>() : root;
+    const float div_scale = scale / static_cast<float>(size);
     Piece these_pieces[Held > 0 ? Held : 1];
     read_pieces<Width, Held>(given, this_row, these_pieces);
     Reductions_0 reductions_0;
@@ -88,7 +88,7 @@ struct layer_norm_backward_sum_grad_x_hat_rows {
         const float x = this_piece.x_pack[j];
         const float x_hat = (x - mean) * scale;
         const float grad_x = div_scale *
-            (grad_x_hat * static_cast<float>(size_1) - row_sum_grad_x_hat - x_hat * row_sum_grad_x_hat_x_hat);
+            (grad_x_hat * static_cast<float>(size) - row_sum_grad_x_hat - x_hat * row_sum_grad_x_hat_x_hat);
         grad_x_out_pack[j] = grad_x;
       }
       store(given.grad_x_out, at, grad_x_out_pack);
@@ -199,8 +199,10 @@ struct layer_norm_backward_sum_grad_x_hat_columns_columns {
       const float x = x_pack[j];
       const float mean = saved_sum / static_cast<float>(size);
       const float variance = saved_squares / static_cast<float>(size);
+      const bool overflown = variance == infinity<float>();
       const float add_variance = variance + 1e-05f;
-      const float scale = rsqrtf(add_variance);
+      const float root = rsqrtf(add_variance);
+      const float scale = overflown ? not_a_number<float>() : root;
       const float x_hat = (x - mean) * scale;
       parts.grad_weight[j] += grad_output * x_hat;
       parts.grad_bias[j] += grad_output;

@@ -11,7 +11,6 @@ struct layer_norm_backward_sum_grad_x_hat_arguments {
   Elements<const float, 2> saved_sum;
   int64_t size;
   Elements<const float, 2> saved_squares;
-  int64_t size_1;
   Elements<float, 2> grad_x_out;
 };
 
@@ -70,8 +69,7 @@ static bool layer_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
       saved_sum_size_0 == x_size_0 && saved_sum_size_1 == 1 && grad_output_size_0 == x_size_0 &&
       grad_output_size_1 == x_size_1;
   if (!valid) return false;
-  const Size size = x_size_1;
-  const Size size_1 = weight_size_0;
+  const Size size = weight_size_0;
   const Size grad_x_sizes[] = {x_size_0, x_size_1};
   Tensor grad_x = allocate(float32, sizeof(float), grad_x_sizes, 2);
   if (!grad_x) return false;
@@ -85,7 +83,6 @@ static bool layer_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
         {saved_sum.at<const float>(0), {saved_sum.stride(0), 0}},
         size,
         {saved_squares.at<const float>(0), {saved_squares.stride(0), 0}},
-        size_1,
         {grad_x.at<float>(0), {grad_x.stride(0), grad_x.stride(1)}},
     };
     const cuda::LaunchOperand places[] = {
@@ -142,8 +139,8 @@ static void layer_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "layer_norm_backward_59ff779ea2fd(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
+    "layer_norm_backward_02b14705d8cc(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
     "grad_output) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_backward_59ff779ea2fd", layer_norm_backward_on_stack);
+    "layer_norm_backward_02b14705d8cc", layer_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -9,8 +9,10 @@ namespace opwright::emitted {
 //   centred = x - mean
 //   saved_squares_sum = Σ centred²
 //   variance = saved_squares_sum/float32(size)
+//   overflown = variance = ∞
 //   add_variance = variance + 1e-05
-//   scale = 1/√add_variance
+//   root = 1/√add_variance
+//   scale = overflown ? nan : root
 //   saved_sum = saved_sum_sum
 //   saved_squares = saved_squares_sum
 //   output = centred·scale·weight + bias
@@ -43,8 +45,10 @@ static void layer_norm_forward_row(Size count, void* const* row) {
   }
   const float saved_squares_sum = static_cast<float>(saved_squares_sum_total);
   const float variance = saved_squares_sum / static_cast<float>(size);
+  const bool overflown = variance == __builtin_inff();
   const float add_variance = variance + 1e-05f;
-  const float scale = rsqrt(add_variance);
+  const float root = rsqrt(add_variance);
+  const float scale = overflown ? __builtin_nanf("") : root;
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
     const float x = x_row[j];
@@ -69,7 +73,7 @@ static bool layer_norm_forward(const Tensor* given, const Size* sizes, Tensor* m
   const Size bias_size_0 = bias.size(0);
   const bool valid = x_size_0 >= 2 && x_size_1 >= 2 && weight_size_0 == x_size_1 && bias_size_0 == x_size_1;
   if (!valid) return false;
-  const Size size = x_size_1;
+  const Size size = weight_size_0;
   const Size saved_sum_sizes[] = {x_size_0, 1};
   Tensor saved_sum = allocate(float32, sizeof(float), saved_sum_sizes, 2);
   if (!saved_sum) return false;
@@ -106,7 +110,7 @@ static void layer_norm_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "layer_norm_forward_0391f700671c(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_forward_0391f700671c", layer_norm_forward_on_stack);
+    "layer_norm_forward_cb1574b7d0f3(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
+    "layer_norm_forward_cb1574b7d0f3", layer_norm_forward_on_stack);
 
 }  // namespace opwright::emitted

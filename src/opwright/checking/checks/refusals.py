@@ -13,7 +13,7 @@ from opwright.samples import Sample
 
 def refusals(trial: Trial, sample: Sample) -> Finding:
     """Drop a row, a column or an axis of each input in turn and compare the exceptions."""
-    refused = [_refusal(trial, wrong) for wrong in _misshapen(sample)]
+    refused = [_refusal(trial, wrong) for wrong in misshapen(sample)]
     if not any(refused):
         raise Skipped("the reference accepts every wrong shape that was tried")
     return Finding(f"{sum(refused)} wrong shapes refused")
@@ -49,10 +49,11 @@ def _refusal(trial: Trial, sample: Sample) -> bool:
     return False
 
 
-def _misshapen(sample: Sample) -> Iterator[Sample]:
+def misshapen(sample: Sample) -> Iterator[Sample]:
+    """The sample with a row, a column or an axis of one tensor dropped or added, most of which are wrong."""
     tensors = sample.tensors()
     for index, tensor in enumerate(tensors):
-        if not tensor.dim():
+        if not tensor.numel() or not tensor.dim():
             continue
         wrong = {
             "a row less": tensor[:-1],

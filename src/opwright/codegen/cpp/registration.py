@@ -88,7 +88,7 @@ class ProcessorLevel:
 
 
 _TAKEN = {"Tensor": "take({})", "float": "number({})", "int": "Size({})", "bool": "bool({})"}
-_TYPES = {"float": "double", "int": "Size", "bool": "bool"}
+NUMBER_TYPES = {"float": "double", "int": "Size", "bool": "bool"}
 
 
 def emit_registration(
@@ -168,7 +168,7 @@ def _body(namespace: str, operator: PackagedOperator) -> Iterable[str]:
     yield f"const Tensor tensors[] = {{{taken}}};"
     for position, kind in enumerate(operator.types):
         if kind != "Tensor":
-            yield f"const {_TYPES[kind]} argument_{position} = {_TAKEN[kind].format(f'stack[{position}]')};"
+            yield f"const {NUMBER_TYPES[kind]} argument_{position} = {_TAKEN[kind].format(f'stack[{position}]')};"
     yield f'refuse_derivatives("{operator.name}", tensors);'
     yield f'if (!kernels.level() || !are_nonempty(tensors)) refuse("{operator.name}", kernels, tensors);'
     for kernel in operator.kernels:
@@ -180,11 +180,7 @@ def _attempt(
     namespace: str, operator: PackagedOperator, kernel: PackagedKernel, tensors: Sequence[int]
 ) -> Iterable[str]:
     conditions = ["cuda_kernels.loaded()"] if kernel.is_cuda else []
-    conditions += [f"is_same(argument_{position}, {_literal(value)})" for position, value in kernel.constants.items()]
-    conditions += [
-        f"{'-' if sign < 0 else ''}argument_{position} {relation} {_literal(bound)}"
-        for position, sign, relation, bound in kernel.bounds
-    ]
+    conditions += numbers_are(kernel)
     conditions.append("are_row_major(tensors)" if kernel.needs_row_major else "lie_as_written(tensors)")
     operands = ", ".join(
         f"number_tensor(argument_{position})"
@@ -198,6 +194,16 @@ def _attempt(
     if tests:
         yield f"    {run})"
     yield "  return;"
+
+
+def numbers_are(kernel: PackagedKernel) -> list[str]:
+    """Conditions on `argument_<position>`: constants are the kernel's, and numbers within its bounds."""
+    constants = [f"is_same(argument_{position}, {_literal(value)})" for position, value in kernel.constants.items()]
+    bounds = [
+        f"{'-' if sign < 0 else ''}argument_{position} {relation} {_literal(bound)}"
+        for position, sign, relation, bound in kernel.bounds
+    ]
+    return constants + bounds
 
 
 def _literal(value: Constant) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,8 @@ def _record(
         else:
             given.append(program.constants[name])
     recorder = _Recorder(program, nodes)
-    with torch.no_grad():
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # eager has warned
         recorder.run(*given)
     return recorder.found
 

@@ -85,7 +85,7 @@ class PlannedOperator:
     def registered(self) -> PackagedOperator:
         """What of it is registered for programs in C++: kernels without gradients and with constants that C++ has."""
         types = tuple(str(parameter.type) for parameter in self.signature.parameters)
-        kernels = [_kernel(variant, types) for variant in self.variants if variant.plan.backward is None]
+        kernels = [packaged_kernel(variant, types) for variant in self.variants if variant.plan.backward is None]
         known = tuple(kernel for kernel in kernels if kernel is not None)
         return PackagedOperator(self.name, str(self.signature.schema), types, self.outputs, known)
 
@@ -153,7 +153,7 @@ def _variants(
     """Those for a call: without gradients, and with that of every floating tensor."""
     for given, gradients in ((args, False), (requiring_gradients(args), True)):
         try:
-            plan, numbers = _plan(operator, signature, given, gradients, serving)
+            plan, numbers = plan_call(operator, signature, given, gradients, serving)
         except UndeclaredMutation:
             fact = "changes its arguments, and operators of a wheel change none yet"
             raise _unsupported(operator, fact, "return new tensors") from None
@@ -180,7 +180,7 @@ def _most_given(plan: Plan) -> int:
     return max(len(plan.tensors), read if plan.backward else 0)
 
 
-def _plan(
+def plan_call(
     operator: BaseOperator, signature: Signature, args: Sequence[Any], gradients: bool, serving: Serving
 ) -> tuple[Plan, tuple[int, ...]]:
     """Derive for a call, with run-time numbers if possible; return their positions too.
@@ -215,7 +215,8 @@ def _derived(
     return guarded(reference, lambda: derive(reference, specs, short, operator.save, serving.backend)).plan
 
 
-def _kernel(variant: PlannedVariant, types: Sequence[str]) -> PackagedKernel | None:
+def packaged_kernel(variant: PlannedVariant, types: Sequence[str]) -> PackagedKernel | None:
+    """A kernel without gradients as programs in C++ call it; None if C++ has not what it needs of a call."""
     plan = variant.plan
     found = {position: type(value).__name__ for position, value in variant.constants.items()}
     found |= {position: "int" if position in plan.integers else "float" for position in plan.numbers}

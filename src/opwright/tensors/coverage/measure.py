@@ -18,6 +18,7 @@ from opwright.tensors.coverage.subject import Subject, is_dispatched, subject_of
 from opwright.tensors.coverage.trial import SIDES, Side, Trial, applies, quiet, tried
 from opwright.tensors.spellings.overloads import Overload, overloads
 from opwright.tensors.spellings.table import Spelling, families
+from opwright.tensors.wrapper.base import Wrapper
 
 _LEFT_OUT = frozenset(
     {
@@ -163,6 +164,8 @@ def _how(type_: type, spelling: Spelling, trials: Mapping[Any, Trial]) -> tuple[
     if served is not None:
         how: How = served(spelling.function)
         return how, ""
+    if issubclass(type_, Wrapper):
+        return "by rule", ""
     return ("handled" if all(trial.is_own for trial in plain.values()) else "fallback"), ""
 
 

@@ -26,6 +26,9 @@ Side = Literal["first", "second", "both"]
 
 SIDES: tuple[Side, ...] = ("first", "second", "both")
 _MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
+_OF_THE_FIRST = frozenset({"expand_as", "module_load", "reshape_as", "resize_as_", "type_as", "view_as"})
+"""Methods whose second tensor gives a shape or a dtype only; nothing of it travels."""
+
 _UNDEFINED = ("empty", "resize", "set_")
 
 
@@ -129,7 +132,8 @@ def _judged(
         changed = difference(subject, sample, _untouched(subject, plan, own, side))
         said = changed and f"it changes its argument: {changed}"
     if not said:
-        said = lost(subject, found, right) or _is_copy(spelling, subject, plan, side, found, right, own)
+        carried = not (side == "second" and (spelling.is_in_place or spelling.attribute in _OF_THE_FIRST))
+        said = (carried and lost(subject, found, right)) or _is_copy(spelling, subject, plan, side, found, right, own)
     leaves = [leaf for leaf in tree_leaves(found) if isinstance(leaf, (torch.Tensor, subject.type))]
     is_own = not leaves or any(isinstance(leaf, subject.type) for leaf in leaves)
     value = subject.dense(found) if not said.startswith("its result cannot") else None
@@ -152,7 +156,9 @@ def _is_copy(
     is_view = isinstance(right, torch.Tensor) and isinstance(own[0], torch.Tensor) and right is not own[0]
     if not is_view or not isinstance(found, subject.type) or spelling.is_in_place or side == "second":
         return ""
-    if not right.numel() or right.untyped_storage().data_ptr() != own[0].untyped_storage().data_ptr():
+    if right.layout is not torch.strided or own[0].layout is not torch.strided or not right.numel():
+        return ""
+    if right.untyped_storage().data_ptr() != own[0].untyped_storage().data_ptr():
         return ""
     if not plan.args or plan.args[0] is not SAMPLE:
         return ""

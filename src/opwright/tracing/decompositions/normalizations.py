@@ -69,13 +69,16 @@ def _var(x: Tensor, dim: Sequence[int] | None = None, *, correction: Any = None,
 
 
 def _std(x: Tensor, dim: Sequence[int] | None = None, *, correction: Any = None, keepdim: bool = False) -> Any:
-    found = _var_mean(wide(x), dim, correction=correction, keepdim=keepdim)
-    return found if found is NotImplemented else torch.sqrt(found[0]).to(x.dtype)
+    found = _std_mean(x, dim, correction=correction, keepdim=keepdim)
+    return found if found is NotImplemented else found[0]
 
 
 def _std_mean(x: Tensor, dim: Sequence[int] | None = None, *, correction: Any = None, keepdim: bool = False) -> Any:
-    found = _var_mean(wide(x), dim, correction=correction, keepdim=keepdim)
-    return found if found is NotImplemented else (torch.sqrt(found[0]).to(x.dtype), found[1].to(x.dtype))
+    """In float64, as torch computes it: the variance of large numbers would overflow where its root does not."""
+    if not x.dtype.is_floating_point:
+        return NotImplemented
+    variance, mean = _var_mean(x.to(torch.float64), dim, correction=correction, keepdim=keepdim)
+    return torch.sqrt(variance).to(x.dtype), mean.to(x.dtype)
 
 
 def _vector_norm(

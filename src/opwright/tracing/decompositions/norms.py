@@ -37,10 +37,15 @@ def moments(x: Tensor, dimensions: Dimensions, keepdim: bool = True) -> tuple[Te
 
 
 def standardized(x: Tensor, dimensions: Dimensions, eps: float) -> Normed:
-    """(x - mean)/√(variance + eps), with the mean and 1/√(variance + eps)."""
+    """(x - mean)/√(variance + eps), with the mean and 1/√(variance + eps).
+
+    Where the variance overflows, all are NaN, as torch's are for most sizes: with 1/√∞ = 0, numbers that look like
+    results would be returned.
+    """
     mean, centred, squares = moments(x, dimensions)
     variance = squares / count(x, dimensions)
-    scale = torch.rsqrt(variance + eps)
+    overflown, root = variance == math.inf, torch.rsqrt(variance + eps)
+    scale = torch.where(overflown, math.nan, root)
     return centred * scale, mean, scale
 
 

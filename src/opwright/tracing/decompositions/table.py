@@ -11,6 +11,7 @@ from torch._prims_common import compute_elementwise_output_logical_to_physical_p
 
 from opwright.errors import NoKernel
 from opwright.tracing.decompositions.batches import BATCHES
+from opwright.tracing.decompositions.demands import demand
 from opwright.tracing.decompositions.losses import LOSSES
 from opwright.tracing.decompositions.normalizations import NORMALIZATIONS
 from opwright.tracing.decompositions.norms import NORMS
@@ -112,9 +113,11 @@ def _log_sum_exp(x: torch.Tensor, dim: list[int], keepdim: bool = False) -> Any:
     return core_decompositions()[aten.logsumexp.default](x, dim, keepdim)
 
 
-# Torch decomposes these into lookups by computed indices, whose gradients add up element by element: 2 to 24 times the
-# time of the one operation that eager calls (benchmarks/layers.py).
+# Torch decomposes the first without looking at its pivots, and the others into lookups by computed indices, whose
+# gradients add up element by element: 2 to 24 times the time of the one operation that eager calls
+# (benchmarks/layers.py).
 _WHOLE: tuple[OpOverload, ...] = (
+    aten.lu_unpack.default,
     aten.upsample_linear1d.default,
     *(
         getattr(aten, f"{name}{dimensions}d{suffix}").default
@@ -148,3 +151,13 @@ OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     **BATCHES,
     **dict.fromkeys(_WHOLE, _whole),
 }
+
+
+def decomposition(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
+    """Ours or torch's for a call, after its arguments meet what torch's own kernel demands; None if there is none.
+
+    Raises:
+        Exception: If they do not.
+    """
+    demand(func, args, kwargs)
+    return OWN_DECOMPOSITIONS.get(func) or core_decompositions().get(func)

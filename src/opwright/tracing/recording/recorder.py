@@ -23,7 +23,7 @@ from torch.utils._pytree import arg_tree_leaves
 from opwright.errors import NoKernel, UndeclaredMutation, UntraceableReference
 from opwright.ir.call_traits import CHECKS, RANDOM
 from opwright.tracing.callers import is_outside
-from opwright.tracing.decompositions.table import OWN_DECOMPOSITIONS
+from opwright.tracing.decompositions.table import decomposition
 from opwright.tracing.effects.watch import paused
 from opwright.tracing.hints import AS_ARGUMENT, DRAW_OUTSIDE, KEEP_OUTSIDE, NEW_TENSOR
 from opwright.tracing.interface.memory import memory_of
@@ -44,7 +44,6 @@ from opwright.tracing.scalars.functions import FIRST_INTEGER, LAST_INTEGER, Boun
 from opwright.tracing.scalars.numbers import NUMBER, NumberTable
 from opwright.tracing.scalars.sizes import SizeTable
 from opwright.tracing.scalars.uses import integers_held_by
-from opwright.tracing.torch_hooks.fake_mode import core_decompositions
 from opwright.tracing.torch_hooks.unseen import Unseen
 
 aten = torch.ops.aten
@@ -149,7 +148,7 @@ class Recorder(Unseen, TorchDispatchMode):
         hidden = self._recording and not torch.is_grad_enabled()
         if self._watching and (hidden or self._reads_detached(args, kwargs)):
             self.hides_from_autograd = True
-        rule = OWN_DECOMPOSITIONS.get(func) or core_decompositions().get(func)
+        rule = decomposition(func, args, kwargs)
         # A decomposition would draw other numbers; that of attention gives other values than its backward pass reads.
         if rule is not None and torch.Tag.nondeterministic_seeded not in func.tags:
             with self, self._unwatched(), self.described.of(rule, self._nodes):

@@ -1,0 +1,1 @@
+"""Models compiled by AOTInductor: one package, and a library with their operators."""

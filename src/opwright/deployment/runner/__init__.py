@@ -1,0 +1,1 @@
+"""The C++ program of a deployment: how it is written, built and run."""

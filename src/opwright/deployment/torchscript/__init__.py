@@ -1,0 +1,1 @@
+"""Models as TorchScript, and a library with their operators."""

@@ -1,0 +1,211 @@
+"""What PyTorch's own kernels demand of their arguments: decompositions into arithmetic would broadcast and promote."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from opwright.errors import NoKernel
+
+aten = torch.ops.aten
+Tensor = torch.Tensor
+
+_ABOUT_DTYPES = re.compile(
+    r"not implemented for|dtype|scalar type|data type|bool(ean)? tensor|cast to|Expected both|does not support"
+)
+
+_FEW = 6  # dimensions of the tensors that torch is asked with, so that they are small
+
+# Beside element-wise operations: those that look at all shapes before they read, so that they may be asked.
+_ASKED: frozenset[OpOverload] = frozenset(
+    {
+        *(aten._softmax.default, aten._log_softmax.default, aten.glu.default, aten.hardswish.default),
+        *(aten._softmax_backward_data.default, aten._log_softmax_backward_data.default, aten.nansum.default),
+        *(aten.mm.default, aten.bmm.default, aten.mv.default, aten.dot.default, aten.addmm.default),
+        *(aten.addmv.default, aten.baddbmm.default, aten.addbmm.default, aten.binary_cross_entropy.default),
+        *(aten.soft_margin_loss.default, aten.log_sigmoid_forward.default, aten.smooth_l1_loss.default),
+        *(aten.huber_loss.default, aten.mse_loss.default, aten.multi_margin_loss.default, aten.ldexp.Tensor),
+        *(aten.multilabel_margin_loss_forward.default, aten.max_unpool2d.default, aten.max_unpool3d.default),
+        *(aten.linspace.Tensor_Tensor, aten.linspace.Tensor_Scalar, aten.linspace.Scalar_Tensor),
+        *(aten.logspace.Tensor_Tensor, aten.logspace.Tensor_Scalar, aten.logspace.Scalar_Tensor),
+        *(
+            aten.complex.default,
+            aten.polar.default,
+            aten.heaviside.default,
+            aten.frac.default,
+            aten.mvlgamma.default,
+            aten.trace.default,
+        ),
+    }
+)
+
+
+def demand(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Demand of the arguments of an operation what torch's kernel demands.
+
+    Raises:
+        NoKernel: If torch refuses them, so that the function as written serves the call and raises torch's own error.
+        Exception: Torch's own error.
+    """
+    if torch.Tag.pointwise in func.tags or func in _ASKED:
+        leaves, tree = tree_flatten((args, kwargs))
+        refusal = _refusal(func, tuple(map(_sort, leaves)), tree)
+        _demand(not refusal, f"PyTorch refuses the dtypes: {refusal}")
+    shapes = SHAPES.get(func)
+    if shapes is not None:
+        shapes(*args, **kwargs)
+
+
+def _demand(condition: Any, fact: str) -> None:
+    if not condition:
+        raise NoKernel(fact, hint="call it as PyTorch documents it")
+
+
+@dataclass(frozen=True, slots=True)
+class _Sort:
+    """All of a tensor that decides whether its dtype is refused."""
+
+    dtype: torch.dtype
+    rank: int
+
+
+def _sort(leaf: Any) -> Any:
+    if isinstance(leaf, Tensor):
+        return _Sort(leaf.dtype, leaf.dim())
+    if isinstance(leaf, (torch.SymInt, torch.SymFloat)):
+        return 1 if isinstance(leaf, torch.SymInt) else 1.0
+    return leaf
+
+
+@cache
+def _refusal(func: OpOverload, sorts: tuple[Any, ...], tree: Any) -> str:
+    """What torch says of the dtypes, asked with small tensors; empty if it takes them."""
+    with _disable_current_modes(), torch.no_grad():
+        leaves = [_example(sort) if isinstance(sort, _Sort) else sort for sort in sorts]
+        args, kwargs = tree_unflatten(leaves, tree)
+        try:
+            func(*args, **kwargs)
+        except Exception as error:
+            message = str(error).partition("\n")[0]
+            return message if _ABOUT_DTYPES.search(message) else ""
+    return ""
+
+
+def _example(sort: _Sort) -> Tensor:
+    return torch.zeros([2 if sort.rank <= _FEW else 1] * sort.rank, dtype=sort.dtype)
+
+
+def _as_torch(func: OpOverload) -> Callable[..., None]:
+    """Torch's own function for shapes, whose result is not needed."""
+
+    def shapes(*args: Any, **kwargs: Any) -> None:
+        func(*args, **kwargs)
+
+    return shapes
+
+
+def _addmm(added: Tensor, left: Tensor, right: Tensor, **_: Any) -> None:
+    aten.mm.default(left, right)
+    added.expand([left.shape[0], right.shape[1]])
+
+
+def _addmv(added: Tensor, left: Tensor, right: Tensor, **_: Any) -> None:
+    aten.mv.default(left, right)
+    added.expand([left.shape[0]])
+
+
+def _addbmm(added: Tensor, left: Tensor, right: Tensor, **_: Any) -> None:
+    aten.bmm.default(left, right)
+    added.expand([left.shape[1], right.shape[2]])
+
+
+def _baddbmm(added: Tensor, left: Tensor, right: Tensor, **_: Any) -> None:
+    aten.bmm.default(left, right)
+    added.expand([left.shape[0], left.shape[1], right.shape[2]])
+
+
+def _layer_norm(
+    x: Tensor, normalized_shape: Sequence[Any], weight: Tensor | None, bias: Tensor | None, eps: float
+) -> None:
+    shape = list(normalized_shape)
+    _demand(shape and list(x.shape[x.dim() - len(shape) :]) == shape, "a layer norm of other sizes than its input's")
+    for parameter in (weight, bias):
+        _demand(parameter is None or list(parameter.shape) == shape, "a layer norm with parameters of other sizes")
+        _demand_dtype(x, parameter)
+
+
+def _demand_dtype(x: Tensor, parameter: Tensor | None) -> None:
+    taken = (x.dtype, torch.float32) if x.dtype in (torch.bfloat16, torch.float16) else (x.dtype,)
+    _demand(parameter is None or parameter.dtype in taken, "a norm of mixed dtypes")
+
+
+def _group_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, n: Any, channels: Any, *_: Any) -> None:
+    for parameter in (weight, bias):
+        _demand(parameter is None or list(parameter.shape) == [channels], "a group norm with parameters of other sizes")
+        _demand_dtype(x, parameter)
+
+
+def _same_shape(what: str) -> Callable[..., None]:
+    def shapes(first: Tensor, second: Tensor, *_: Any, **__: Any) -> None:
+        _demand(list(first.shape) == list(second.shape), f"{what} of different sizes")
+
+    return shapes
+
+
+def _cross(x: Tensor, other: Tensor, *_: Any, **__: Any) -> None:
+    _demand(x.dtype is other.dtype is not torch.bool, "a cross product of mixed dtypes or of bools")
+
+
+def _indexed(x: Tensor, dim: int, index: Tensor, *_: Any, **__: Any) -> None:
+    _demand(index.dtype in (torch.int32, torch.int64), "an index that is no int32 or int64")
+
+
+def _not_empty(x: Tensor) -> None:
+    _demand(x.numel() != 0, "the extreme of no elements")
+
+
+def _nll_loss(x: Tensor, target: Tensor, *_: Any) -> None:
+    _demand(target.dtype in (torch.int64, torch.uint8), "classes that are no int64 or uint8")
+    _demand(x.dtype.is_floating_point, "losses of numbers that are not of floating point")
+    _demand(list(target.shape) == list(x.shape[:-1]), "classes of other sizes than the rows")
+
+
+def _slice_of(select: Callable[..., Tensor]) -> Callable[..., None]:
+    """What replaces a slice has exactly its shape."""
+
+    def shapes(x: Tensor, source: Tensor, *where: Any, **named: Any) -> None:
+        _demand(list(select(x, *where, **named).shape) == list(source.shape), "a source of other sizes than the slice")
+
+    return shapes
+
+
+SHAPES: Mapping[OpOverload, Callable[..., None]] = {
+    aten.mm.default: _as_torch(aten.mm.default),
+    aten.bmm.default: _as_torch(aten.bmm.default),
+    aten.mv.default: _as_torch(aten.mv.default),
+    aten.dot.default: _as_torch(aten.dot.default),
+    aten.addmm.default: _addmm,
+    aten.addmv.default: _addmv,
+    aten.addbmm.default: _addbmm,
+    aten.baddbmm.default: _baddbmm,
+    aten.native_layer_norm.default: _layer_norm,
+    aten.native_group_norm.default: _group_norm,
+    aten._softmax_backward_data.default: _same_shape("gradients and results of a softmax"),
+    aten._log_softmax_backward_data.default: _same_shape("gradients and results of a softmax"),
+    aten.linalg_cross.default: _cross,
+    **dict.fromkeys((aten.index_add.default, aten.index_copy.default), _indexed),
+    **dict.fromkeys((aten.index_fill.int_Scalar, aten.index_fill.int_Tensor), _indexed),
+    **dict.fromkeys((aten.min.default, aten.max.default), _not_empty),
+    aten.nll_loss_forward.default: _nll_loss,
+    aten.diagonal_scatter.default: _slice_of(torch.diagonal),
+    aten.select_scatter.default: _slice_of(torch.select),
+}
+"""What torch's kernels demand of shapes, for operations whose decompositions would broadcast."""
