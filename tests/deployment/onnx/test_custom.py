@@ -61,7 +61,7 @@ def test_library_calls_are_refused_by_name_before_anything_is_written(tmp_path):
 
 @pytest.mark.nightly
 @pytest.mark.seconds(60)
-def test_what_no_kernel_takes_ends_in_a_sentence(tmp_path):
+def test_an_empty_batch_is_reduced(tmp_path):
     deployment = deploy(
         lambda x: bounded(x, -0.5, 0.75).sum(0), (torch.randn(3, 4),), to="onnx", at=tmp_path / "out",
         operators="custom", dynamic_shapes=({0: BATCH},),

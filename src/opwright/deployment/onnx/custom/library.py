@@ -58,7 +58,7 @@ def build_library(name: str, operators: Sequence[CustomOperator], folder: Path, 
 
 
 def shipped_level() -> CpuLevel:
-    """The processors that libraries are for: on x86-64, those with AVX2, which is all since 2015."""
+    """The processors that libraries are for: on x86-64, those with AVX2."""
     levels = cpu_levels()
     return next((level for level in levels if level.name == "x86-64-v3"), levels[-1])
 
