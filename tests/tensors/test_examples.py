@@ -15,6 +15,13 @@ PRINTED = {
         "ScalarTensor(n=5, value=4.0) ScalarTensor(n=5, value=4.0)",
         "tensor([2., 2., 2., 2., 2.])",
     ),
+    "logged": (
+        "torch.add(Logged[2] float32, Tensor[2] float32, alpha=2)",
+        "{'torch.nn.functional.linear': 2, 'torch.nn.functional.relu': 1, 'torch.Tensor.sum': 1}",
+        "torch.Tensor.mean(Tensor[4, 3] float32)",
+    ),
+    "metadata": ("['census', 'survey'] cpp", "['census', 'survey'] tensor([0.5000, 0.5000, 0.5000])"),
+    "quantised": ("torch.int8 torch.float32 torch.Size([32, 64])", "True cpp\nTrue"),
     "units": (
         "Quantity(numbers=tensor(11.), units={'kg': 1, 'm': 2, 's': -2})",
         "{'m': 1} and {'kg': 1, 'm': 1, 's': -2} cannot be added",

@@ -13,11 +13,14 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 import torch
+from torch import nn
+from torch.fx import GraphModule, Interpreter
 from torch.utils._pytree import tree_unflatten
 
 from opwright.deployment.programs.expected import run_eagerly
 from opwright.deployment.programs.exported import Exported
 from opwright.errors import OpwrightError
+from opwright.operators.registry import at_dispatcher
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +49,30 @@ def _with_other_sizes(exported: Exported) -> DataSet | None:
         inputs = tuple(map(lambda t, s: _enlarged(t, s, factor), exported.inputs, shapes))
         try:
             args, _ = tree_unflatten(inputs, program.call_spec.in_spec)
-            return DataSet(inputs, *run_eagerly(program.module(), tuple(args)))
+            return DataSet(inputs, *run_eagerly(_ByReferences(program.module()), tuple(args)))
         except (OpwrightError, RuntimeError, AssertionError, ValueError, TypeError):
             continue
     return None
+
+
+class _ByReferences(nn.Module):
+    """A program with the references of its operators in their place."""
+
+    def __init__(self, program: GraphModule) -> None:
+        super().__init__()
+        self.program = program
+
+    def forward(self, *args: Any) -> Any:
+        """Run it."""
+        return _Interpreter(self.program).run(*args)
+
+
+class _Interpreter(Interpreter):
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        found = at_dispatcher(target)
+        if found is None:
+            return super().call_function(target, args, kwargs)
+        return found.signature.positional(found.operator.reference)(*found.signature.bind(args, kwargs))
 
 
 def _enlarged(tensor: torch.Tensor, sizes: Sequence[Any], factor: int) -> torch.Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import onnx_ir as ir
 from onnx_ir.passes.common import ClearMetadataAndDocStringPass, InlinePass, RemoveUnusedOpsetsPass
@@ -11,18 +11,26 @@ from opwright.deployment.onnx.attributes import attributes_of
 from opwright.deployment.onnx.exporter import to_onnx
 from opwright.deployment.onnx.functions import Functions
 from opwright.deployment.onnx.nodes import calls_in, translations
-from opwright.deployment.programs.exported import Exported
+from opwright.deployment.programs.exported import Exported, OperatorCall
 from opwright.ir.names.fresh import fresh
 
 Form = Literal["function", "decomposed", "custom"]
 
 
-def onnx_model(exported: Exported, form: Form) -> Any:
+class Named(Protocol):
+    """Gives the nodes of calls their names, and makes what is behind these."""
+
+    def name_for(self, call: OperatorCall) -> str:
+        """The name of the node for a call, in the domain of its operator."""
+
+
+def onnx_model(exported: Exported, form: Form, operators: Named | None = None) -> Any:
     """Convert a program.
 
     Args:
         exported: The program.
         form: What its operators become: functions, the operations of these, or operators of a library.
+        operators: Those of the library.
 
     Returns:
         The model, as `onnx_ir` has it; its results are called "output", or "output_0", "output_1", …
@@ -32,11 +40,10 @@ def onnx_model(exported: Exported, form: Form) -> Any:
     """
     model: ir.Model = to_onnx(exported.program, translations(exported.calls), None)
     nodes = calls_in(model.graph, exported.calls)
-    functions = Functions(model)
+    behind = operators or Functions(model)
     for node, call in nodes:
         node.attributes.update(attributes_of(call))
-        if form != "custom":
-            node.op_type = functions.name_for(call)
+        node.op_type = behind.name_for(call)
     if form == "decomposed":
         InlinePass()(model)
     RemoveUnusedOpsetsPass()(model)

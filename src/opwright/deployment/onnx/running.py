@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import statistics
 import time
 from collections.abc import Sequence
@@ -89,10 +90,9 @@ def _array(value: Any) -> np.ndarray[Any, Any]:
     if value.data_type() != "tensor(bfloat16)":
         return np.asarray(value.numpy())
     import ml_dtypes  # comes with onnx
-    import torch
 
-    bits = torch.utils.dlpack.from_dlpack(value.to_dlpack()).view(torch.uint16).numpy()
-    return bits.view(ml_dtypes.bfloat16)
+    bits = np.ctypeslib.as_array((ctypes.c_uint16 * int(np.prod(value.shape()))).from_address(value.data_ptr()))
+    return bits.copy().reshape(value.shape()).view(ml_dtypes.bfloat16)
 
 
 def _failed(what: str, error: Exception) -> DeploymentFailed:

@@ -11,7 +11,7 @@ from opwright.deployment.programs.target import Checked, Options, Target
 from opwright.errors import DeploymentUnsupported, ToolMissing
 from opwright.settings import Settings
 
-FORMS = ("function", "decomposed")
+FORMS = ("function", "decomposed", "custom")
 _PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 
 

@@ -7,6 +7,8 @@ from typing import Any, cast
 
 import onnx_ir as ir
 
+from opwright.deployment.onnx.custom.library import build_library
+from opwright.deployment.onnx.custom.planned import CustomOperators
 from opwright.deployment.onnx.data_sets import data_sets, write_data_sets
 from opwright.deployment.onnx.model import Form, onnx_model
 from opwright.deployment.programs.exported import Exported
@@ -19,13 +21,18 @@ def write(exported: Exported, folder: Path, options: Options) -> dict[str, Any]:
     """Write the model and its test data.
 
     Raises:
-        DeploymentUnsupported: If ONNX has no operations for a part of the model.
+        DeploymentUnsupported: If ONNX has no operations for a part of the model, or an operator no kernels for it.
+        BuildFailed, CompilerMissing, UnsafeCache, CacheUnusable: As kernels of this process are built.
     """
     form = cast(Form, options.operators or "function")
-    model = onnx_model(exported, form)
+    operators = CustomOperators() if form == "custom" else None
+    model = onnx_model(exported, form, operators)
     weights = sum(each.const_value.nbytes for each in model.graph.initializers.values())
     outside = "model.onnx.data" if weights > _LARGEST_FILE else None
     ir.save(model, folder / "model.onnx", external_data=outside)
     sets = data_sets(exported)
     write_data_sets(folder, sets)
-    return {"operators": form, "library": None, "allowed_by_set": [list(each.allowed) for each in sets]}
+    library = None
+    if operators is not None and operators.operators:
+        library = build_library(exported.name, operators.operators, folder, options.settings).name
+    return {"operators": form, "library": library, "allowed_by_set": [list(each.allowed) for each in sets]}

@@ -18,11 +18,12 @@ _QUESTIONS = frozenset(
     and hasattr(attribute := getattr(torch.Tensor, name), "__get__")
     and not callable(attribute)
 )  # `x.shape` and the like compute nothing
+_SILENT = _QUESTIONS | {torch._C._set_grad_enabled}  # which `torch.no_grad()` calls
 
 
 def is_noted(function: Callable[..., Any]) -> bool:
     """Whether a call is noted: it is no question, and is not made while another is noted."""
-    return not getattr(_ON_THIS_THREAD, "is_noting", False) and function not in _QUESTIONS
+    return not getattr(_ON_THIS_THREAD, "is_noting", False) and function not in _SILENT
 
 
 def take_note(note: Callable[[Call], Any], call: Call) -> None:

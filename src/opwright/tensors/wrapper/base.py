@@ -6,7 +6,7 @@ import copy
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Signature
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch.utils.data._utils.collate import default_collate_fn_map
@@ -113,7 +113,7 @@ class Wrapper(Gathered, Held, torch.Tensor):
             cls,
             first.size(),
             strides=first.stride() if strided else None,
-            storage_offset=first.storage_offset() if strided else 0,
+            storage_offset=first.storage_offset() if strided else None,
             dtype=data[names.shown].dtype,
             layout=first.layout,
             device=first.device,
@@ -271,6 +271,16 @@ class Wrapper(Gathered, Held, torch.Tensor):
     def tolist(self) -> Any:
         """The dense values as numbers in lists."""
         return self.densify().tolist()
+
+    def share_memory_(self) -> Self:
+        """Move what is inside to memory that processes share."""
+        for name in self.names.data:
+            getattr(self, name).share_memory_()
+        return self
+
+    def is_shared(self) -> bool:
+        """Whether all that is inside lies in memory that processes share."""
+        return all(getattr(self, name).is_shared() for name in self.names.data)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         """A copy with copies of its tensors and of its metadata.
