@@ -15,6 +15,7 @@ LICENCE = "LICENSE"
 _FOLDER = "opwright"
 _ALL = "kernel.h"  # includes all others
 _POOL = "pool.h"
+_DEPLOYED = frozenset({"deployed.h", "reference.h"})  # of deployed libraries, against libtorch of one version
 _INCLUDE = re.compile(r'^#include "opwright/([\w/]+\.h)"\n', re.MULTILINE)
 # The definitions of a header: functions, types and constants, on lines that are not indented.
 _DEFINED = re.compile(
@@ -51,7 +52,7 @@ def vendored(names: tuple[str, ...]) -> Mapping[str, str]:
 
 
 def _is_for_cpp(name: str) -> bool:
-    return "/" not in name and name not in (_ALL, _POOL)
+    return "/" not in name and name not in _DEPLOYED | {_ALL, _POOL}
 
 
 @cache

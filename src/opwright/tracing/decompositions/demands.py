@@ -77,19 +77,29 @@ class _Sort:
     rank: int
 
 
-def _sort(leaf: Any) -> Any:
+@dataclass(frozen=True, slots=True)
+class _Plain:
+    """What is not a tensor, with its type: 1, 1.0 and True are equal, and torch promotes them differently."""
+
+    type: type
+    value: Any
+
+
+_SYMBOLS = {torch.SymInt: 1, torch.SymFloat: 1.0, torch.SymBool: True}
+
+
+def _sort(leaf: Any) -> _Sort | _Plain:
     if isinstance(leaf, Tensor):
         return _Sort(leaf.dtype, leaf.dim())
-    if isinstance(leaf, (torch.SymInt, torch.SymFloat)):
-        return 1 if isinstance(leaf, torch.SymInt) else 1.0
-    return leaf
+    value = _SYMBOLS.get(type(leaf), leaf)
+    return _Plain(type(value), value)
 
 
 @cache
-def _refusal(func: OpOverload, sorts: tuple[Any, ...], tree: Any) -> str:
+def _refusal(func: OpOverload, sorts: tuple[_Sort | _Plain, ...], tree: Any) -> str:
     """What torch says of the dtypes, asked with small tensors; empty if it takes them."""
     with _disable_current_modes(), torch.no_grad():
-        leaves = [_example(sort) if isinstance(sort, _Sort) else sort for sort in sorts]
+        leaves = [_example(sort) if isinstance(sort, _Sort) else sort.value for sort in sorts]
         args, kwargs = tree_unflatten(leaves, tree)
         try:
             func(*args, **kwargs)
