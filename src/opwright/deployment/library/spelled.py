@@ -11,14 +11,9 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from opwright.deployment.programs.dtypes import ATEN_DTYPES
 from opwright.errors import NoKernel
 
-_DTYPES = {
-    torch.float32: "at::kFloat", torch.float64: "at::kDouble", torch.bfloat16: "at::kBFloat16",
-    torch.float16: "at::kHalf", torch.int64: "at::kLong", torch.int32: "at::kInt", torch.int16: "at::kShort",
-    torch.int8: "at::kChar", torch.uint8: "at::kByte", torch.bool: "at::kBool",
-    torch.complex64: "at::kComplexFloat", torch.complex128: "at::kComplexDouble",
-}  # fmt: skip
 _FORMATS = {
     torch.contiguous_format: "at::MemoryFormat::Contiguous",
     torch.preserve_format: "at::MemoryFormat::Preserve",
@@ -37,7 +32,7 @@ _LISTS = {"int": "ints", "SymInt": "ints", "float": "floats", "bool": "bools", "
 
 def spell_dtype(dtype: torch.dtype) -> str:
     """A dtype of ATen."""
-    return _DTYPES[dtype]
+    return ATEN_DTYPES[dtype]
 
 
 def spell_node(node: Node, names: Mapping[Node, str]) -> str | None:
@@ -150,7 +145,7 @@ _SPELLED: Mapping[type, Callable[[Any], str]] = {
     int: _int,
     float: spell_float,
     str: lambda value: f"std::string({json.dumps(value)})",
-    torch.dtype: lambda value: f"static_cast<int64_t>({_DTYPES[value]})",
+    torch.dtype: lambda value: f"static_cast<int64_t>({ATEN_DTYPES[value]})",
     torch.device: lambda value: f'c10::Device("{value}")',
     torch.layout: lambda value: "static_cast<int64_t>(at::kStrided)",
     torch.memory_format: lambda value: f"static_cast<int64_t>({_FORMATS[value]})",

@@ -6,18 +6,12 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch.export import ExportedProgram
 
+from opwright.deployment.programs.dtypes import ATEN_DTYPES
 from opwright.deployment.programs.exported import Exported
 from opwright.errors import DeploymentUnsupported
 
-_DTYPES = {
-    torch.float32: "at::kFloat", torch.float64: "at::kDouble", torch.bfloat16: "at::kBFloat16",
-    torch.float16: "at::kHalf", torch.int64: "at::kLong", torch.int32: "at::kInt", torch.int16: "at::kShort",
-    torch.int8: "at::kChar", torch.uint8: "at::kByte", torch.bool: "at::kBool",
-    torch.complex64: "at::kComplexFloat", torch.complex128: "at::kComplexDouble",
-}  # fmt: skip
 _MOST = 2**62
 
 
@@ -34,14 +28,14 @@ def input_rows(exported: Exported) -> tuple[list[str], list[str]]:
     symbols: dict[str, tuple[int, int]] = {}
     rows = []
     for tensor, shape in zip(exported.inputs, _shapes(exported.program), strict=True):
-        if tensor.dtype not in _DTYPES:
+        if tensor.dtype not in ATEN_DTYPES:
             raise DeploymentUnsupported(
                 f"an argument of the model is of {tensor.dtype}", hint="cast it in the model, from a dtype of numbers"
             )
         sizes = [str(size) if isinstance(size, int) else f"~{_index(size, symbols, exported)}" for size in shape]
         order = sorted(range(tensor.dim()), key=[-stride for stride in tensor.stride()].__getitem__)
         listed = "}, {".join([", ".join(sizes), ", ".join(map(str, order))])
-        rows.append(f"{{{_DTYPES[tensor.dtype]}, {{{listed}}}}}")
+        rows.append(f"{{{ATEN_DTYPES[tensor.dtype]}, {{{listed}}}}}")
     ranges = [f'{{"{name}", {least}, {most}}}' for name, (least, most) in symbols.items()]
     return rows, ranges
 
