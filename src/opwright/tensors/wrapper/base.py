@@ -275,6 +275,10 @@ class Wrapper(Gathered, Held, torch.Tensor):
 
         raise BypassAOTAutogradCache(f"the rules of {type(self).__name__} are no part of a key")
 
+    def data_ptr(self) -> int:
+        """0, for all memory is that of the tensors inside; of a view too, or pickling would look for its memory."""
+        return 0
+
     def numpy(self, *, force: bool = False) -> Any:
         """The dense values as an array."""
         return self.densify().numpy(force=force)
