@@ -17,7 +17,12 @@ from tests.quiet_settings import quiet_settings
 
 SAMPLING = 1.15  # the noise of an rms error over 64 rows that each share one error
 BY_DAY, AT_NIGHT = (torch.float32,), (torch.bfloat16, torch.float16)
-HELD_ELSEWHERE = ("activations", "densities")  # by day to eager, in tests/lowering/pointwise
+HELD_ELSEWHERE = (
+    "activations",
+    "densities",
+    "distances and complex numbers",
+    "losses",
+)  # by day to eager, in tests/lowering/pointwise
 RANGES_BY_DAY = ("large", "delicate", "sorted", "offset")  # where most faults were found
 LENGTHS = ((4096, 1), (512, 7), (7, 4096), (1, 100_000), (4096, 7), (100_000, 1))
 
