@@ -3,6 +3,8 @@
 import os
 import textwrap
 
+import pytest
+
 from tests.suite.kept_libraries import another_cache
 from tests.suite.warm_python import run
 
