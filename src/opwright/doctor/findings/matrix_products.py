@@ -6,7 +6,6 @@ virtual machine does not switch the registers of AMX on, such a product ends the
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Mapping
 
@@ -46,8 +45,9 @@ def matrix_products(settings: Settings) -> Finding:
 
 def are_right(environment: Mapping[str, str] | None = None) -> bool:
     """Whether another process, with these variables added to its environment, computes them right."""
+    added = f"import os; os.environ.update({dict(environment or {})!r}); "
     try:
-        tried = run(python_command(_PRODUCTS), _DEADLINE_S, env={**os.environ, **(environment or {})})
+        tried = run(python_command(added + _PRODUCTS), _DEADLINE_S)
         return [float(word) for word in tried.stdout.split()] == _ANSWERS
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return False
