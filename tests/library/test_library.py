@@ -1,14 +1,13 @@
 """The ready operators as they are found: cheap to import, described, with samples; at night, checked and audited."""
 
 import inspect
-import subprocess
-import sys
 
 import pytest
 import torch
 
 import opwright
 from opwright.library.samples import MEASURED
+from tests.suite.warm_python import run as run_warm
 
 NAMES = sorted(opwright.library.__all__)
 
@@ -17,7 +16,8 @@ def test_they_are_loaded_where_they_are_asked_for():
     asked = (
         "import opwright, sys; before = 'opwright.library' in sys.modules; print(before, opwright.library.swiglu.name)"
     )
-    ran = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    ran = run_warm("-c", asked)
+    assert ran.returncode == 0, ran.stderr
     assert ran.stdout.split() == ["False", "opwright_library::swiglu"]
 
 

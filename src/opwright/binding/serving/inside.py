@@ -19,8 +19,8 @@ from opwright.binding.returned import Returned
 from opwright.binding.serving.listening import is_heard, tell
 
 
-class SharesMemory(Exception):
-    """A result lies in the memory of an argument: the operations of the reference say what that means."""
+class AsWritten(Exception):
+    """The operations of the reference serve: a result lies in the memory of an argument, or a type knows only these."""
 
 
 class RunsInside:
@@ -41,9 +41,15 @@ class RunsInside:
             The results; NotImplemented if the type does not know another type among the arguments.
 
         Raises:
-            SharesMemory: If a result is not in memory of its own.
+            AsWritten: If a result is not in memory of its own, or the type has no rule for operators.
         """
         raise NotImplementedError
+
+
+def insides(wrapper: Any) -> list[torch.Tensor]:
+    """The tensors that a tensor holds."""
+    names, _ = wrapper.__tensor_flatten__()
+    return [getattr(wrapper, name) for name in names]
 
 
 def kinds_inside(args: Sequence[Any]) -> tuple[type[RunsInside], ...]:
@@ -60,7 +66,7 @@ def serve_inside(operator: Callable[..., Any], name: str, gradients_of: Gradient
 
     Returns:
         The result; NotImplemented if there is no such type, if a mode must see the operations of the reference, and if
-        a result is not in memory of its own.
+        these are to serve.
 
     Raises:
         TypeError: If no type knows the others.
@@ -71,7 +77,7 @@ def serve_inside(operator: Callable[..., Any], name: str, gradients_of: Gradient
         return NotImplemented
     try:
         return _record(_Call(operator, name, gradients_of), args)
-    except SharesMemory:
+    except AsWritten:
         return NotImplemented
 
 
