@@ -7,7 +7,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test nightly newest lint format clean
+.PHONY: help setup demo docs test nightly newest lint format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,6 +16,12 @@ setup: $(INSTALLED) ## make .venv with the pinned dependencies and the package
 
 demo: $(INSTALLED) ## derive, check and measure the example operator
 	$(BIN)/python examples/demo.py
+
+docs: $(INSTALLED) ## build the site into build/site, and run every piece of code on its pages
+	$(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs/site -d build/doctrees . build/site
+	$(BIN)/pytest --quiet -m 'nightly or not nightly' tests/test_documentation.py
+	@echo "The site is build/site/index.html."
 
 test: export PYTHONDONTWRITEBYTECODE =  # the tests start a hundred processes, which would compile every module anew
 test: $(INSTALLED) ## run the tests; with SINCE=main only those that changes since main can affect

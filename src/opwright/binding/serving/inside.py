@@ -20,8 +20,8 @@ from opwright.binding.serving.listening import is_heard, tell
 from opwright.tracing.torch_hooks.spread import has_spread
 
 
-class SharesMemory(Exception):
-    """A result lies in the memory of an argument: the operations of the reference say what that means."""
+class AsWritten(Exception):
+    """The operations of the reference serve: a result lies in the memory of an argument, or a type knows only these."""
 
 
 class RunsInside:
@@ -42,9 +42,15 @@ class RunsInside:
             The results; NotImplemented if the type does not know another type among the arguments.
 
         Raises:
-            SharesMemory: If a result is not in memory of its own.
+            AsWritten: If a result is not in memory of its own, or the type has no rule for operators.
         """
         raise NotImplementedError
+
+
+def insides(wrapper: Any) -> list[torch.Tensor]:
+    """The tensors that a tensor holds."""
+    names, _ = wrapper.__tensor_flatten__()
+    return [getattr(wrapper, name) for name in names]
 
 
 def kinds_inside(args: Sequence[Any]) -> tuple[type[RunsInside], ...]:
@@ -74,7 +80,7 @@ def serve_inside(
 
     Returns:
         The result; NotImplemented if there is no such type, if a mode must see the operations of the reference, and if
-        a result is not in memory of its own.
+        these are to serve.
 
     Raises:
         TypeError: If no type knows the others.
@@ -87,7 +93,7 @@ def serve_inside(
         return NotImplemented
     try:
         return _record(_Call(operator, name, gradients_of), args)
-    except SharesMemory:
+    except AsWritten:
         return NotImplemented
 
 

@@ -12,12 +12,12 @@ import torch
 from torch.utils.data._utils.collate import default_collate_fn_map
 
 from opwright.errors import WrapperRefused
-from opwright.tensors.wrapper.dispatching import in_memory_of_its_own, knows, plan
+from opwright.tensors.wrapper.dispatching import as_written, in_memory_of_its_own, knows, plan
 from opwright.tensors.wrapper.gathering import Gathered
 from opwright.tensors.wrapper.names import MISSING, Names, read_names
 from opwright.tensors.wrapper.opening import Held
 from opwright.tensors.wrapper.recording import Open, Wrap
-from opwright.tensors.wrapper.rules import Rule
+from opwright.tensors.wrapper.rules import Rule, densify, refuse
 from opwright.tensors.wrapper.table import default_rule, keys_of, read_rule, rule_for
 
 _make = torch.Tensor._make_wrapper_subclass
@@ -47,6 +47,7 @@ class Wrapper(Gathered, Held, torch.Tensor):
     names: ClassVar[Names]
     _signature: ClassVar[Signature]
     _metadata: ClassVar[Callable[..., Any]]
+    _read: ClassVar[Callable[[Any], Any]]
     _rules: ClassVar[dict[str, Rule]] = {}
     _plans: ClassVar[dict[Any, Rule]] = {}
     _known: ClassVar[dict[tuple[type, ...], bool]] = {}
@@ -71,7 +72,9 @@ class Wrapper(Gathered, Held, torch.Tensor):
             cls.names = Names(names.data, names.meta, inherited.shown)
         cls._signature = cls.names.signature(cls)
         cls.__signature__ = cls._signature  # type: ignore[attr-defined]
-        cls._metadata = staticmethod(namedtuple(f"{cls.__name__}Metadata", cls.names.meta)._make)  # type: ignore[attr-defined]
+        metadata = namedtuple(f"{cls.__name__}Metadata", cls.names.meta)  # type: ignore[misc]
+        cls._metadata = staticmethod(metadata._make)
+        cls._read = staticmethod(cls.names.reader(metadata))
         cls._rules, cls._plans, cls._known = {}, {}, {}
         cls._merges = cls.merge is not Wrapper.merge
         torch.serialization.add_safe_globals([cls])
@@ -108,19 +111,23 @@ class Wrapper(Gathered, Held, torch.Tensor):
     def made(cls, data: Sequence[torch.Tensor], metadata: Any) -> Any:
         """A wrapper around tensors that require no gradients, unchecked; `metadata` is in the order of its names."""
         first, names = data[0], cls.names
-        strided = first.layout is torch.strided and not first.is_nested
+        layout = first.layout
+        strided = layout is torch.strided and not first.is_nested
         self = _make(
             cls,
             first.size(),
             strides=first.stride() if strided else None,
             storage_offset=first.storage_offset() if strided else None,
             dtype=data[names.shown].dtype,
-            layout=first.layout,
+            layout=layout,
             device=first.device,
         )
-        for name, tensor in zip(names.data, data, strict=True):
-            setattr(self, name, tensor)
-        for name, value in zip(names.meta, metadata, strict=True):
+        if len(data) == len(names.data) == len(names.meta) == 1:  # half a microsecond less than loops
+            (value,) = metadata
+            setattr(self, names.data[0], first)
+            setattr(self, names.meta[0], value)
+            return self
+        for name, value in zip(names.held, (*data, *metadata), strict=True):
             setattr(self, name, value)
         return self
 
@@ -169,7 +176,8 @@ class Wrapper(Gathered, Held, torch.Tensor):
             rule: "rewrap" (run on what is inside, wrap the results), "element-wise" (the same, and results have one
                 element for each of the arguments'), "reduction" (run on what is inside, results are plain tensors),
                 "densify" (run on dense tensors, results are plain), "refuse" (an error), or a function or operator
-                that takes the operation's own arguments, runs below autograd, and may return NotImplemented.
+                that takes the operation's own arguments, runs below autograd, and may return NotImplemented. For an
+                operator that changes arguments it returns the result and a list of their new values.
             operations: Operations (`torch.ops.aten.mul`), single overloads of them (`torch.ops.aten.mul.Tensor`), whole
                 namespaces (`torch.ops.aten`) and operators. The most special rule wins.
 
@@ -197,18 +205,23 @@ class Wrapper(Gathered, Held, torch.Tensor):
             return NotImplemented
         found = cls._plans.get(func)
         if found is None:
-            found = cls._plans[func] = plan(cls._rule_for(keys_of(func)), func)
+            found = cls._plans[func] = plan(cls, cls._rule_for(keys_of(func)), func)
         return found(cls, func, args, kwargs or {})
 
     @classmethod
     def run_inside(cls, operator: Callable[..., Any], name: str, args: Sequence[Any]) -> Any:
-        """Run an operator by the rule for its name."""
+        """Run an operator by the rule for its name; a type that has none, not by default either, runs its operations.
+
+        Raises:
+            AsWritten: If these are to run.
+            WrapperRefused: If the type refuses the operator.
+        """
         if not cls._answers_for(tuple(type(arg) for arg in args if isinstance(arg, Held))):
             return NotImplemented
         found = cls._plans.get(name)
         if found is None:
-            found = cls._plans[name] = cls._rule_for(keys_of(name))
-        return found(cls, in_memory_of_its_own(operator), args, {})
+            found = cls._plans[name] = cls._rule_for(keys_of(name), otherwise=as_written)
+        return found(cls, in_memory_of_its_own(operator, name), args, {})
 
     @classmethod
     def _answers_for(cls, types: tuple[type, ...]) -> bool:
@@ -217,9 +230,10 @@ class Wrapper(Gathered, Held, torch.Tensor):
         return cls._known[types]
 
     @classmethod
-    def _rule_for(cls, keys: Sequence[str]) -> Rule:
+    def _rule_for(cls, keys: Sequence[str], otherwise: Rule = refuse) -> Rule:
         tables = [kind._rules for kind in cls.__mro__ if issubclass(kind, Wrapper)]
-        return rule_for(tables, keys) or default_rule(cls, cls.densify is not Wrapper.densify, keys)
+        has_dense = cls.densify is not Wrapper.densify
+        return rule_for(tables, keys) or default_rule(cls, densify if has_dense else otherwise, keys)
 
     @classmethod
     def metadata_of(cls, wrappers: Sequence[Any]) -> Any:
@@ -230,7 +244,11 @@ class Wrapper(Gathered, Held, torch.Tensor):
         """
         if not cls.names.meta:
             return ()
-        metas = [cls._metadata([cls._metadatum(wrapper, name) for name in cls.names.meta]) for wrapper in wrappers]
+        read = cls._read
+        try:
+            metas = [read(wrapper) for wrapper in wrappers]
+        except AttributeError:  # of a superclass
+            metas = [cls._metadata([cls._metadatum(wrapper, name) for name in cls.names.meta]) for wrapper in wrappers]
         return cls.merge(metas) if len(metas) > 1 or cls._merges else metas[0]
 
     @classmethod
@@ -263,6 +281,10 @@ class Wrapper(Gathered, Held, torch.Tensor):
         from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache  # takes seconds to import
 
         raise BypassAOTAutogradCache(f"the rules of {type(self).__name__} are no part of a key")
+
+    def data_ptr(self) -> int:
+        """0, for all memory is that of the tensors inside; of a view too, or pickling would look for its memory."""
+        return 0
 
     def numpy(self, *, force: bool = False) -> Any:
         """The dense values as an array."""
