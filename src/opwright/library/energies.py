@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -31,5 +33,5 @@ def matern_kernel(distance: Tensor, length: float = 1.0) -> Tensor:
     Source:
         Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, equation 4.17.
     """
-    z = distance * (5.0**0.5 / length)
+    z = distance * (math.sqrt(5.0) / length)
     return torch.exp(-z) * (1.0 + z + z.square() / 3.0)
