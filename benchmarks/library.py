@@ -55,7 +55,8 @@ def rows_of(name: str, options: Options) -> list[Row]:
 
 def _row(name: str, operator: Operator, size: str, options: Options) -> Row:
     sample = operator.samples.measured(size, "cpu", torch.float32)
-    arguments = [each.requires_grad_() if each.is_floating_point() else each for each in sample.args]
+    pairs = zip(sample.args, operator.samples.constant, strict=True)
+    arguments = [each.requires_grad_(each.is_floating_point() and not constant) for each, constant in pairs]
     wanted = [each for each in arguments if each.requires_grad]
     ways: dict[str, Callable[..., Any]] = {"opwright": operator, "eager": operator.reference}
     if size in COMPILED and not (options.quick or options.without_compile):

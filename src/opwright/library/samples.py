@@ -18,10 +18,11 @@ MEASURED = ("small", "medium", "large")
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """The shape of an argument, in the grammar of `opwright.shapes`, and what is in it."""
+    """An argument: its shape, in the grammar of `opwright.shapes`, what is in it, and whether it has no gradient."""
 
     shape: str
-    fill: Fill
+    fill: Fill | None
+    constant: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +33,13 @@ class Drawn:
         checked: Shapes of the calls to check.
         at: Shapes of the calls to measure: small, medium, large.
         fills: How each argument is made of normal numbers; None for those that stay so.
+        constant: Whether an argument is measured without a gradient.
     """
 
     checked: Shapes
     at: Shapes
     fills: tuple[Fill | None, ...]
+    constant: tuple[bool, ...]
 
     def __call__(self, device: str, dtype: torch.dtype) -> list[Sample]:
         """Return the calls to check."""
@@ -64,12 +67,18 @@ def drawn(*arguments: str | Filled, **sizes: tuple[int, int, int]) -> Drawn:
         arguments: The shape of each; normal numbers unless it says otherwise, as `positive("N C")` does.
         sizes: For every letter the small, the medium and the large size that are measured.
     """
-    specs = [each if isinstance(each, str) else each.shape for each in arguments]
-    fills = tuple(None if isinstance(each, str) else each.fill for each in arguments)
+    given = [Filled(each, None) if isinstance(each, str) else each for each in arguments]
+    specs = [each.shape for each in given]
     checked: Mapping[str, tuple[int, ...]] = {
         letter: tuple(each[index % len(each)] for each in _CHECKED) for index, letter in enumerate(sizes)
     }
-    return Drawn(shapes(*specs, **checked), shapes(*specs, **sizes), fills)
+    fills, constant = tuple(each.fill for each in given), tuple(each.constant for each in given)
+    return Drawn(shapes(*specs, **checked), shapes(*specs, **sizes), fills, constant)
+
+
+def table(shape: str) -> Filled:
+    """Normal numbers that are a constant of a model, such as cosines of positions."""
+    return Filled(shape, None, constant=True)
 
 
 def positive(shape: str) -> Filled:
@@ -77,9 +86,23 @@ def positive(shape: str) -> Filled:
     return Filled(shape, lambda normal, _: normal.exp())
 
 
+def fractions(shape: str) -> Filled:
+    """Numbers between zero and one."""
+    return Filled(shape, lambda normal, _: normal.sigmoid())
+
+
 def mask(shape: str) -> Filled:
     """Booleans, three of ten of them true."""
     return Filled(shape, lambda normal, _: normal > 0.52)
+
+
+def classes(shape: str) -> Filled:
+    """Classes: integers below the last size of the first argument."""
+
+    def fill(normal: torch.Tensor, arguments: Sequence[torch.Tensor]) -> torch.Tensor:
+        return (normal.double().abs() * 10_000).long() % max(arguments[0].shape[-1], 1)
+
+    return Filled(shape, fill)
 
 
 def boxes(shape: str) -> Filled:
