@@ -307,6 +307,10 @@ class DeploymentFailed(OpwrightError):
     """What was deployed does not build or run, or computes something else than eager."""
 
 
+class DrawingMissing(OpwrightError):
+    """A library that draws graphs or plots is not installed."""
+
+
 class ToolMissing(OpwrightError):
     """A program that is needed to build or to run a deployment is not there."""
 

@@ -23,6 +23,7 @@ from opwright.cli.commands.doctor import doctor_command
 from opwright.cli.commands.eject import eject_command
 from opwright.cli.commands.explain import explain_command
 from opwright.cli.commands.new import new_command
+from opwright.cli.commands.report import report_command
 from opwright.cli.commands.source import source_command
 from opwright.cli.terminal import say_refusal, write_text
 from opwright.errors import Fault, OpwrightError
@@ -44,6 +45,7 @@ app.command("audit")(audit_command)
 app.command("bench")(bench_command)
 app.command("coverage")(coverage_command)
 app.command("explain")(explain_command)
+app.command("report")(report_command)
 app.command("source")(source_command)
 app.command("doctor")(doctor_command)
 app.command("eject")(eject_command)

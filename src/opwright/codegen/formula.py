@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import assert_never
 
 from opwright.codegen.infix import TIGHTEST, Spelled, Template, call, comparison, infix, prefix
@@ -45,6 +46,33 @@ TEMPLATES: dict[str, Template] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """One value that a kernel names: `name[indices] = reduction(value)`.
+
+    Attributes:
+        name: What it is called.
+        indices: Where it is written, if only a piece of a buffer is.
+        value: The value; a load alone may show which element, at `element`.
+        reduction: A row of ir/expressions/reductions.py; None if it is not reduced.
+        element: The indices of a value that is a load alone; None if they are not shown.
+    """
+
+    name: str
+    indices: tuple[str, ...]
+    value: Expression
+    reduction: str | None = None
+    element: tuple[str, ...] | None = None
+
+    def __str__(self) -> str:
+        place = f"{self.name}[{', '.join(self.indices)}]" if self.indices else self.name
+        if self.reduction is not None:
+            return f"{place} = {_reduced(self.reduction, self.value)}"
+        if self.element is not None and isinstance(self.value, Load):
+            return f"{place} = {self.value.buffer}[{', '.join(self.element)}]"
+        return f"{place} = {_spell(self.value).text}"
+
+
 def emit_formulas(program: ir.Program) -> list[str]:
     """Write one line for each value that a Program names, except where the reference has the same line."""
     return [line for step in program.steps for line in step_formulas(step)]
@@ -62,12 +90,8 @@ def formula_comment(kernel: ir.Kernel) -> list[str]:
 def step_formulas(step: ir.Step) -> list[str]:
     """Write the formulas of one step."""
     match step:
-        case ir.Kernel(lets=lets, stores=stores):
-            gathered = {let.name: let.value.buffer for let in lets if isinstance(let, ir.Gather)}
-            bound = [let for let in lets if not isinstance(let, ir.Gather) and not _is_known(let, gathered)]
-            named = [f"{let.name} = {_value(let, gathered)}" for let in bound]
-            kept = [f"{_place(store)} = {_stored(store)}" for store in stores if not _repeats(store)]
-            return [*named, *kept]
+        case ir.Kernel():
+            return list(map(str, kernel_formulas(step)))
         case ir.View(target, source, indices):
             return [f"{target.name} = {source}[{', '.join(map(str, indices))}]"]
         case ir.Number(target, value):
@@ -83,6 +107,14 @@ def step_formulas(step: ir.Step) -> list[str]:
             assert_never(step)
 
 
+def kernel_formulas(kernel: ir.Kernel) -> list[Formula]:
+    """The values that a kernel names, in order, except where the reference has the same line."""
+    gathered = {let.name: let.value.buffer for let in kernel.lets if isinstance(let, ir.Gather)}
+    bound = [let for let in kernel.lets if not isinstance(let, ir.Gather) and not _is_known(let, gathered)]
+    kept = [store for store in kernel.stores if not _repeats(store)]
+    return [*(_of_let(let, gathered) for let in bound), *map(_of_store, kept)]
+
+
 def _is_known(let: ir.Let | ir.Reduce, gathered: Mapping[str, str]) -> bool:
     """Whether it is the element of a buffer at the same point."""
     if not isinstance(let.value, Load) or any(str(index) in gathered for index in let.value.indices):
@@ -90,22 +122,25 @@ def _is_known(let: ir.Let | ir.Reduce, gathered: Mapping[str, str]) -> bool:
     return let.spoken or let.name == let.value.buffer
 
 
-def _value(let: ir.Let | ir.Reduce, gathered: Mapping[str, str]) -> str:
-    """A value; a formula that is only a load shows the element. A gathered index is named after its buffer."""
+def _of_let(let: ir.Let | ir.Reduce, gathered: Mapping[str, str]) -> Formula:
+    """A formula that is only a load shows the element. A gathered index is named after its buffer."""
     if isinstance(let, ir.Reduce):
-        return _reduced(let.function, let.value)
-    if isinstance(let.value, Load):
-        return f"{let.value.buffer}[{', '.join(gathered.get(str(index), str(index)) for index in let.value.indices)}]"
-    return _spell(let.value).text
+        return Formula(let.name, (), let.value, let.function)
+    if not isinstance(let.value, Load):
+        return Formula(let.name, (), let.value)
+    element = tuple(gathered.get(str(index), str(index)) for index in let.value.indices)
+    return Formula(let.name, (), let.value, None, element)
+
+
+def _of_store(store: ir.Store) -> Formula:
+    """A piece of a buffer has its offset."""
+    shifted = any(len(index.terms) > 1 for index in store.indices)
+    return Formula(store.buffer, tuple(map(str, store.indices)) if shifted else (), store.value, store.reduction)
 
 
 def _repeats(store: ir.Store) -> bool:
     """Whether a store only writes the value that has its name."""
     return isinstance(store.value, Local) and store.value.name == store.buffer
-
-
-def _stored(store: ir.Store) -> str:
-    return _spell(store.value).text if store.reduction is None else _reduced(store.reduction, store.value)
 
 
 def _reduced(function: str, value: Expression) -> str:
@@ -114,12 +149,6 @@ def _reduced(function: str, value: Expression) -> str:
         return call({"maximum": "max", "minimum": "min"}.get(function, function), 1).fill([_spell(value)]).text
     spelled = _spell(value)
     return sign + (spelled.text if spelled.level >= _PRODUCT else f"({spelled.text})")
-
-
-def _place(store: ir.Store) -> str:
-    """The name of a piece of a buffer, with its offset."""
-    shifted = any(len(index.terms) > 1 for index in store.indices)
-    return f"{store.buffer}[{', '.join(map(str, store.indices))}]" if shifted else store.buffer
 
 
 def _spell(expression: Expression) -> Spelled:

@@ -45,7 +45,7 @@ def explanation(operator: BaseOperator) -> str:
         sections["Served by"] = wrapped(served_by)
     sections["Last call"] = wrapped(_last_call(operator, rungs))
     title = f"{operator.name}, from {operator.reference.__name__} at {place_from_here(operator)}"
-    head = "\n".join([title, *wrapped(_schema(operator), "", "    ")])
+    head = "\n".join([title, *wrapped(schema_of(operator), "", "    ")])
     return "\n\n".join([head, *(_section(title, lines) for title, lines in sections.items())])
 
 
@@ -83,7 +83,8 @@ def _validity(program: Program) -> list[str]:
     ]
 
 
-def _schema(operator: BaseOperator) -> str:
+def schema_of(operator: BaseOperator) -> str:
+    """What the dispatcher calls it; without a schema, its name and the parameters of its function."""
     try:
         overload = operator.overload
     except OpwrightError:
@@ -92,11 +93,16 @@ def _schema(operator: BaseOperator) -> str:
 
 
 def _rung(rung: Rung) -> list[str]:
+    return labelled(rung.name, rung_line(rung))
+
+
+def rung_line(rung: Rung) -> str:
+    """Where a rung comes from, or why it is missing."""
     if not rung.available:
-        return labelled(rung.name, f"missing: {rung.reason}")
+        return f"missing: {rung.reason}"
     origin = {"reference": "the function as written", "derived": "derived", "written": "written by hand"}[rung.origin]
     loaded = f"; variants loaded in this process: {rung.variants}" if rung.name == "cpp" else ""
-    return labelled(rung.name, origin + loaded)
+    return origin + loaded
 
 
 def _last_call(operator: BaseOperator, rungs: Sequence[Rung]) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
+from typing import Literal
 
 from opwright.binding.variants.variant import Saved
 from opwright.explain.layout import wrapped
@@ -15,32 +17,54 @@ from opwright.tracing.graph import described
 from opwright.tracing.interface.specs import TensorSpec
 
 
+@dataclass(frozen=True, slots=True)
+class SavedTensor:
+    """A tensor that is kept for the backward pass: its name, its dtype and shape, its bytes, and what else it is."""
+
+    name: str
+    shape: str
+    size_bytes: int
+    role: Literal["argument", "output", "intermediate"]
+    remark: str = ""
+
+
+_ROLES = {"argument": "an argument", "output": "an output", "intermediate": "an intermediate, written by forward"}
+
+
 def saved_lines(derivation: Derivation) -> list[str]:
     """List what is saved, with its bytes for the sample and the bytes of arguments and outputs."""
-    plan, program = derivation.plan, derivation.forward
-    buffers = buffers_of(program)
-    arguments = [spec for spec in derivation.specs if isinstance(spec, TensorSpec)]
-    outputs = [_size(derivation, buffers[name]) for name in program.outputs[: plan.outputs]]
-    intermediates = [buffers[name] for name in program.outputs[plan.outputs :]]
-    rows = [
-        (spec.name, shape_of(spec), _argument_size(spec), "an argument" + _reason(plan.saved, position))
-        for position, spec in enumerate(derivation.specs)
-        if isinstance(spec, TensorSpec) and position in plan.saved.contributing
-    ]
-    rows += [
-        (buffer.name, _shape(derivation, buffer), _size(derivation, buffer), "an output")
-        for buffer in (buffers[program.outputs[position]] for position in plan.saved.outputs)
-    ]
-    rows += [
-        (buffer.name, _shape(derivation, buffer), _size(derivation, buffer), "an intermediate, written by forward")
-        for buffer in intermediates
-    ]
-    total, given, made = sum(row[2] for row in rows), sum(map(_argument_size, arguments)), sum(outputs)
+    saved, (given, made) = saved_tensors(derivation), argument_and_output_bytes(derivation)
+    total = sum(tensor.size_bytes for tensor in saved)
     return [
-        *_table(rows),
+        *_table([(each.name, each.shape, each.size_bytes, _ROLES[each.role] + each.remark) for each in saved]),
         f"together {in_units(total)}; the arguments are {in_units(given)}, the outputs {in_units(made)}",
         *_budget_lines(derivation),
     ]
+
+
+def saved_tensors(derivation: Derivation) -> list[SavedTensor]:
+    """What is kept for the backward pass: arguments, then outputs, then intermediates."""
+    plan, program = derivation.plan, derivation.forward
+    buffers = buffers_of(program)
+
+    def kept(buffer: Buffer, role: Literal["output", "intermediate"]) -> SavedTensor:
+        return SavedTensor(buffer.name, _shape(derivation, buffer), _size(derivation, buffer), role)
+
+    arguments = [
+        SavedTensor(spec.name, shape_of(spec), _argument_size(spec), "argument", _reason(plan.saved, position))
+        for position, spec in enumerate(derivation.specs)
+        if isinstance(spec, TensorSpec) and position in plan.saved.contributing
+    ]
+    outputs = [kept(buffers[program.outputs[position]], "output") for position in plan.saved.outputs]
+    return [*arguments, *outputs, *(kept(buffers[name], "intermediate") for name in program.outputs[plan.outputs :])]
+
+
+def argument_and_output_bytes(derivation: Derivation) -> tuple[int, int]:
+    """The bytes of all arguments, and of all outputs."""
+    buffers = buffers_of(derivation.forward)
+    outputs = [_size(derivation, buffers[name]) for name in derivation.forward.outputs[: derivation.plan.outputs]]
+    arguments = [_argument_size(spec) for spec in derivation.specs if isinstance(spec, TensorSpec)]
+    return sum(arguments), sum(outputs)
 
 
 def _budget_lines(derivation: Derivation) -> list[str]:

@@ -118,3 +118,30 @@ def test_the_dtype_shown_is_that_of_the_named_tensor() -> None:
     assert x.dtype is torch.float32
     double = x.to(torch.float64)
     assert (double.dtype, double.codes.dtype, double.scale.dtype) == (torch.float64, torch.int8, torch.float64)
+
+
+def test_types_that_hold_different_tensors_are_refused_before_anything_changes() -> None:
+    kind = fresh()
+    derived = type("Derived", (kind,), {}, data=("low", "high"))
+    derived.rule("rewrap", aten)
+    x = kind(torch.ones(3))
+    with pytest.raises(WrapperRefused, match="hold different tensors"):
+        x.add_(derived(torch.ones(3), torch.ones(3)))
+    assert torch.equal(x.elem, torch.ones(3))
+
+
+def test_a_short_way_for_elementary_operations_does_what_the_general_one_does() -> None:
+    kind = fresh(meta=("unit",))
+    derived = type("Derived", (kind,), {}, meta=("maker",))
+    x, sub = kind(torch.rand(3), "m"), derived(torch.rand(3), "m", "me")
+    assert type(x + x) is kind
+    assert torch.equal((x + x).elem, x.elem * 2)
+    assert torch.equal(torch.add(x, x, alpha=2).elem, x.elem * 3)
+    assert (torch.cat([x, x]).unit, torch.cat([x, x]).elem.shape) == ("m", (6,))
+    least, where = x.min(0)
+    assert (least.unit, where.unit, least.elem) == ("m", "m", x.elem.min())
+    assert torch.equal(x, x)  # a bool, which is not wrapped
+    with pytest.raises(WrapperRefused, match="Fresh has no maker, which Derived needs"):
+        x + sub
+    with pytest.raises(WrapperRefused, match="different metadata"):
+        x + kind(torch.rand(3), "s")

@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 
 from opwright.binding.serving.inside import SharesMemory
 from opwright.errors import WrapperRefused
-from opwright.tensors.wrapper.opening import Args, Held, Kwargs, Operation
+from opwright.tensors.wrapper.opening import Args, Held, Kwargs, Operation, wrapped
 from opwright.tensors.wrapper.rules import Rule, densify, name_of, reduction, rewrap, tensors_in
 
 _SEEN_THROUGH = (FakeTensor, FunctionalTensor)
@@ -25,7 +25,7 @@ def knows(kind: type, types: Sequence[type]) -> bool:
     return all(issubclass(kind, other) or issubclass(other, _SEEN_THROUGH) for other in types)
 
 
-def plan(rule: Rule, operation: OpOverload) -> Rule:
+def plan(kind: type[Held], rule: Rule, operation: OpOverload) -> Rule:
     """The rule, with results that share memory with arguments as the schema of the operation says."""
     returns = [returned.alias_info for returned in operation._schema.returns]
     arguments = [argument.alias_info for argument in operation._schema.arguments]
@@ -35,7 +35,37 @@ def plan(rule: Rule, operation: OpOverload) -> Rule:
         return _changing(writing, gives_arguments)
     if any(alias is not None for alias in returns):
         return _viewing(rule)
-    return rule
+    return straight(kind, operation) if rule is rewrap and len(kind.names.data) == 1 else rule
+
+
+def straight(kind: type[Held], operation: OpOverload) -> Rule:
+    """`rewrap` of an operation whose tensors stand in a row, around one tensor each and of the one type.
+
+    That is most calls of elementary operations, whose cost beside PyTorch's own is what a wrapper costs; all others
+    take the general way.
+    """
+    call, metadata_of, made = operation._op, kind.metadata_of, kind.made
+    (name,) = kind.names.data
+    others = (Held, list, tuple)
+
+    def run(kind: type[Held], operation: Operation, args: Args, kwargs: Kwargs) -> Any:
+        inner, met = [], []
+        for value in args:
+            if type(value) is kind:
+                inner.append(getattr(value, name))
+                met.append(value)
+            elif isinstance(value, others):
+                return rewrap(kind, operation, args, kwargs)
+            else:
+                inner.append(value)
+        if kwargs or not met:
+            return rewrap(kind, operation, args, kwargs)
+        result = call(*inner)
+        if isinstance(result, torch.Tensor):
+            return made((result,), metadata_of(met))
+        return wrapped(kind, [result], lambda: metadata_of(met))
+
+    return run
 
 
 def _viewing(rule: Rule) -> Rule:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -22,11 +23,29 @@ class Names:
         data: Of its tensors.
         meta: Of its metadata.
         shown: Position of the tensor whose dtype the wrapper shows.
+        held: All of them.
     """
 
     data: tuple[str, ...]
     meta: tuple[str, ...]
     shown: int = 0
+    held: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "held", (*self.data, *self.meta))
+
+    def reader(self, metadata: type[tuple[Any, ...]]) -> Callable[[Any], Any]:
+        """What reads the metadata of a wrapper into a named tuple of this type; made once, for it runs in every call.
+
+        It raises `AttributeError` if the wrapper has none of a name.
+        """
+        make = tuple.__new__
+        if not self.meta:
+            return lambda wrapper: make(metadata)
+        read = attrgetter(*self.meta)
+        if len(self.meta) == 1:
+            return lambda wrapper: make(metadata, (read(wrapper),))
+        return lambda wrapper: make(metadata, read(wrapper))
 
     def signature(self, kind: type) -> inspect.Signature:
         """The parameters of the constructor; attributes of the class are the defaults of metadata."""

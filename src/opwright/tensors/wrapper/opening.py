@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 import torch
@@ -47,10 +47,13 @@ Kwargs = Mapping[str, Any]
 
 def opened(args: Args, kwargs: Kwargs, place: int, met: list[Held]) -> tuple[list[Any], dict[str, Any]]:
     """The arguments with the tensor at a place of each wrapper instead of it; `met` gets the wrappers, in order."""
-    return _each(args, place, met), {name: _one(value, place, met) for name, value in kwargs.items()}
+    inner = _each(args, place, met)
+    if not kwargs:
+        return inner, {}
+    return inner, dict(zip(kwargs, _each(kwargs.values(), place, met), strict=True))
 
 
-def _each(values: Sequence[Any], place: int, met: list[Held]) -> list[Any]:
+def _each(values: Iterable[Any], place: int, met: list[Held]) -> list[Any]:
     found = []
     for value in values:
         if isinstance(value, Held):
@@ -61,10 +64,6 @@ def _each(values: Sequence[Any], place: int, met: list[Held]) -> list[Any]:
         else:
             found.append(value)
     return found
-
-
-def _one(value: Any, place: int, met: list[Held]) -> Any:
-    return _each((value,), place, met)[0]
 
 
 def dense(args: Args, kwargs: Kwargs) -> tuple[list[Any], dict[str, Any]]:

@@ -21,17 +21,20 @@ def rewrap(kind: type[Held], operation: Operation, args: Args, kwargs: Kwargs) -
     """
     met: list[Held] = []
     inner, inner_kwargs = opened(args, kwargs, 0, met)
-    results = [operation(*inner, **inner_kwargs)]
     count = len(kind.names.data)
-    if count > 1 or any(len(wrapper.names.data) > 1 for wrapper in met):
-        if any(len(wrapper.names.data) != count for wrapper in met):
+    for wrapper in met:
+        if len(wrapper.names.data) != count:
             raise WrapperRefused(
                 f"{name_of(operation)} cannot be run on what is inside of types that hold different tensors",
                 hint=f"give {kind.__name__} a rule for it",
             )
-        for place in range(1, count):
-            inner, inner_kwargs = opened(args, kwargs, place, [])
-            results.append(operation(*inner, **inner_kwargs))
+    result = operation(*inner, **inner_kwargs)
+    if count == 1 and isinstance(result, torch.Tensor):
+        return kind.made((result,), kind.metadata_of(met))
+    results = [result]
+    for place in range(1, count):
+        inner, inner_kwargs = opened(args, kwargs, place, [])
+        results.append(operation(*inner, **inner_kwargs))
     return wrapped(kind, results, lambda: kind.metadata_of(met))
 
 

@@ -1,0 +1,7 @@
+"""The page of an operator: all that is known of it, as facts, and the facts as one HTML file."""
+
+from opwright.page.facts import PageFacts
+from opwright.page.gather import gather
+from opwright.page.render import render
+
+__all__ = ["PageFacts", "gather", "render"]

@@ -1,0 +1,55 @@
+"""What a page is made from: the facts of an operator, and of one without samples or kernels."""
+
+import json
+
+import pytest
+import torch
+
+import opwright
+from opwright.page import gather, render
+
+
+def gated_by_page(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    y = x * weight
+    return y * torch.sigmoid(y)
+
+
+@pytest.fixture(scope="module")
+def facts():
+    operator = opwright.operator(samples=opwright.shapes("B S", "S", B=4, S=8), name="page_gather::gated")
+    return gather(operator(gated_by_page))
+
+
+def test_the_function_its_passes_and_what_is_saved_are_there(facts) -> None:
+    forward, backward = facts.passes
+    assert "torch.sigmoid(y)" in facts.function
+    assert facts.traced_for == ("x: float32[4, 8]", "weight: float32[8]")
+    assert [step.kind for step in forward.steps] == ["kernel"]
+    assert "for (" in forward.steps[0].source
+    assert forward.steps[0].source in forward.source
+    assert len(backward.before.boxes) > len(backward.after.boxes)
+    assert {each.name for each in facts.saved if each.role == "argument"} == {"x", "weight"}
+    assert any("bar" in formula for step in backward.steps for formula in step.mathml)
+
+
+def test_arrows_join_boxes_that_exist(facts) -> None:
+    for each in facts.passes:
+        for diagram in (each.before, each.after):
+            keys = [box.key for box in diagram.boxes]
+            assert len(set(keys)) == len(keys)
+            assert {key for arrow in diagram.arrows for key in arrow} <= set(keys)
+            assert {box.lines[0] for box in diagram.boxes if box.kind == "output"}
+
+
+def test_the_page_is_made_of_the_json_alone_and_loads_nothing(facts) -> None:
+    page = render(json.loads(json.dumps(facts.to_json())))
+    assert page == render(facts.to_json())
+    assert "page_gather::gated" in page
+    assert not any(word in page for word in ("http:", "https:", "<script", "@import", "url("))
+
+
+def test_without_samples_the_page_says_so() -> None:
+    facts = gather(opwright.operator(name="page_gather::bare")(gated_by_page))
+    assert "has no samples" in facts.refusal
+    assert facts.passes == ()
+    assert "There are no kernels" in render(facts.to_json())
