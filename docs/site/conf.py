@@ -32,6 +32,7 @@ extensions = [
 root_doc = "docs/README"
 include_patterns = [
     "README.md",
+    "README.zh.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",

@@ -2,8 +2,9 @@
 A norm with a residual
 ======================
 
-Language models add a residual, then normalise by the root of the mean square. As PyTorch operations these are six
-passes over memory. As an operator they are one, forward and backward, with the sums of the weight's gradient.
+Language models add a residual, then normalise by the root of the mean square. As PyTorch operations these are
+six passes over memory. As an operator they are one, forward and backward, with the sums of the weight's
+gradient.
 """
 
 import matplotlib.pyplot as plt
@@ -39,3 +40,4 @@ for axis, rows, title in zip(axes, (total, normed), ("x + residual", "normalised
     axis.scatter(range(64), rows.detach().square().mean(-1).sqrt(), s=12)
     axis.set(title=title, xlabel="row")
 axes[0].set_ylabel("root of the mean square")
+figure.show()
