@@ -25,8 +25,10 @@ from opwright.tensors.spellings.table import Spelling
 State = Literal["ok", "fails", "wrong"]
 
 SIDES: tuple[Side, ...] = ("first", "second", "both")
-_OF_THE_FIRST = frozenset({"expand_as", "module_load", "reshape_as", "resize_as_", "type_as", "view_as"})
+_OF_THE_FIRST = frozenset({"expand_as", "module_load", "reshape_as", "resize_as", "resize_as_", "type_as", "view_as"})
 """Methods whose second tensor gives a shape or a dtype only; nothing of it travels."""
+_OF_EACH = frozenset({"atleast_1d", "atleast_2d", "atleast_3d", "module_load"})
+"""Functions whose results are each of one argument, which may be a plain one."""
 
 _UNDEFINED = ("empty", "resize", "set_")
 
@@ -106,7 +108,9 @@ def _judged(
         said = changed and f"it changes its argument: {changed}"
     if not said:
         carried = not (side == "second" and (spelling.is_in_place or spelling.attribute in _OF_THE_FIRST))
-        said = lost(subject, found, right) if carried else ""
+        carried = carried and not (plan.given and spelling.family in _OF_EACH)
+        is_given = any(found is one and right is other for one, other in zip(args, own, strict=True))
+        said = lost(subject, found, right) if carried and not (is_given and found is not sample) else ""
     if not said and plan.args and plan.args[0] is SAMPLE and side != "second":
         call = Call(spelling, subject, plan, side)
         said = is_stale(call) if spelling.is_in_place else in_other_memory(call, found, right, own[0])
