@@ -17,6 +17,7 @@ from opwright.binding.autograd.redraw import Draw, noting_draws
 from opwright.binding.environment import is_overheard
 from opwright.binding.returned import Returned
 from opwright.binding.serving.listening import is_heard, tell
+from opwright.tracing.torch_hooks.spread import has_spread
 
 
 class AsWritten(Exception):
@@ -61,8 +62,21 @@ def kinds_inside(args: Sequence[Any]) -> tuple[type[RunsInside], ...]:
     return tuple(kinds)
 
 
-def serve_inside(operator: Callable[..., Any], name: str, gradients_of: GradientsOf, args: Sequence[Any]) -> Any:
+def serve_inside(
+    operator: Callable[..., Any],
+    name: str,
+    gradients_of: GradientsOf,
+    args: Sequence[Any],
+    sharded: Callable[[Sequence[Any]], Any],
+) -> Any:
     """Serve a call with such types among the arguments; its gradients are operators, of the same types.
+
+    Args:
+        operator: What is called on what is inside.
+        name: "namespace::name".
+        gradients_of: The operators of its gradients.
+        args: The arguments, in order.
+        sharded: Serves calls with DTensors.
 
     Returns:
         The result; NotImplemented if there is no such type, if a mode must see the operations of the reference, and if
@@ -73,6 +87,8 @@ def serve_inside(operator: Callable[..., Any], name: str, gradients_of: Gradient
     """
     if is_heard():
         return tell(name.split("::")[1], operator, tuple(args), {})
+    if has_spread(args):
+        return sharded(args)
     if is_overheard() or not any(isinstance(arg, RunsInside) for arg in args):
         return NotImplemented
     try:
