@@ -16,6 +16,7 @@ from tests.quiet_settings import quiet_settings
 from tests.suite import backwards, frozen
 from tests.suite.built_together import one_file_each_way
 from tests.suite.kept_libraries import cache_of_a_run, folder_of
+from tests.suite.products import survive_products
 from tests.suite.reach import Since
 from tests.suite.rehearsal import Rehearsal
 from tests.suite.sweep_record import SweepRecord
@@ -53,6 +54,7 @@ def pytest_configure(config):
         folder = folder_of(config)
         os.environ["OPWRIGHT_CACHE"] = str(_run.enter_context(cache_of_a_run(folder)))
         use_quick_compiler(folder / "compilers")
+        survive_products()
         os.environ.setdefault("OPWRIGHT_TAPE", "now")  # tests ask what users get once it is built
         os.environ.setdefault("OPWRIGHT_STRICT", "1")  # a test that falls back says so, by its marker
 

@@ -122,6 +122,7 @@ def test_random_programs(seed: int) -> None:
     check_program(seed, quiet_settings(optimized=False))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["rows"])
 def test_cuda_kernels(kind: str, host_settings: Settings) -> None:
     with cuda_kernels():

@@ -6,6 +6,8 @@ from opwright.toolchain.process.interpreter import refuse_subinterpreters
 
 refuse_subinterpreters()
 
+from typing import TYPE_CHECKING, Any
+
 from torch import __version__ as _torch_version
 
 from opwright.toolchain.process.platforms import refuse_unsupported, this_platform
@@ -27,6 +29,9 @@ from opwright.optim.decorator import optimizer
 from opwright.samples import Sample, shapes
 from opwright.version import VERSION
 
+if TYPE_CHECKING:
+    from opwright import library
+
 __all__ = [
     "FallbackWarning",
     "Operator",
@@ -37,6 +42,7 @@ __all__ = [
     "check",
     "deploy",
     "func",
+    "library",
     "load",
     "load_inline",
     "module",
@@ -48,3 +54,12 @@ __all__ = [
     "tensors",
 ]
 __version__ = VERSION
+
+
+def __getattr__(name: str) -> Any:
+    """Load the ready operators where they are first asked for."""
+    if name == "library":
+        from importlib import import_module
+
+        return import_module("opwright.library")
+    raise AttributeError(f"module 'opwright' has no attribute {name!r}")

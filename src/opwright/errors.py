@@ -299,6 +299,10 @@ class AttributeUnhandled(OpwrightError, AttributeError):
     """A tensor type does not answer an attribute of tensors."""
 
 
+class MixedPlacement(OpwrightError, RuntimeError):
+    """An operator is called with tensors that are spread over different meshes, or with spread and plain ones."""
+
+
 class DeploymentUnsupported(OpwrightError):
     """A model, or a part of it, cannot leave Python in the form asked for."""
 

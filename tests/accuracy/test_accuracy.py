@@ -18,6 +18,7 @@ from tests.quiet_settings import quiet_settings
 SAMPLING = 1.15  # the noise of an rms error over 64 rows that each share one error
 BY_DAY, AT_NIGHT = (torch.float32,), (torch.bfloat16, torch.float16)
 HELD_ELSEWHERE = ("activations", "densities")  # by day to eager, in tests/lowering/pointwise
+NIGHTLY = (*HELD_ELSEWHERE, "distances and complex numbers", "losses")  # the last two are long
 RANGES_BY_DAY = ("large", "delicate", "sorted", "offset")  # where most faults were found
 LENGTHS = ((4096, 1), (512, 7), (7, 4096), (1, 100_000), (4096, 7), (100_000, 1))
 
@@ -29,7 +30,7 @@ def _cases(dtypes: tuple[torch.dtype, ...], chunks_by_day: int | None = None) ->
             chunk,
             dtype,
             id=f"{str(dtype).removeprefix('torch.')}-{family}-{number}",
-            marks=[] if chunks_by_day is None or (number < chunks_by_day and family not in HELD_ELSEWHERE) else [night],
+            marks=[] if chunks_by_day is None or (number < chunks_by_day and family not in NIGHTLY) else [night],
         )
         for dtype in dtypes
         for family, subjects in FAMILIES.items()

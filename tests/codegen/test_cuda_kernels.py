@@ -124,7 +124,7 @@ CASES: dict[str, tuple[Callable[..., Any], Sequence[Sequence[Any]]]] = {
 # What the others have too, in another dtype or another size.
 AT_NIGHT = {
     *("small_integers", "half_rows", "double_rows", "half_columns", "columns", "broadcast"),
-    *("much", "short", "numbers", "one_pass", "in_groups"),
+    *("much", "short", "numbers", "one_pass", "in_groups", "normalized", "counted"),
 }
 
 COMPILED_BY_DAY = {"element_wise", "pieces", "normalized"}

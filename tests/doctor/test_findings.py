@@ -18,6 +18,7 @@ import torch
 
 from opwright.binding import native
 from opwright.doctor.findings import gpu as gpu_module
+from opwright.doctor.findings import matrix_products as products_module
 from opwright.doctor.findings import nvrtc as nvrtc_module
 from opwright.doctor.findings import processor as processor_module
 from opwright.doctor.findings import trial_kernel as trial_module
@@ -27,6 +28,7 @@ from opwright.doctor.findings.cuda_toolkit import cuda_toolkit
 from opwright.doctor.findings.gpu import gpu
 from opwright.doctor.findings.hot_path import hot_path
 from opwright.doctor.findings.leftovers import leftovers
+from opwright.doctor.findings.matrix_products import matrix_products
 from opwright.doctor.findings.nvrtc import nvrtc
 from opwright.doctor.findings.processor import processor
 from opwright.doctor.findings.python_headers import python_headers
@@ -40,6 +42,8 @@ from opwright.toolchain.source import Source
 from opwright.toolchain.storage.locks import hold
 from tests.executables import write_executable
 from tests.toolchain.fake_toolkit import fake_toolkit, wrapper
+
+_PATH = list(sys.path)
 
 
 @dataclass
@@ -73,6 +77,10 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 def well(machine: Machine) -> None:
     """Change nothing."""
+
+
+def with_modules(machine: Machine) -> None:
+    machine.patch.setattr(sys, "path", _PATH)
 
 
 def old_torch(machine: Machine) -> None:
@@ -180,6 +188,19 @@ def little_memory(machine: Machine) -> None:
     machine.patch.setattr(processor_module, "available_bytes", lambda: 1 << 30)
 
 
+def products_that_end_the_process(machine: Machine) -> None:
+    with_modules(machine)
+    without = f"os.environ.get({products_module.VARIABLE!r}) == {products_module.WITHOUT_AMX!r}"
+    program = f"import os; print(*[64.0**3] * 3) if {without} else os.kill(os.getpid(), 4)"
+    machine.patch.delenv(products_module.VARIABLE, raising=False)
+    machine.patch.setattr(products_module, "_PRODUCTS", program)
+
+
+def wrong_products(machine: Machine) -> None:
+    with_modules(machine)
+    machine.patch.setattr(products_module, "_PRODUCTS", "print(1, 2, 3)")
+
+
 def no_driver(machine: Machine) -> None:
     machine.patch.setattr(gpu_module, "_DRIVER", machine.place / "nowhere")
     machine.patch.setattr(torch.cuda, "is_available", lambda: False)
@@ -272,6 +293,9 @@ CASES: tuple[Case, ...] = (
     (torch_build, torch_without_headers, "broken", "C++ headers are missing", "pip install --force-reinstall torch"),
     (processor, well, "works", "torch threads", None),
     (processor, little_memory, "limited", "1.0 GiB of memory free", None),
+    (matrix_products, with_modules, "works", "float32, bfloat16 and float16", None),
+    (matrix_products, products_that_end_the_process, "broken", "AMX", "export ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16"),
+    (matrix_products, wrong_products, "broken", "are wrong, in PyTorch itself", None),
     (cache, well, "works", "{cache}: 0 entries", None),
     (cache, open_cache, "broken", "can be written by other users", "chmod go-w {cache}"),
     (cache, file_for_a_cache, "broken", "cannot be used", "export OPWRIGHT_CACHE=/path/to/a/folder/of/yours"),

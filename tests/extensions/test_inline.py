@@ -141,7 +141,8 @@ def test_a_module_without_bindings_is_refused(shared: Settings) -> None:
         bound(shared, None)
 
 
-@pytest.mark.parametrize("gil_not_used", [True, pytest.param(False, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("gil_not_used", [True, False])
 def test_bindings_may_say_that_they_need_no_gil(gil_not_used: bool, settings: Settings) -> None:
     settings = replace(settings, compiler=keeping_compiler(OPTIMIZING_NOTHING))
     text = "#include <pybind11/pybind11.h>\nint seven() { return 7; }"

@@ -35,7 +35,7 @@ IN_MEMORY: dict[str, Function] = {
 }
 
 
-@pytest.mark.parametrize("dtype", mostly_at_night([torch.float32, torch.bool, torch.int64], by_day=2))
+@pytest.mark.parametrize("dtype", mostly_at_night([torch.float32, torch.bool, torch.int64], by_day=1))
 def test_rows(dtype: torch.dtype, settings_quick_by_day: Settings) -> None:
     name = f"views_{str(dtype).removeprefix('torch.')}"
     check(compiled(name, SAMPLES, settings_quick_by_day), SAMPLES, dtype, (4, 6))

@@ -3,6 +3,8 @@
 import os
 import textwrap
 
+import pytest
+
 from tests.suite.kept_libraries import another_cache
 from tests.suite.warm_python import run
 
@@ -34,6 +36,7 @@ PROGRAM = textwrap.dedent("""
 """)
 
 
+@pytest.mark.nightly
 def test_a_module_that_changes_buffers_is_not_derived_again(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
@@ -87,6 +90,7 @@ def test_what_is_refused_is_not_derived_again(tmp_path):
 
 
 LIBRARY = """
+import pytest
 import torch
 from torch import nn
 

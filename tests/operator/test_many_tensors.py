@@ -50,6 +50,7 @@ def saves_more_than_it_takes(x: torch.Tensor, ws: list[torch.Tensor]) -> torch.T
     return x
 
 
+@pytest.mark.nightly
 def test_a_backward_pass_that_reads_many() -> None:
     operator = opwright.operator(saves_more_than_it_takes)
     torch.manual_seed(0)

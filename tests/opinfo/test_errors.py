@@ -36,7 +36,6 @@ OTHER_DTYPES = (torch.float64, torch.int64, torch.bool, torch.complex64, torch.b
 MOST_DIMENSIONS = 64  # torch's reductions take no more, kernels do
 EXCEPTIONS = {
     "istft": "looks for the least element of none",
-    "nn.functional.linear": "torch adds a bias in place, and to tensors that are traced it does not",
     "nn.functional.linear_cross_entropy": "minutes",
     "nn.functional.multi_head_attention_forward": "minutes",
     "bmm.triton": "hangs without a GPU",

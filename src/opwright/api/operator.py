@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from opwright.benchmark.stopwatch import Plan
     from opwright.checking import Verdict
     from opwright.projects import Ejected
+    from opwright.sharding.report import Sharding
 
 Parameters = ParamSpec("Parameters", default=...)
 Result = TypeVar("Result", default=Any)
@@ -83,3 +84,21 @@ class Operator(BaseOperator, Generic[Parameters, Result]):
         from opwright.projects import eject
 
         return eject(self, directory, dtypes=dtypes, force=force)
+
+    def sharding(self, *args: Any, **kwargs: Any) -> Sharding:
+        """The rules by which a call runs shard by shard on a mesh, and why there are no more; see `opwright.sharding`.
+
+        Args:
+            args: Arguments of a call, as DTensors or as whole tensors; only their shapes, dtypes and placements matter.
+            kwargs: Those given by name.
+        """
+        from opwright.sharding.report import sharding_of  # imports torch.distributed.tensor
+
+        flat, leaves = self._flattened(self._signature.bind(args, kwargs))
+        return sharding_of(flat, leaves)
+
+    def serve_sharded(self, args: Sequence[Any]) -> Any:
+        """Serve a call with tensors that are spread over processes; see `opwright.sharding.serving`."""
+        from opwright.sharding.serving import serve_sharded
+
+        return serve_sharded(self, args)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from opwright.errors import FallbackRefused, FallbackWarning, UndeclaredMutation, UnsupportedReturn
+from opwright.errors import FallbackRefused, FallbackWarning, UndeclaredMutation, UnsupportedReturn, WrapperRefused
 from opwright.tracing.recording.faults import comes_from_a_signal
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -26,9 +26,10 @@ def runs_reference(function: Function) -> Function:
 def is_for_the_caller(error: BaseException) -> bool:
     """Whether an error should leave the call of an operator.
 
-    It should if the reference raised it, if it is about the operator's definition, or if it was asked for.
+    It should if the reference raised it, if it is about the operator's definition, if the type of an argument refuses
+    the operator, or if it was asked for.
     """
-    return isinstance(error, (UnsupportedReturn, UndeclaredMutation)) or is_wanted(error)
+    return isinstance(error, (UnsupportedReturn, UndeclaredMutation, WrapperRefused)) or is_wanted(error)
 
 
 def is_wanted(error: BaseException) -> bool:

@@ -41,3 +41,9 @@ class Returned:
         for place, tensor in zip(self.places, tensors, strict=True):
             leaves[place] = tensor
         return tree_unflatten(leaves, self._layout)
+
+    def like(self, other: Any) -> list[torch.Tensor]:
+        """The tensors in another result of the same structure."""
+        if self._layout is None:
+            return [other]
+        return list(other) if self._layout is tuple else Returned(other).tensors

@@ -36,6 +36,7 @@ from opwright.errors import NoKernel, OpwrightError
 from opwright.handwritten.server import WrittenServer
 from opwright.ir.names.identifiers import ascii_spelling, identifiers
 from opwright.operators.registry import remember
+from opwright.operators.structure import HasStructure
 from opwright.operators.transforming import Transforming
 from opwright.samples import Sample, SampleFactory, first_sample
 from opwright.settings import Settings
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
 DEFAULT_NAMESPACE = "opwright"
 
 
-class BaseOperator(Transforming["BaseOperator"]):
+class BaseOperator(Transforming["BaseOperator"], HasStructure):
     """A PyTorch function with kernels of its own: called, differentiated, transformed.
 
     Call it like the function it was made from. The first call with a new dtype, rank or broadcast pattern derives and
@@ -160,15 +161,14 @@ class BaseOperator(Transforming["BaseOperator"]):
             lambda args, recording, state: self._derive(args, recording, state).plan,
             TransformServer(self, self._positional, self._settings).serve,
             lambda args: self._registered.serve_compiled(args),
-            lambda args: serve_inside(self, self.name, self.transforms.backward, args),
+            lambda args: serve_inside(self, self.name, self.transforms.backward, args, self.serve_sharded),
             self._served_cast,
         )
 
     def _make_relative(self, reference: Callable[..., Any], **options: Any) -> BaseOperator:
         options |= {"save": self.save, "settings": self._settings, "inline": self.inline, "autocast": self.autocast}
         options |= {"outside": self._outside}
-        # The same operator under that name, with flat arguments.
-        told = self._fallbacks if options["name"] == self.name else None
+        told = self._fallbacks if options["name"] == self.name else None  # then the same, with flat arguments
         return type(self)(reference, fallbacks=told, **options)
 
     @property

@@ -37,6 +37,7 @@ def shipped(library):
     return getattr(getattr(torch.ops, packaged.namespace), packaged.short_name)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("shape", "dtype"), _CASES)
 def test_every_dtype_and_size_is_right(shipped, shape, dtype):
     x = torch.randn(shape).to(dtype)
@@ -44,6 +45,7 @@ def test_every_dtype_and_size_is_right(shipped, shape, dtype):
         torch.testing.assert_close(shipped(x, *numbers), stretched.reference(x, *numbers))
 
 
+@pytest.mark.nightly
 def test_its_kernels_are_run(library, shipped):
     _, planned = library
     assert len(planned.operators["deployed::stretched"].kernels) == 2
@@ -53,6 +55,7 @@ def test_its_kernels_are_run(library, shipped):
     assert not [each.key for each in profile.key_averages() if each.key in ("aten::pow", "aten::mul")]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_gradients_are_recorded(shipped, dtype):
     x = torch.randn(4, 9, dtype=dtype, requires_grad=True)
@@ -60,6 +63,7 @@ def test_gradients_are_recorded(shipped, dtype):
     torch.testing.assert_close(found, expected)
 
 
+@pytest.mark.nightly
 def test_other_layouts_and_tensors_without_values_are_right(shipped):
     x = torch.randn(9, 4).t()
     torch.testing.assert_close(shipped(x, 2, 0.25), stretched.reference(x, 2, 0.25))
@@ -67,12 +71,14 @@ def test_other_layouts_and_tensors_without_values_are_right(shipped):
     assert shipped(torch.empty(5, 9, device="meta"), 2, 0.25).shape == (5, 9)
 
 
+@pytest.mark.nightly
 def test_autocast_sees_the_operations(shipped):
     x = torch.randn(4, 9)
     with torch.autocast("cpu", torch.bfloat16):
         assert shipped(x, 2, 0.25).dtype == stretched.reference(x, 2, 0.25).dtype
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
@@ -87,6 +93,7 @@ def test_other_calls_end_in_a_sentence(shipped, given, sentence):
         shipped(*given)
 
 
+@pytest.mark.nightly
 def test_a_second_deployment_of_the_same_lives_beside_it(library, shipped, tmp_path):
     path, _ = library
     other = shutil.copy(path, tmp_path / "libother.so")
@@ -96,6 +103,7 @@ def test_a_second_deployment_of_the_same_lives_beside_it(library, shipped, tmp_p
     torch.testing.assert_close(stretched(x, 2, 0.25), stretched.reference(x, 2, 0.25))
 
 
+@pytest.mark.nightly
 def test_names_tell_what_is_computed(library):
     _, planned = library
     again = plan_library(export(*made("numbers")))

@@ -27,6 +27,7 @@ assert "opwright" not in sys.modules
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.seconds(120)  # where the library is not in the cache
 def test_python_loads_it_without_opwright(tmp_path):
     model, args, shapes = made("dynamic")

@@ -77,6 +77,7 @@ def test_a_wheel_works_beside_opwright(site, monkeypatch):
     assert str(package.library) in torch.ops.loaded_libraries
 
 
+@pytest.mark.nightly
 def test_kernels_for_gpus_are_right_where_they_run_on_the_processor(tmp_path):
     wheel = built([f"{OPERATORS}:cell"], tmp_path, "--cuda", "9.0", OPWRIGHT_CUDA_ON_HOST="1")
     site = unpacked(wheel["path"], tmp_path / "site")

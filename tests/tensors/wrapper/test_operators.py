@@ -8,7 +8,8 @@ import pytest
 import torch
 
 import opwright
-from tests.tensors.wrapped import Meta, Strict, owned
+from opwright.errors import WrapperRefused
+from tests.tensors.wrapped import Meta, Pair, Strict, owned
 
 
 @opwright.operator
@@ -83,8 +84,65 @@ def test_what_an_operator_changes_is_changed_inside() -> None:
     expected = x.elem * y + y.sigmoid()
     inside = x.elem
     wrapped_change(x, y)
+    assert wrapped_change.last_rung == "cpp"
     assert x.elem is inside
     torch.testing.assert_close(inside, expected)
+    plain = expected.clone()
+    wrapped_change(plain, owned(3))
+    assert type(plain) is torch.Tensor
+
+
+def test_gradients_of_what_an_operator_changes() -> None:
+    x, y = owned(3).requires_grad_(), torch.randn(3, dtype=torch.float64, requires_grad=True)
+    plain = x.elem.clone().requires_grad_()
+    gradients = []
+    for leaf, change in ((x, wrapped_change), (plain, wrapped_change.reference)):
+        base = leaf * 1
+        change(base, y)
+        gradients.append(torch.autograd.grad(base.square().sum(), (leaf, y)))
+    for found, expected in zip(*gradients, strict=True):
+        torch.testing.assert_close(found.densify(), expected)
+
+
+def test_what_shares_memory_with_a_changed_argument_is_left_to_the_function() -> None:
+    for make in (lambda x: x.elem, lambda x: x[:], lambda x: Meta(x.elem, "another")):
+        x = owned(3)
+        expected = x.elem.clone()
+        wrapped_change.reference(expected, expected)
+        wrapped_change(x, make(x))
+        assert wrapped_change.last_rung == "composed"
+        torch.testing.assert_close(x.elem, expected)
+
+
+def test_rules_for_operators_that_change_arguments() -> None:
+    kind = type("Own", (Meta,), {})
+    x, y = kind(torch.ones(3), "me"), torch.full((3,), 2.0)
+    kind.rule("refuse", wrapped_change)
+    with pytest.raises(WrapperRefused, match="Own has no rule for opwright::wrapped_change"):
+        wrapped_change(x, y)
+    assert x.elem.eq(1).all()
+    kind.rule(lambda x, y: (None, [x.elem * y]), wrapped_change)
+    wrapped_change(x, y)
+    assert x.elem.eq(2).all()
+    kind.rule(lambda x, y: None, wrapped_change)
+    with pytest.raises(WrapperRefused, match="changes 1 of its arguments, returned NoneType"):
+        wrapped_change(x, y)
+
+
+def test_a_type_that_refuses_an_operator_is_heard() -> None:
+    kind = type("Own", (Meta,), {})
+    kind.rule("refuse", wrapped_gate)
+    with pytest.raises(WrapperRefused, match="Own has no rule for opwright::wrapped_gate"):
+        wrapped_gate(kind(torch.ones(3), "me"), torch.ones(3))
+
+
+def test_a_type_around_several_tensors_without_rules_for_operators_runs_their_operations() -> None:
+    kind = type("Bounds", (Pair,), {})
+    kind.rule("rewrap", torch.ops.aten)
+    x = kind(torch.zeros(3), torch.ones(3))
+    result = wrapped_gate(x, x)
+    for inside, found in ((x.low, result.low), (x.high, result.high)):
+        torch.testing.assert_close(found, wrapped_gate.reference(inside, inside))
 
 
 def test_gradients_see_the_numbers_that_were_drawn() -> None:

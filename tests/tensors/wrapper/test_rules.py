@@ -145,3 +145,15 @@ def test_a_short_way_for_elementary_operations_does_what_the_general_one_does() 
         x + sub
     with pytest.raises(WrapperRefused, match="different metadata"):
         x + kind(torch.rand(3), "s")
+
+
+def test_a_plain_tensor_is_not_copied_into_several() -> None:
+    kind = fresh(data=("codes", "scale"))
+    x = kind(torch.zeros(3), torch.ones(3))
+    x.copy_(kind(torch.full((3,), 4.0), torch.full((3,), 5.0)))
+    assert x.codes.eq(4).all()
+    assert x.scale.eq(5).all()
+    for copied in (lambda: x.copy_(torch.ones(3)), lambda: torch.ones(3).copy_(x)):
+        with pytest.raises(WrapperRefused, match="cannot be copied to or from a plain one"):
+            copied()
+    assert x.codes.eq(4).all()

@@ -17,10 +17,11 @@ from opwright.binding.autograd.redraw import Draw, noting_draws
 from opwright.binding.environment import is_overheard
 from opwright.binding.returned import Returned
 from opwright.binding.serving.listening import is_heard, tell
+from opwright.tracing.torch_hooks.spread import has_spread
 
 
-class SharesMemory(Exception):
-    """A result lies in the memory of an argument: the operations of the reference say what that means."""
+class AsWritten(Exception):
+    """The operations of the reference serve: a result lies in the memory of an argument, or a type knows only these."""
 
 
 class RunsInside:
@@ -41,9 +42,15 @@ class RunsInside:
             The results; NotImplemented if the type does not know another type among the arguments.
 
         Raises:
-            SharesMemory: If a result is not in memory of its own.
+            AsWritten: If a result is not in memory of its own, or the type has no rule for operators.
         """
         raise NotImplementedError
+
+
+def insides(wrapper: Any) -> list[torch.Tensor]:
+    """The tensors that a tensor holds."""
+    names, _ = wrapper.__tensor_flatten__()
+    return [getattr(wrapper, name) for name in names]
 
 
 def kinds_inside(args: Sequence[Any]) -> tuple[type[RunsInside], ...]:
@@ -55,23 +62,38 @@ def kinds_inside(args: Sequence[Any]) -> tuple[type[RunsInside], ...]:
     return tuple(kinds)
 
 
-def serve_inside(operator: Callable[..., Any], name: str, gradients_of: GradientsOf, args: Sequence[Any]) -> Any:
+def serve_inside(
+    operator: Callable[..., Any],
+    name: str,
+    gradients_of: GradientsOf,
+    args: Sequence[Any],
+    sharded: Callable[[Sequence[Any]], Any],
+) -> Any:
     """Serve a call with such types among the arguments; its gradients are operators, of the same types.
+
+    Args:
+        operator: What is called on what is inside.
+        name: "namespace::name".
+        gradients_of: The operators of its gradients.
+        args: The arguments, in order.
+        sharded: Serves calls with DTensors.
 
     Returns:
         The result; NotImplemented if there is no such type, if a mode must see the operations of the reference, and if
-        a result is not in memory of its own.
+        these are to serve.
 
     Raises:
         TypeError: If no type knows the others.
     """
     if is_heard():
         return tell(name.split("::")[1], operator, tuple(args), {})
+    if has_spread(args):
+        return sharded(args)
     if is_overheard() or not any(isinstance(arg, RunsInside) for arg in args):
         return NotImplemented
     try:
         return _record(_Call(operator, name, gradients_of), args)
-    except SharesMemory:
+    except AsWritten:
         return NotImplemented
 
 

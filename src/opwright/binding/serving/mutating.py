@@ -16,8 +16,10 @@ from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.functional import Done
 from opwright.binding.own_errors import is_for_the_caller, runs_reference
 from opwright.binding.serving.hot_path import HotPath
+from opwright.binding.serving.inside import RunsInside, insides
 from opwright.binding.serving.listening import is_heard, tell
 from opwright.binding.serving.server import Server
+from opwright.errors import WrapperRefused
 from opwright.tracing.interface.flatten import Leaves
 from opwright.tracing.interface.memory import memory_of
 from opwright.tracing.interface.signature import Signature
@@ -81,7 +83,22 @@ class MutatingServer(HotPath):
         made = server.serve(arguments, {}, pinned=pinned)
         self._keep_up(server, None)
         self.last_rung = server.last_rung
+        if not isinstance(made, Done):
+            self._ensure_new_values(made)
         return made
+
+    def _ensure_new_values(self, made: Any) -> None:
+        """Whatever a rule for wrappers returned: a function for this operator is the author's own."""
+        if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[1], (tuple, list))):
+            found = type(made).__name__
+        elif len(made[1]) != len(self._mutated):
+            found = f"{len(made[1])} values"
+        else:
+            return
+        raise WrapperRefused(
+            f"a rule for {self._fallbacks.name}, which changes {len(self._mutated)} of its arguments, returned {found}",
+            hint="return the operator's result and a list of the new values: return result, [new]",
+        )
 
     def serve_below_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Serve a call that records no gradients."""
@@ -106,16 +123,31 @@ class MutatingServer(HotPath):
         return tree_map_only(torch.Tensor, lambda tensor: targets.get(id(tensor), tensor), returned)
 
     def _may_copy(self, given: Sequence[Any]) -> bool:
-        """Whether a mutated argument is a plain tensor without aliases that torch allows to change."""
+        """Whether mutated arguments are tensors without aliases, plain or around one, that torch allows to change."""
         tensors = [argument for argument in given if isinstance(argument, torch.Tensor)]
         recording = torch.is_grad_enabled()
         for position in self._mutated:
             target = given[position]
-            if type(target) is not torch.Tensor or target.layout != torch.strided or target.device.type not in _DEVICES:
+            if not _is_plain_inside(target) or target.device.type not in _DEVICES:
                 return False
             if (recording and target.requires_grad and target.is_leaf) or 0 in target.stride():
                 return False
-            memory = memory_of(target)
-            if sum(other.layout == torch.strided and memory_of(other) == memory for other in tensors) > 1:
+            memories = _memories(target)
+            if sum(not memories.isdisjoint(_memories(other)) for other in tensors) > 1:
                 return False
         return True
+
+
+def _is_plain_inside(target: Any) -> bool:
+    """Whether it is a plain tensor, or a wrapper around a single one."""
+    if isinstance(target, RunsInside):
+        held = insides(target)
+        return len(held) == 1 and _is_plain_inside(held[0])
+    return type(target) is torch.Tensor and target.layout == torch.strided
+
+
+def _memories(tensor: torch.Tensor) -> set[int]:
+    """The memory of a tensor, and of those that it holds."""
+    if isinstance(tensor, RunsInside):
+        return {memory for inside in insides(tensor) for memory in _memories(inside)}
+    return {memory_of(tensor)} if tensor.layout == torch.strided else set()

@@ -11,6 +11,7 @@ from opwright.doctor.findings.cuda_toolkit import cuda_toolkit
 from opwright.doctor.findings.gpu import gpu
 from opwright.doctor.findings.hot_path import hot_path
 from opwright.doctor.findings.leftovers import leftovers
+from opwright.doctor.findings.matrix_products import matrix_products
 from opwright.doctor.findings.nvrtc import nvrtc
 from opwright.doctor.findings.processor import processor
 from opwright.doctor.findings.python_headers import python_headers
@@ -22,6 +23,7 @@ from opwright.settings import Settings
 FINDINGS: tuple[Callable[[Settings], Finding], ...] = (
     torch_build,
     processor,
+    matrix_products,
     leftovers,
     cache,
     cpp_compiler,

@@ -12,12 +12,12 @@ import torch
 from torch.utils.data._utils.collate import default_collate_fn_map
 
 from opwright.errors import WrapperRefused
-from opwright.tensors.wrapper.dispatching import in_memory_of_its_own, knows, plan
+from opwright.tensors.wrapper.dispatching import as_written, in_memory_of_its_own, is_lazy, knows, lazily_right, plan
 from opwright.tensors.wrapper.gathering import Gathered
 from opwright.tensors.wrapper.names import MISSING, Names, read_names
 from opwright.tensors.wrapper.opening import Held
 from opwright.tensors.wrapper.recording import Open, Wrap
-from opwright.tensors.wrapper.rules import Rule
+from opwright.tensors.wrapper.rules import Rule, densify, refuse
 from opwright.tensors.wrapper.table import default_rule, keys_of, read_rule, rule_for
 
 _make = torch.Tensor._make_wrapper_subclass
@@ -52,6 +52,7 @@ class Wrapper(Gathered, Held, torch.Tensor):
     _plans: ClassVar[dict[Any, Rule]] = {}
     _known: ClassVar[dict[tuple[type, ...], bool]] = {}
     _merges: ClassVar[bool] = False
+    _holds_lazy: ClassVar[bool] = False  # whether any wrapper ever held a tensor that is conjugated or negated lazily
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     def __init_subclass__(
@@ -111,6 +112,8 @@ class Wrapper(Gathered, Held, torch.Tensor):
     def made(cls, data: Sequence[torch.Tensor], metadata: Any) -> Any:
         """A wrapper around tensors that require no gradients, unchecked; `metadata` is in the order of its names."""
         first, names = data[0], cls.names
+        if first.is_conj() or first.is_neg() or (len(data) > 1 and any(map(is_lazy, data))):
+            Wrapper._holds_lazy = True
         layout = first.layout
         strided = layout is torch.strided and not first.is_nested
         self = _make(
@@ -176,7 +179,8 @@ class Wrapper(Gathered, Held, torch.Tensor):
             rule: "rewrap" (run on what is inside, wrap the results), "element-wise" (the same, and results have one
                 element for each of the arguments'), "reduction" (run on what is inside, results are plain tensors),
                 "densify" (run on dense tensors, results are plain), "refuse" (an error), or a function or operator
-                that takes the operation's own arguments, runs below autograd, and may return NotImplemented.
+                that takes the operation's own arguments, runs below autograd, and may return NotImplemented. For an
+                operator that changes arguments it returns the result and a list of their new values.
             operations: Operations (`torch.ops.aten.mul`), single overloads of them (`torch.ops.aten.mul.Tensor`), whole
                 namespaces (`torch.ops.aten`) and operators. The most special rule wins.
 
@@ -205,17 +209,25 @@ class Wrapper(Gathered, Held, torch.Tensor):
         found = cls._plans.get(func)
         if found is None:
             found = cls._plans[func] = plan(cls, cls._rule_for(keys_of(func)), func)
-        return found(cls, func, args, kwargs or {})
+        if not Wrapper._holds_lazy:
+            return found(cls, func, args, kwargs or {})
+        with lazily_right():
+            return found(cls, func, args, kwargs or {})
 
     @classmethod
     def run_inside(cls, operator: Callable[..., Any], name: str, args: Sequence[Any]) -> Any:
-        """Run an operator by the rule for its name."""
+        """Run an operator by the rule for its name; a type that has none, not by default either, runs its operations.
+
+        Raises:
+            AsWritten: If these are to run.
+            WrapperRefused: If the type refuses the operator.
+        """
         if not cls._answers_for(tuple(type(arg) for arg in args if isinstance(arg, Held))):
             return NotImplemented
         found = cls._plans.get(name)
         if found is None:
-            found = cls._plans[name] = cls._rule_for(keys_of(name))
-        return found(cls, in_memory_of_its_own(operator), args, {})
+            found = cls._plans[name] = cls._rule_for(keys_of(name), otherwise=as_written)
+        return found(cls, in_memory_of_its_own(operator, name), args, {})
 
     @classmethod
     def _answers_for(cls, types: tuple[type, ...]) -> bool:
@@ -224,9 +236,10 @@ class Wrapper(Gathered, Held, torch.Tensor):
         return cls._known[types]
 
     @classmethod
-    def _rule_for(cls, keys: Sequence[str]) -> Rule:
+    def _rule_for(cls, keys: Sequence[str], otherwise: Rule = refuse) -> Rule:
         tables = [kind._rules for kind in cls.__mro__ if issubclass(kind, Wrapper)]
-        return rule_for(tables, keys) or default_rule(cls, cls.densify is not Wrapper.densify, keys)
+        has_dense = cls.densify is not Wrapper.densify
+        return rule_for(tables, keys) or default_rule(cls, densify if has_dense else otherwise, keys)
 
     @classmethod
     def metadata_of(cls, wrappers: Sequence[Any]) -> Any:

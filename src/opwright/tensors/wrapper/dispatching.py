@@ -12,7 +12,7 @@ from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.utils._python_dispatch import return_and_correct_aliasing
 from torch.utils._pytree import tree_leaves
 
-from opwright.binding.serving.inside import SharesMemory
+from opwright.binding.serving.inside import AsWritten
 from opwright.errors import WrapperRefused
 from opwright.tensors.wrapper.opening import Args, Held, Kwargs, Operation, wrapped
 from opwright.tensors.wrapper.rules import Rule, densify, name_of, reduction, rewrap, tensors_in
@@ -68,6 +68,23 @@ def straight(kind: type[Held], operation: OpOverload) -> Rule:
     return run
 
 
+def is_lazy(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is conjugated or negated lazily."""
+    return tensor.is_conj() or tensor.is_neg()
+
+
+def lazily_right() -> Any:
+    """A context in which operations see that a tensor is conjugated or negated lazily, as they do outside of dispatch.
+
+    Inside of `__torch_dispatch__` torch excludes the keys that do this, because it has done it for the wrapper; what
+    that holds may be `z.conj()` still.
+    """
+    excluded = torch._C._dispatch_tls_local_exclude_set()
+    for key in (torch._C.DispatchKey.Conjugate, torch._C.DispatchKey.Negative, torch._C.DispatchKey.ZeroTensor):
+        excluded = excluded.remove(key)
+    return torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), excluded)
+
+
 def _viewing(rule: Rule) -> Rule:
     """Views are views of the same memory, as autograd and compilers see it."""
 
@@ -121,16 +138,26 @@ def _ensure_same_shape(wrapper: Any, operation: Operation) -> None:
         )
 
 
-def in_memory_of_its_own(operator: Operation) -> Operation:
-    """An operator that raises `SharesMemory` if a result lies in the memory of an argument."""
+def as_written(kind: type[Held], operation: Operation, args: Args, kwargs: Kwargs) -> Any:
+    """The rule for operators of a type that says nothing about them: it may know the operations that they are made of.
+
+    Raises:
+        AsWritten: Always.
+    """
+    raise AsWritten
+
+
+def in_memory_of_its_own(operator: Operation, name: str) -> Operation:
+    """An operator that raises `AsWritten` if a result lies in the memory of an argument."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
         result = operator(*args, **kwargs)
         given = {_memory(tensor) for tensor in tensors_in((args, kwargs))}
         if any(_memory(tensor) in given for tensor in tensors_in(tree_leaves(result))):
-            raise SharesMemory
+            raise AsWritten
         return result
 
+    run.name = name  # type: ignore[attr-defined]  # for errors
     return run
 
 

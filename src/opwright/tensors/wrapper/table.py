@@ -10,9 +10,9 @@ from torch._ops import OpOverload, OpOverloadPacket
 
 from opwright.errors import WrapperRefused
 from opwright.tensors.wrapper.opening import Args, Held, Kwargs, Operation
-from opwright.tensors.wrapper.rules import RULES, Rule, by_function, densify, refuse, rewrap
+from opwright.tensors.wrapper.rules import RULES, Rule, by_function, rewrap
 
-_COPIES = frozenset({"aten::detach", "aten::alias", "aten::clone", "aten::copy_", "aten::lift_fresh"})
+_COPIES = frozenset({"aten::detach", "aten::alias", "aten::clone", "aten::lift_fresh"})
 
 
 def keys_of(what: Any) -> tuple[str, ...]:
@@ -61,17 +61,50 @@ def rule_for(tables: Iterable[dict[str, Rule]], keys: Sequence[str]) -> Rule | N
     return None
 
 
-def default_rule(kind: type[Held], has_dense: bool, keys: Sequence[str]) -> Rule:
+def default_rule(kind: type[Held], otherwise: Rule, keys: Sequence[str]) -> Rule:
     """The rule for what a type says nothing about.
 
     Around one tensor every operation is run inside. Around several, what copies is; all else would be a guess at what
-    they mean, and takes the dense tensor where the type can make one.
+    they mean, and goes by another rule: on the dense tensor, where the type can make one.
     """
-    if len(kind.names.data) == 1 or not _COPIES.isdisjoint(keys):
+    if len(kind.names.data) == 1:
+        return as_numbers if "aten::view_as_real" in keys else rewrap
+    if "aten::copy_" in keys:
+        return copy_each
+    if not _COPIES.isdisjoint(keys):
         return rewrap
     if "aten::_to_copy" in keys:
         return convert
-    return densify if has_dense else refuse
+    return otherwise
+
+
+def copy_each(kind: type[Held], operation: Operation, args: Args, kwargs: Kwargs) -> Any:
+    """`copy_` between wrappers around several tensors.
+
+    Raises:
+        WrapperRefused: For a source that is no such wrapper: what each tensor gets of it is not ours to guess.
+    """
+    if any(not isinstance(value, Held) for value in args[:2]):
+        raise WrapperRefused(
+            f"{kind.__name__} holds several tensors, and cannot be copied to or from a plain one",
+            hint=f"{kind.__name__}.rule(function, torch.ops.aten.copy_)",
+        )
+    return rewrap(kind, operation, args, kwargs)
+
+
+def as_numbers(kind: type[Held], operation: Operation, args: Args, kwargs: Kwargs) -> Any:
+    """`view_as_real`, and so `.real` and `.imag`, which torch has for tensors that are not conjugated lazily.
+
+    Raises:
+        WrapperRefused: Of one that is; torch cannot see that of the wrapper, and would not resolve it.
+    """
+    inside = getattr(args[0], kind.names.data[0]) if isinstance(args[0], kind) else None
+    if inside is not None and inside.is_conj():
+        raise WrapperRefused(
+            f"{kind.__name__} is conjugated, and has no view of its real and imaginary parts",
+            hint="clone() it first: that conjugates its values",
+        )
+    return rewrap(kind, operation, args, kwargs)
 
 
 def convert(kind: type[Held], operation: Operation, args: Args, kwargs: Kwargs) -> Any:

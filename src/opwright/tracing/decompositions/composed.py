@@ -16,6 +16,7 @@ import torch
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+from opwright.errors import NoKernel
 from opwright.tracing.decompositions import norms
 from opwright.tracing.torch_hooks import functorch
 
@@ -46,16 +47,23 @@ class ComposedUnderTransforms(Composed):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call the composition, if there is one and a transform is active."""
-        if not functorch.are_active():
-            return func(*args, **(kwargs or {}))
         if func is functional.linear:
             return _linear(*args, **(kwargs or {}))
+        if not functorch.are_active():
+            return func(*args, **(kwargs or {}))
         return super().__torch_function__(func, types, args, kwargs)
 
 
 def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """With a bias and more than two dimensions, torch's own asks a wrapped tensor for sizes that are known."""
-    if bias is None or input.dim() <= 2:
+    """With a bias and more than two dimensions, torch's own asks a wrapped tensor for sizes that are known.
+
+    Raises:
+        NoKernel: If the bias has more than one dimension, and the input not two: torch's kernels add it in place, or to
+            rows in one dimension, and what is traced does not.
+    """
+    if bias is not None and bias.dim() > 1 and input.dim() != 2:
+        raise NoKernel("a bias of more than one dimension in a linear layer", hint="add it after the layer")
+    if bias is None or input.dim() <= 2 or not functorch.are_active():
         return functional.linear(input, weight, bias)
     return torch.matmul(input, weight.mT) + bias
 

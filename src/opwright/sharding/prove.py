@@ -1,0 +1,187 @@
+"""Prove a rule in one process: run the function on simulated parts in double precision, and compare with the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product as combinations
+from typing import Any
+
+import torch
+from torch.distributed.tensor import Partial, Shard
+from torch.utils._pytree import tree_leaves
+
+from opwright.ir.expressions.integer import evaluate, holds, symbols_of
+from opwright.ir.relations.relations import relations
+from opwright.operators.structure import Structure
+from opwright.sharding.derive import Derived, as_input
+from opwright.sharding.parts import neutral, part_of, put_together
+from opwright.sharding.rule import Rule, Told
+from opwright.sharding.rules.sizes import Sizes
+from opwright.tracing.interface.specs import ArgumentSpec, TensorSpec
+
+_COUNTS = ((2, 4), (2, 3), (3, 4))  # processes, and the size of the axis: even, uneven, one process without elements
+_SIZES = (3, 5, 4, 7, 6, 2, 8, 9, 16)
+_MOST_TRIES = 2000
+_CLOSE = 1e-8
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What rules are proven of.
+
+    Attributes:
+        function: The reference, of arguments in order.
+        specs: All its arguments.
+        structure: What was read off it.
+    """
+
+    function: Function
+    specs: Sequence[ArgumentSpec]
+    structure: Structure
+
+    @property
+    def tensors(self) -> list[TensorSpec]:
+        """The arguments that are tensors."""
+        return [spec for spec in self.specs if isinstance(spec, TensorSpec)]
+
+
+def proven(subject: Subject, derived: Derived) -> Derived:
+    """The rules that hold on samples; the others are told of."""
+    kept: list[Rule] = []
+    refused: list[Told] = []
+    with torch.no_grad():
+        for rule in derived.rules:
+            fault = disproof(subject, rule)
+            kept.append(rule) if fault is None else refused.append(Told(rule.name, f"not proven: {fault}"))
+    return replace(derived, rules=tuple(kept), told=(*derived.told, *refused))
+
+
+def disproof(subject: Subject, rule: Rule) -> str | None:
+    """Why a rule is not proven; None if it holds on all samples."""
+    if not any(isinstance(placement, Shard | Partial) for placement in rule.inputs):
+        return None
+    for count, size in _COUNTS[:1] if rule.even else _COUNTS:
+        shapes = _shapes(subject, rule, size)
+        if shapes is None:
+            return "no small sizes are known that the function takes"
+        for draw in range(2):
+            try:
+                fault = _fault(subject, rule, shapes, count, draw)
+            except Exception as error:  # of the user's function, for which shapes of parts may be wrong
+                return f"{type(error).__name__}: {error}".split("\n")[0]
+            if fault is not None:
+                return fault
+    return None
+
+
+def _shapes(subject: Subject, rule: Rule, size: int) -> list[tuple[int, ...]] | None:
+    """Small shapes of the tensors, where the axis of the rule has a size."""
+    program = subject.structure.program
+    sizes, solved = Sizes.of(program), relations(program.guards)
+    spelled = [sizes.shape(as_input(program, spec).shape) for spec in subject.tensors]
+    places = [(p, one.dim) for p, one in enumerate(rule.inputs) if isinstance(one, Shard)]
+    axis = next(iter(symbols_of(spelled[places[0][0]][places[0][1]]))) if places else None
+    free = sorted({name for shape in spelled for one in shape for name in symbols_of(one)} - {axis})
+    hard = [name for name in free if any(name in symbols_of(c.left) | symbols_of(c.right) for c in solved.beyond_least)]
+    usual = {name: _SIZES[place % 5] for place, name in enumerate(free)}
+    for tried, chosen in enumerate(combinations(_SIZES, repeat=len(hard))):
+        if tried > _MOST_TRIES:
+            break
+        values = usual | dict(zip(hard, chosen, strict=True)) | ({axis: size} if axis else {})
+        if any(not symbols_of(c.left) | symbols_of(c.right) <= set(values) for c in solved.conditions):
+            return None
+        if all(holds(condition, values) for condition in solved.conditions):
+            return [tuple(evaluate(one, values) for one in shape) for shape in spelled]
+    return None
+
+
+def _fault(subject: Subject, rule: Rule, shapes: Sequence[tuple[int, ...]], count: int, draw: int) -> str | None:
+    generator = torch.Generator().manual_seed(count + 7 * draw)
+    given = [_drawn(spec, shape, generator, draw) for spec, shape in zip(subject.tensors, shapes, strict=True)]
+    whole = _run(subject, given)
+    parts = [_cut(tensor, placement, count, generator) for tensor, placement in zip(given, rule.inputs, strict=True)]
+    found = [
+        _part(subject, rule, [part[index] for part in parts], given, whole, count, index) for index in range(count)
+    ]
+    for position, (expected, placement) in enumerate(zip(whole, rule.outputs, strict=True)):
+        pieces = [part[position] for part in found]
+        shapes_fit = all(_fits(piece, expected, placement, count, i) for i, piece in enumerate(pieces))
+        if not shapes_fit:
+            return f"result {position} of a part has another shape than a part of the result"
+        for together in [put_together(pieces, placement), *([] if _is_cut(placement) else pieces)]:
+            if not _is_close(together, expected):
+                return f"result {position} differs from that of the whole computation"
+    return None
+
+
+def _is_cut(placement: Any) -> bool:
+    return isinstance(placement, Shard | Partial)
+
+
+def _fits(piece: torch.Tensor, expected: torch.Tensor, placement: Any, count: int, index: int) -> bool:
+    like = part_of(expected, placement.dim, count, index) if isinstance(placement, Shard) else expected
+    return piece.shape == like.shape
+
+
+def _is_close(found: torch.Tensor, expected: torch.Tensor) -> bool:
+    if not expected.is_floating_point() and not expected.is_complex():
+        return torch.equal(found.to(expected.dtype), expected)
+    scale = expected.abs().nan_to_num(0, 0, 0).max().item() if expected.numel() else 0
+    return torch.allclose(found, expected, rtol=_CLOSE, atol=_CLOSE * max(scale, 1), equal_nan=True)
+
+
+def _part(
+    subject: Subject,
+    rule: Rule,
+    own: Sequence[torch.Tensor],
+    given: Sequence[torch.Tensor],
+    whole: Sequence[torch.Tensor],
+    count: int,
+    index: int,
+) -> list[torch.Tensor]:
+    """What one process has."""
+    place = next((p for p, one in enumerate(rule.inputs) if isinstance(one, Shard)), None)
+    ratio = 1.0
+    if place is not None:
+        dimension = rule.inputs[place].dim  # type: ignore[attr-defined]
+        ratio = own[place].shape[dimension] / given[place].shape[dimension]
+    if not ratio:
+        shapes = [
+            part_of(one, placement.dim, count, index).shape if isinstance(placement, Shard) else one.shape
+            for one, placement in zip(whole, rule.outputs, strict=True)
+        ]
+        return [
+            neutral(tuple(shape), one.dtype, placement, one.device)
+            if _is_cut(placement) else one
+            for shape, one, placement in zip(shapes, whole, rule.outputs, strict=True)
+        ]  # fmt: skip
+    made = _run(subject, own)
+    return [one * ratio**power if power else one for one, power in zip(made, rule.powers, strict=True)]
+
+
+def _run(subject: Subject, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    remaining = iter(tensors)
+    args = [next(remaining).clone() if isinstance(s, TensorSpec) else s.value for s in subject.specs]
+    return [leaf for leaf in tree_leaves(subject.function(*args)) if isinstance(leaf, torch.Tensor)]
+
+
+def _drawn(spec: TensorSpec, shape: tuple[int, ...], generator: torch.Generator, draw: int) -> torch.Tensor:
+    """Numbers in double precision: normal ones, then some between 0 and 1, for roots and logarithms."""
+    if spec.dtype.is_complex:
+        return torch.randn(shape, generator=generator, dtype=torch.complex128)
+    if spec.dtype.is_floating_point:
+        normal = torch.randn(shape, generator=generator, dtype=torch.float64)
+        return normal.abs().clamp(0.05, 0.95) if draw else normal
+    return torch.randint(0, 2, shape, generator=generator).to(spec.dtype)
+
+
+def _cut(tensor: torch.Tensor, placement: Any, count: int, generator: torch.Generator) -> list[torch.Tensor]:
+    if isinstance(placement, Shard):
+        return [part_of(tensor, placement.dim, count, index) for index in range(count)]
+    if not isinstance(placement, Partial):
+        return [tensor] * count
+    addends = [torch.randn(tensor.shape, generator=generator, dtype=tensor.dtype) for _ in range(count - 1)]
+    return [*addends, tensor - sum(addends, torch.zeros_like(tensor))]

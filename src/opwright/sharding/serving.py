@@ -1,0 +1,141 @@
+"""Calls with DTensors: place what the rules ask for, run the operator on what this process has, describe the results.
+
+Everything that decides what is sent is known to all processes alike, and decided before anything is sent; so none waits
+for another that does something else. A process without elements computes nothing. Errors after that leave the call: the
+function on DTensors would wait for processes that have left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch.autograd import Function
+from torch.distributed.tensor import DTensor, Replicate
+
+from opwright.binding.autograd.derived_node import Made, gradients, keep
+from opwright.binding.environment import is_compiling_or_exporting, is_overheard
+from opwright.binding.own_errors import runs_reference
+from opwright.errors import MixedPlacement
+from opwright.operators.base import BaseOperator
+from opwright.sharding.plan import Plan, plan_for
+from opwright.tracing.torch_hooks.spread import is_usual, local_of, only_counted, spec_of, spread, uncounted
+
+_plans: WeakKeyDictionary[BaseOperator, dict[Any, Plan | None]] = WeakKeyDictionary()
+_MOST_PLANS = 1024
+
+
+@runs_reference
+def serve_sharded(operator: BaseOperator, args: Sequence[Any]) -> Any:
+    """Serve a call with DTensors among flat arguments.
+
+    Returns:
+        The result; NotImplemented if no rule is known, or if something must see the operations of the reference.
+
+    Raises:
+        MixedPlacement: If there are DTensors of two meshes, or DTensors and plain tensors.
+    """
+    if is_compiling_or_exporting() or (is_overheard() and not _is_only_counted()):
+        return NotImplemented
+    mesh = _mesh_of(operator, args)
+    plan = _plan(operator, args, mesh)
+    if plan is None:
+        return NotImplemented
+    if torch.is_grad_enabled() and any(isinstance(arg, torch.Tensor) and arg.requires_grad for arg in args):
+        return plan.returned.rebuilt(_apply(_Call(operator, plan, mesh), *args))
+    return plan.returned.rebuilt(run(operator, plan, args))
+
+
+def run(operator: BaseOperator, plan: Plan, args: Sequence[Any]) -> Sequence[Any]:
+    """Run an operator by a plan; returns DTensors."""
+    with torch.no_grad():
+        given = list(args)
+        for position in plan.moves:
+            given[position] = given[position].redistribute(placements=plan.targets[position])
+        if plan.fills:
+            made: Sequence[torch.Tensor] = [fill.clone() for fill in plan.fills]
+        else:
+            with uncounted():
+                made = _computed(operator, plan, [local_of(arg) if isinstance(arg, DTensor) else arg for arg in given])
+        return [spread(local, spec) for local, spec in zip(made, plan.specs, strict=True)]
+
+
+def _computed(operator: BaseOperator, plan: Plan, args: Sequence[Any]) -> Sequence[torch.Tensor]:
+    result = operator(*args)
+    made = plan.returned.like(result)
+    return [one if factor == 1 else one * factor for one, factor in zip(made, plan.factors, strict=True)]
+
+
+def _is_only_counted() -> bool:
+    return only_counted() and not torch._C._is_any_autocast_enabled() and torch.get_default_dtype() is torch.float32
+
+
+def _mesh_of(operator: BaseOperator, args: Sequence[Any]) -> Any:
+    mesh = None
+    for arg in args:
+        if isinstance(arg, DTensor):
+            if mesh is not None and arg.device_mesh != mesh:
+                raise MixedPlacement(
+                    f"{operator.name} is called with DTensors of two meshes, {mesh} and {arg.device_mesh}",
+                    hint="distribute its arguments over one mesh",
+                )
+            mesh = arg.device_mesh
+        elif isinstance(arg, torch.Tensor) and arg.ndim:
+            raise MixedPlacement(
+                f"{operator.name} is called with DTensors and with a plain tensor of shape {[*arg.shape]}",
+                hint="DTensor.from_local(tensor, mesh, [Replicate()]) makes it one, if every process has all of it",
+            )
+    return mesh
+
+
+def _plan(operator: BaseOperator, args: Sequence[Any], mesh: Any) -> Plan | None:
+    plans = _plans.get(operator)
+    if plans is None:
+        plans = _plans[operator] = {}
+    key = (operator.outside_now(), *[spec_of(a) if isinstance(a, DTensor) else _key(a) for a in args])
+    found = plans.get(key, plans)
+    if found is not plans:
+        return found  # type: ignore[return-value]
+    if len(plans) >= _MOST_PLANS:
+        plans.clear()
+    usual = all(is_usual(spec_of(arg)) for arg in args if isinstance(arg, DTensor))
+    plans[key] = plan_for(operator, args, mesh) if usual else None
+    return plans[key]
+
+
+def _key(value: Any) -> Any:
+    return (value.dtype, value.device) if isinstance(value, torch.Tensor) else (type(value), value)
+
+
+class _Call:
+    """A call to be recorded."""
+
+    __slots__ = ("mesh", "operator", "plan")
+
+    def __init__(self, operator: BaseOperator, plan: Plan, mesh: Any) -> None:
+        self.operator, self.plan, self.mesh = operator, plan, mesh
+
+
+class _Node(Function):
+    @staticmethod
+    def forward(ctx: Any, call: _Call, *args: Any) -> Any:
+        made = tuple(run(call.operator, call.plan, args))
+        ctx.mesh = call.mesh
+        return keep(ctx, Made(call.operator.transforms.backward, call.plan.returned.places, args, made))
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: torch.Tensor | None) -> Any:
+        """Call the operator of the gradients on DTensors."""
+        return gradients(ctx, cotangents, lambda operator, *args: operator(*[_placed(arg, ctx.mesh) for arg in args]))
+
+
+def _placed(value: Any, mesh: Any) -> Any:
+    """A zero in place of a cotangent that is missing, as a DTensor."""
+    if isinstance(value, torch.Tensor) and not isinstance(value, DTensor) and value.ndim:
+        return DTensor.from_local(value, mesh, [Replicate()] * mesh.ndim, run_check=False)
+    return value
+
+
+_apply: Any = super(Function, _Node).apply

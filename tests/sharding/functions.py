@@ -1,0 +1,67 @@
+"""Functions whose rules are known."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional
+
+
+def spread_sum(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x * 2 - y
+
+
+def spread_gate(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return functional.silu(x) * y
+
+
+def spread_softmax(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x, -1)
+
+
+def spread_mean(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return (x * y).mean(0)
+
+
+def spread_norm(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * w
+
+
+def spread_linear(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return functional.linear(x, w) * 2
+
+
+def spread_flat(x: torch.Tensor) -> torch.Tensor:
+    return (x * 2).reshape(-1)
+
+
+def spread_largest(x: torch.Tensor) -> torch.Tensor:
+    return x.amax(0)
+
+
+def spread_chunks(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    a, b, c = x.chunk(3, -1)
+    return a * b + c * y
+
+
+def spread_rolled(x: torch.Tensor) -> torch.Tensor:
+    return x.roll(1, 0) + x.flip(0) * 2
+
+
+def spread_positions(x: torch.Tensor) -> torch.Tensor:
+    return x * torch.arange(x.shape[0])[:, None]
+
+
+def spread_embedding(indices: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return functional.embedding(indices, w) * 2
+
+
+def spread_scores(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+    return torch.einsum("bhqd,bhkd->bhqk", q, k)
+
+
+def spread_pairs(x: torch.Tensor) -> torch.Tensor:
+    return x[:, None] * x[None, :]
+
+
+def spread_random(x: torch.Tensor) -> torch.Tensor:
+    return functional.dropout(x, 0.5)
