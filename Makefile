@@ -7,7 +7,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test nightly newest lint format clean
+.PHONY: help setup demo docs test browser nightly newest lint format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ docs: $(INSTALLED) ## build the site into build/site, and run every piece of cod
 test: export PYTHONDONTWRITEBYTECODE =  # the tests start a hundred processes, which would compile every module anew
 test: $(INSTALLED) ## run the tests; with SINCE=main only those that changes since main can affect
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(if $(SINCE),--since $(SINCE))
+
+browser: $(INSTALLED) ## look at the report page in Chromium, which has to be installed with its driver
+	$(BIN)/pytest tests/page/test_browser.py
 
 nightly: $(INSTALLED) ## run the long tests, then all tests in reverse order
 	$(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check -c constraints.txt -e '.[wild]'

@@ -33,6 +33,7 @@ _NO_REMEDY = {
     "auditing/: there is one": "the row does not apply to such a function",
     "auditing/: what it saves": "the row does not apply to such a function",
     "codegen/cpp/table/: NotElementwise": "a kernel for each tensor serves",
+    "benchmark/: the gradients do not depend": "such a function has no second derivatives",
     "checking/: no input is": "the check does not apply to such a function",
     "checking/: inputs": "the check does not apply to such a function",
     "checking/: output": "the check does not apply to such a function",

@@ -21,6 +21,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
     "extensions.contents",
     "extensions.commands",
     "extensions.refusals",
@@ -31,14 +32,22 @@ extensions = [
 root_doc = "docs/README"
 include_patterns = [
     "README.md",
+    "README.zh.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "benchmarks/README.md",
     "docs/**/*.md",
     "docs/*.md",
+    "docs/gallery/*.rst",
 ]
-exclude_patterns = ["docs/decisions/template.md", ".venv", "build", "**/.pytest_cache"]
+exclude_patterns = [
+    "docs/gallery/sg_execution_times.rst",
+    "docs/decisions/template.md",
+    ".venv",
+    "build",
+    "**/.pytest_cache",
+]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 templates_path: list[str] = []
 
@@ -54,6 +63,23 @@ autodoc_preserve_defaults = True
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "examples/gallery",
+    "gallery_dirs": "docs/gallery",  # written by the build
+    "filename_pattern": r"\.py$",
+    "abort_on_example_error": True,
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "show_signature": False,
+    "remove_config_comments": True,
+    "copyfile_regex": r".*\.rst",
+    "min_reported_time": 1000,
+    "matplotlib_animations": False,
+    "show_memory": False,
+    "write_computation_times": False,
+    "nested_sections": False,
+}
 
 html_theme = "furo"
 html_title = "opwright"

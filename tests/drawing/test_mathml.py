@@ -60,7 +60,7 @@ def _plain(node: ET.Element) -> str:
         (number(1e-06), "1⋅10^{−6}"),
         (apply("less", apply("less", A, B), C), "(a<b)<c"),
         (apply("where", apply("greater", A, number(0)), A, apply("expm1", A)), "elu(a)"),
-        (apply("where", apply("less", A, B), A, C), "{aif a<bcotherwise"),
+        (apply("where", apply("less", A, B), A, C), "aif a<bcotherwise"),
         (Cast(A, DType.INT64), "int64(a)"),
         (Load("gates", (), F32), "gates"),
         (Local("sigmoid_1", F32), "sigmoid_{1}"),

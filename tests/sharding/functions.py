@@ -65,3 +65,38 @@ def spread_pairs(x: torch.Tensor) -> torch.Tensor:
 
 def spread_random(x: torch.Tensor) -> torch.Tensor:
     return functional.dropout(x, 0.5)
+
+
+def spread_layer_norm(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return functional.layer_norm(x, (x.shape[-1],), w, b)
+
+
+def spread_lltm(gates: torch.Tensor, cell: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    i, o, g = gates.chunk(3, -1)
+    new = cell + functional.elu(g) * torch.sigmoid(i)
+    return torch.tanh(new) * torch.sigmoid(o), new
+
+
+def spread_cross_entropy(x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    return functional.cross_entropy(x, target)
+
+
+def spread_squared_error(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return functional.mse_loss(x, y)
+
+
+def spread_rotary(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    a, b = x.chunk(2, -1)
+    return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
+
+
+def spread_argmax(x: torch.Tensor) -> torch.Tensor:
+    return x.argmax(-1)
+
+
+def spread_cumulated(x: torch.Tensor) -> torch.Tensor:
+    return x.exp().cumsum(-1)
+
+
+def spread_columns(x: torch.Tensor) -> torch.Tensor:
+    return (x.square().sum(0) + 1).log()

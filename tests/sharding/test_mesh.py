@@ -14,3 +14,16 @@ from tests.sharding.processes import on_mesh
 def test_two_processes() -> None:
     opwright.operator(functions.spread_gate)(torch.ones(2, 2), torch.ones(2, 2))  # builds what all kernels need
     assert on_mesh("tests.sharding.on_two", "judge", 2, seconds=100) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.seconds(1200)
+@pytest.mark.parametrize("which", ["judge", "judge_grid"])
+def test_operators_on_four_processes(which: str) -> None:
+    assert on_mesh("tests.sharding.on_four", which, 4, seconds=1100) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.seconds(600)
+def test_a_block_is_trained_as_in_one_process() -> None:
+    assert on_mesh("tests.sharding.on_block", "judge", 2, seconds=500) == []

@@ -1,7 +1,8 @@
 """contents: the site's table of contents, read off the index that readers of the repository see.
 
 Every section of docs/README.md becomes a caption, with the pages that it links to below it. On other pages, the comment
-`<!-- pages: decisions/0*.md -->` becomes a list of the pages that match.
+`<!-- pages: decisions/0*.md -->` becomes a list of the pages that match. A link to the sources of the gallery leads to
+the gallery that the build made of them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 INDEX = "docs/README"
+_GALLERY = re.compile(r"\((?:\.\./)+examples/gallery/GALLERY_HEADER\.rst\)")
 _LINK = re.compile(r"\]\(([^)#\s]+\.(?:md|rst))\)")
 _PAGES = re.compile(r"<!-- pages: (\S+) -->")
 _TREE = "\n```{{toctree}}\n:maxdepth: 1\n{options}\n{entries}\n```\n"
@@ -20,6 +22,7 @@ _TREE = "\n```{{toctree}}\n:maxdepth: 1\n{options}\n{entries}\n```\n"
 
 def add_contents(app: Sphinx, name: str, text: list[str]) -> None:
     """Add the trees of the index, and lists where a page asks for them."""
+    text[0] = _GALLERY.sub("(/docs/gallery/index.rst)", text[0])
     if name == INDEX:
         text[0] += "".join(section_tree(section) for section in re.split(r"^## ", text[0], flags=re.MULTILINE)[1:])
     text[0] = _PAGES.sub(lambda found: tree("", ":glob:", [found[1].removesuffix(".md")]), text[0])

@@ -1,1 +1,1 @@
-"""Graphs as SVG and formulas as MathML, for pages. Their colours are CSS variables, which follow light and dark."""
+"""Graphs and plots as SVG, and formulas as MathML, for pages. Colours are CSS variables that follow light and dark."""

@@ -128,7 +128,7 @@ def _layers(diagram: Diagram) -> dict[str, int]:
 def _apart(widths: Sequence[float], heights: Sequence[float], centres: Sequence[Point]) -> list[Point]:
     """Scale the layout to pixels, and push what stands in one layer apart where it would overlap."""
     boxes = [width for width in widths if width]
-    unit = sum(boxes) / len(boxes) + _BETWEEN
+    unit = 0.55 * (sum(boxes) / len(boxes) + _BETWEEN)  # less than a box: many neighbours are arrows
     layers: dict[float, list[int]] = {}
     for index in sorted(range(len(centres)), key=lambda index: centres[index]):
         layers.setdefault(centres[index][1], []).append(index)

@@ -53,7 +53,7 @@ class _Writer:
     def formula(self, formula: Formula) -> list[str]:
         first, *others = self._pieces(formula.value) if not self._is_whole(formula) else [self._right_side(formula)]
         place = self._element(formula.name, formula.indices)
-        return [place + _sign("=") + first, *others]
+        return [place + _sign("="), first, *others]
 
     def _is_whole(self, formula: Formula) -> bool:
         return formula.reduction is not None or formula.element is not None
@@ -157,13 +157,13 @@ def _root(operand: _Written) -> str:
 
 
 def _where(operands: Sequence[_Written]) -> _Written:
-    """Cases behind a brace."""
+    """Cases behind a line, which is a border: few fonts have a brace that stretches."""
     condition, first, second = operands
     rows = (
         f"<mtr><mtd>{first.text}</mtd><mtd><mtext>if&nbsp;</mtext>{condition.text}</mtd></mtr>"
         f"<mtr><mtd>{second.text}</mtd><mtd><mtext>otherwise</mtext></mtd></mtr>"
     )
-    return _Written(_row('<mo stretchy="true">{</mo>', f'<mtable columnalign="left left">{rows}</mtable>'), _CHOICE)
+    return _Written(f'<mtable class="cases">{rows}</mtable>', _CHOICE)
 
 
 _SHAPES: dict[str, Callable[[Sequence[_Written]], _Written]] = {

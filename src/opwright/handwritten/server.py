@@ -66,7 +66,8 @@ class WrittenServer:
             raise ImplementationRefused(
                 f"{name} cannot be written by hand: it takes or returns containers, or changes its arguments",
                 place=place_of(reference),
-                hint="write an operator of plain tensors, and call it from a function that handles the containers",
+                hint="write an operator of plain tensors (x: torch.Tensor), and call it from a function that "
+                "handles the containers",
             )
         self._derived = derived
         self._signature = signature

@@ -2,6 +2,7 @@
 
 from opwright.page.facts import PageFacts
 from opwright.page.gather import gather
+from opwright.page.measured import measure_more
 from opwright.page.render import render
 
-__all__ = ["PageFacts", "gather", "render"]
+__all__ = ["PageFacts", "gather", "measure_more", "render"]

@@ -67,6 +67,14 @@ class SavedFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class SampleFacts:
+    """A sample: its name, and how many elements its tensors have."""
+
+    name: str
+    elements: int
+
+
+@dataclass(frozen=True, slots=True)
 class PageFacts:
     """All that a page shows.
 
@@ -74,6 +82,7 @@ class PageFacts:
         name: Of the operator.
         place: Where its function is defined.
         schema: As the dispatcher knows it.
+        samples: All of them.
         traced_for: The arguments that the rest is shown for.
         function: The function's source.
         rungs: The ways to compute it, and what each is or why it is missing.
@@ -92,6 +101,7 @@ class PageFacts:
     name: str
     place: str
     schema: str
+    samples: tuple[SampleFacts, ...]
     traced_for: tuple[str, ...]
     function: str
     rungs: tuple[tuple[str, str], ...]

@@ -7,6 +7,8 @@ from collections.abc import Collection
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, assert_never
 
+import torch
+
 from opwright.benchmark.machine import this_machine
 from opwright.codegen.formula import kernel_formulas, step_formulas
 from opwright.drawing.mathml import formula_mathml
@@ -22,7 +24,7 @@ from opwright.ir.expressions.expression import Load
 from opwright.ir.program import Call, Check, Iota, Kernel, Number, Program, Step, View
 from opwright.operators.stages import Derivation, Lowered
 from opwright.page.diagrams import described_work, diagram_of
-from opwright.page.facts import PageFacts, PassFacts, SavedFacts, StepFacts
+from opwright.page.facts import PageFacts, PassFacts, SampleFacts, SavedFacts, StepFacts
 from opwright.toolchain.source import Source
 from opwright.tracing.interface.specs import TensorSpec
 from opwright.version import VERSION
@@ -42,6 +44,7 @@ def gather(operator: BaseOperator, **measured: Any) -> PageFacts:
         name=operator.name,
         place=str(place_from_here(operator)),
         schema=schema_of(operator),
+        samples=_samples(operator),
         traced_for=(),
         function=_function(operator),
         rungs=tuple((rung.name, rung_line(rung)) for rung in operator.rungs()),
@@ -70,6 +73,11 @@ def _function(operator: BaseOperator) -> str:
         return source_text(operator, "composed")
     except RungMissing as missing:
         return f"# {missing.fact}"
+
+
+def _samples(operator: BaseOperator) -> tuple[SampleFacts, ...]:
+    made = operator.samples("cpu", torch.float32) if operator.samples else ()
+    return tuple(SampleFacts(each.name, sum(tensor.numel() for tensor in each.tensors())) for each in made)
 
 
 def _argument(spec: Any) -> str:

@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from opwright.drawing.graph import MOST_BOXES, Box, Diagram, graph_svg
+from opwright.page.figures import memory_plots, roofline_plot, speed_plots
 from opwright.page.tables import audit_families, headlines, verdict_rows
 from opwright.report.figures import in_units, microseconds, ratio
 
@@ -37,6 +38,9 @@ def render(facts: Mapping[str, Any]) -> str:
         code=_code,
         graph=_graph,
         headlines=headlines(facts),
+        speed=speed_plots(facts),
+        memory=memory_plots(facts),
+        roofline=roofline_plot(facts),
         verdict=verdict_rows(facts["verdict"]) if facts["verdict"] else None,
         audit=audit_families(facts["audit"]) if facts["audit"] else None,
     )

@@ -31,6 +31,7 @@ class Plan:
         factors: For each result, what it is multiplied by in this process.
         fills: For each result, what this process adds, if it has no elements; empty if it has.
         returned: The structure of the result.
+        scales: Whether a factor is not one.
     """
 
     targets: tuple[tuple[Placement, ...] | None, ...]
@@ -39,6 +40,7 @@ class Plan:
     factors: tuple[float, ...]
     fills: tuple[torch.Tensor, ...]
     returned: Returned
+    scales: bool
 
 
 def plan_for(operator: BaseOperator, args: Sequence[Any], mesh: Any) -> Plan | None:
@@ -96,7 +98,7 @@ def _made(
         _factor([rule.powers[place] for rule in choice.rules], ratios) for place in range(len(returned.tensors))
     )
     specs = tuple(spec_for(mesh, to, one) for one, to in zip(returned.tensors, outputs, strict=True))
-    return Plan(targets, moves, specs, factors, fills, returned)
+    return Plan(targets, moves, specs, factors, fills, returned, any(factor != 1 for factor in factors))
 
 
 def _own(

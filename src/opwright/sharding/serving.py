@@ -50,21 +50,27 @@ def serve_sharded(operator: BaseOperator, args: Sequence[Any]) -> Any:
 
 def run(operator: BaseOperator, plan: Plan, args: Sequence[Any]) -> Sequence[Any]:
     """Run an operator by a plan; returns DTensors."""
-    with torch.no_grad():
-        given = list(args)
+    if torch.is_grad_enabled():
+        with torch.no_grad():
+            return run(operator, plan, args)
+    if plan.moves:
+        args = list(args)
         for position in plan.moves:
-            given[position] = given[position].redistribute(placements=plan.targets[position])
-        if plan.fills:
-            made: Sequence[torch.Tensor] = [fill.clone() for fill in plan.fills]
-        else:
-            with uncounted():
-                made = _computed(operator, plan, [local_of(arg) if isinstance(arg, DTensor) else arg for arg in given])
-        return [spread(local, spec) for local, spec in zip(made, plan.specs, strict=True)]
+            args[position] = args[position].redistribute(placements=plan.targets[position])
+    if plan.fills:
+        made: Sequence[torch.Tensor] = [fill.clone() for fill in plan.fills]
+    else:
+        given = [local_of(arg) if isinstance(arg, DTensor) else arg for arg in args]
+        with uncounted():
+            made = _computed(operator, plan, given)
+    return [spread(local, spec) for local, spec in zip(made, plan.specs, strict=True)]
 
 
 def _computed(operator: BaseOperator, plan: Plan, args: Sequence[Any]) -> Sequence[torch.Tensor]:
     result = operator(*args)
     made = plan.returned.like(result)
+    if not plan.scales:
+        return made
     return [one if factor == 1 else one * factor for one, factor in zip(made, plan.factors, strict=True)]
 
 
@@ -76,12 +82,13 @@ def _mesh_of(operator: BaseOperator, args: Sequence[Any]) -> Any:
     mesh = None
     for arg in args:
         if isinstance(arg, DTensor):
-            if mesh is not None and arg.device_mesh != mesh:
+            other = spec_of(arg).mesh
+            if mesh is not None and other is not mesh and other != mesh:
                 raise MixedPlacement(
-                    f"{operator.name} is called with DTensors of two meshes, {mesh} and {arg.device_mesh}",
+                    f"{operator.name} is called with DTensors of two meshes, {mesh} and {other}",
                     hint="distribute its arguments over one mesh",
                 )
-            mesh = arg.device_mesh
+            mesh = other
         elif isinstance(arg, torch.Tensor) and arg.ndim:
             raise MixedPlacement(
                 f"{operator.name} is called with DTensors and with a plain tensor of shape {[*arg.shape]}",

@@ -1,5 +1,7 @@
 """A deployment is written whole or not at all, and never over files of others."""
 
+from pathlib import Path
+
 import pytest
 
 from opwright.deployment.deploy import deploy
@@ -51,3 +53,11 @@ def test_what_cannot_be_written_is_refused_before_anything_is(tmp_path, how, kin
         deploy(lambda x: x, (), at=tmp_path / "out", **how)
     assert refused.value.hint
     assert not list(tmp_path.iterdir())
+
+
+def test_a_relative_folder_is_given_as_an_absolute_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with written_whole(Path("out")) as folder:
+        assert folder.is_absolute()  # a linker that runs elsewhere finds it
+        (folder / "text").write_text("here")
+    assert (tmp_path / "out" / "text").read_text() == "here"

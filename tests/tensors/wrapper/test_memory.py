@@ -92,3 +92,55 @@ def test_each_of_several_tensors_is_changed_once() -> None:
     assert pair.high.eq(2).all()
     with pytest.raises(WrapperRefused, match="cannot be copied to or from a plain one"):
         torch.zeros(3).copy_(pair)
+
+
+LAZY: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "product": lambda x: x.conj() * 2,
+    "matmul": lambda x: x @ x.mH,
+    "both": lambda x: x.conj() * x,
+    "fft": lambda x: torch.fft.fft(x.conj()),
+    "hfft2": torch.fft.hfft2,
+    "clone": lambda x: x.conj().clone(),
+    "sum": lambda x: x.conj().sum(),
+    "out": lambda x: torch.mul(x.conj(), x, out=torch.empty_like(x)),
+    "real": lambda x: x.conj().clone().imag + x.real,
+    "twice": lambda x: x.conj().conj() * 2,
+    "imag": lambda x: torch.view_as_real(x)[..., 1].neg() + 1,
+}
+
+
+@pytest.mark.parametrize("name", LAZY)
+def test_what_is_conjugated_lazily_is_conjugated(name: str) -> None:
+    x = owned(3, 3, dtype=torch.complex128)
+    torch.testing.assert_close(LAZY[name](x).elem, LAZY[name](x.elem))
+
+
+def test_tensors_that_are_conjugated_or_negated_lazily_are_wrapped() -> None:
+    x = torch.randn(3, 3, dtype=torch.complex128)
+    conjugated, negated = Meta(x.conj(), "me"), Meta(x.conj().imag, "me")
+    torch.testing.assert_close((conjugated * 2).elem, x.conj() * 2)
+    torch.testing.assert_close((negated.exp() + negated).elem, x.conj().imag.exp() + x.conj().imag)
+    torch.testing.assert_close((conjugated + conjugated).densify(), 2 * x.conj())
+    with pytest.raises(WrapperRefused, match="is conjugated, and has no view") as refused:
+        conjugated.imag.add_(1)
+    assert "clone()" in str(refused.value)
+
+
+def test_what_is_conjugated_lazily_is_a_view() -> None:
+    x = owned(3, dtype=torch.complex128)
+    expected = x.elem.clone()
+    x.conj().mul_(2j)
+    expected.conj().mul_(2j)
+    torch.testing.assert_close(x.elem, expected)
+
+
+def test_gradients_and_compilers_see_what_is_conjugated() -> None:
+    def called(x: torch.Tensor) -> torch.Tensor:
+        return torch.view_as_real(x.conj() * x * x).square().sum()
+
+    x = owned(3, dtype=torch.complex128).requires_grad_()
+    plain = x.elem.clone().requires_grad_()
+    (expected,) = torch.autograd.grad(called(plain), plain)
+    for function in (called, torch.compile(called, backend="aot_eager", fullgraph=True)):
+        (found,) = torch.autograd.grad(function(x), x)
+        torch.testing.assert_close(found.elem.resolve_conj(), expected.resolve_conj())

@@ -14,7 +14,7 @@ from opwright.checking import check
 from opwright.cli.arguments import AsJson, Target
 from opwright.cli.load import load_operators
 from opwright.cli.terminal import progress_on_stderr, write_json, write_text
-from opwright.page import PageFacts, gather, render
+from opwright.page import PageFacts, gather, measure_more, render
 
 DEFAULT_PAGE = Path("report.html")
 
@@ -58,6 +58,7 @@ def _facts(operator: Operator, with_check: bool, with_audit: bool, with_bench: b
             measured["verdict"] = check(operator, quick=True, progress=tell).to_json()
         if with_bench and operator.samples is not None:
             measured["bench"] = bench(operator, compile=compile, progress=tell).to_json()
+            measured |= measure_more(operator, compile=compile, progress=tell)
         if with_audit and operator.samples is not None:
             measured["audit"] = audit(operator, quick=True, progress=tell).to_json()
         tell("drawing", 0, 1)

@@ -32,12 +32,13 @@ def refuse_taken(at: Path) -> None:
 
 @contextmanager
 def written_whole(at: Path) -> Iterator[Path]:
-    """Yield a folder to write to; if all goes well it replaces `at`, else nothing of it stays.
+    """Yield the absolute path of a folder to write to; if all goes well it replaces `at`, else nothing of it stays.
 
     Raises:
         DirectoryTaken: If `at` is not ours, or cannot be written.
     """
     refuse_taken(at)
+    at = at.absolute()  # linkers and compilers run in other folders
     try:
         at.parent.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=f".{at.name}-", dir=at.parent))

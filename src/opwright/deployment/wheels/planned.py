@@ -112,7 +112,9 @@ def plan_operator(
         raise _too_many(operator, len(signature.parameters))
     if signature.schema is None or not signature.is_flat:
         raise _unsupported(
-            operator, "takes or returns a structure that no schema of torch spells", "take and return tensors"
+            operator,
+            "takes or returns a structure that no schema of torch spells",
+            "take and return tensors, and say so: x: torch.Tensor",
         )
     if operator.autocast is not None:
         fact = "has an autocast policy, but operators of a wheel run their references under autocast"

@@ -71,7 +71,7 @@ def parameters_of(reference: Callable[..., Any]) -> Parameters:
             raise NotEjectable(
                 f"{reference.__name__} takes a structure, {parameter.name}",
                 place=place_of(reference),
-                hint="take each tensor as a parameter of its own",
+                hint="take each tensor as a parameter of its own, and annotate it: x: torch.Tensor",
             )
     named = signature.parameters
     return Parameters(

@@ -12,10 +12,11 @@ import torch
 
 from opwright.errors import HandlerRefused, SamplesMissing
 from opwright.tensors.coverage.aten import core_operations
+from opwright.tensors.coverage.calling import Side
 from opwright.tensors.coverage.plan import Plan, plans, runs
 from opwright.tensors.coverage.report import CoverageReport, Entry, How
 from opwright.tensors.coverage.subject import Subject, is_dispatched, subject_of
-from opwright.tensors.coverage.trial import SIDES, Side, Trial, applies, quiet, tried
+from opwright.tensors.coverage.trial import SIDES, Trial, applies, quiet, tried
 from opwright.tensors.spellings.overloads import Overload, overloads
 from opwright.tensors.spellings.table import Spelling, families
 from opwright.tensors.wrapper.base import Wrapper

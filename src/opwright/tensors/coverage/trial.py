@@ -14,20 +14,21 @@ from typing import Any, Literal
 import torch
 from torch.utils._pytree import tree_leaves
 
+from opwright.tensors.coverage.calling import Call, Side, invoke, typed
 from opwright.tensors.coverage.compare import difference, first_line, kinds, lost
+from opwright.tensors.coverage.memory import in_other_memory, is_stale
 from opwright.tensors.coverage.plan import Plan, other_of
 from opwright.tensors.coverage.subject import Subject
 from opwright.tensors.coverage.values import OTHER, SAMPLE
-from opwright.tensors.spellings.aliases import OPERATORS
 from opwright.tensors.spellings.table import Spelling
 
 State = Literal["ok", "fails", "wrong"]
-Side = Literal["first", "second", "both"]
 
 SIDES: tuple[Side, ...] = ("first", "second", "both")
-_MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
-_OF_THE_FIRST = frozenset({"expand_as", "module_load", "reshape_as", "resize_as_", "type_as", "view_as"})
+_OF_THE_FIRST = frozenset({"expand_as", "module_load", "reshape_as", "resize_as", "resize_as_", "type_as", "view_as"})
 """Methods whose second tensor gives a shape or a dtype only; nothing of it travels."""
+_OF_EACH = frozenset({"atleast_1d", "atleast_2d", "atleast_3d", "module_load"})
+"""Functions whose results are each of one argument, which may be a plain one."""
 
 _UNDEFINED = ("empty", "resize", "set_")
 
@@ -53,32 +54,6 @@ class Trial:
     is_own: bool = False
 
 
-def invoke(spelling: Spelling, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Call a spelling as a user does: methods on their object, so that a type's own methods are called."""
-    if not spelling.is_method:
-        return spelling.function(*args, **kwargs)
-    if spelling.is_attribute:
-        return getattr(args[0], spelling.attribute)
-    result = getattr(args[0], spelling.attribute)(*args[1:], **kwargs)
-    return _of_the_other(spelling.attribute, args) if result is NotImplemented else result
-
-
-def _of_the_other(attribute: str, args: list[Any]) -> Any:
-    """What Python does with an operator whose first method returns NotImplemented: the second's has its turn.
-
-    Raises:
-        TypeError: It has none, or this returns NotImplemented too.
-    """
-    word = attribute.strip("_")
-    plain = word.removeprefix("i") if word.removeprefix("i") in OPERATORS else word
-    partner = _MIRRORED.get(plain) or (plain[1:] if plain not in OPERATORS else f"r{plain}")
-    method = getattr(args[1], f"__{partner}__", None) if len(args) > 1 else None
-    result = method(args[0]) if method is not None else NotImplemented
-    if result is NotImplemented:
-        raise TypeError(f"{type(args[0]).__name__}.{attribute} returns NotImplemented")
-    return result
-
-
 def applies(spelling: Spelling, subject: Subject, plan: Plan, side: Side) -> bool:
     """Whether a call can be made: both tensors are there, and the first has the method."""
     if side != "first" and OTHER not in plan.places:
@@ -100,7 +75,7 @@ def tried(spelling: Spelling, subject: Subject, plan: Plan, side: Side) -> Trial
             is_random = not _is_same(right, _right(spelling, dense, plan, side, seed=1)[0])
     except Exception:  # there is nothing to compare with
         return None
-    args, kwargs = plan.filled(_typed(sample, dense, side))
+    args, kwargs = plan.filled(typed(sample, dense, side))
     try:
         with quiet():
             torch.default_generator.manual_seed(0)
@@ -117,12 +92,12 @@ def _judged(
     subject: Subject,
     plan: Plan,
     side: Side,
-    typed: tuple[Any, list[Any], Any],
+    called: tuple[Any, list[Any], Any],
     dense: tuple[Any, list[Any]],
     *,
     is_random: bool,
 ) -> Trial:
-    (found, args, sample), (right, own) = typed, dense
+    (found, args, sample), (right, own) = called, dense
     has_values = not is_random and not any(word in spelling.name for word in _UNDEFINED)
     said = difference(subject, found, right, values=has_values)
     if not said and spelling.is_in_place and has_values:
@@ -133,7 +108,12 @@ def _judged(
         said = changed and f"it changes its argument: {changed}"
     if not said:
         carried = not (side == "second" and (spelling.is_in_place or spelling.attribute in _OF_THE_FIRST))
-        said = (carried and lost(subject, found, right)) or _is_copy(spelling, subject, plan, side, found, right, own)
+        carried = carried and not (plan.given and spelling.family in _OF_EACH)
+        is_given = any(found is one and right is other for one, other in zip(args, own, strict=True))
+        said = lost(subject, found, right) if carried and not (is_given and found is not sample) else ""
+    if not said and plan.args and plan.args[0] is SAMPLE and side != "second":
+        call = Call(spelling, subject, plan, side)
+        said = is_stale(call) if spelling.is_in_place else in_other_memory(call, found, right, own[0])
     leaves = [leaf for leaf in tree_leaves(found) if isinstance(leaf, (torch.Tensor, subject.type))]
     is_own = not leaves or any(isinstance(leaf, subject.type) for leaf in leaves)
     value = subject.dense(found) if not said.startswith("its result cannot") else None
@@ -147,41 +127,6 @@ def _untouched(subject: Subject, plan: Plan, own: list[Any], side: Side) -> Any:
         if each is wanted:
             return own[position]
     return subject.dense(subject.sample)
-
-
-def _is_copy(
-    spelling: Spelling, subject: Subject, plan: Plan, side: Side, found: Any, right: Any, own: list[Any]
-) -> str:
-    """Whether the dense result is a view of its first argument and the type's is not: writing tells."""
-    is_view = isinstance(right, torch.Tensor) and isinstance(own[0], torch.Tensor) and right is not own[0]
-    if not is_view or not isinstance(found, subject.type) or spelling.is_in_place or side == "second":
-        return ""
-    if right.layout is not torch.strided or own[0].layout is not torch.strided or not right.numel():
-        return ""
-    if right.untyped_storage().data_ptr() != own[0].untyped_storage().data_ptr():
-        return ""
-    if not plan.args or plan.args[0] is not SAMPLE:
-        return ""
-    try:
-        sample = subject.fresh()
-        args, kwargs = plan.filled(_typed(sample, subject.dense(sample), side))
-        with torch.no_grad():
-            before = subject.dense(sample).clone()
-            invoke(spelling, args, kwargs).zero_()
-            after = subject.dense(sample)
-    except Exception:  # the type cannot be written to
-        return ""
-    right.detach().zero_()
-    if torch.equal(before, own[0].detach()):
-        return ""
-    return "its result is a copy, not a view" if torch.equal(before, after) else ""
-
-
-def _typed(sample: Any, dense: torch.Tensor, side: Side) -> dict[Any, Any]:
-    return {
-        SAMPLE: sample if side != "second" else dense.clone(),
-        OTHER: sample if side != "first" else other_of(dense),
-    }
 
 
 def _right(spelling: Spelling, dense: torch.Tensor, plan: Plan, side: Side, seed: int = 0) -> tuple[Any, list[Any]]:

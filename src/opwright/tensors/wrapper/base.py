@@ -12,7 +12,7 @@ import torch
 from torch.utils.data._utils.collate import default_collate_fn_map
 
 from opwright.errors import WrapperRefused
-from opwright.tensors.wrapper.dispatching import as_written, in_memory_of_its_own, knows, plan
+from opwright.tensors.wrapper.dispatching import as_written, in_memory_of_its_own, is_lazy, knows, lazily_right, plan
 from opwright.tensors.wrapper.gathering import Gathered
 from opwright.tensors.wrapper.names import MISSING, Names, read_names
 from opwright.tensors.wrapper.opening import Held
@@ -52,6 +52,7 @@ class Wrapper(Gathered, Held, torch.Tensor):
     _plans: ClassVar[dict[Any, Rule]] = {}
     _known: ClassVar[dict[tuple[type, ...], bool]] = {}
     _merges: ClassVar[bool] = False
+    _holds_lazy: ClassVar[bool] = False  # whether any wrapper ever held a tensor that is conjugated or negated lazily
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     def __init_subclass__(
@@ -111,6 +112,8 @@ class Wrapper(Gathered, Held, torch.Tensor):
     def made(cls, data: Sequence[torch.Tensor], metadata: Any) -> Any:
         """A wrapper around tensors that require no gradients, unchecked; `metadata` is in the order of its names."""
         first, names = data[0], cls.names
+        if first.is_conj() or first.is_neg() or (len(data) > 1 and any(map(is_lazy, data))):
+            Wrapper._holds_lazy = True
         layout = first.layout
         strided = layout is torch.strided and not first.is_nested
         self = _make(
@@ -206,7 +209,10 @@ class Wrapper(Gathered, Held, torch.Tensor):
         found = cls._plans.get(func)
         if found is None:
             found = cls._plans[func] = plan(cls, cls._rule_for(keys_of(func)), func)
-        return found(cls, func, args, kwargs or {})
+        if not Wrapper._holds_lazy:
+            return found(cls, func, args, kwargs or {})
+        with lazily_right():
+            return found(cls, func, args, kwargs or {})
 
     @classmethod
     def run_inside(cls, operator: Callable[..., Any], name: str, args: Sequence[Any]) -> Any:

@@ -68,6 +68,23 @@ def straight(kind: type[Held], operation: OpOverload) -> Rule:
     return run
 
 
+def is_lazy(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is conjugated or negated lazily."""
+    return tensor.is_conj() or tensor.is_neg()
+
+
+def lazily_right() -> Any:
+    """A context in which operations see that a tensor is conjugated or negated lazily, as they do outside of dispatch.
+
+    Inside of `__torch_dispatch__` torch excludes the keys that do this, because it has done it for the wrapper; what
+    that holds may be `z.conj()` still.
+    """
+    excluded = torch._C._dispatch_tls_local_exclude_set()
+    for key in (torch._C.DispatchKey.Conjugate, torch._C.DispatchKey.Negative, torch._C.DispatchKey.ZeroTensor):
+        excluded = excluded.remove(key)
+    return torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), excluded)
+
+
 def _viewing(rule: Rule) -> Rule:
     """Views are views of the same memory, as autograd and compilers see it."""
 

@@ -68,7 +68,7 @@ def default_rule(kind: type[Held], otherwise: Rule, keys: Sequence[str]) -> Rule
     they mean, and goes by another rule: on the dense tensor, where the type can make one.
     """
     if len(kind.names.data) == 1:
-        return rewrap
+        return as_numbers if "aten::view_as_real" in keys else rewrap
     if "aten::copy_" in keys:
         return copy_each
     if not _COPIES.isdisjoint(keys):
@@ -88,6 +88,21 @@ def copy_each(kind: type[Held], operation: Operation, args: Args, kwargs: Kwargs
         raise WrapperRefused(
             f"{kind.__name__} holds several tensors, and cannot be copied to or from a plain one",
             hint=f"{kind.__name__}.rule(function, torch.ops.aten.copy_)",
+        )
+    return rewrap(kind, operation, args, kwargs)
+
+
+def as_numbers(kind: type[Held], operation: Operation, args: Args, kwargs: Kwargs) -> Any:
+    """`view_as_real`, and so `.real` and `.imag`, which torch has for tensors that are not conjugated lazily.
+
+    Raises:
+        WrapperRefused: Of one that is; torch cannot see that of the wrapper, and would not resolve it.
+    """
+    inside = getattr(args[0], kind.names.data[0]) if isinstance(args[0], kind) else None
+    if inside is not None and inside.is_conj():
+        raise WrapperRefused(
+            f"{kind.__name__} is conjugated, and has no view of its real and imaginary parts",
+            hint="clone() it first: that conjugates its values",
         )
     return rewrap(kind, operation, args, kwargs)
 

@@ -6,14 +6,15 @@ tests/tracing/torch_hooks/test_spread.py guards each.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes, _get_current_dispatch_mode_stack
 
 _MODULE = "torch.distributed.tensor"
+_NOTHING = nullcontext()
 
 
 def has_spread(args: Sequence[Any]) -> bool:
@@ -51,10 +52,9 @@ def spec_for(mesh: Any, placements: Sequence[Any], like: torch.Tensor) -> Any:
 
 
 def spread(local: torch.Tensor, spec: Any) -> Any:
-    """A DTensor of what this process has."""
-    from torch.distributed.tensor import DTensor
-
-    return DTensor(local, spec, requires_grad=False)
+    """A DTensor of what this process has, made as torch's dispatcher does: without `__init__`, which asks compilers."""
+    kind = sys.modules[_MODULE].DTensor
+    return kind.__new__(kind, local, spec, requires_grad=False)
 
 
 def only_counted() -> bool:
@@ -65,11 +65,6 @@ def only_counted() -> bool:
     return all(type(mode).__name__ == "CommDebugMode" for mode in modes)
 
 
-@contextmanager
-def uncounted() -> Iterator[None]:
+def uncounted() -> AbstractContextManager[Any]:
     """Without modes, if there are any: kernels hold no collectives."""
-    if not torch._C._len_torch_dispatch_stack():
-        yield
-        return
-    with _disable_current_modes():
-        yield
+    return _disable_current_modes() if torch._C._len_torch_dispatch_stack() else _NOTHING

@@ -1,0 +1,151 @@
+"""A block of two layers, trained in one process, under DDP, under FSDP2 and with tensor and sequence parallelism."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    PrepareModuleInput,
+    RowwiseParallel,
+    SequenceParallel,
+    parallelize_module,
+)
+from torch.nn.parallel import DistributedDataParallel
+
+import opwright
+from tests.sharding import functions
+
+STEPS, BATCH, LENGTH, WIDTH = 5, 4, 6, 8
+_norm = opwright.operator(functions.spread_norm, name="tests::block_norm")
+_gate = opwright.operator(functions.spread_gate, name="tests::block_gate")
+
+
+class Norm(nn.Module):
+    """An operator with a weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(WIDTH))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Normalize rows."""
+        return _norm(x, self.weight)
+
+
+class Layer(nn.Module):
+    """A gated layer around operators."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = Norm()
+        self.left, self.right = (nn.Linear(WIDTH, 2 * WIDTH, bias=False) for _ in range(2))
+        self.down = nn.Linear(2 * WIDTH, WIDTH, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Normalize, gate, add."""
+        inner = self.norm(x)
+        return x + self.down(_gate(self.left(inner), self.right(inner)))
+
+
+def block() -> nn.Sequential:
+    """The same block in every process."""
+    torch.manual_seed(0)
+    return nn.Sequential(Layer(), Layer())
+
+
+def batch() -> tuple[torch.Tensor, torch.Tensor]:
+    """The same batch in every process."""
+    generator = torch.Generator().manual_seed(1)
+    x, y = (torch.randn(BATCH, LENGTH, WIDTH, generator=generator) for _ in range(2))
+    return x, y
+
+
+def losses(
+    model: nn.Module, x: torch.Tensor, y: torch.Tensor, own: Callable[[torch.Tensor], torch.Tensor]
+) -> list[float]:
+    """The losses of five steps; `own` makes the loss of all processes of one's own."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    found = []
+    for _ in range(STEPS):
+        loss = (model(x) - y).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        found.append(own(loss.detach()).item())
+    return found
+
+
+def _mean(loss: torch.Tensor) -> torch.Tensor:
+    dist.all_reduce(loss)
+    return loss / dist.get_world_size()
+
+
+def _part(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.chunk(dist.get_world_size())[dist.get_rank()]
+
+
+def by_ddp(mesh: Any) -> list[float]:
+    """Each process has a part of the batch."""
+    del mesh
+    x, y = map(_part, batch())
+    return losses(DistributedDataParallel(block()), x, y, _mean)
+
+
+def by_fsdp(mesh: Any) -> list[float]:
+    """The same, and a part of each parameter."""
+    model = block()
+    for layer in model:
+        fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    x, y = map(_part, batch())
+    return losses(model, x, y, _mean)
+
+
+def by_tp(mesh: Any) -> list[float]:
+    """Parts of the products, and of the sequence around them; operators meet DTensors."""
+    model = block()
+    for layer in model:
+        parallelize_module(
+            layer,
+            mesh,
+            {
+                "norm": SequenceParallel(use_local_output=False),
+                "left": ColwiseParallel(input_layouts=Shard(1), use_local_output=False),
+                "right": ColwiseParallel(input_layouts=Shard(1), use_local_output=False),
+                "down": RowwiseParallel(input_layouts=Shard(-1), output_layouts=Shard(1), use_local_output=False),
+            },
+        )
+    parallelize_module(model, mesh, PrepareModuleInput(input_layouts=Replicate(), desired_input_layouts=Shard(1)))
+    x, y = batch()
+
+    class Gathered(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = model
+
+        def forward(self, given: torch.Tensor) -> torch.Tensor:
+            return self.inner(given).full_tensor()  # type: ignore[no-any-return]
+
+    return losses(Gathered(), x, y, lambda loss: loss)
+
+
+def judge(count: int) -> list[str]:
+    """Losses equal those of one process."""
+    mesh = init_device_mesh("cpu", (count,))
+    expected = losses(block(), *batch(), lambda loss: loss)
+    faults = []
+    for way in (by_ddp, by_fsdp, by_tp):
+        found = way(mesh)
+        if not torch.allclose(torch.tensor(found), torch.tensor(expected), rtol=1e-4):
+            faults.append(f"{way.__name__}: losses {found}, not {expected}")
+        if _norm.last_rung != "cpp" or _gate.last_rung != "cpp":
+            faults.append(f"{way.__name__}: served by {_norm.last_rung} and {_gate.last_rung}")
+    return faults
