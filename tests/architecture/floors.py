@@ -44,6 +44,7 @@ SIDEWAYS = frozenset(
         ("benchmark", "checking"),
         ("projects", "explain"),
         ("deployment", "checking"),  # how much a result may differ
+        ("sharding", "checking"),
     }
 )
 

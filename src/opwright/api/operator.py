@@ -61,8 +61,16 @@ class Operator(BaseOperator, Generic[Parameters, Result]):
         only: Sequence[str] = (),
         quick: bool = False,
         progress: Progress | None = None,
+        mesh: int | None = None,
     ) -> Verdict:
-        """Judge every rung; see `opwright.check`."""
+        """Judge every rung; see `opwright.check`.
+
+        With `mesh`, judge the rules of sharding instead, on a mesh of so many processes on this machine.
+        """
+        if mesh is not None:
+            from opwright.sharding.check import check_on_mesh  # imports torch.distributed.tensor
+
+            return check_on_mesh(self, mesh, dtypes)
         return check(self, dtypes=dtypes, device=device, only=only, quick=quick, progress=progress)
 
     def bench(
@@ -94,8 +102,11 @@ class Operator(BaseOperator, Generic[Parameters, Result]):
         """
         from opwright.sharding.report import sharding_of  # imports torch.distributed.tensor
 
-        flat, leaves = self._flattened(self._signature.bind(args, kwargs))
-        return sharding_of(flat, leaves)
+        return sharding_of(*self.flattened(args, kwargs))
+
+    def flattened(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[BaseOperator, Sequence[Any]]:
+        """The operator of flat arguments that serves a call, and these arguments."""
+        return self._flattened(self._signature.bind(args, kwargs))
 
     def serve_sharded(self, args: Sequence[Any]) -> Any:
         """Serve a call with tensors that are spread over processes; see `opwright.sharding.serving`."""

@@ -64,7 +64,7 @@ def disproof(subject: Subject, rule: Rule) -> str | None:
     if not any(isinstance(placement, Shard | Partial) for placement in rule.inputs):
         return None
     for count, size in _COUNTS[:1] if rule.even else _COUNTS:
-        shapes = _shapes(subject, rule, size)
+        shapes = small_shapes(subject, rule, size)
         if shapes is None:
             return "no small sizes are known that the function takes"
         for draw in range(2):
@@ -77,8 +77,8 @@ def disproof(subject: Subject, rule: Rule) -> str | None:
     return None
 
 
-def _shapes(subject: Subject, rule: Rule, size: int) -> list[tuple[int, ...]] | None:
-    """Small shapes of the tensors, where the axis of the rule has a size."""
+def small_shapes(subject: Subject, rule: Rule, size: int) -> list[tuple[int, ...]] | None:
+    """Small shapes of the tensors, where the axis of the rule has a size; None if none are known that are taken."""
     program = subject.structure.program
     sizes, solved = Sizes.of(program), relations(program.guards)
     spelled = [sizes.shape(as_input(program, spec).shape) for spec in subject.tensors]
@@ -100,7 +100,7 @@ def _shapes(subject: Subject, rule: Rule, size: int) -> list[tuple[int, ...]] | 
 
 def _fault(subject: Subject, rule: Rule, shapes: Sequence[tuple[int, ...]], count: int, draw: int) -> str | None:
     generator = torch.Generator().manual_seed(count + 7 * draw)
-    given = [_drawn(spec, shape, generator, draw) for spec, shape in zip(subject.tensors, shapes, strict=True)]
+    given = [drawn(spec, shape, generator, draw) for spec, shape in zip(subject.tensors, shapes, strict=True)]
     whole = _run(subject, given)
     parts = [_cut(tensor, placement, count, generator) for tensor, placement in zip(given, rule.inputs, strict=True)]
     found = [
@@ -168,7 +168,7 @@ def _run(subject: Subject, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor
     return [leaf for leaf in tree_leaves(subject.function(*args)) if isinstance(leaf, torch.Tensor)]
 
 
-def _drawn(spec: TensorSpec, shape: tuple[int, ...], generator: torch.Generator, draw: int) -> torch.Tensor:
+def drawn(spec: TensorSpec, shape: tuple[int, ...], generator: torch.Generator, draw: int) -> torch.Tensor:
     """Numbers in double precision: normal ones, then some between 0 and 1, for roots and logarithms."""
     if spec.dtype.is_complex:
         return torch.randn(shape, generator=generator, dtype=torch.complex128)
