@@ -8,9 +8,9 @@ partly empty.
 from __future__ import annotations
 
 import json
-import pickle
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import torch
 from torch.distributed.device_mesh import init_device_mesh
@@ -21,23 +21,32 @@ from torch.utils._pytree import tree_leaves
 from opwright.checking.tolerance import reduction_length, tolerance
 from opwright.checking.verdict import Row, Verdict
 from opwright.operators.base import BaseOperator
-from opwright.samples import Sample, required
+from opwright.samples import Sample, SampleFactory, required
 from opwright.sharding.known import rules_for, specs_of
 from opwright.sharding.local_mesh import on_local_mesh
 from opwright.sharding.prove import Subject, drawn, small_shapes
 from opwright.sharding.rule import Rule
 from opwright.tracing.interface.place import place_of
 
-if TYPE_CHECKING:
-    from opwright.api.operator import Operator
-
 _SECONDS = 300.0
 _ADDENDS = 16  # random addends lose more digits than the function does
 
 
-def check_on_mesh(
-    operator: Operator[..., Any], count: int, dtypes: Sequence[torch.dtype], seconds: float = _SECONDS
-) -> Verdict:
+class Checked(Protocol):
+    """The operator as users have it."""
+
+    name: str
+    samples: SampleFactory | None
+    reference: Callable[..., Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it."""
+
+    def flattened(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[BaseOperator, Sequence[Any]]:
+        """The operator of flat arguments that serves a call, and these arguments."""
+
+
+def check_on_mesh(operator: Checked, count: int, dtypes: Sequence[torch.dtype], seconds: float = _SECONDS) -> Verdict:
     """Judge the rules of an operator.
 
     Args:
@@ -56,10 +65,8 @@ def check_on_mesh(
     if count < 2:
         raise ValueError(f"a mesh of {count} processes spreads nothing; give mesh=2 or more")
     samples = [sample for dtype in dtypes for sample in _smallest(operator, dtype)]
-    try:
-        pickle.dumps(operator)
-    except (pickle.PicklingError, AttributeError) as error:
-        why = f"other processes cannot import it ({error}); define it in a module"
+    if not _can_be_imported(operator):
+        why = "other processes cannot import it; define it in a module, at its top"
         return Verdict(operator.name, (Row("operator", "sharding", "", "skipped", why),))
     told = on_local_mesh(judge_rules, (operator, samples), count, seconds=seconds)
     rows = [Row(*json.loads(line)) for line in told if line.startswith("[")]
@@ -67,14 +74,23 @@ def check_on_mesh(
     return Verdict(operator.name, (*rows, *faults))
 
 
-def _smallest(operator: BaseOperator, dtype: torch.dtype) -> list[Sample]:
+def _can_be_imported(operator: Checked) -> bool:
+    """Whether its module has it under its name; a script is no module, since to import it runs it."""
+    reference = operator.reference
+    found: Any = None if reference.__module__ == "__main__" else sys.modules.get(reference.__module__)
+    for name in reference.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is operator
+
+
+def _smallest(operator: Checked, dtype: torch.dtype) -> list[Sample]:
     """The smallest sample: what is taken of it is its structure and its constants."""
     factory = required(operator.samples, operator.name, "its rules cannot be judged", place_of(operator.reference))
     samples = sorted(factory("cpu", dtype), key=lambda sample: sum(one.numel() for one in sample.tensors()))
     return samples[:1]
 
 
-def judge_rules(count: int, operator: Operator[..., Any], samples: Sequence[Sample]) -> list[str]:
+def judge_rules(count: int, operator: Checked, samples: Sequence[Sample]) -> list[str]:
     """Judge every rule on samples, in one of the processes; the first tells all rows, the others failures alone."""
     mesh = init_device_mesh("cpu", (count,))
     rows = []
@@ -91,9 +107,7 @@ def judge_rules(count: int, operator: Operator[..., Any], samples: Sequence[Samp
     return [json.dumps(row) for row in rows if mesh.get_local_rank() == 0 or row[3] == "failed"]
 
 
-def _row(
-    operator: Operator[..., Any], sample: Sample, subject: Subject, rule: Rule, size: int, mesh: Any
-) -> tuple[str, ...]:
+def _row(operator: Checked, sample: Sample, subject: Subject, rule: Rule, size: int, mesh: Any) -> tuple[str, ...]:
     where = f"{rule.name}, {rule}" + (f", size {size} of the axis" if rule.shards else "")
     shapes = small_shapes(subject, rule, size)
     if shapes is None:
@@ -106,7 +120,7 @@ def _row(
 
 
 def _fault(
-    operator: Operator[..., Any],
+    operator: Checked,
     sample: Sample,
     wholes: Sequence[torch.Tensor],
     placements: Sequence[Placement],
