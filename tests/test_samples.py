@@ -7,7 +7,7 @@ import opwright
 from opwright.cli.commands.build import build_command
 from opwright.cli.commands.check import check_command
 from opwright.cli.commands.eject import eject_command
-from opwright.errors import ShapesUnreadable
+from opwright.errors import SamplesMissing, ShapesUnreadable
 from opwright.samples import DEFAULT_DTYPES, Sample, shapes
 
 
@@ -93,3 +93,26 @@ def test_tensors_inside_containers_are_found_and_mapped_in_order():
     assert doubled.args[1] == 2.0
     assert doubled.name == "nested"
     assert sample.with_tensors([three, one, two]).args[0] is three
+
+
+def twice(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@pytest.mark.parametrize(
+    ("samples", "message"),
+    [
+        (lambda: [Sample((torch.ones(2),))], r"takes 0 positional arguments but 2 were given"),
+        ([Sample((torch.ones(2),))], "'list' object is not callable"),
+        (lambda device, dtype: None, "'NoneType' object is not iterable"),
+        (lambda device, dtype: [(torch.ones(2),)], "tuple is no opwright.Sample"),
+        (lambda device, dtype: 1 / 0, "ZeroDivisionError: division by zero"),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "bench", "eject", "source"])
+def test_samples_of_another_form_end_in_a_sentence(samples, message, command, tmp_path):
+    operator = opwright.operator(twice, samples=samples, name="twice_of_wrong_samples")
+    arguments = {"eject": (tmp_path / "out",), "source": ("cpp",)}.get(command, ())
+    with pytest.raises(SamplesMissing, match=f"samples of .* cannot be made: .*{message}") as caught:
+        getattr(operator, command)(*arguments)
+    assert "a function of a device and a dtype" in (caught.value.hint or "")

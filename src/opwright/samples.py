@@ -12,7 +12,7 @@ short, in this grammar:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import cycle
 from math import prod
@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 import torch
 
-from opwright.errors import Place, SamplesMissing, ShapesUnreadable
+from opwright.errors import OpwrightError, Place, SamplesMissing, ShapesUnreadable
 
 Progress = Callable[[str, int, int], None]
 """`(what is under way, steps done, steps in all)`, called before each step."""
@@ -29,6 +29,9 @@ DEFAULT_DTYPES = (torch.float32, torch.float64)
 """What is checked and shipped where nobody names dtypes."""
 
 _FACTOR = re.compile(r"\d+|[A-Za-z_]\w*")
+_FORM = (
+    'samples= is opwright.shapes("B H"), or a function of a device and a dtype that returns opwright.Sample((x, y)), …'
+)
 _TINY_SIZES = (2, 3, 5, 7, 11, 13)
 _DEFAULT_STEP = 16
 
@@ -106,7 +109,35 @@ def required(samples: SampleFactory | None, operator: str, otherwise: str, place
             place=place,
             hint='give the decorator samples=opwright.shapes("B H", "B H"), one shape for each tensor',
         )
-    return samples
+    return told(samples, operator, place)
+
+
+def told(samples: SampleFactory, operator: str, place: Place | None = None) -> SampleFactory:
+    """The same samples, one by one; what goes wrong when they are made ends in a sentence.
+
+    Args:
+        samples: Of a user, so it may raise, or give something else.
+        operator: What it is called.
+        place: Where its reference is defined.
+
+    Returns:
+        A factory that raises SamplesMissing where `samples` raises, or gives what is no Sample.
+    """
+
+    def made(device: str, dtype: torch.dtype) -> Iterator[Sample]:
+        try:
+            for sample in samples(device, dtype):
+                if not isinstance(sample, Sample):
+                    raise TypeError(f"{type(sample).__name__} is no opwright.Sample")
+                yield sample
+        except OpwrightError:
+            raise
+        except Exception as error:
+            message = str(error).strip().partition("\n")[0]
+            fact = f"the samples of {operator} cannot be made: {type(error).__name__}: {message}".removesuffix(": ")
+            raise SamplesMissing(fact, place=place, hint=_FORM) from error
+
+    return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import torch
 from torch._ops import OpOverload, OpOverloadPacket
 
-from opwright.checking.finding import one_line
-from opwright.errors import OpwrightError, ReferenceMissing, SamplesMissing
-from opwright.samples import Sample, SampleFactory, tensors_in
+from opwright.errors import ReferenceMissing, SamplesMissing
+from opwright.samples import Sample, SampleFactory, tensors_in, told
 
 if TYPE_CHECKING:
     from opwright.binding.rungs import Rung
@@ -81,13 +80,7 @@ class Subject:
         Raises:
             SamplesMissing: The factory raises, or makes none.
         """
-        try:
-            made = list((factory or self.samples)(device, dtype))
-        except OpwrightError:
-            raise
-        except Exception as error:
-            fact = f"the samples of {self.name} cannot be made: {one_line(error)}"
-            raise SamplesMissing(fact, hint="correct samples=") from error
+        made = list(told(factory or self.samples, self.name)(device, dtype))
         if not made:
             raise SamplesMissing(f"the samples of {self.name} are empty", hint="make at least one opwright.Sample")
         return made

@@ -25,6 +25,7 @@ from opwright.ir.program import Call, Check, Iota, Kernel, Number, Program, Step
 from opwright.operators.stages import Derivation, Lowered
 from opwright.page.diagrams import described_work, diagram_of
 from opwright.page.facts import PageFacts, PassFacts, SampleFacts, SavedFacts, StepFacts
+from opwright.samples import told
 from opwright.toolchain.source import Source
 from opwright.tracing.interface.specs import TensorSpec
 from opwright.version import VERSION
@@ -76,7 +77,7 @@ def _function(operator: BaseOperator) -> str:
 
 
 def _samples(operator: BaseOperator) -> tuple[SampleFacts, ...]:
-    made = operator.samples("cpu", torch.float32) if operator.samples else ()
+    made = told(operator.samples, operator.name)("cpu", torch.float32) if operator.samples else ()
     return tuple(SampleFacts(each.name, sum(tensor.numel() for tensor in each.tensors())) for each in made)
 
 

@@ -15,7 +15,7 @@ from opwright.benchmark.work import Work, measured_limits, work_of
 from opwright.errors import OpwrightError
 from opwright.ir.expressions.integer import evaluate
 from opwright.ir.program import Program, buffers_of, size_symbol
-from opwright.samples import Progress, Sample
+from opwright.samples import Progress, Sample, told
 
 if TYPE_CHECKING:
     from opwright.operators.base import BaseOperator
@@ -33,7 +33,7 @@ def measure_more(operator: BaseOperator, *, compile: bool = True, progress: Prog
         progress: Told what is under way.
     """
     assert operator.samples is not None
-    samples = list(operator.samples("cpu", torch.float32))
+    samples = list(told(operator.samples, operator.name)("cpu", torch.float32))
     kept, second = [], []
     for done, sample in enumerate(samples):
         if progress:

@@ -10,6 +10,7 @@ from torch.utils._pytree import tree_leaves
 
 from opwright.errors import WheelUnsupported
 from opwright.operators.base import BaseOperator
+from opwright.samples import told
 from opwright.toolchain.modules import module_of_text
 from opwright.tracing.interface.signature import place_of
 
@@ -33,7 +34,10 @@ def refuse_unfaithful(text: str, operator: BaseOperator, dtypes: Sequence[torch.
 
 
 def _first_samples(operator: BaseOperator, dtypes: Sequence[torch.dtype]) -> list[Any]:
-    made = [next(iter(operator.samples("cpu", dtype)), None) for dtype in dtypes] if operator.samples else []
+    if operator.samples is None:
+        return []
+    samples = told(operator.samples, operator.name)
+    made = [next(iter(samples("cpu", dtype)), None) for dtype in dtypes]
     return [sample for sample in made if sample is not None]
 
 
