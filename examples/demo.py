@@ -1,4 +1,4 @@
-"""Derive the LLTM operator, check it quickly and measure it, while you watch: `make demo`."""
+"""Derive the LLTM operator, check it quickly, measure it while you watch, and draw it: `make demo`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 
 START_S = time.perf_counter()
 
@@ -23,11 +25,15 @@ from rich.text import Text  # noqa: E402
 
 import opwright  # noqa: E402
 from opwright.benchmark import BenchReport  # noqa: E402
+from opwright.checking import Verdict  # noqa: E402
+from opwright.errors import DrawingMissing  # noqa: E402
+from opwright.page import gather, render  # noqa: E402
 from opwright.report.figures import microseconds, ratio  # noqa: E402
 from opwright.report.verdict_table import verdict_table  # noqa: E402
 
 SIZES = opwright.shapes("B 3*S", "B S", B=(16, 64, 256), S=(128, 128, 1024))
 CONTENDERS = {"composed": "eager", "torch.compile": "compile", "cpp": "opwright"}
+PAGE = Path("report.html")
 PASSAGES = {"forward": "forward", "training": "forward and backward"}
 
 
@@ -36,8 +42,10 @@ def main() -> int:
     console = Console(highlight=False)
     show_function(console)
     derive(console)
-    passed = check(console)
-    passed &= measure(console)
+    verdict = check(console)
+    reports = measure(console)
+    passed = verdict.passed and all(report.passed for report in reports)
+    draw(console, verdict, reports)
     console.print(f"\nAll of it took {time.perf_counter() - START_S:.0f} s. Go on with")
     for command in ("explain", "source", "check", "bench", "audit"):
         console.print(f"  opwright {command} examples/lltm.py:lltm_cell", style="bold")
@@ -69,17 +77,17 @@ def derive(console: Console) -> None:
         console.print()
 
 
-def check(console: Console) -> bool:
-    """Run the quick check, and say whether the operator passed it."""
+def check(console: Console) -> Verdict:
+    """Run the quick check, and show what it found."""
     console.print(Rule("3. Is it right?  opwright check --quick --dtype float32", align="left"))
     with working(console, "checking") as tell:
         verdict = lltm_cell.check(quick=True, dtypes=[torch.float32], progress=lambda what, *_: tell(what))
     console.print(verdict_table(verdict.to_json()))
-    return verdict.passed
+    return verdict
 
 
-def measure(console: Console) -> bool:
-    """Race the operator against eager and torch.compile at three sizes; say whether all results are right."""
+def measure(console: Console) -> list[BenchReport]:
+    """Race the operator against eager and torch.compile at three sizes."""
     console.print()
     console.print(Rule("4. Is it fast?  Times in µs, medians", align="left"))
     samples = SIZES("cpu", torch.float32)
@@ -92,7 +100,20 @@ def measure(console: Console) -> bool:
 
             reports.append(lltm_cell_bench(sample, tell))
         live.update(race_table(samples, reports))
-    return all(report.passed for report in reports)
+    return reports
+
+
+def draw(console: Console, verdict: Verdict, reports: Sequence[BenchReport]) -> None:
+    """Write all of it as a page: with graphs, formulas and plots."""
+    bench = replace(reports[0], entries=tuple(entry for report in reports for entry in report.entries))
+    samples = SIZES("cpu", torch.float32)
+    try:
+        facts = gather(lltm_cell, samples, verdict=verdict.to_json(), bench=bench.to_json())
+        PAGE.write_text(render(facts.to_json()), encoding="utf-8")
+    except DrawingMissing as missing:
+        console.print(f"\nNo page is drawn: {missing}")
+    else:
+        console.print(f"\nAll of this as a page, with graphs, formulas and plots: {PAGE.resolve()}")
 
 
 def lltm_cell_bench(sample: opwright.Sample, tell: Callable[..., None]) -> BenchReport:

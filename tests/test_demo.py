@@ -13,6 +13,7 @@ from rich.console import Console
 from opwright.benchmark import BenchReport, Entry
 from opwright.benchmark.machine import Machine
 from opwright.benchmark.stopwatch import Timing
+from opwright.checking import Row, Verdict
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 MACHINE = Machine("A Processor", 2, 1, "2.13.0", "3.11.7", None, None, "2026-01-01T00:00:00+00:00")
@@ -55,3 +56,20 @@ def test_the_table_fills_up_and_compares_with_the_better_of_the_others(demo) -> 
     assert ["B=16", "S=128", "forward", "40.0", "20.0", "10.0", "2.00×"] in rows
     assert ["forward", "and", "backward", "100", "200", "–", "–"] in rows
     assert ["B=64", "S=128", "forward", "…", "…", "…", "…"] in rows
+
+
+def test_the_page_holds_what_was_found_and_measured(demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "PAGE", tmp_path / "report.html")
+    reports = [
+        BenchReport("cell", "float32", "cpu", MACHINE, (Entry(sample.name, "cpp", "measured", "", timing(7.0), None),))
+        for sample in demo.SIZES("cpu", torch.float32)
+    ]
+    verdict = Verdict("cell", (Row("operator", "values", "B=16", "passed"),))
+    console = Console(file=io.StringIO(), width=400)
+    demo.draw(console, verdict, reports)
+    assert str(tmp_path / "report.html") in console.file.getvalue()
+    page = (tmp_path / "report.html").read_text()
+    for sample in demo.SIZES("cpu", torch.float32):
+        assert sample.name in page
+    assert "<math" in page
+    assert page.count("<svg") > 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -25,7 +25,7 @@ from opwright.ir.program import Call, Check, Iota, Kernel, Number, Program, Step
 from opwright.operators.stages import Derivation, Lowered
 from opwright.page.diagrams import described_work, diagram_of
 from opwright.page.facts import PageFacts, PassFacts, SampleFacts, SavedFacts, StepFacts
-from opwright.samples import told
+from opwright.samples import Sample, told
 from opwright.toolchain.source import Source
 from opwright.tracing.interface.specs import TensorSpec
 from opwright.version import VERSION
@@ -34,18 +34,19 @@ if TYPE_CHECKING:
     from opwright.operators.base import BaseOperator
 
 
-def gather(operator: BaseOperator, **measured: Any) -> PageFacts:
+def gather(operator: BaseOperator, samples: Iterable[Sample] | None = None, **measured: Any) -> PageFacts:
     """Collect what is known of an operator, for its first sample.
 
     Args:
         operator: Without samples or kernels, its page says why, and shows the rest.
+        samples: Those that it was measured on; its own if not given.
         measured: What was measured of it, as JSON: fields of `PageFacts`.
     """
     facts = PageFacts(
         name=operator.name,
         place=str(place_from_here(operator)),
         schema=schema_of(operator),
-        samples=_samples(operator),
+        samples=_samples(operator, samples),
         traced_for=(),
         function=_function(operator),
         rungs=tuple((rung.name, rung_line(rung)) for rung in operator.rungs()),
@@ -76,9 +77,10 @@ def _function(operator: BaseOperator) -> str:
         return f"# {missing.fact}"
 
 
-def _samples(operator: BaseOperator) -> tuple[SampleFacts, ...]:
-    made = told(operator.samples, operator.name)("cpu", torch.float32) if operator.samples else ()
-    return tuple(SampleFacts(each.name, sum(tensor.numel() for tensor in each.tensors())) for each in made)
+def _samples(operator: BaseOperator, samples: Iterable[Sample] | None) -> tuple[SampleFacts, ...]:
+    if samples is None:
+        samples = told(operator.samples, operator.name)("cpu", torch.float32) if operator.samples else ()
+    return tuple(SampleFacts(each.name, sum(tensor.numel() for tensor in each.tensors())) for each in samples)
 
 
 def _argument(spec: Any) -> str:
