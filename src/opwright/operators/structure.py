@@ -8,12 +8,9 @@ from typing import Any
 
 from opwright.binding.variants.states import Outside
 from opwright.ir.program import Program
-from opwright.lowering.lower import lower
-from opwright.operators.names import named_inputs, named_outputs
 from opwright.tracing.guarded import guarded
 from opwright.tracing.interface.results import Result
 from opwright.tracing.interface.specs import ArgumentSpec
-from opwright.tracing.trace import trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +35,10 @@ def structure_of(reference: Callable[..., Any], specs: Sequence[ArgumentSpec], n
         UntraceableReference: If control flow or a shape depends on data.
         NoKernel: If it does something that kernels cannot do.
     """
+    from opwright.lowering.lower import lower  # all of these import sympy (0.3 s), which calls by kernels need not
+    from opwright.operators.names import named_inputs, named_outputs
+    from opwright.tracing.trace import trace
+
     graph, result = trace(reference, specs)
     program = lower(graph, name, named_inputs(graph), named_outputs(graph), graph.guards)
     return Structure(program, result, graph.is_random)
