@@ -14,7 +14,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 INDEX = "docs/README"
-_GALLERY = re.compile(r"\((?:\.\./)+examples/gallery/GALLERY_HEADER\.rst\)")
+_GALLERY = re.compile(r"\((?:\.\./)*examples/gallery/GALLERY_HEADER\.rst\)")
 _LINK = re.compile(r"\]\(([^)#\s]+\.(?:md|rst))\)")
 _PAGES = re.compile(r"<!-- pages: (\S+) -->")
 _TREE = "\n```{{toctree}}\n:maxdepth: 1\n{options}\n{entries}\n```\n"
