@@ -1,6 +1,7 @@
 """Operators of ONNX Runtime with our kernels: what they take, what they say otherwise, and what the library needs."""
 
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import torch
 from opwright.deployment.deploy import deploy
 from opwright.errors import DeploymentUnsupported
 from tests.deployment.models import MODELS, made
-from tests.deployment.onnx.operators import CASES, bounded, convolved, masked_softmax
+from tests.deployment.onnx.operators import CASES, bounded, convolved, masked_softmax, residual_norm
 from tests.deployment.onnx.test_forms import with_first_size_open
 
 ort = pytest.importorskip("onnxruntime")
@@ -87,3 +88,27 @@ def test_operators_at_the_edges_agree_with_eager(tmp_path, name):
     function, args, shapes = with_first_size_open(name)
     deployment = deploy(function, args, to="onnx", at=tmp_path / "out", dynamic_shapes=shapes, operators="custom")
     assert deployment.check().passed
+
+
+@pytest.mark.nightly
+@pytest.mark.seconds(90)
+def test_results_of_equal_sizes_are_not_mixed_up(tmp_path):
+    """Kernels allocate them in any order; runs learn it, also several at once."""
+    function, args, shapes = with_first_size_open("norms")
+    deployment = deploy(function, args, to="onnx", at=tmp_path / "out", dynamic_shapes=shapes, operators="custom")
+    session, _ = session_of(deployment)
+    names = [each.name for each in session.get_inputs()]
+
+    def run(seed: int) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        rows = (1, 3, 40)[seed % 3]
+        given = [torch.randn(size, generator=generator) for size in ((rows, 16), (rows, 16), (16,))]
+        found = session.run(None, dict(zip(names, (each.numpy() for each in given), strict=True)))
+        expected = residual_norm.reference(*given, 1e-5)
+        for one, other in zip(found, expected, strict=True):
+            torch.testing.assert_close(torch.from_numpy(one), other)
+
+    for seed in range(6):
+        run(seed)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(run, range(200)))

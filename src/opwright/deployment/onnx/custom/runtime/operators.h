@@ -51,6 +51,7 @@ struct Node {
   ort::MemoryInfo* memory = nullptr;
   std::vector<double> numbers;
   std::vector<int64_t> integers;
+  std::vector<Becomes> becomes{op.variants.size()};
 
   ort::Status* read(const ort::KernelInfo* info);
   ort::Status* compute(ort::KernelContext* context);
@@ -173,12 +174,21 @@ inline ort::Status* Node::try_variant(const Variant& variant, Run& run, const st
     }
     stack[k] = reinterpret_cast<StableIValue>(handle);
   }
+  Becomes& becomes = this->becomes[&variant - op.variants.data()];
+  run.becomes = &becomes, run.turn = 0;
   found->second(stack.data(), 0, 0);
   std::vector<AtenTensorHandle> made;
   done = true;
   for (std::size_t k = 0; k < op.outputs.size(); ++k) {
     made.push_back(reinterpret_cast<AtenTensorHandle>(stack[k]));
     done = done && made.back()->storage;
+  }
+  if (done) {
+    for (int turn = 0; turn < run.turn; ++turn) {
+      const auto of = [turn](AtenTensorHandle each) { return each->storage->turn == turn; };
+      const auto place = std::find_if(made.begin(), made.end(), of);
+      becomes.learn(turn, place == made.end() ? Becomes::temporary : int(place - made.begin()));
+    }
   }
   ort::Status* const error = done ? finish(run, made) : nullptr;
   for (const AtenTensorHandle each : made) aoti_torch_delete_tensor_object(each);

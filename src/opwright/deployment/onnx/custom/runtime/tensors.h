@@ -2,6 +2,7 @@
 // those of ONNX.
 #pragma once
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -50,6 +51,21 @@ struct Result {
   }
 };
 
+// Which result each allocation of a kernel becomes, as its last run showed: kernels allocate results of equal sizes in
+// any order, and temporary memory between them. A wrong guess costs a copy.
+struct Becomes {
+  static constexpr int unknown = -2, temporary = -1, most = 32;
+  std::atomic<int> of_turn[most];
+
+  Becomes() {
+    for (std::atomic<int>& each : of_turn) each.store(unknown, std::memory_order_relaxed);
+  }
+  int guess(int turn) const { return turn < most ? of_turn[turn].load(std::memory_order_relaxed) : unknown; }
+  void learn(int turn, int result) {
+    if (turn >= 0 && turn < most && guess(turn) != result) of_turn[turn].store(result, std::memory_order_relaxed);
+  }
+};
+
 // A run of a kernel, on the thread that ONNX Runtime calls it on.
 struct Run {
   const ort::Api* api;
@@ -57,6 +73,8 @@ struct Run {
   const ort::MemoryInfo* memory;
   std::vector<Result>* results;
   ort::Allocator* allocator = nullptr;  // once it is needed
+  Becomes* becomes = nullptr;           // of the kernel that runs
+  int turn = 0;                         // how many tensors it has allocated
 
   void* allocate(std::size_t bytes) {
     if (!allocator && api->KernelContext_GetAllocator(context, memory, &allocator)) allocator = nullptr;
@@ -82,6 +100,7 @@ inline thread_local Run* running = nullptr;
 struct Storage {
   void* data;
   Run* owner;  // who frees it; nullptr for memory of ONNX Runtime
+  int turn = -1;  // the how-manieth allocation of the kernel it is; -1 for inputs
   int count = 1;
   void release() {
     if (--count) return;
@@ -124,8 +143,8 @@ inline AtenTensorHandle new_tensor(Storage* storage, void* data, int32_t dtype, 
 }
 
 // A tensor over memory that lives longer.
-inline AtenTensorHandle over(void* data, int32_t dtype, int64_t rank, const int64_t* sizes) {
-  return new_tensor(new Storage{data, nullptr}, data, dtype, rank, sizes, nullptr);
+inline AtenTensorHandle over(void* data, int32_t dtype, int64_t rank, const int64_t* sizes, int turn = -1) {
+  return new_tensor(new Storage{data, nullptr, turn}, data, dtype, rank, sizes, nullptr);
 }
 
 inline int64_t count_of(int64_t rank, const int64_t* sizes) {
@@ -203,22 +222,25 @@ int32_t aoti_torch_get_device_type(AtenTensorHandle, int32_t* result) { return *
 int32_t aoti_torch_get_device_index(AtenTensorHandle, int32_t* result) { return *result = 0; }
 int32_t aoti_torch_get_layout(AtenTensorHandle, int32_t* result) { return *result = 0; }
 
-// The memory of a result that has these sizes and is not given yet, else memory of ONNX Runtime's allocator.
+// The memory of the result that this allocation became in the last run; in the first run, of any result that has these
+// sizes and is not given yet; else memory of ONNX Runtime's allocator.
 int32_t aoti_torch_empty_strided(int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype, int32_t,
                                  int32_t, AtenTensorHandle* result) {
   using namespace opwright_onnx;
   *result = nullptr;
   std::vector<Result>& results = *running->results;
+  const int turn = running->turn++, guess = running->becomes->guess(turn);
   for (std::size_t k = 0; k < results.size(); ++k) {
+    if (guess != Becomes::unknown && guess != int(k)) continue;
     if (results[k].data || !results[k].is_of(dtype, rank, sizes)) continue;
     void* const data = running->memory_of(k);
     if (!data) return 1;
-    *result = over(data, dtype, rank, sizes);
+    *result = over(data, dtype, rank, sizes, turn);
     return 0;
   }
   void* const data = running->allocate(count_of(rank, sizes) * item_bytes(dtype));
   if (!data) return 1;
-  *result = new_tensor(new Storage{data, running}, data, dtype, rank, sizes, strides);
+  *result = new_tensor(new Storage{data, running, turn}, data, dtype, rank, sizes, strides);
   return 0;
 }
 
