@@ -57,18 +57,21 @@ def run(operator: BaseOperator, plan: Plan, args: Sequence[Any]) -> Sequence[Any
         args = list(args)
         for position in plan.moves:
             args[position] = args[position].redistribute(placements=plan.targets[position])
-    if plan.fills:
-        made: Sequence[torch.Tensor] = [fill.clone() for fill in plan.fills]
+    made: Sequence[torch.Tensor]
+    if plan.stages is not None and (plan.stages.is_empty or not plan.fills):
+        made = plan.stages.computed([local_of(arg) if isinstance(arg, DTensor) else arg for arg in args])
+        made = _scaled(plan, made) if made else [fill.clone() for fill in plan.fills]
+        operator.server.last_rung = plan.stages.last.last_rung
+    elif plan.fills:
+        made = [fill.clone() for fill in plan.fills]
     else:
         given = [local_of(arg) if isinstance(arg, DTensor) else arg for arg in args]
         with uncounted():
-            made = _computed(operator, plan, given)
+            made = _scaled(plan, plan.returned.like(operator(*given)))
     return [spread(local, spec) for local, spec in zip(made, plan.specs, strict=True)]
 
 
-def _computed(operator: BaseOperator, plan: Plan, args: Sequence[Any]) -> Sequence[torch.Tensor]:
-    result = operator(*args)
-    made = plan.returned.like(result)
+def _scaled(plan: Plan, made: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
     if not plan.scales:
         return made
     return [one if factor == 1 else one * factor for one, factor in zip(made, plan.factors, strict=True)]
