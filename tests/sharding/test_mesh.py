@@ -24,6 +24,12 @@ def test_operators_on_four_processes(which: str) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.seconds(300)
+def test_no_more_collectives_than_an_expert_would_use() -> None:
+    assert on_mesh("tests.sharding.on_two", "judge_expert", 2, seconds=250) == []
+
+
+@pytest.mark.nightly
 @pytest.mark.seconds(600)
 def test_a_block_is_trained_as_in_one_process() -> None:
     assert on_mesh("tests.sharding.on_block", "judge", 2, seconds=500) == []
