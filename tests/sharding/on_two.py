@@ -89,6 +89,35 @@ def judge_collectives(mesh: Any) -> list[str]:
     return faults
 
 
+def judge_short_way(mesh: Any) -> list[str]:
+    """The second call of a kind goes the short way: with the same results, gradients, constants and constraints."""
+    faults = []
+    operator = opwright.operator(functions.spread_scaled)
+    torch.manual_seed(0)
+    x, other = torch.randn(6, 8), torch.randn(6, 8)
+    for by in (2.0, 2.0, 3.0, 2.0):
+        for whole in (x, other):
+            given = distribute_tensor(whole, mesh, [Shard(0)]).requires_grad_()
+            made = operator(given, by)
+            (gradient,) = torch.autograd.grad(made.square().sum(), given)
+            with torch.no_grad():
+                again = operator(given.detach(), by)
+            expected = functions.spread_scaled(whole, by)
+            if not torch.allclose(made.full_tensor(), expected) or not torch.equal(
+                again.full_tensor(), made.full_tensor()
+            ):
+                faults.append(f"by {by}: another result")
+            if not torch.allclose(gradient.full_tensor(), 2 * by * expected, rtol=1e-5):
+                faults.append(f"by {by}: another gradient")
+            if made.placements != (Shard(0),) or not made.requires_grad or again.requires_grad:
+                faults.append(f"by {by}: {made.placements}, {made.requires_grad}, {again.requires_grad}")
+    short = operator.server.serve_spread
+    with torch.autocast("cpu"):
+        if short is None or short((given, by), {}) is not NotImplemented:
+            faults.append("there is no short way, or it serves under autocast")
+    return faults
+
+
 def judge_mixture(mesh: Any) -> list[str]:
     """A plain tensor beside a DTensor ends in a sentence, in every process."""
     operator = opwright.operator(functions.spread_norm)
@@ -103,4 +132,4 @@ def judge_mixture(mesh: Any) -> list[str]:
 def judge(count: int) -> list[str]:
     """All of it."""
     mesh = init_device_mesh("cpu", (count,))
-    return [*judge_calls(mesh), *judge_collectives(mesh), *judge_mixture(mesh)]
+    return [*judge_calls(mesh), *judge_collectives(mesh), *judge_short_way(mesh), *judge_mixture(mesh)]

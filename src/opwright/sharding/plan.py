@@ -35,6 +35,8 @@ class Plan:
         returned: The structure of the result.
         scales: Whether a factor is not one.
         stages: What runs instead of the operator if the rule splits it; None if it does not.
+        is_simple: Whether the operator runs on what is there, and nothing else is done.
+        is_bare: Whether the result is one tensor.
     """
 
     targets: tuple[tuple[Placement, ...] | None, ...]
@@ -45,6 +47,8 @@ class Plan:
     returned: Returned
     scales: bool
     stages: Running | None
+    is_simple: bool
+    is_bare: bool
 
 
 def plan_for(operator: BaseOperator, args: Sequence[Any], mesh: Any) -> Plan | None:
@@ -107,7 +111,9 @@ def _made(operator: BaseOperator, args: Sequence[Any], mesh: Any, choice: Choice
         ),
         None,
     )
-    return Plan(targets, moves, specs, factors, fills, returned, any(factor != 1 for factor in factors), stages)
+    scales = any(factor != 1 for factor in factors)
+    is_simple = not (moves or fills or scales or stages)
+    return Plan(targets, moves, specs, factors, fills, returned, scales, stages, is_simple, returned.is_bare)
 
 
 def _within(
