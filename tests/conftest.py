@@ -15,6 +15,7 @@ from tests.quick_compiler import OPTIMIZING_NOTHING, use_quick_compiler
 from tests.quiet_settings import quiet_settings
 from tests.suite import backwards, frozen
 from tests.suite.built_together import one_file_each_way
+from tests.suite.hot_path_ahead import hot_path_built_ahead
 from tests.suite.kept_libraries import cache_of_a_run, folder_of
 from tests.suite.products import survive_products
 from tests.suite.reach import Since
@@ -43,8 +44,9 @@ def pytest_configure(config):
     os.environ["COLUMNS"] = "100"  # as wide as results are shown where there is no terminal
     for plugin in (backwards, frozen, _time_limit, Rehearsal(folder_of(config))):
         config.pluginmanager.register(plugin)
+    workers = getattr(config.option, "numprocesses", None)
     if config.getoption("--record-sweeps"):
-        if _WORKER in os.environ or getattr(config.option, "numprocesses", None):
+        if _WORKER in os.environ or workers:
             raise pytest.UsageError("sweeps are recorded in one process: leave out -n")
         config.pluginmanager.register(SweepRecord(config.rootpath))
     if config.getoption("--since"):
@@ -57,6 +59,8 @@ def pytest_configure(config):
         survive_products()
         os.environ.setdefault("OPWRIGHT_TAPE", "now")  # tests ask what users get once it is built
         os.environ.setdefault("OPWRIGHT_STRICT", "1")  # a test that falls back says so, by its marker
+        if workers:
+            _run.enter_context(hot_path_built_ahead())
 
 
 def pytest_collection_modifyitems(items):

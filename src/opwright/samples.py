@@ -165,9 +165,9 @@ class Shapes:
     tensors: tuple[tuple[Dimension, ...], ...]
     sizes: tuple[Mapping[str, int], ...]
 
-    def __call__(self, device: str, dtype: torch.dtype) -> list[Sample]:
-        """Return one sample for each set of sizes."""
-        return [self._sample(sizes, device, dtype) for sizes in self.sizes]
+    def __call__(self, device: str, dtype: torch.dtype) -> Iterator[Sample]:
+        """Make one sample for each set of sizes, each when it is asked for: the last ones can be large."""
+        return (self._sample(sizes, device, dtype) for sizes in self.sizes)
 
     def small(self, device: str, dtype: torch.dtype) -> list[Sample]:
         """Return tiny samples: first one of distinct primes, then those where letters are 1 and 0.

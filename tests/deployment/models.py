@@ -101,6 +101,34 @@ class TwoOperators(nn.Module):
         return gated(x, gate) * wide.float()[..., None]
 
 
+class Forces(nn.Module):
+    """The gradient of an energy: an operator, and the operator of its gradients."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            return torch.autograd.grad(gated(x, x.sin()).sum(), x)[0]
+
+
+class WithGradients(nn.Module):
+    """A loss, and its gradients for the parameters: a step of training without its update."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(6, 6)
+
+    def forward(self, x: Tensor, target: Tensor) -> tuple[Tensor, ...]:
+        loss = normalised_error(gated(self.linear(x), x), target).mean()
+        return loss, *torch.autograd.grad(loss, list(self.parameters()))
+
+
+class Mapped(nn.Module):
+    """An operator beside one under vmap, which becomes PyTorch's operations."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return gated(x, x).sum(-1) + torch.func.vmap(lambda row: gated(row, row.sin()).sum())(x)
+
+
 @dataclass(frozen=True)
 class Model:
     """A model, its example arguments, and which of their sizes may change."""
@@ -119,6 +147,9 @@ MODELS = {
     "loss": Model(NormalisingLoss, lambda: (torch.randn(7, 33), torch.randn(7, 33))),
     "numbers": Model(WithNumbers, lambda: (torch.randn(4, 9),)),
     "two": Model(TwoOperators, lambda: (torch.randn(6, 10), torch.randn(6, 10))),
+    "forces": Model(Forces, lambda: (torch.randn(5, 4),), ({0: _BATCH},)),
+    "gradients": Model(WithGradients, lambda: (torch.randn(5, 6), torch.randn(5, 6))),
+    "mapped": Model(Mapped, lambda: (torch.randn(3, 4),)),
     "dynamic": Model(GatedMLP, lambda: (torch.randn(5, 24),), ({0: _BATCH},)),
 }
 

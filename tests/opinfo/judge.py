@@ -112,7 +112,16 @@ def _compare(case: Case, settings: Settings) -> tuple[str, str]:
         return refusal.fact, ""
     if operator.last_rung != "cpp":
         return "a guard of its new kernel fails for these arguments", ""
-    return "", _difference(case, actual)
+    return "", _difference(case, actual) or _leaves_the_hot_path(operator, case)
+
+
+def _leaves_the_hot_path(operator: Operator, case: Case) -> str:
+    """Whether a second call is taken by the hot path in C++, if it has been built; a failed attempt costs milliseconds."""
+    variants = operator.variants
+    play = variants and variants.play_pinned
+    if not play or play(*_copies(case.tensors)) is not NotImplemented:
+        return ""
+    return "the hot path fails in a call like the first"
 
 
 def _raised_by_eager(case: Case) -> Exception | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable, Iterator
-from itertools import product
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, product
 from typing import Any
 
 import torch
@@ -62,40 +64,58 @@ def placements_of(wholes: list[torch.Tensor]) -> Iterator[tuple[Any, ...]]:
     yield from product(*choices)
 
 
-def sweep(mesh: Any, names: list[str], sizes: list[str], levels: int = 1) -> tuple[Counter[str], list[str]]:
-    """Judge operators on placements; counts what came of them, and tells faults."""
-    counts: Counter[str] = Counter()
-    faults: list[str] = []
+@dataclass
+class Swept:
+    """What came of the calls of a sweep.
+
+    Attributes:
+        counts: How many calls were "right", "wrong" or "raised", and how many of all were served by "kernels".
+        faults: What was wrong.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+
+
+def sweep(mesh: Any, names: Sequence[str], sizes: Sequence[str], levels: int = 1) -> Swept:
+    """Judge operators on placements, of two dimensions of a mesh on every seventh combination."""
+    swept = Swept()
     for name, which in product(names, sizes):
         function = getattr(functions, name)
         operator = opwright.operator(function)
         wholes = wholes_of(name, SIZES[which])
-        for number, chosen in enumerate(product(placements_of(wholes), repeat=levels)):
-            if levels > 1 and number % 7:
-                continue
-            placements = list(zip(*chosen, strict=True))
+        chosen = islice(product(placements_of(wholes), repeat=levels), 0, None, 7 if levels > 1 else 1)
+        for placements in (list(zip(*one, strict=True)) for one in chosen):
             try:
                 found = judge_call(operator, function, wholes, mesh, placements, orders=2 if which == "even" else 1)
-                fault, rung = found.fault, found.rung
+                told, rung = found.fault and f"wrong, {found.fault}", found.rung
             except Exception as error:
-                fault, rung = f"{type(error).__name__}: {error}".split("\n")[0], None
-            told = [""] * mesh.size()
-            dist.all_gather_object(told, fault)
-            fault = next((one for one in told if one), "")
-            counts["wrong" if fault else "right"] += 1
-            counts["kernels" if rung not in (None, "composed") else "composed"] += 1
-            faults += [f"{name}, {which}, {placements}: {fault}"] if fault else []
-    return counts, faults
+                told, rung = f"raised, {type(error).__name__}: {error}".split("\n")[0], None
+            every = [""] * mesh.size()
+            dist.all_gather_object(every, told)
+            fault = next((one for one in every if one), "")
+            swept.counts[fault.partition(",")[0] or "right"] += 1
+            swept.counts["kernels"] += rung not in (None, "composed")
+            swept.faults += [f"{name}, {which}, {placements}: {fault}"] if fault else []
+    return swept
 
 
 def judge(count: int) -> list[str]:
     """All operators on all placements; at least nine calls in ten run kernels."""
-    counts, faults = sweep(init_device_mesh("cpu", (count,)), list(OPERATORS), list(SIZES))
-    few = counts["kernels"] < 0.9 * counts.total() / 2
-    return [*faults, *([f"few calls run kernels: {counts}"] if few else [])]
+    swept = sweep(init_device_mesh("cpu", (count,)), list(OPERATORS), list(SIZES))
+    counts = swept.counts
+    few = counts["kernels"] < 0.9 * (counts["right"] + counts["wrong"] + counts["raised"])
+    return [*swept.faults, *([f"few calls run kernels: {counts}"] if few else [])]
 
 
 def judge_grid(count: int) -> list[str]:
     """A sample on a mesh of two dimensions."""
     names = ["spread_norm", "spread_mean", "spread_largest", "spread_linear"]
-    return sweep(init_device_mesh("cpu", (2, count // 2)), names, list(SIZES), levels=2)[1]
+    return sweep(init_device_mesh("cpu", (2, count // 2)), names, list(SIZES), levels=2).faults
+
+
+def measure(count: int, names: Sequence[str], levels: int) -> list[str]:
+    """The counts of a sweep, as JSON, and what was wrong."""
+    shape = (count,) if levels == 1 else (2, count // 2)
+    swept = sweep(init_device_mesh("cpu", shape), names, list(SIZES), levels)
+    return [json.dumps(swept.counts), *swept.faults] if dist.get_rank() == 0 else []

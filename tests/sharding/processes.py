@@ -12,18 +12,19 @@ from pathlib import Path
 from typing import Any
 
 
-def on_mesh(module: str, function: str, count: int, *, seconds: float) -> list[str]:
+def on_mesh(module: str, function: str, count: int, *args: Any, seconds: float) -> list[str]:
     """Run a function in each process of a mesh, and return the faults that the processes tell.
 
     Args:
         module: The module of the function.
-        function: Takes the number of processes, and returns faults.
+        function: Takes the number of processes and what is given besides, and returns faults.
         count: How many processes.
+        args: What it is given besides; values that can be pickled.
         seconds: When all are ended; the time limit of a collective is half of it.
     """
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
-        given = [(module, function, rank, count, folder, seconds / 2) for rank in range(count)]
+        given = [(module, function, args, rank, count, folder, seconds / 2) for rank in range(count)]
         processes = [context.Process(target=_process, args=each, daemon=True) for each in given]
         for process in processes:
             process.start()
@@ -39,7 +40,9 @@ def on_mesh(module: str, function: str, count: int, *, seconds: float) -> list[s
     return faults
 
 
-def _process(module: str, function: str, rank: int, count: int, folder: str, seconds: float) -> None:
+def _process(
+    module: str, function: str, args: tuple[Any, ...], rank: int, count: int, folder: str, seconds: float
+) -> None:
     import torch
     import torch.distributed as dist
 
@@ -49,7 +52,7 @@ def _process(module: str, function: str, rank: int, count: int, folder: str, sec
     dist.init_process_group("gloo", store=store, rank=rank, world_size=count, timeout=timedelta(seconds=seconds))
     faults: list[Any] = []
     try:
-        faults = getattr(importlib.import_module(module), function)(count)
+        faults = getattr(importlib.import_module(module), function)(count, *args)
     except Exception as error:
         faults = [f"process {rank}: {type(error).__name__}: {error}".replace("\n", " ")]
     Path(folder, f"told{rank}").write_text("\n".join(map(str, faults)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,9 +24,11 @@ _WORDS = {"R": "Replicate()", "P": "Partial(sum)", "M": "Partial(max)", **{str(d
 CASES: dict[str, tuple[list[tuple[int, ...]], list[str]]] = {
     "spread_sum": ([(6, 8), (6, 8)], ["00>0", "11>1", "PP>P"]),
     "spread_gate": ([(6, 8), (6, 8)], ["00>0", "11>1", "RP>P"]),
-    "spread_softmax": ([(6, 8)], ["0>0"]),
+    "spread_softmax": ([(6, 8)], ["0>0", "1>1 with 2"]),
     "spread_mean": ([(6, 8), (6, 8)], ["00>P", "11>0", "PR>P", "RP>P"]),
-    "spread_norm": ([(6, 8), (8,)], ["0R>0", "RP>P"]),
+    "spread_norm": ([(6, 8), (8,)], ["0R>0", "10>1 with 1", "RP>P"]),
+    "spread_layer_norm": ([(6, 8), (8,), (8,)], ["0RR>0", "100>1 with 2", "RPP>P"]),
+    "spread_columns": ([(6, 8)], ["0>R with 1", "1>0"]),
     "spread_linear": ([(2, 6, 8), (5, 8)], ["0R>0", "1R>1", "21>P", "R0>2", "PR>P", "RP>P"]),
     "spread_flat": ([(6, 8)], ["0>0 even", "P>P"]),
     "spread_largest": ([(6, 8)], ["0>M", "1>0"]),
@@ -39,7 +42,7 @@ _REFUSED = {
     "spread_chunks": "whose parts do not correspond",
     "spread_rolled": "takes some elements of the axis",
     "spread_positions": "positions along the axis",
-    "spread_softmax": "is used along it again",
+    "spread_norm": "takes a sum over it",
     "spread_pairs": "runs along the axis twice",
 }
 
@@ -51,7 +54,9 @@ def _sharding(name: str, *args: Any) -> Sharding:
 def _short(rule: Rule) -> str:
     letters = {word: letter for letter, word in _WORDS.items()}
     given, made = ("".join(letters[told(one)] for one in side) for side in (rule.inputs, rule.outputs))
-    return f"{given}>{made}" + (" even" if rule.even else "")
+    return (
+        f"{given}>{made}" + (" even" if rule.even else "") + (f" with {rule.split.collectives}" if rule.split else "")
+    )
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -108,10 +113,27 @@ def test_a_wrong_rule_is_disproved(name: str, rule: Rule, why: str) -> None:
 def test_a_report_shows_itself() -> None:
     found = _sharding("spread_norm", torch.randn(6, 8), torch.randn(8))
     assert "Shard(0)" in repr(found)
-    assert "no rule for x dimension 1, w dimension 0" in repr(found)
+    assert "no rule for addends of x" in repr(found)
     assert "<pre" in found._repr_html_()
     as_json = json.loads(json.dumps(found.to_dict()))
     assert {"inputs": ["Shard(0)", "Replicate()"], "outputs": ["Shard(0)"]}.items() <= as_json["rules"][1].items()
+
+
+def test_sums_of_half_types_are_not_rounded_before_they_are_added_up() -> None:
+    x, w = torch.randn(6, 8, dtype=torch.bfloat16), torch.randn(8, dtype=torch.bfloat16)
+    assert not [rule for rule in _sharding("spread_norm", x, w).rules if rule.split]
+
+
+def test_a_split_that_reduces_otherwise_is_disproved() -> None:
+    operator = opwright.operator(functions.spread_softmax)
+    specs = specs_of(operator, [torch.empty(6, 8)], [(6, 8)])
+    subject = Subject(operator.flat_reference, specs, operator.structure(specs))
+    (rule,) = [rule for rule in operator.sharding(torch.empty(6, 8)).rules if rule.split]
+    assert disproof(subject, rule) is None
+    first, second = rule.split.before  # type: ignore[union-attr]
+    before = (first, replace(second, functions=("max",)))
+    wrong = replace(rule, split=replace(rule.split, before=before))  # type: ignore[type-var]
+    assert "differs" in str(disproof(subject, wrong))
 
 
 def test_rules_serve_other_sizes_without_another_trace() -> None:

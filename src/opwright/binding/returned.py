@@ -31,6 +31,11 @@ class Returned:
         self.places = tuple([place for place, leaf in enumerate(self._leaves) if isinstance(leaf, torch.Tensor)])
         self.tensors: list[torch.Tensor] = [self._leaves[place] for place in self.places]
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether it is one tensor."""
+        return self._layout is None
+
     def rebuilt(self, tensors: Sequence[torch.Tensor]) -> Any:
         """The same structure with other tensors, one for each of its own."""
         if self._layout is None:

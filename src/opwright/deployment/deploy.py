@@ -106,7 +106,7 @@ def deploy(
     refuse_taken(at)
     target.prepare(options)
     tell("exporting the model", 0, _STEPS)
-    exported = export(model, args, dynamic_shapes)
+    exported = export(model, args, dynamic_shapes, keeps_scripts=target.keeps_scripts)
     tell(f"writing it for {to}", 1, _STEPS)
     with written_whole(at) as folder:
         more = target.write(exported, folder, options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -41,9 +41,9 @@ class Drawn:
     fills: tuple[Fill | None, ...]
     constant: tuple[bool, ...]
 
-    def __call__(self, device: str, dtype: torch.dtype) -> list[Sample]:
-        """Return the calls to check."""
-        return [self._filled(sample) for sample in self.checked(device, dtype)]
+    def __call__(self, device: str, dtype: torch.dtype) -> Iterator[Sample]:
+        """Make the calls to check, one by one."""
+        return map(self._filled, self.checked(device, dtype))
 
     def small(self, device: str, dtype: torch.dtype) -> list[Sample]:
         """Return tiny calls, then those where sizes are 1 and 0."""
@@ -53,7 +53,7 @@ class Drawn:
         """Return the call to measure at a size: "small", "medium" or "large"."""
         index = MEASURED.index(size)
         alone = replace(self.at, sizes=self.at.sizes[index : index + 1])
-        return self._filled(alone(device, dtype)[0])
+        return self._filled(next(alone(device, dtype)))
 
     def _filled(self, sample: Sample) -> Sample:
         pairs = zip(sample.args, self.fills, strict=True)

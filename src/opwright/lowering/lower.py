@@ -87,11 +87,13 @@ def lower(
         NoKernel: If kernels cannot hold a dtype in it.
     """
     given = {node: name for name, node in inputs}
-    return _Lowering(graph, name, given, outputs, tuple(guards), effects, unrounded, rounded, orders or {}).program()
+    return Lowering(graph, name, given, outputs, tuple(guards), effects, unrounded, rounded, orders or {}).program()
 
 
 @dataclass
-class _Lowering:
+class Lowering:
+    """What `lower` does; afterwards `buffers` tells what each node is computed into."""
+
     graph: Graph
     name: str
     inputs: Mapping[Node, str]
@@ -110,6 +112,7 @@ class _Lowering:
     ranges: set[str] = field(default_factory=set)
 
     def program(self) -> Program:
+        """Lower it."""
         self.equal = EqualSizes(self.graph.guards)
         self.names = Names(self.graph, self.inputs, self.outputs)
         self.results = {node for _, node in self.outputs}
@@ -117,10 +120,8 @@ class _Lowering:
         for node, name in self.inputs.items():
             dtype = program_dtype(value_of(node).dtype)
             self.buffers[node] = Buffer(name, dtype.computed if name in self.unrounded else dtype, self._shape(node))
-        wanted = [node for _, node in self.outputs]
-        if self.effects:
-            wanted += effects_of(self.graph, self.inputs)
-        for node in needed_nodes(self.graph, self.inputs, wanted):
+        effects = effects_of(self.graph, self.inputs) if self.effects else []
+        for node in needed_nodes(self.graph, self.inputs, [*(node for _, node in self.outputs), *effects]):
             self._lower(node)
         results: list[str] = []
         for name, node in self.outputs:
@@ -317,8 +318,7 @@ class _Lowering:
             self._see(piece, source, split_indices(source.shape, self._shape(piece), dimension, offset))
 
     def _offset(self, node: Node, piece: Node, dimension: int) -> Integer:
-        before = node.meta["val"][: position_of(piece)]
-        return sum((self._size(member.shape[dimension]) for member in before), ZERO)
+        return sum((self._size(one.shape[dimension]) for one in node.meta["val"][: position_of(piece)]), ZERO)
 
     def _cat(self, node: Node, arguments: Mapping[str, Any]) -> None:
         """One kernel for each piece, all storing into one buffer."""
@@ -388,8 +388,8 @@ class _Lowering:
     def _unused(self, node: Node, value: torch.Tensor | None) -> Buffer:
         if value is None:
             return Buffer(self.names.fresh(f"no_{node.name}"), DType.INT64, ())
-        shape = tuple(self._size(size) for size in value.shape)
-        return Buffer(self.names.fresh(f"unused_{node.name}"), program_dtype(value.dtype), shape)
+        name = self.names.fresh(f"unused_{node.name}")
+        return Buffer(name, program_dtype(value.dtype), tuple(map(self._size, value.shape)))
 
     def _result(self, name: str, node: Node, taken: Sequence[str]) -> str:
         """An output is a buffer of its own: copy what is an input, a view, or returned already."""

@@ -37,10 +37,12 @@ inline void put_in_lists(torch::jit::Stack& stack) {
   stack.emplace_back(std::move(numbers));
 }
 
-// Run a kernel on the stack, below autograd.
+// Run a kernel on the stack; it falls through at the autograd key, and nothing is recorded. The key is not excluded: a
+// library operation that the kernel calls boxed, with a list of sizes, is understood by the operation's autograd kernel
+// and not by the one for the processor, and a failed call takes milliseconds to describe.
 inline void run(const c10::OperatorHandle& kernel, torch::jit::Stack& stack) {
   if (stack.size() > most_on_stack) put_in_lists(stack);
-  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  const c10::impl::ExcludeDispatchKeyGuard no_views(c10::DispatchKey::ADInplaceOrView);
   const at::AutoGradMode no_gradients(false);
   kernel.callBoxed(stack);
 }

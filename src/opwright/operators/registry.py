@@ -8,6 +8,7 @@ from typing import Any
 
 from opwright.binding.dispatcher.registered import Registered
 from opwright.tracing.interface.signature import Signature
+from opwright.tracing.torch_hooks.scripting import let_script_call
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,9 @@ _every: weakref.WeakKeyDictionary[Any, tuple[Registered, Signature]] = weakref.W
 
 
 def remember(operator: Any, registered: Registered, signature: Signature) -> None:
-    """Have an operator found while it lives."""
+    """Have an operator found, and called by TorchScript, while it lives."""
     _every[operator] = registered, signature
+    let_script_call(operator, operator.name)
 
 
 def at_dispatcher(overload: Any) -> AtDispatcher | None:

@@ -38,7 +38,13 @@ class Choice:
         return tuple(rule.outputs[position] for rule in self.rules)
 
 
-def choose(rules: Sequence[Rule], given: Sequence[Given], made: Sequence[int], mesh: Sequence[int]) -> Choice | None:
+def choose(
+    rules: Sequence[Rule],
+    given: Sequence[Given],
+    made: Sequence[int],
+    mesh: Sequence[int],
+    between: Sequence[int] | None = None,
+) -> Choice | None:
     """The rules of least cost, one for each dimension of a mesh, outermost first; the same in every process.
 
     Args:
@@ -46,17 +52,19 @@ def choose(rules: Sequence[Rule], given: Sequence[Given], made: Sequence[int], m
         given: The tensors among the arguments.
         made: The bytes of each result.
         mesh: The sizes of the mesh.
+        between: For each rule, the bytes that are reduced between its stages; None if none has stages.
 
     Returns:
         The choice; None if there is no rule.
     """
     sizes = {(p, d): {size} for p, one in enumerate(given) for d, size in enumerate(one.sizes)}
     chosen: list[Rule] = []
+    reduced = {id(rule): size for rule, size in zip(rules, between or [0] * len(rules), strict=True)}
     for level, count in enumerate(mesh):
         allowed = [rule for rule in rules if _is_allowed(rule, chosen, sizes, count)]
         if not allowed:
             return None
-        best = min(allowed, key=lambda rule: _cost(rule, given, made, level, count))
+        best = min(allowed, key=lambda rule: _cost(rule, given, made, level, count, reduced[id(rule)]))
         for position, placement in enumerate(best.inputs):
             if isinstance(placement, Shard):
                 whole = sizes[position, placement.dim]
@@ -67,6 +75,8 @@ def choose(rules: Sequence[Rule], given: Sequence[Given], made: Sequence[int], m
 
 def _is_allowed(rule: Rule, chosen: Sequence[Rule], sizes: dict[tuple[int, int], set[int]], count: int) -> bool:
     """Whether a rule can be used at a level, for all the sizes that processes may have there."""
+    if rule.split is not None and any(one.split is not None for one in chosen):
+        return False
     for position, placement in enumerate(rule.inputs):
         if not isinstance(placement, Shard):
             continue
@@ -83,14 +93,19 @@ def _is_allowed(rule: Rule, chosen: Sequence[Rule], sizes: dict[tuple[int, int],
     return True
 
 
-def _cost(rule: Rule, given: Sequence[Given], made: Sequence[int], level: int, count: int) -> tuple[float, int]:
-    """Bytes that are moved, and how many tensors change their placement."""
+def _cost(
+    rule: Rule, given: Sequence[Given], made: Sequence[int], level: int, count: int, reduced: int
+) -> tuple[float, int]:
+    """Bytes that are moved, and how many collectives or changes of placement there are."""
     moves = [(one.placements[level], to, one.bytes) for one, to in zip(given, rule.inputs, strict=True)]
     moved = sum(bytes_moved(now, to, size, count) for now, to, size in moves)
     later = sum(
         bytes_moved(o, REPLICATE, size, count) for o, size in zip(rule.outputs, made, strict=True) if o.is_partial()
     )
-    return moved + later, sum(now != to for now, to, _ in moves)
+    within = 2 * reduced * (count - 1) / count
+    return moved + later + within, sum(now != to for now, to, _ in moves) + (
+        rule.split.collectives if rule.split else 0
+    )
 
 
 def bytes_moved(now: Placement, to: Placement, size: int, count: int) -> float:

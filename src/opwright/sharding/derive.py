@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from torch.distributed.tensor import Partial, Replicate, Shard
@@ -15,13 +15,14 @@ from opwright.ir.program import Buffer, Program, buffers_of, size_symbol
 from opwright.ir.relations.relations import LEAST_SIZE, relations
 from opwright.operators.structure import Structure
 from opwright.sharding.rule import REPLICATE, Rule, Told
+from opwright.sharding.rules.cuts import find_cuts
 from opwright.sharding.rules.follow import follow
-from opwright.sharding.rules.lies import SAME, At, Kind, Lies
+from opwright.sharding.rules.lies import SAME, At, Lies
 from opwright.sharding.rules.sizes import Sizes, mentions
+from opwright.sharding.split.stages import REDUCTIONS, split_of
 from opwright.tracing.interface.results import Made
 from opwright.tracing.interface.specs import TensorSpec
 
-_REDUCTIONS: Mapping[Kind, str] = {"sum": "sum", "maximum": "max", "minimum": "min"}
 _MOST_SUBSETS = 4
 
 
@@ -52,6 +53,7 @@ def derive_rules(structure: Structure, specs: Sequence[TensorSpec]) -> Derived:
 
 class _Reader:
     def __init__(self, structure: Structure, specs: Sequence[TensorSpec]) -> None:
+        self.structure = structure
         self.program = structure.program
         self.sizes = Sizes.of(self.program)
         self.specs = specs
@@ -99,7 +101,13 @@ class _Reader:
     def _spread(self, axis: str, places: Mapping[int, int], name: str) -> Rule | Told:
         lies = {buffer.name: Lies(at=At(places[p])) if p in places else SAME for p, buffer in enumerate(self.inputs)}
         given: list[Placement] = [Shard(places[p]) if p in places else Replicate() for p in range(len(self.specs))]
-        return self._rule(name, given, follow(self.program, lies, axis, self.sizes))
+        found = self._rule(name, given, follow(self.program, lies, axis, self.sizes))
+        cuts = find_cuts(self.program, lies, axis, self.sizes) if isinstance(found, Told) else None
+        split = split_of(self.structure, cuts, self.members, self.sizes.shape) if cuts else None
+        if cuts is None or split is None:
+            return found
+        with_cuts = self._rule(name, given, cuts.outputs)
+        return replace(with_cuts, split=split) if isinstance(with_cuts, Rule) else found
 
     def by_addends(self) -> Iterator[Rule | Told]:
         """The sets of arguments that may be addends: those that the function is linear in, together."""
@@ -129,7 +137,7 @@ class _Reader:
             if one.power and not (buffer.dtype.is_floating or buffer.dtype.is_complex):
                 return Told(name, "an integer is computed from the size of the axis")
             if one.at is None:
-                made.append(Replicate() if one.kind == "same" else Partial(_REDUCTIONS[one.kind]))
+                made.append(Replicate() if one.kind == "same" else Partial(REDUCTIONS[one.kind]))
                 continue
             if one.at.outer != ONE:
                 return Told(name, "a result has its elements in several places of one dimension")

@@ -17,6 +17,8 @@ from opwright.sharding.choose import Choice, Given, choose
 from opwright.sharding.known import rules_for, specs_of
 from opwright.sharding.parts import neutral, part_size
 from opwright.sharding.rule import REPLICATE, Rule
+from opwright.sharding.split.running import Running, running
+from opwright.tracing.interface.specs import TensorSpec
 from opwright.tracing.torch_hooks.spread import spec_for, spec_of
 
 
@@ -32,6 +34,9 @@ class Plan:
         fills: For each result, what this process adds, if it has no elements; empty if it has.
         returned: The structure of the result.
         scales: Whether a factor is not one.
+        stages: What runs instead of the operator if the rule splits it; None if it does not.
+        is_simple: Whether the operator runs on what is there, and nothing else is done.
+        is_bare: Whether the result is one tensor.
     """
 
     targets: tuple[tuple[Placement, ...] | None, ...]
@@ -41,6 +46,9 @@ class Plan:
     fills: tuple[torch.Tensor, ...]
     returned: Returned
     scales: bool
+    stages: Running | None
+    is_simple: bool
+    is_bare: bool
 
 
 def plan_for(operator: BaseOperator, args: Sequence[Any], mesh: Any) -> Plan | None:
@@ -62,22 +70,19 @@ def plan_for(operator: BaseOperator, args: Sequence[Any], mesh: Any) -> Plan | N
         return None
     given = [Given(tuple(t.shape), t.numel() * t.element_size(), _placements(t, mesh.ndim)) for t in tensors]
     made = [one.numel() * one.element_size() for one in returned.tensors]
-    choice = choose(derived.rules, given, made, tuple(mesh.shape))
-    return None if choice is None else _made(args, tensors, mesh, choice, returned, coordinate)
+    whole = {f"{s.name}_size_{d}": n for s in specs if isinstance(s, TensorSpec) for d, n in enumerate(s.sizes)}
+    between = [rule.split.bytes(whole) if rule.split else 0 for rule in derived.rules]
+    choice = choose(derived.rules, given, made, tuple(mesh.shape), between)
+    return None if choice is None else _made(operator, args, mesh, choice, returned)
 
 
 def _placements(tensor: torch.Tensor, levels: int) -> tuple[Placement, ...]:
     return spec_of(tensor).placements if hasattr(tensor, "_spec") else (REPLICATE,) * levels
 
 
-def _made(
-    args: Sequence[Any],
-    tensors: Sequence[torch.Tensor],
-    mesh: Any,
-    choice: Choice,
-    returned: Returned,
-    coordinate: Sequence[int],
-) -> Plan:
+def _made(operator: BaseOperator, args: Sequence[Any], mesh: Any, choice: Choice, returned: Returned) -> Plan:
+    coordinate = mesh.get_coordinate()
+    tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
     counted = iter(range(len(tensors)))
     places = [next(counted) if isinstance(arg, torch.Tensor) else None for arg in args]
     targets = tuple(
@@ -98,7 +103,30 @@ def _made(
         _factor([rule.powers[place] for rule in choice.rules], ratios) for place in range(len(returned.tensors))
     )
     specs = tuple(spec_for(mesh, to, one) for one, to in zip(returned.tensors, outputs, strict=True))
-    return Plan(targets, moves, specs, factors, fills, returned, any(factor != 1 for factor in factors))
+    stages = next(
+        (
+            running(operator, rule.split, _within(tensors, choice, mesh, coordinate, level), mesh, level, share)
+            for level, (rule, share) in enumerate(zip(choice.rules, ratios, strict=True))
+            if rule.split is not None
+        ),
+        None,
+    )
+    scales = any(factor != 1 for factor in factors)
+    is_simple = not (moves or fills or scales or stages)
+    return Plan(targets, moves, specs, factors, fills, returned, scales, stages, is_simple, returned.is_bare)
+
+
+def _within(
+    tensors: Sequence[torch.Tensor], choice: Choice, mesh: Any, coordinate: Sequence[int], level: int
+) -> list[torch.Tensor]:
+    """What the processes along one dimension of the mesh have together, as tensors on no device."""
+    wholes = []
+    for position, tensor in enumerate(tensors):
+        placements = list(choice.inputs(position))
+        placements[level] = REPLICATE
+        shape = _own(tuple(tensor.shape), placements, mesh, coordinate)
+        wholes.append(torch.empty(shape, dtype=tensor.dtype, device="meta"))
+    return wholes
 
 
 def _own(

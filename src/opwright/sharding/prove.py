@@ -103,9 +103,7 @@ def _fault(subject: Subject, rule: Rule, shapes: Sequence[tuple[int, ...]], coun
     given = [drawn(spec, shape, generator, draw) for spec, shape in zip(subject.tensors, shapes, strict=True)]
     whole = _run(subject, given)
     parts = [_cut(tensor, placement, count, generator) for tensor, placement in zip(given, rule.inputs, strict=True)]
-    found = [
-        _part(subject, rule, [part[index] for part in parts], given, whole, count, index) for index in range(count)
-    ]
+    found = _found(subject, rule, parts, given, whole)
     for position, (expected, placement) in enumerate(zip(whole, rule.outputs, strict=True)):
         pieces = [part[position] for part in found]
         shapes_fit = all(_fits(piece, expected, placement, count, i) for i, piece in enumerate(pieces))
@@ -133,33 +131,79 @@ def _is_close(found: torch.Tensor, expected: torch.Tensor) -> bool:
     return torch.allclose(found, expected, rtol=_CLOSE, atol=_CLOSE * max(scale, 1), equal_nan=True)
 
 
-def _part(
+def _found(
     subject: Subject,
     rule: Rule,
-    own: Sequence[torch.Tensor],
+    parts: Sequence[Sequence[torch.Tensor]],
     given: Sequence[torch.Tensor],
     whole: Sequence[torch.Tensor],
-    count: int,
-    index: int,
-) -> list[torch.Tensor]:
-    """What one process has."""
-    place = next((p for p, one in enumerate(rule.inputs) if isinstance(one, Shard)), None)
-    ratio = 1.0
-    if place is not None:
-        dimension = rule.inputs[place].dim  # type: ignore[attr-defined]
-        ratio = own[place].shape[dimension] / given[place].shape[dimension]
-    if not ratio:
-        shapes = [
-            part_of(one, placement.dim, count, index).shape if isinstance(placement, Shard) else one.shape
-            for one, placement in zip(whole, rule.outputs, strict=True)
+) -> list[list[torch.Tensor]]:
+    """What each process has at the end.
+
+    Args:
+        subject: What is run.
+        rule: How.
+        parts: For each argument, the parts of all processes.
+        given: The whole arguments.
+        whole: The whole results.
+    """
+    count = len(parts[0])
+    own = [[part[index] for part in parts] for index in range(count)]
+    shares = [_share(rule, one, given) for one in own]
+    computed = _computed_split if rule.split else _computed
+    made = computed(subject, rule, own, shares)
+    return [
+        [one * share**power if power else one for one, power in zip(results, rule.powers, strict=True)]
+        if share else _added_by_none(rule, whole, count, index)
+        for index, (results, share) in enumerate(zip(made, shares, strict=True))
+    ]  # fmt: skip
+
+
+def _share(rule: Rule, own: Sequence[torch.Tensor], given: Sequence[torch.Tensor]) -> float:
+    """The share of the axis that a process has."""
+    for position, one in enumerate(rule.inputs):
+        if isinstance(one, Shard):
+            return own[position].shape[one.dim] / given[position].shape[one.dim]
+    return 1.0
+
+
+def _computed(
+    subject: Subject, rule: Rule, own: Sequence[Sequence[torch.Tensor]], shares: Sequence[float]
+) -> list[list[torch.Tensor]]:
+    del rule
+    return [_run(subject, one) if share else [] for one, share in zip(own, shares, strict=True)]
+
+
+def _computed_split(
+    subject: Subject, rule: Rule, own: Sequence[Sequence[torch.Tensor]], shares: Sequence[float]
+) -> list[list[torch.Tensor]]:
+    """The same by stages; what they compute is put together after each."""
+    del subject
+    assert rule.split is not None
+    having = [(one, torch.tensor(share, dtype=torch.float64)) for one, share in zip(own, shares, strict=True) if share]
+    reduced: list[torch.Tensor] = []
+    for before in rule.split.before:
+        made = [before.stage(*one, *reduced, share) for one, share in having]
+        reduced += [
+            put_together([values[place] for values in made], Partial(function))
+            for place, function in enumerate(before.functions)
         ]
-        return [
-            neutral(tuple(shape), one.dtype, placement, one.device)
-            if _is_cut(placement) else one
-            for shape, one, placement in zip(shapes, whole, rule.outputs, strict=True)
-        ]  # fmt: skip
-    made = _run(subject, own)
-    return [one * ratio**power if power else one for one, power in zip(made, rule.powers, strict=True)]
+    last, places = rule.split.last, rule.split.places
+    found = iter([[values[place] for place in places] for values in (last(*o, *reduced, s) for o, s in having)])
+    return [next(found) if share else [] for share in shares]
+
+
+def _added_by_none(rule: Rule, whole: Sequence[torch.Tensor], count: int, index: int) -> list[torch.Tensor]:
+    """What a process without elements has."""
+    shapes = [
+        part_of(one, placement.dim, count, index).shape if isinstance(placement, Shard) else one.shape
+        for one, placement in zip(whole, rule.outputs, strict=True)
+    ]
+    return [
+        neutral(tuple(shape), one.dtype, placement, one.device)
+        if _is_cut(placement) else one
+        for shape, one, placement in zip(shapes, whole, rule.outputs, strict=True)
+    ]  # fmt: skip
 
 
 def _run(subject: Subject, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:

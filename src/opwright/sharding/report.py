@@ -49,6 +49,8 @@ class Sharding(Shown):
                     found.append(f"{name}: not from here{where}")
                 elif word := collective(now, to):
                     found.append(f"{name}: {word}{where}")
+        if rule.split is not None:
+            found += [f"{' and '.join(dict.fromkeys(one.functions))} of parts: all-reduce" for one in rule.split.before]
         return tuple(found)
 
     def to_dict(self) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch.distributed.tensor import Partial, Replicate, Shard
 from torch.distributed.tensor.placement_types import Placement
+
+from opwright.sharding.split.stages import Split
 
 REPLICATE = Replicate()
 
@@ -22,6 +24,7 @@ class Rule:
         powers: For each result, the power of (own size / whole size) of the axis by which it is multiplied after the
             kernels ran: 1 for a mean, whose kernels divide by the size of their own part; 0 for most results.
         even: Whether it holds only if all parts of the axis have one size.
+        split: The stages between which reductions over the axis are put together; None if there are none.
     """
 
     name: str
@@ -29,6 +32,7 @@ class Rule:
     outputs: tuple[Placement, ...]
     powers: tuple[int, ...]
     even: bool = False
+    split: Split | None = field(default=None, repr=False)
 
     @property
     def shards(self) -> bool:
@@ -42,6 +46,7 @@ class Rule:
             "inputs": [told(placement) for placement in self.inputs],
             "outputs": [told(placement) for placement in self.outputs],
             "even": self.even,
+            "reductions": self.split.collectives if self.split else 0,
         }
 
     def __str__(self) -> str:

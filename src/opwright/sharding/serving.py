@@ -7,7 +7,7 @@ function on DTensors would wait for processes that have left.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -15,16 +15,18 @@ import torch
 from torch.autograd import Function
 from torch.distributed.tensor import DTensor, Replicate
 
-from opwright.binding.autograd.derived_node import Made, gradients, keep
+from opwright.binding.autograd.derived_node import Made, gradients, keep, keep_again
 from opwright.binding.environment import is_compiling_or_exporting, is_overheard
 from opwright.binding.own_errors import runs_reference
 from opwright.errors import MixedPlacement
 from opwright.operators.base import BaseOperator
 from opwright.sharding.plan import Plan, plan_for
+from opwright.sharding.quick import short_way, simply
 from opwright.tracing.torch_hooks.spread import is_usual, local_of, only_counted, spec_of, spread, uncounted
 
 _plans: WeakKeyDictionary[BaseOperator, dict[Any, Plan | None]] = WeakKeyDictionary()
 _MOST_PLANS = 1024
+_dispatch_modes = torch._C._len_torch_dispatch_stack
 
 
 @runs_reference
@@ -43,9 +45,18 @@ def serve_sharded(operator: BaseOperator, args: Sequence[Any]) -> Any:
     plan = _plan(operator, args, mesh)
     if plan is None:
         return NotImplemented
+    if operator.server.serve_spread is None:
+        operator.server.serve_spread = short_way(operator, _plans[operator], _recorded)
     if torch.is_grad_enabled() and any(isinstance(arg, torch.Tensor) and arg.requires_grad for arg in args):
-        return plan.returned.rebuilt(_apply(_Call(operator, plan, mesh), *args))
+        return _recorded(operator, plan, mesh)(*args)
     return plan.returned.rebuilt(run(operator, plan, args))
+
+
+def _recorded(operator: BaseOperator, plan: Plan, mesh: Any) -> Callable[..., Any]:
+    """What runs calls by a plan, and records them for autograd."""
+    call = _Call(operator, plan, mesh)
+    rebuilt = plan.returned.rebuilt
+    return lambda *args: rebuilt(_apply(call, *args))
 
 
 def run(operator: BaseOperator, plan: Plan, args: Sequence[Any]) -> Sequence[Any]:
@@ -57,18 +68,21 @@ def run(operator: BaseOperator, plan: Plan, args: Sequence[Any]) -> Sequence[Any
         args = list(args)
         for position in plan.moves:
             args[position] = args[position].redistribute(placements=plan.targets[position])
-    if plan.fills:
-        made: Sequence[torch.Tensor] = [fill.clone() for fill in plan.fills]
+    made: Sequence[torch.Tensor]
+    if plan.stages is not None and (plan.stages.is_empty or not plan.fills):
+        made = plan.stages.computed([local_of(arg) if isinstance(arg, DTensor) else arg for arg in args])
+        made = _scaled(plan, made) if made else [fill.clone() for fill in plan.fills]
+        operator.server.last_rung = plan.stages.last.last_rung
+    elif plan.fills:
+        made = [fill.clone() for fill in plan.fills]
     else:
         given = [local_of(arg) if isinstance(arg, DTensor) else arg for arg in args]
         with uncounted():
-            made = _computed(operator, plan, given)
+            made = _scaled(plan, plan.returned.like(operator(*given)))
     return [spread(local, spec) for local, spec in zip(made, plan.specs, strict=True)]
 
 
-def _computed(operator: BaseOperator, plan: Plan, args: Sequence[Any]) -> Sequence[torch.Tensor]:
-    result = operator(*args)
-    made = plan.returned.like(result)
+def _scaled(plan: Plan, made: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
     if not plan.scales:
         return made
     return [one if factor == 1 else one * factor for one, factor in zip(made, plan.factors, strict=True)]
@@ -117,20 +131,30 @@ def _key(value: Any) -> Any:
 
 
 class _Call:
-    """A call to be recorded."""
+    """Calls to be recorded; what their nodes keep besides tensors is the same for all, and made by the first."""
 
-    __slots__ = ("mesh", "operator", "plan")
+    __slots__ = ("kept", "mesh", "operator", "plan")
 
     def __init__(self, operator: BaseOperator, plan: Plan, mesh: Any) -> None:
         self.operator, self.plan, self.mesh = operator, plan, mesh
+        self.kept: Any = None
 
 
 class _Node(Function):
     @staticmethod
     def forward(ctx: Any, call: _Call, *args: Any) -> Any:
-        made = tuple(run(call.operator, call.plan, args))
         ctx.mesh = call.mesh
-        return keep(ctx, Made(call.operator.transforms.backward, call.plan.returned.places, args, made))
+        if call.plan.is_simple and not _dispatch_modes():
+            given = [local_of(arg) if isinstance(arg, DTensor) else arg for arg in args]
+            made = simply(call.plan, call.operator.server.serve, given)
+        else:
+            made = tuple(run(call.operator, call.plan, args))
+        if call.kept is None:
+            keep(ctx, Made(call.operator.transforms.backward, call.plan.returned.places, args, made))
+            call.kept = ctx.kept
+        else:
+            keep_again(ctx, call.kept, args, made)
+        return made
 
     @staticmethod
     def backward(ctx: Any, *cotangents: torch.Tensor | None) -> Any:

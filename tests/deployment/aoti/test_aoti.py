@@ -43,7 +43,7 @@ def _run(program, given, tmp_path):
     return torch.load(tmp_path / "out.pt", weights_only=True)
 
 
-@pytest.mark.parametrize("batch", [1, 2, 33])
+@pytest.mark.parametrize("batch", [0, 1, 2, 33])
 @pytest.mark.parametrize("strided", [False, True])
 def test_any_batch_and_stride_is_right(program, tmp_path, batch, strided):
     model, _, _ = made("dynamic")

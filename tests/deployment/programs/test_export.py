@@ -36,6 +36,27 @@ def test_what_is_expected_is_eagers():
     assert 0 < exported.allowed[0] < 1e-4
 
 
+@pytest.mark.parametrize(
+    ("name", "operators"),
+    [
+        ("forces", ["deployed::gated", "deployed::gated_backward_x_gate"]),
+        ("mapped", ["deployed::gated"]),
+    ],
+)
+def test_gradients_are_operators_and_transforms_operations(name, operators):
+    exported = export(*made(name))
+    assert [call.operator.name for call in exported.calls] == operators
+    found = exported.program.module()(*exported.inputs)
+    torch.testing.assert_close(found.detach(), exported.expected[0])
+
+
+def test_a_model_is_not_changed():
+    model = Counting()
+    with pytest.raises(DeploymentUnsupported):
+        export(model, (torch.ones(2),))
+    assert model.calls == 0
+
+
 def test_a_function_and_a_module_with_kernels_are_exported_too():
     model, (x,), shapes = made("dynamic")
     for other in (lambda x: model(x), opwright.module(model)):
@@ -72,7 +93,30 @@ def _foreign_operator():
     library._destroy()
 
 
+class InPython(nn.Module):
+    """A state that no tensor holds."""
+
+    calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return x * self.calls
+
+
+def normed() -> nn.Module:
+    return nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+
+
+def differentiated(x: torch.Tensor) -> torch.Tensor:
+    return torch.func.grad(lambda x: gated(x, x).sum())(x)
+
+
 REFUSED = {
+    "batch norm": (normed(), (torch.randn(3, 4),), "the model changes 1.running_mean"),
+    "dropout": (nn.Dropout(0.5), (torch.randn(30, 4),), "returns something else when it is called again"),
+    "state": (InPython(), (torch.randn(3, 4),), "returns something else when it is called again"),
+    "torch.func.grad": (differentiated, (torch.randn(3, 4),), "torch.export makes a program .* does not run"),
+    "fails": (nn.Linear(3, 4), (torch.randn(5),), "the model fails for the example arguments: RuntimeError"),
     "numbers": (lambda x, n: x * n, (torch.ones(2), 3), "one of the example arguments is 3"),
     "no tuple": (lambda x: x, torch.ones(2), "the example arguments are of type Tensor"),
     "changes": (Counting(), (torch.ones(2),), "the model changes calls"),

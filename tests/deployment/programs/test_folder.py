@@ -1,5 +1,8 @@
 """A deployment is written whole or not at all, and never over files of others."""
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,6 +33,58 @@ def test_nothing_stays_of_one_that_fails(tmp_path):
         (folder / "text").write_text(str(1 // 0))
     assert (at / "text").read_text() == "first"
     assert [each.name for each in tmp_path.iterdir()] == ["out"]
+
+
+_WRITE = """
+import sys
+from pathlib import Path
+from opwright.deployment.programs.folder import MANIFEST, written_whole
+with written_whole(Path(sys.argv[1])) as folder:
+    (folder / "text").write_text("half")
+    print("writing", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_an_end_in_the_middle_leaves_the_earlier_one(tmp_path, how):
+    at = tmp_path / "out"
+    _write(at, "first")
+    writer = subprocess.Popen(
+        [sys.executable, "-c", _WRITE, str(at)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert writer.stdout.readline() == b"writing\n"
+    _write(at, "second")  # what is being written is left alone
+    assert len(list(tmp_path.iterdir())) == 2
+    writer.send_signal(how)
+    assert writer.wait(60) != 0
+    writer.stdin.close()
+    writer.stdout.close()
+    assert (at / "text").read_text() == "second"
+    assert len(list(tmp_path.iterdir())) == (2 if how == signal.SIGKILL else 1)
+    (tmp_path / ".out-20240101").mkdir()  # of somebody else
+    _write(at, "third")
+    assert (at / "text").read_text() == "third"
+    assert {each.name for each in tmp_path.iterdir()} == {"out", ".out-20240101"}
+
+
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_a_folder_is_replaced_in_one_step_where_the_system_can(tmp_path, monkeypatch, exchanges):
+    """Somebody who looks meanwhile sees the earlier deployment or the new one."""
+    at = tmp_path / "out"
+    _write(at, "first")
+    if not exchanges:
+        monkeypatch.setattr("opwright.deployment.programs.folder._exchanged", lambda one, other: False)
+    moved = []
+    rename = Path.rename
+    monkeypatch.setattr(Path, "rename", lambda path, to: (moved.append(path), rename(path, to))[1])
+    _write(at, "second")
+    assert (at / "text").read_text() == "second"
+    assert [each.name for each in tmp_path.iterdir()] == ["out"]
+    assert bool(moved) is not exchanges
 
 
 def test_files_of_others_stay(tmp_path):

@@ -23,6 +23,9 @@ torch.testing.assert_close(model(*inputs), expected[0])
 given = [torch.cat([each, each]).requires_grad_() for each in inputs]
 model(*given).sum().backward()
 assert all(each.grad is not None for each in given)
+assert model(inputs[0][:0]).shape == (0, 24)
+wide = model.double()([each.double() for each in inputs][0])  # a dtype that was not built
+torch.testing.assert_close(wide.float(), expected[0])
 assert "opwright" not in sys.modules
 """
 

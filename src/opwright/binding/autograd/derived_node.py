@@ -75,6 +75,15 @@ def keep(ctx: Any, made: Made) -> tuple[torch.Tensor, ...]:
     return outputs
 
 
+def keep_again(ctx: Any, kept: _Kept, args: Sequence[Any], outputs: tuple[torch.Tensor, ...]) -> None:
+    """Save what `keep` saved for a call of the same kind, which drew no random numbers and saved arguments alone."""
+    ctx.set_materialize_grads(False)
+    if len(kept.flowing) < len(outputs):
+        ctx.mark_non_differentiable(*[output for place, output in enumerate(outputs) if place not in kept.flowing])
+    ctx.save_for_backward(*(args if kept.rest is None else [arg for arg in args if isinstance(arg, torch.Tensor)]))
+    ctx.kept = kept
+
+
 def _rest(args: Sequence[Any]) -> list[Any]:
     return [_SAVED if isinstance(arg, torch.Tensor) else arg for arg in args]
 

@@ -12,7 +12,7 @@ from opwright.binding.autograd.recorded_whole import call_whole
 from opwright.binding.dispatcher.autocast import AutocastPolicy, is_autocast, without_autocast
 from opwright.binding.dispatcher.registration import keeping_sizes_inside, register
 from opwright.binding.dispatcher.results import owned
-from opwright.binding.environment import are_abstract, is_recorded, is_transformed
+from opwright.binding.environment import are_abstract, is_compiling_or_exporting, is_recorded, is_transformed
 from opwright.binding.rungs import RungName
 from opwright.binding.variants.variant import Plan
 from opwright.tracing.interface.signature import Signature
@@ -107,7 +107,7 @@ class Registered:
 
     def serve_compiled(self, args: Sequence[Any]) -> Any:
         """Serve a call under a compiler or exporter: as one operation, or as those of the reference."""
-        if self.overload is not None and self._is_whole:
+        if self.overload is not None and self._is_whole and not _are_spread(args):
             return self._call(*args)
         if self._autocast is not None and is_autocast():
             return without_autocast(self._autocast, self._run_reference, args)
@@ -123,6 +123,8 @@ class Registered:
 
     def _run_with_autograd(self, *args: Any, **kwargs: Any) -> Any:
         given = self._signature.bind(args, kwargs)
+        if is_transformed() and is_compiling_or_exporting():  # `serve` would call the operator as a whole, and so this
+            return owned(self._run_reference(*given))
         if self._is_whole and (is_recorded() or are_abstract(given)) and not is_transformed():
             if is_recorded() and draws(self._reference, given):
                 return owned(self._run_reference(*given))
@@ -147,3 +149,8 @@ class Registered:
         if by_kernels and self._laid_out is not None:
             result = self._laid_out(result, self._signature.bind(args, kwargs))
         return owned(result)
+
+
+def _are_spread(args: Sequence[Any]) -> bool:
+    """Whether there are DTensors, of whose results a compiler knows nothing; by name, since it traces this too."""
+    return any(type(arg).__name__ == "DTensor" for arg in args)

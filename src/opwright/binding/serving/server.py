@@ -102,6 +102,9 @@ class Server(RemembersRung):
         self._serve_compiled = serve_compiled
         self._serve_inside = serve_inside
         self._serve_cast = serve_cast
+        self.serve_spread: Callable[[tuple[Any, ...], dict[str, Any]], Any] | None = (
+            None  # for planned calls on DTensors
+        )
         self._arity = len(signature.parameters)
         self._only_tensors = all(p.kind is Kind.TENSOR and not p.optional for p in signature.parameters)
         self._numbers = numbers
@@ -146,6 +149,8 @@ class Server(RemembersRung):
                     raise
         if latest is not None and result is LEFT:
             return self._serve_left(args, kwargs)
+        if self.serve_spread is not None and (result := self.serve_spread(args, kwargs)) is not NotImplemented:
+            return result
         if self._is_beyond and not pinned and is_quiet() and self._variants.is_beyond():
             return self._serve_left(args, kwargs)
         if kwargs or len(args) != self._arity:
@@ -200,9 +205,7 @@ class Server(RemembersRung):
     def _run_forward(self, variants: Variants, args: Sequence[Any], constants: Key) -> Any:
         variant, made = run_forward(variants.by_call.get(((), constants), ()), args)
         self.last_rung = variant.rung
-        if variant.bare:
-            return made[0]
-        return made if variant.plain else self._rebuilt(variant, made, args)
+        return made[0] if variant.bare else made if variant.plain else self._rebuilt(variant, made, args)
 
     def _rebuilt(self, variant: Variant, made: Sequence[torch.Tensor], args: Sequence[Any]) -> Any:
         """The structure that the reference returns."""
@@ -211,9 +214,7 @@ class Server(RemembersRung):
 
     def _mask(self, args: Sequence[Any]) -> tuple[bool, ...]:
         """Which arguments require gradients."""
-        if self._only_tensors:
-            return tuple([tensor.requires_grad for tensor in args])
-        return tuple([isinstance(a, torch.Tensor) and a.requires_grad for a in args])
+        return tuple([(self._only_tensors or isinstance(a, torch.Tensor)) and a.requires_grad for a in args])
 
     def _serve_slowly(self, args: Sequence[Any], *, pinned: bool, gradients: bool = True) -> Any:
         """Serve by a kernel found or made now; if that fails unexpectedly, by the reference."""
@@ -275,9 +276,8 @@ class Server(RemembersRung):
 
     def _serve_what_is_left(self, variants: Variants, args: Sequence[Any], *, gradients: bool) -> Any:
         """Run the function as written, because kernels gain nothing over it."""
-        if not gradients:
-            return self.serve_by_reference(args)
-        variants.leave(args, self._settings, is_one_operation=True)
+        if gradients:
+            variants.leave(args, self._settings, is_one_operation=True)
         return self.serve_by_reference(args)
 
     def leaves(self, args: Sequence[Any]) -> bool:

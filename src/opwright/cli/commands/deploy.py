@@ -11,10 +11,10 @@ import typer
 
 from opwright.cli.arguments import AsJson
 from opwright.cli.load import load_value
-from opwright.cli.terminal import progress_on_stderr, write_either
+from opwright.cli.terminal import progress_on_stderr, say_refusal, write_either
 from opwright.deployment import Deployment, deploy
 from opwright.deployment.programs.target import Checked
-from opwright.errors import DeploymentUnsupported
+from opwright.errors import DeploymentFailed, DeploymentUnsupported
 
 _WRITE_ARGS = "write example inputs beside it, as a tuple of tensors: {}_args = (x,), or args = (x,)"
 
@@ -42,8 +42,16 @@ def deploy_command(
         how: dict[str, Any] = {"to": to, "operators": operators, "direct": direct}
         written = deploy(model, given, at=at, dynamic_shapes=shapes, progress=tell, **how)
         tell("building and running it", 2, 3)
-        checked = written.check() if check else None
+        checked = _checked(written) if check else None
     write_either(as_json, _as_json(written, checked), _as_text(written, checked))
+
+
+def _checked(written: Deployment) -> Checked:
+    try:
+        return written.check()
+    except DeploymentFailed as failure:  # something is wrong with what was written, not with the command
+        say_refusal(failure)
+        raise typer.Exit(1) from None
 
 
 def _kind(value: Any) -> str:

@@ -18,6 +18,7 @@ from opwright.deployment.wheels.planned import PlannedVariant, Serving, packaged
 from opwright.errors import DeploymentUnsupported, NoKernel, UntraceableReference
 from opwright.toolchain.cpu_levels import CpuLevel, cpu_levels
 from opwright.toolchain.source import Source
+from opwright.tracing.interface.place import place_of
 
 _READ_IN_CPP = {"Tensor", "float", "int", "bool"}
 _SERVING = Serving("cpp", "cpu")
@@ -79,7 +80,7 @@ def _operator(calls: Sequence[OperatorCall]) -> LibraryOperator:
     if strange := sorted(set(types) - _READ_IN_CPP):
         raise DeploymentUnsupported(
             f"{call.operator.name} has parameters of type {', '.join(strange)}, which a program in C++ cannot pass",
-            place=place_of_node(call.node),
+            place=place_of_node(call.node) or place_of(call.operator.reference),
             hint="pass tensors, floats, ints and bools",
         )
     kernels: dict[str, tuple[PackagedKernel, Source]] = {}

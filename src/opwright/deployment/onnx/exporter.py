@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch.export import ExportedProgram
+from torch.fx import GraphModule
 
 from opwright.errors import DeploymentUnsupported
 
@@ -35,7 +36,7 @@ def to_onnx(program: ExportedProgram, translations: Mapping[Any, Callable[..., A
     try:
         with _quiet():
             made = torch.onnx.export(
-                program,
+                _without_backward(program),
                 dynamo=True,
                 verbose=False,
                 opset_version=opset,
@@ -48,6 +49,16 @@ def to_onnx(program: ExportedProgram, translations: Mapping[Any, Callable[..., A
         ) from error
     assert made is not None
     return made.model
+
+
+def _without_backward(program: ExportedProgram) -> ExportedProgram:
+    """The program with derivatives such as `silu_backward`, which ONNX has no operations for, in simpler ones."""
+    graphs = [module.graph for module in program.graph_module.modules() if isinstance(module, GraphModule)]
+    if not any("_backward" in str(node.target) for graph in graphs for node in graph.nodes):
+        return program
+    table = torch.export.default_decompositions()
+    simpler: ExportedProgram = program.run_decompositions({e: table[e] for e in table if "_backward" in str(e)})
+    return simpler
 
 
 @contextlib.contextmanager

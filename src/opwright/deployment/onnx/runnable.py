@@ -6,6 +6,7 @@ promotes and rounds as Python numbers do: in the dtype that the operation comput
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ from opwright.ir.program import size_symbol
 from opwright.tracing.graph import Graph
 from opwright.tracing.interface.results import Result
 from opwright.tracing.scalars.numbers import NUMBER
-from opwright.tracing.scalars.reals import Real
+from opwright.tracing.scalars.reals import Real, RealOperand
 
 aten = torch.ops.aten
 
@@ -46,6 +47,16 @@ _ON_TENSORS = {
     *(aten.copysign.Tensor, aten.div.Tensor_mode, aten.floor_divide.default),
 }
 _TRUE_DIVISIONS = (aten.div.Tensor, aten.div.Scalar)
+_ON_REALS: Mapping[str, Any] = {
+    "add": operator.add,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "pow": operator.pow,
+    "abs": abs,
+    "maximum": torch.sym_max,
+    "minimum": torch.sym_min,
+    "sqrt": torch.sym_sqrt,
+}
 _HALF = (torch.float16, torch.bfloat16)
 
 
@@ -91,7 +102,7 @@ def _run(node: Node, values: Mapping[Node, Any], sizes: Mapping[str, Any]) -> An
         if isinstance(argument, Integer):
             return _size(argument, sizes)
         if isinstance(argument, Real):
-            raise NoKernel("it computes with a number made from sizes")
+            return _real(argument, sizes)
         return argument
 
     is_leaf = lambda each: isinstance(each, Node | Integer | Real)  # noqa: E731
@@ -106,6 +117,8 @@ def _called(target: Any, args: Sequence[Any]) -> Any:
     """The operation, or the function of torch that takes a Python number for a tensor, which exporters understand."""
     if not isinstance(target, OpOverload):
         return target
+    if target is aten.empty_permuted.default:  # unknown to ONNX, where memory has one order
+        return lambda size, order, **how: aten.empty.memory_format(size, **how)
     takes = target._schema.arguments
     if not any(isinstance(each, int | float) and str(a.type) == "Tensor" for each, a in zip(args, takes, strict=False)):
         return target
@@ -169,6 +182,17 @@ def _converted(value: Any, dtype: torch.dtype) -> Any:
     if isinstance(value, int | float):
         return torch.full((), value, dtype=dtype)
     return value
+
+
+def _real(number: RealOperand, sizes: Mapping[str, Any]) -> Any:
+    """A real number made from sizes, which may be symbolic ones of torch."""
+    if isinstance(number, Integer):
+        return _size(number, sizes)
+    if not isinstance(number, Real):
+        return number
+    if number.function not in _ON_REALS:
+        raise NoKernel(f"it computes the {number.function} of a number made from sizes")
+    return _ON_REALS[number.function](*(_real(operand, sizes) for operand in number.operands))
 
 
 def _size(expression: Integer, sizes: Mapping[str, Any]) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,13 +55,19 @@ class _Written(nn.Module):
         return self._reference(*arguments)
 
 
-def candidates(call: OperatorCall) -> list[Traced]:
-    """The ways to export a call, best first: with its numbers left open, and as written with these numbers."""
+def candidates(call: OperatorCall) -> Iterator[Traced]:
+    """The ways to export a call, best first: with its numbers left open; as written, with these numbers; traced.
+
+    The last is for gradients, which `torch.export` makes of a function by calls that it does not always follow.
+    """
     names = tuple(identifiers([parameter.name for parameter in call.signature.parameters]))
     tensors = tuple(place for place, value in enumerate(call.arguments) if isinstance(value, torch.Tensor))
-    written = Traced(_Written(call, tensors), names, tensors, ())
     found = _with_numbers(call, names)
-    return [found, written] if found else [written]
+    if found:
+        yield found
+    yield Traced(_Written(call, tensors), names, tensors, ())
+    with contextlib.suppress(OpwrightError):
+        yield Traced(_traced(call, names, list(call.arguments)), names, tensors, ())
 
 
 def _with_numbers(call: OperatorCall, names: tuple[str, ...]) -> Traced | None:

@@ -10,14 +10,14 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
-from torch.fx import Interpreter, Node
+from torch.fx import GraphModule, Interpreter, Node
 
 from opwright.deployment.programs.exported import OperatorCall
 from opwright.errors import DeploymentUnsupported, Place
 from opwright.operators.registry import at_dispatcher
 from opwright.package import PACKAGE
 
-_OF_TORCH = ("aten", "prims", "prim", "quantized", "_c10d_functional")
+OF_TORCH = ("aten", "prims", "prim", "quantized", "_c10d_functional")
 
 
 def find_calls(program: ExportedProgram, inputs: Sequence[torch.Tensor]) -> tuple[OperatorCall, ...]:
@@ -28,8 +28,10 @@ def find_calls(program: ExportedProgram, inputs: Sequence[torch.Tensor]) -> tupl
         inputs: Its user inputs, flat.
 
     Raises:
-        DeploymentUnsupported: If an operation is neither PyTorch's nor an operator of opwright.
+        DeploymentUnsupported: If an operation is neither PyTorch's nor an operator of opwright, or an operator is
+            called in a branch or a loop, which is a graph of its own.
     """
+    _refuse_calls_inside(program)
     nodes = [node for node in program.graph.nodes if isinstance(node.target, OpOverload) and not _is_of_torch(node)]
     for node in nodes:
         if at_dispatcher(node.target) is None:
@@ -39,20 +41,33 @@ def find_calls(program: ExportedProgram, inputs: Sequence[torch.Tensor]) -> tupl
                 hint="write it in PyTorch's operations under @opwright.operator, or use these themselves",
             )
     recorded = _record(program, nodes, inputs)
-    others = [_record(program, nodes, shrunk) for shrunk in _shrunk(program, inputs)]
+    others = [_record(program, nodes, shrunk) for shrunk in sizes_of_one(program, inputs) if _takes(program, shrunk)]
     return tuple(_call(node, recorded[node], [other[node] for other in others if node in other]) for node in nodes)
+
+
+def _refuse_calls_inside(program: ExportedProgram) -> None:
+    for inner in program.graph_module.modules():
+        if not isinstance(inner, GraphModule) or inner is program.graph_module:
+            continue
+        for node in inner.graph.nodes:
+            if isinstance(node.target, OpOverload) and not _is_of_torch(node):
+                raise DeploymentUnsupported(
+                    f"the model calls {node.target.name()} in a branch or a loop of torch.cond, while_loop or map",
+                    place=place_of_node(node),
+                    hint="call it outside of these, or write PyTorch's operations inside of them",
+                )
 
 
 def place_of_node(node: Node) -> Place | None:
     """The line of the user's source that a node comes from, if its trace was kept."""
     lines = [line.strip() for line in str(node.meta.get("stack_trace") or "").splitlines()]
     split = [line.removeprefix('File "').partition('", line ') for line in lines if line.startswith('File "')]
-    theirs = [(file, rest) for file, _, rest in split if not Path(file).is_relative_to(PACKAGE)]
+    theirs = [(file, rest) for file, _, rest in split if file[:1] != "<" and not Path(file).is_relative_to(PACKAGE)]
     return Place(theirs[-1][0], int(theirs[-1][1].partition(",")[0])) if theirs else None
 
 
 def _is_of_torch(node: Node) -> bool:
-    return isinstance(node.target, OpOverload) and node.target.namespace in _OF_TORCH
+    return isinstance(node.target, OpOverload) and node.target.namespace in OF_TORCH
 
 
 def _call(node: Node, given: tuple[Any, ...], others: Sequence[tuple[Any, ...]]) -> OperatorCall:
@@ -105,7 +120,7 @@ def _record(
     return recorder.found
 
 
-def _shrunk(program: ExportedProgram, inputs: Sequence[torch.Tensor]) -> Iterator[tuple[torch.Tensor, ...]]:
+def sizes_of_one(program: ExportedProgram, inputs: Sequence[torch.Tensor]) -> Iterator[tuple[torch.Tensor, ...]]:
     """The inputs with every size that may change at one, if it may be one: kernels for sizes of one are others."""
     users = [node for node in program.graph.nodes if node.op == "placeholder" and node.name in _user_inputs(program)]
     sizes = [list(node.meta["val"].shape) for node in users]
@@ -113,15 +128,18 @@ def _shrunk(program: ExportedProgram, inputs: Sequence[torch.Tensor]) -> Iterato
     least = {str(symbol): int(found.lower) for symbol, found in program.range_constraints.items()}
     if not symbols or any(least.get(symbol, 2) > 1 for symbol in symbols):
         return
+    yield tuple(
+        tensor[tuple(slice(None) if isinstance(size, int) else slice(0, 1) for size in shape)].clone()
+        for tensor, shape in zip(inputs, sizes, strict=True)
+    )
+
+
+def _takes(program: ExportedProgram, inputs: Sequence[torch.Tensor]) -> bool:
     try:
-        shrunk = tuple(
-            tensor[tuple(slice(None) if isinstance(size, int) else slice(0, 1) for size in shape)].clone()
-            for tensor, shape in zip(inputs, sizes, strict=True)
-        )
-        _record(program, [], shrunk)
+        _record(program, [], inputs)
     except Exception:  # the model takes no such sizes
-        return
-    yield shrunk
+        return False
+    return True
 
 
 def _user_inputs(program: ExportedProgram) -> set[str]:

@@ -54,6 +54,8 @@ class Exported:
         expected: What eager returns for them, flat, with each operator's reference in its place.
         allowed: For each of these, how much a result may differ: twice eager's own error against float64, and what
             rounding causes; 0 for integers and bools.
+        script: A copy of the model, if it is TorchScript and leaves as that. `program` then has the sizes of the inputs
+            alone.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Exported:
     inputs: tuple[torch.Tensor, ...]
     expected: tuple[torch.Tensor, ...]
     allowed: tuple[float, ...]
+    script: Any = None
 
     @property
     def operators(self) -> tuple[BaseOperator, ...]:

@@ -61,6 +61,7 @@ class Target:
             The folder is empty and becomes the deployment if nothing is raised.
         check: `(folder, manifest, settings)`: builds and runs what is in a folder, and compares with eager's results.
             The manifest has "name", "target", "opwright", "torch", "allowed", and what `write` returned.
+        keeps_scripts: Whether a model that is TorchScript stays as it is.
     """
 
     name: str
@@ -68,3 +69,4 @@ class Target:
     prepare: Callable[[Options], None]
     write: Callable[[Exported, Path, Options], dict[str, Any]]
     check: Callable[[Path, dict[str, Any], Settings], Checked]
+    keeps_scripts: bool = False

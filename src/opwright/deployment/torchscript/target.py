@@ -16,6 +16,7 @@ from opwright.deployment.programs.target import Checked, Options, Target
 from opwright.deployment.runner.files import write_program
 from opwright.deployment.runner.main_source import Model
 from opwright.deployment.runner.running import build_and_run, needs_cmake
+from opwright.deployment.torchscript.archive import write_archive
 from opwright.deployment.torchscript.script import script_module
 from opwright.settings import Settings
 
@@ -45,7 +46,11 @@ def _write(exported: Exported, folder: Path, options: Options) -> dict[str, Any]
     planned = plan_library(exported)
     with renamed(exported, planned) as (program, _), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # TorchScript is deprecated, and still what many load
-        torch.jit.save(script_module(program), folder / _MODEL.file)
+        if exported.script is None:
+            torch.jit.save(script_module(program), folder / _MODEL.file)
+        else:
+            names = {name: operator.name for name, operator in planned.operators.items()}
+            write_archive(exported.script, names, folder / _MODEL.file)
     library = build_library(planned, folder, options.settings) if planned.operators else None
     write_program(exported, _MODEL, folder, library=library)
     return {"operators": {name: operator.name for name, operator in planned.operators.items()}}
@@ -55,4 +60,4 @@ def _check(folder: Path, manifest: dict[str, Any], settings: Settings) -> Checke
     return build_and_run(folder, settings)
 
 
-TORCHSCRIPT = Target("torchscript", (), needs_cmake, _write, _check)
+TORCHSCRIPT = Target("torchscript", (), needs_cmake, _write, _check, keeps_scripts=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import assert_never
 
 from opwright.ir import program as ir
@@ -14,16 +14,25 @@ from opwright.sharding.rules.sizes import Sizes, divided, mentions
 
 
 def follow(program: ir.Program, inputs: Mapping[str, Lies], axis: str | None, sizes: Sizes) -> tuple[Lies, ...]:
-    """How the outputs of a Program lie.
+    """How the outputs of a Program lie, one for each; the arguments are those of `follow_all`."""
+    lies = follow_all(program, inputs, axis, sizes)
+    return tuple(lies[name] for name in program.outputs)
+
+
+def follow_all(
+    program: ir.Program, inputs: Mapping[str, Lies], axis: str | None, sizes: Sizes, mended: Set[str] = frozenset()
+) -> dict[str, Lies]:
+    """How the buffers of a Program lie.
 
     Args:
         program: A Program before passes.
         inputs: How each of its inputs lies.
         axis: The symbol of the size of the axis that is spread, in the one spelling; None if none is.
         sizes: The spelling.
+        mended: Buffers that are made what the whole computation has as soon as they are computed.
 
     Returns:
-        One for each output.
+        One for each buffer.
     """
     lies, buffers = dict(inputs), ir.buffers_of(program)
     for step in program.steps:
@@ -38,15 +47,16 @@ def follow(program: ir.Program, inputs: Mapping[str, Lies], axis: str | None, si
                 spread = mentions(sizes.spell(target.shape[0]), axis)
                 lies[target.name] = unknown("it uses positions along the axis") if spread else SAME
             case ir.Call():
-                found = follow_call(Called(step, buffers, lies, axis, sizes))
-                lies.update(zip((target.name for target in step.targets), found, strict=True))
+                made = follow_call(Called(step, buffers, lies, axis, sizes))
+                lies.update(zip((target.name for target in step.targets), made, strict=True))
             case ir.Check():
                 pass  # each process checks its own part
             case _:
                 assert_never(step)
         for target in ir.targets_of(step):
-            lies[target.name] = _consistent(target, lies[target.name], axis, sizes)
-    return tuple(lies[name] for name in program.outputs)
+            found = _consistent(target, lies[target.name], axis, sizes)
+            lies[target.name] = Lies(at=found.at) if target.name in mended and found.kind != "unknown" else found
+    return lies
 
 
 def _number(value: Integer, axis: str | None, sizes: Sizes) -> Lies:
