@@ -290,7 +290,16 @@ def test_other_refusals():
     with pytest.raises(HandlerRefused, match="Empty has no densify"):
         torch.exp(Empty())
     with pytest.raises(HandlerRefused, match="make a subclass"):
-        Like.implements(torch.add)(add)
+        Like.implements(torch.add)
+    with pytest.raises(HandlerRefused, match="is not a function of PyTorch"):
+        Empty.implements(lambda input: input)  # without the call, `implements` is given the handler
+    with pytest.raises(HandlerRefused, match="for no function"):
+        Empty.implements()
+    with pytest.raises(HandlerRefused, match="is no function: 3"):
+        Empty.implements(torch.abs)(3)
+    for accepts in (int, ("int",)):
+        with pytest.raises(HandlerRefused, match="a tuple of types"):
+            type("Other", (Like,), {}, accepts=accepts)
 
 
 @opwright.operator

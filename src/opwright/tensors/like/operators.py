@@ -12,7 +12,7 @@ import torch
 from torch.overrides import handle_torch_function, resolve_name
 
 from opwright.errors import Unhandled
-from opwright.tensors.like.handler import is_tensor_like
+from opwright.tensors.like.handler import is_tensor_like, overrides
 
 Method = Callable[..., Any]
 
@@ -24,7 +24,7 @@ def ask(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         Unhandled: All returned NotImplemented.
     """
     flat = [each for value in (*args, *kwargs.values()) for each in _one_level(value)]
-    asked = [each for each in flat if is_tensor_like(each) and type(each) not in (torch.Tensor, torch.nn.Parameter)]
+    asked = [each for each in flat if is_tensor_like(each) and overrides(type(each))]
     if torch._C._is_torch_function_mode_enabled():
         return handle_torch_function(function, asked, *args, **kwargs)
     types = order([type(each) for each in asked])

@@ -92,7 +92,10 @@ class Wrapper(Gathered, Held, torch.Tensor):
                 "opwright.tensors.Wrapper holds nothing itself",
                 hint='make a class of your own: class Meta(opwright.tensors.Wrapper, data=("elem",))',
             )
-        bound = cls._signature.bind(*args, **kwargs)
+        try:
+            bound = cls._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{cls.__name__}: {error}\nhint: it is made by {cls.__name__}{cls._signature}") from None
         bound.apply_defaults()
         data = tuple(bound.arguments[name] for name in cls.names.data)
         metadata = cls._metadata(bound.arguments[name] for name in cls.names.meta)

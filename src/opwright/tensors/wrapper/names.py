@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
@@ -67,7 +67,7 @@ def read_names(kind: str, data: Sequence[str], meta: Sequence[str], dtype: str |
         WrapperRefused: If there is no name of a tensor, or if one is no identifier, is said twice or hides an attribute
             of tensors.
     """
-    if isinstance(data, str) or isinstance(meta, str):
+    if any(isinstance(names, str) or not isinstance(names, Iterable) for names in (data, meta)):
         raise WrapperRefused(f"data= and meta= of {kind} are tuples of names", hint='write data=("elem",)')
     if not data:
         raise WrapperRefused(f"{kind} names no tensor that it holds", hint='say it in the class line: data=("elem",)')
