@@ -6,20 +6,20 @@ from opwright.ir.expressions.expression import Apply, Literal, Load, Local
 from opwright.ir.expressions.integer import symbol
 from opwright.ir.program import Axis, Kernel, Let, Store
 
-I, J = symbol("i"), symbol("j")
+ROW, COLUMN = symbol("i"), symbol("j")
 X = Local("x", DType.FLOAT32)
 ZERO = Literal(0.0, DType.FLOAT32)
 
 
 def kernel(condition, row_axes=0):
     lets = (
-        Let("x", Load("x", (I, J), DType.FLOAT32)),
-        Let("valid", Load("valid", (I,), DType.BOOL)),
-        Let("causal", Load("causal", (I, J), DType.BOOL)),
+        Let("x", Load("x", (ROW, COLUMN), DType.FLOAT32)),
+        Let("valid", Load("valid", (ROW,), DType.BOOL)),
+        Let("causal", Load("causal", (ROW, COLUMN), DType.BOOL)),
     )
     value = Apply("where", (condition, X, ZERO), DType.FLOAT32)
     axes = (Axis("i", symbol("rows")), Axis("j", symbol("columns")))
-    return Kernel("chosen", (), axes, lets, (Store("out", (I, J), value),), row_axes=row_axes)
+    return Kernel("chosen", (), axes, lets, (Store("out", (ROW, COLUMN), value),), row_axes=row_axes)
 
 
 def written(condition, row_axes=0):
