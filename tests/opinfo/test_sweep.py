@@ -41,7 +41,9 @@ def settings() -> Settings:
     return Settings(another_cache(), compiler=quick_compiler(OPTIMIZING_NOTHING), notify=False, tape="now")
 
 
-@pytest.mark.parametrize("name", mostly_at_night([*KERNELS, *WITH_CALLS], by_day=(*KERNELS, *WITH_CALLS[::2], "nn.functional.pad.reflect")))
+@pytest.mark.parametrize(
+    "name", mostly_at_night([*KERNELS, *WITH_CALLS], by_day=(*KERNELS, *WITH_CALLS[::2], "nn.functional.pad.reflect"))
+)
 def test_entry(name: str, settings: Settings) -> None:
     record = sweep_entry(f"{name}|float32", SAMPLES, settings)
     assert not record["wrong"]

@@ -74,7 +74,9 @@ def main(arguments: list[str]) -> None:
     """Take a file, a number of samples, a settings string of JSON and the entries."""
     file, samples, chosen, *entries = arguments
     options = json.loads(chosen)
-    settings = Settings(Path(options["cache"]), compiler=options["compiler"], notify=False, tape="now") if options else None
+    settings = (
+        Settings(Path(options["cache"]), compiler=options["compiler"], notify=False, tape="now") if options else None
+    )
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     for entry in entries:
