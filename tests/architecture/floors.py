@@ -45,6 +45,7 @@ SIDEWAYS = frozenset(
         ("projects", "explain"),
         ("deployment", "checking"),  # how much a result may differ
         ("sharding", "checking"),
+        ("api", "page"),  # a notebook shows an operator as its page
     }
 )
 

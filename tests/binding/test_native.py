@@ -1,6 +1,8 @@
 """The extension module is built beside the first calls, once, and nobody needs it."""
 
 import multiprocessing
+import os
+import select
 import sys
 import time
 from dataclasses import replace
@@ -10,6 +12,7 @@ import pytest
 from opwright.binding.native import Native
 from opwright.settings import Settings
 from opwright.toolchain.headers.extension import Extension
+from tests.executables import write_executable
 from tests.keeping_compiler import keeping_compiler
 from tests.quick_compiler import OPTIMIZING_NOTHING
 from tests.suite.warm_python import start
@@ -133,6 +136,18 @@ def test_a_forked_child_asks_for_itself(directory, settings, starting):
     child.start()
     child.join(60)
     assert child.exitcode == 0
+
+
+def test_an_abandoned_build_leaves_no_compiler(directory, settings, tmp_path):
+    number = tmp_path / "pid"
+    hanging = f'case "$*" in *-shared*) echo $$ > {number}; exec sleep 600;; *) exec g++ "$@";; esac'
+    slow = write_executable(tmp_path / "slow-g++", f"#!/bin/sh\n{hanging}\n")
+    native = Native(directory)
+    native.equip(User(), replace(settings, compiler=str(slow)))
+    wait_for(lambda: number.exists() and number.read_text().strip())
+    compiler = os.pidfd_open(int(number.read_text()))
+    native.abandon()
+    assert select.select([compiler], [], [], 30)[0], "the compiler still runs"
 
 
 def test_without_a_compiler_there_is_none(directory, settings):

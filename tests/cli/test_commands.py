@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from opwright.cli.main import main
 from opwright.errors import Fault, NoKernel
 from opwright.version import VERSION
 from tests.suite.warm_python import run as run_warm
@@ -220,3 +221,16 @@ def test_what_cannot_be_built_ends_with_two(write_file, run, tmp_path, options, 
 def test_python_m_opwright_is_the_command_line():
     ended = run_warm("-m", "opwright", "check", "nowhere.py")
     assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", "error: there is no file nowhere.py\n")
+
+
+def test_an_interrupt_ends_what_was_started(monkeypatch):
+    abandoned = []
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("opwright.binding.native.native.abandon", lambda: abandoned.append(True))
+    monkeypatch.setattr("opwright.cli.commands.audit.load_subjects", interrupted)
+    with pytest.raises(SystemExit) as end:
+        main(["audit", "operators.py"])
+    assert (end.value.code, abandoned) == (130, [True])

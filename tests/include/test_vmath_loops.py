@@ -29,6 +29,11 @@ LOOPS = {
         '_Pragma("omp simd") for (long i = 0; i < count; ++i) { const bool kept = mask[i] != 0; '
         "const float value = x[i], masked = !kept ? -__builtin_inff() : value; out[i] = exp(masked - 1.0f); } }"
     ),
+    "choice for a whole row": (
+        "void loop(const float* x, bool valid, float* out, long count) { const int32_t mask = mask_of(valid); "
+        '_Pragma("omp simd") for (long i = 0; i < count; ++i) '
+        "{ const float value = blend(mask, x[i], -__builtin_inff()); out[i] = exp(value - 1.0f); } }"
+    ),
     **{f"complex {name}": _loop(f"{name}(x[i])", "Complex<float>") for name in COMPLEX},
     "complex product": _loop("x[i] * conj(y[i])", "Complex<double>"),
     "complex chain": _loop("exp(x[i]) / sin(y[i]) * x[i]", "Complex<float>"),
@@ -40,11 +45,11 @@ def _vectorised(loops: dict[str, str], directory: Path) -> set[str]:
     """Give the loops that GCC says it vectorises.."""
     source = directory / "loops.cpp"
     namespaces = [f"namespace opwright::loop_{n} {{ {text} }}" for n, text in enumerate(loops.values())]
-    source.write_text("\n".join(['#include "opwright/complex.h"', *namespaces, ""]))
+    source.write_text("\n".join(['#include "opwright/blend.h"', '#include "opwright/complex.h"', *namespaces, ""]))
     arguments = ("-fopt-info-vec-optimized", "-c", str(source), "-o", str(directory / "loops.o"))
     report = compile_with_gcc("native", *arguments)
     lines = {int(line) for line in re.findall(r"/loops\.cpp:(\d+):.*loop vectorized using", report)}
-    return {name for line, name in enumerate(loops, start=2) if line in lines}
+    return {name for line, name in enumerate(loops, start=3) if line in lines}
 
 
 def test_gcc_vectorises_every_loop(tmp_path: Path) -> None:

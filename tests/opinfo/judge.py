@@ -116,7 +116,7 @@ def _compare(case: Case, settings: Settings) -> tuple[str, str]:
 
 
 def _leaves_the_hot_path(operator: Operator, case: Case) -> str:
-    """Whether a second call is taken by the hot path in C++, if it has been built; a failed attempt costs milliseconds."""
+    """Whether the hot path in C++, if it is built, does not take a second call; a failed attempt costs milliseconds."""
     variants = operator.variants
     play = variants and variants.play_pinned
     if not play or play(*_copies(case.tensors)) is not NotImplemented:

@@ -2,6 +2,8 @@
 
     python -m tests.opinfo.sweep --json FILE [--names add,mul] [--dtypes float32] [--samples 4] [--derive | --quick]
 
+`--part 2/5` sweeps the second of five parts of the entries.
+
 FILE has one line of JSON for each entry (an operation in a dtype); entries that it has already are left out, so a sweep
 that was stopped goes on. Each chunk of entries has a process of its own, so that a crash is recorded and not fatal.
 """
@@ -19,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from opwright.checking.parts import part_of
 from opwright.settings import Settings
 from tests.opinfo.cases import DTYPES, operations
 from tests.quick_compiler import quick_compiler
@@ -74,6 +77,7 @@ def main() -> None:
     parser.add_argument("--names", default="", help="operations, with commas; all by default")
     parser.add_argument("--dtypes", default=",".join(DTYPES))
     parser.add_argument("--samples", type=int, default=4)
+    parser.add_argument("--part", default="", help="one of n parts of the entries, such as 2/5")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--derive", action="store_true", help="only derive: build and run nothing")
     parser.add_argument("--quick", action="store_true", help="build with -O1")
@@ -85,7 +89,7 @@ def main() -> None:
         options = {"cache": str(settings.cache_directory), "compiler": quick}
     os.environ.setdefault("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
     entries = entries_of([name for name in given.names.split(",") if name], given.dtypes.split(","))
-    sweep(entries, given.json, given.samples, options, given.jobs)
+    sweep(part_of(entries, given.part), given.json, given.samples, options, given.jobs)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,14 @@
 """What a page is made from: the facts of an operator, and of one without samples or kernels."""
 
+import html
 import json
 
 import pytest
 import torch
 
 import opwright
+from opwright.benchmark.stopwatch import Plan
+from opwright.errors import DrawingMissing
 from opwright.page import gather, render
 
 
@@ -53,3 +56,44 @@ def test_without_samples_the_page_says_so() -> None:
     assert "has no samples" in facts.refusal
     assert facts.passes == ()
     assert "There are no kernels" in render(facts.to_json())
+
+
+def test_a_notebook_shows_the_page_with_what_was_found_of_it(monkeypatch) -> None:
+    operator = opwright.operator(samples=opwright.shapes("B S", "S", B=4, S=8), name="page_gather::noted")(
+        gated_by_page
+    )
+    plain = operator._repr_html_()
+    assert plain.startswith("<iframe srcdoc=")
+    assert plain.endswith("</iframe>")
+    assert "Is it right?" not in plain
+    assert "Speed" not in plain
+    operator.check(quick=True, only=["values"])
+    operator.bench(compile=False, plan=Plan(fewest_rounds=2, most_rounds=2))
+    shown = operator._repr_html_()
+    assert "Is it right?" in shown
+    assert "&gt;Speed&lt;" in shown
+    page = html.unescape(shown[len('<iframe srcdoc="') : shown.index('" title=')])
+    assert page.startswith("<!doctype html>")
+    assert page.endswith("</html>")
+
+    def missing(*_, **__):
+        raise DrawingMissing("igraph is not installed")
+
+    monkeypatch.setattr("opwright.page.framed.framed", missing)
+    assert operator._repr_html_() is None
+
+
+def test_a_step_that_makes_nothing_has_a_name() -> None:
+    operator = opwright.operator(samples=indices_below_two, name="page_gather::asserting")(asserting_by_page)
+    forward = gather(operator).passes[0]
+    assert "assert_async" in [step.name for step in forward.steps]
+    assert ("assert_async",) in [box.lines for box in forward.after.boxes]
+
+
+def indices_below_two(device, dtype):
+    return [opwright.Sample((torch.ones(3, device=device, dtype=dtype), torch.ones(3, dtype=torch.int64)))]
+
+
+def asserting_by_page(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    torch._assert_async((index < 2).all(), "an index is too large")
+    return x * 2

@@ -88,14 +88,14 @@ def _mean(loss: torch.Tensor) -> torch.Tensor:
     return loss / dist.get_world_size()
 
 
-def _part(tensor: torch.Tensor) -> torch.Tensor:
+def part(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.chunk(dist.get_world_size())[dist.get_rank()]
 
 
 def by_ddp(mesh: Any) -> list[float]:
     """Each process has a part of the batch."""
     del mesh
-    x, y = map(_part, batch())
+    x, y = map(part, batch())
     return losses(DistributedDataParallel(block()), x, y, _mean)
 
 
@@ -105,7 +105,7 @@ def by_fsdp(mesh: Any) -> list[float]:
     for layer in model:
         fully_shard(layer, mesh=mesh)
     fully_shard(model, mesh=mesh)
-    x, y = map(_part, batch())
+    x, y = map(part, batch())
     return losses(model, x, y, _mean)
 
 

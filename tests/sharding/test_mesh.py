@@ -33,3 +33,24 @@ def test_no_more_collectives_than_an_expert_would_use() -> None:
 @pytest.mark.seconds(600)
 def test_a_block_is_trained_as_in_one_process() -> None:
     assert on_mesh("tests.sharding.on_block", "judge", 2, seconds=500) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.seconds(300)
+@pytest.mark.parametrize("which", ["optimizer", "saving", "checkpointing", "callables", "pipeline"])
+def test_what_training_needs(which: str) -> None:
+    assert on_mesh("tests.sharding.on_training", "judge", 2, which, seconds=250) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.seconds(120)
+def test_tensors_of_other_meshes_end_in_a_sentence() -> None:
+    assert on_mesh("tests.sharding.on_faults", "judge_meshes", 2, seconds=100) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.seconds(120)
+@pytest.mark.parametrize(("how", "told"), [("exits", []), ("stops", ["process 1 hung"])])
+def test_the_others_hear_of_a_process_that_is_lost(how: str, told: list[str]) -> None:
+    faults = on_mesh("tests.sharding.on_faults", "judge_lost", 2, how, seconds=40)
+    assert faults == [*told, "process 1 told nothing"]

@@ -16,7 +16,7 @@ from opwright.sharding.known import specs_of
 from opwright.sharding.prove import Subject, disproof
 from opwright.sharding.report import Sharding
 from opwright.sharding.rule import Rule, told
-from tests.sharding import functions
+from tests.sharding import at_scale, functions
 
 _WORDS = {"R": "Replicate()", "P": "Partial(sum)", "M": "Partial(max)", **{str(d): f"Shard({d})" for d in range(4)}}
 
@@ -146,3 +146,15 @@ def test_rules_serve_other_sizes_without_another_trace() -> None:
     assert len(traced) == 1
     operator.sharding(torch.randn(1, 8), torch.randn(1, 8))
     assert len(traced) == 2
+
+
+def test_functions_that_compute_in_float32_are_split_too() -> None:
+    operator = opwright.operator(at_scale.norm, name="tests::wide_norm")
+    x, w = torch.randn(6, 8, dtype=torch.bfloat16), torch.randn(8, dtype=torch.bfloat16)
+    assert {_short(rule) for rule in operator.sharding(x, w).rules} == {"RR>R", "0R>0", "10>1 with 1", "RP>P"}
+
+
+@pytest.mark.nightly
+def test_the_page_on_paper_is_what_the_rules_say() -> None:
+    text = at_scale.PAGE.read_text(encoding="utf-8")
+    assert at_scale.written(text) == text

@@ -51,6 +51,22 @@ def _spoilt(go: Any, args: Any, kwargs: Any) -> Any:
     return go(*args, **kwargs)
 
 
+def _spoilt_owner(go: Any, args: Any, kwargs: Any) -> Any:
+    result = go(*args, **kwargs)
+    args[0].owner = "another"
+    return result
+
+
+def _nothing_set(go: Any, args: Any, kwargs: Any) -> Any:
+    return go(args[0].clone(), *args[1:], **kwargs)
+
+
+def _not_with(go: Any, args: Any, kwargs: Any, name: str, error: Exception) -> Any:
+    if name in kwargs:
+        raise error
+    return go(*args, **kwargs)
+
+
 def _raises(go: Any, args: Any, kwargs: Any) -> Any:
     raise NotImplementedError("nobody thought of it")
 
@@ -77,6 +93,20 @@ FAULTS: dict[str, tuple[str, Any, str, Any]] = {
     "alias missing": ("expm1", torch.special.expm1, "failing", _raises),
     "as the second": ("atan2", torch.atan2, "wrong", lambda go, a, k: go(*a) + (not isinstance(a[0], Owned))),
     "spoilt argument": ("neg", torch.neg, "wrong", _spoilt),
+    "spoilt owner": ("tan", torch.tan, "wrong", _spoilt_owner),
+    "element not set": ("__setitem__", T.__setitem__, "wrong", _nothing_set),
+    "fails with alpha": (
+        "sub",
+        torch.sub,
+        "failing",
+        lambda go, a, k: _not_with(go, a, k, "alpha", ValueError("len(kwargs) must equal 0")),
+    ),
+    "fails with dim": (
+        "amin",
+        torch.amin,
+        "failing",
+        lambda go, a, k: _not_with(go, a, k, "keepdim", TypeError("no implementation found for torch.x.keepdim")),
+    ),
     "attribute": ("T", T.T.__get__, "wrong", lambda go, a, k: a[0]),
     "number": ("numel", torch.numel, "wrong", lambda go, a, k: go(*a) + 1),
     "one of two results": ("aminmax", torch.aminmax, "wrong", lambda go, a, k: go(*a, **k)[0]),

@@ -11,6 +11,7 @@ import torch
 from opwright.errors import HandlerRefused
 from opwright.tensors import Like, PrecedenceReport, precedence
 from opwright.tensors.like.operators import order
+from tests.tensors.wrapped import Meta, Pair, Sub
 
 
 class Base(Like):
@@ -25,6 +26,11 @@ class Below(Base):
 class Apart(Like):
     def densify(self):
         return torch.full((2, 2), 3.0)
+
+
+class Refusing(Like):
+    def densify(self):
+        return torch.ones(2, 2)
 
 
 class Subclass(torch.Tensor):
@@ -122,3 +128,37 @@ def test_refusals():
         precedence(Base)
     with pytest.raises(HandlerRefused, match="int has no __torch_function__"):
         precedence(Base, int)
+    with pytest.raises(HandlerRefused, match="is no type"):
+        precedence(Base(), Apart)  # type: ignore[arg-type]
+    with pytest.raises(HandlerRefused, match="given twice"):
+        precedence(Base, Base)
+    with pytest.raises(HandlerRefused, match="the sample of Base is a int"):
+        precedence(Base, Apart, samples={Base: 3})
+    with pytest.raises(HandlerRefused, match="objects by their types"):
+        precedence(Base, Apart, samples=[Base()])  # type: ignore[arg-type]
+
+
+def test_wrappers_are_asked_after_types_with_torch_function():
+    report = precedence(Apart, Meta, functions=torch.add)
+    for arguments in ((Apart, Meta), (Meta, Apart)):
+        meeting = called(report, "add", *arguments)
+        assert meeting.order == ("Apart", "Meta")
+        assert [each.type for each in meeting.asked] == ["Apart"]
+        assert (meeting.outcome, meeting.raised) == ("Meta", False)  # Apart makes itself dense
+    alone = precedence(Meta, Sub, torch.Tensor, samples={Meta: Meta(torch.ones(2, 2), "me")})
+    assert called(alone, "add", Meta, Sub).outcome == "Sub"
+    assert [each.type for each in called(alone, "add", Meta, Sub).asked] == ["Sub"]
+    assert called(alone, "add", torch.Tensor, Meta).outcome == "Meta"
+    assert all(meeting.as_ruled for meeting in (*report.meetings, *alone.meetings))
+    assert "__torch_dispatch__" not in vars(Meta)
+
+
+def test_wrappers_that_do_not_know_each_other_refuse():
+    meeting = called(precedence(Meta, Pair), "add", Meta, Pair)
+    assert meeting.refused == ("Meta", "Pair")
+    assert meeting.outcome.startswith("TypeError")
+
+
+def test_an_operator_with_a_wrapper_that_nobody_serves_says_so():
+    with pytest.raises(TypeError, match=r"__radd__ is not handled by Refusing"):
+        Meta(torch.ones(2, 2), "me") + Refusing()  # type: ignore[operator]

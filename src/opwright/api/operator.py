@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic
 
 import torch
@@ -13,6 +14,7 @@ from opwright.benchmark import bench
 from opwright.binding.rungs import RungName
 from opwright.binding.variants.backends import BACKENDS
 from opwright.checking import check
+from opwright.errors import DrawingMissing
 from opwright.operators.base import BaseOperator
 from opwright.report.shown import Page
 from opwright.samples import DEFAULT_DTYPES, Progress
@@ -30,6 +32,8 @@ Result = TypeVar("Result", default=Any)
 
 class Operator(BaseOperator, Generic[Parameters, Result]):
     """A PyTorch function with kernels of its own; call it like the function. See `opwright.operator`."""
+
+    _found: Mapping[str, Any] = MappingProxyType({})
 
     if TYPE_CHECKING:
 
@@ -71,7 +75,9 @@ class Operator(BaseOperator, Generic[Parameters, Result]):
             from opwright.sharding.check import check_on_mesh  # imports torch.distributed.tensor
 
             return check_on_mesh(self, mesh, dtypes)
-        return check(self, dtypes=dtypes, device=device, only=only, quick=quick, progress=progress)
+        verdict = check(self, dtypes=dtypes, device=device, only=only, quick=quick, progress=progress)
+        self._found = {**self._found, "verdict": verdict.to_json()}
+        return verdict
 
     def bench(
         self,
@@ -83,7 +89,23 @@ class Operator(BaseOperator, Generic[Parameters, Result]):
         progress: Progress | None = None,
     ) -> BenchReport:
         """Measure every rung; see `opwright.bench`."""
-        return bench(self, dtype=dtype, device=device, compile=compile, plan=plan, progress=progress)
+        report = bench(self, dtype=dtype, device=device, compile=compile, plan=plan, progress=progress)
+        self._found = {**self._found, "bench": report.to_json()}
+        return report
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows: the operator's page, with what its last `check` and `bench` in this process found.
+
+        Returns:
+            An HTML element that loads nothing from elsewhere; None if what draws graphs is not installed, so that the
+            notebook shows the operator as text.
+        """
+        from opwright.page.framed import framed  # imports igraph and matplotlib
+
+        try:
+            return framed(self, **self._found)
+        except DrawingMissing:
+            return None
 
     def eject(
         self, directory: str | Path, *, dtypes: Sequence[torch.dtype] = DEFAULT_DTYPES, force: bool = False

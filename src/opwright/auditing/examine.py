@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Executor
 from typing import Any
 
 from opwright.auditing.cases import cases_of
 from opwright.auditing.options import Options
 from opwright.auditing.scorecard import Scorecard
+from opwright.checking.parts import in_parts, part_of
 from opwright.checking.subject import subject_of
 from opwright.errors import CheckUnknown
 from opwright.operators.base import BaseOperator
@@ -20,6 +22,9 @@ def audit(
     samples: SampleFactory | None = None,
     *,
     progress: Progress | None = None,
+    part: str = "",
+    executor: Executor | None = None,
+    parts: int = 8,
     **options: Any,
 ) -> Scorecard:
     """Test derivatives, transforms, compilers, modes and processes against the reference, row by row.
@@ -32,13 +37,21 @@ def audit(
         reference: A function of PyTorch operations that defines what is right; an operator of opwright has its own.
         samples: Makes the test calls, of which the smallest is used; an operator of opwright may have its own.
         progress: Called before each row.
+        part: "i/n" runs one of n parts of the rows; all together are the whole audit.
+        executor: Of `concurrent.futures`: runs all parts, perhaps in other processes or on other machines, which must
+            be able to import the subject.
+        parts: How many parts an executor is given.
         options: `dtype=`, `device=`, `steps=`, `quick=` and `only=`; see `Options`.
 
     Raises:
         ReferenceMissing: The subject is not an operator of opwright and no reference is given.
         SamplesMissing: There are no samples, or the reference does not take them.
         CheckUnknown: No row has a name that `only` asks for.
+        ValueError: `part` is not written as "i/n".
     """
+    if executor is not None:
+        found = in_parts(executor, parts, audit, subject, reference, samples, **options)
+        return Scorecard(found[0].subject, tuple(row for card in found for row in card.rows))
     from opwright.auditing.families.table import FAMILIES  # imports torch's compilers, which nothing else needs
 
     chosen = Options(**options)
@@ -50,9 +63,10 @@ def audit(
         raise CheckUnknown(
             f"no row is called {' or '.join(chosen.only)}", hint=f"the families are {', '.join(FAMILIES)}"
         )
+    wanted = list(part_of(wanted, part))
     rows = []
     for done, (family, judge) in enumerate(wanted):
         if progress:
             progress(f"{family}: {judge.name}", done, len(wanted))
         rows.append(judge.row(family, mine, theirs))
-    return Scorecard(judged.name, tuple(rows))
+    return Scorecard(judged.name, tuple(rows), part)

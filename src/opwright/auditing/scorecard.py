@@ -39,15 +39,22 @@ class Row:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Scorecard(Shown):
-    """All rows of one subject. It passed if at least one row passed and none is red."""
+    """All rows of one subject. It passed if at least one row passed and none is red.
+
+    Attributes:
+        subject: Its name.
+        rows: The rows, family by family.
+        part: "i/n" if it is one of n parts, which passes if none is red; empty if it is whole.
+    """
 
     subject: str
     rows: tuple[Row, ...]
+    part: str = ""
 
     @property
     def passed(self) -> bool:
         """Whether no row raises or is silently wrong, and at least one passed."""
-        return not self.red and any(row.state == "pass" for row in self.rows)
+        return not self.red and (bool(self.part) or any(row.state == "pass" for row in self.rows))
 
     @property
     def red(self) -> tuple[Row, ...]:
@@ -56,7 +63,8 @@ class Scorecard(Shown):
 
     def to_json(self) -> dict[str, Any]:
         """Return the scorecard as values that `json.dumps` takes."""
-        return {"subject": self.subject, "passed": self.passed, "rows": [asdict(row) for row in self.rows]}
+        part = {"part": self.part} if self.part else {}
+        return {"subject": self.subject, "passed": self.passed, **part, "rows": [asdict(row) for row in self.rows]}
 
     def _table(self) -> RenderableType:
         from opwright.report.audit_table import audit_table  # imports rich

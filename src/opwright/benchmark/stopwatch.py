@@ -33,6 +33,10 @@ class Plan:
     most_rounds: int = 31
     steady_spread: float = 0.05
 
+    def __post_init__(self) -> None:
+        if not 2 <= self.fewest_rounds <= self.most_rounds:
+            raise ValueError("a plan has at least two rounds, and no fewer at most than at least")
+
 
 @dataclass(frozen=True, slots=True)
 class Timing:

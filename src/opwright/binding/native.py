@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import subprocess
 import threading
 import time
@@ -52,6 +53,7 @@ class Native:
         self._module: ModuleType | None = None
         self._asked_in: int | None = None  # the process: a forked child lacks the waiting thread
         self._building: threading.Thread | None = None
+        self._builder: subprocess.Popen[bytes] | None = None
         self._waiting: weakref.WeakSet[Equipped] = weakref.WeakSet()
 
     def equip(self, user: Equipped, settings: Settings) -> None:
@@ -69,6 +71,12 @@ class Native:
         """Wait for a running build."""
         if self._building is not None:
             self._building.join(patience_s)
+
+    def abandon(self) -> None:
+        """End a build that this process has started, and its compiler; a later process starts anew."""
+        if self._builder is not None and self._builder.poll() is None:
+            self._builder.send_signal(signal.SIGINT)  # it ends its compiler, which has a session of its own
+            self._builder.wait()
 
     def _ask(self, settings: Settings) -> None:
         try:
@@ -90,7 +98,8 @@ class Native:
             while extension.is_being_built():
                 time.sleep(_POLL_S)
             if extension.find() is None:
-                _build_elsewhere(self._directory, extension.settings).wait()
+                self._builder = _build_elsewhere(self._directory, extension.settings)
+                self._builder.wait()
             path = extension.find()
             if path is None:
                 return

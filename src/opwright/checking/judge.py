@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -20,9 +21,10 @@ from opwright.checking.checks.second_use import same_tensor_twice, some_gradient
 from opwright.checking.checks.special_values import special_values
 from opwright.checking.checks.values import values
 from opwright.checking.finding import Fault, Finding, Skipped, one_line
+from opwright.checking.parts import in_parts, part_of
 from opwright.checking.subject import COMPOSED, Candidate, subject_of
 from opwright.checking.trial import Trial, material_of
-from opwright.checking.verdict import Row, Status, Verdict
+from opwright.checking.verdict import SERVED, Row, Status, Verdict, together
 from opwright.errors import CheckUnknown, NoKernel, RungMissing
 from opwright.operators.base import BaseOperator
 from opwright.samples import DEFAULT_DTYPES, Progress, Sample, SampleFactory
@@ -85,6 +87,9 @@ def check(
     only: Sequence[str] = (),
     quick: bool = False,
     progress: Progress | None = None,
+    part: str = "",
+    executor: Executor | None = None,
+    parts: int = 8,
 ) -> Verdict:
     """Test an operator, each of its rungs, or any callable, against a reference.
 
@@ -97,12 +102,20 @@ def check(
         only: Run the checks whose "rung: name" contains one of these; all checks if it is empty.
         quick: Run the checks that need few builds, on the smallest sample. The verdict lists what was left out.
         progress: Called before each check.
+        part: "i/n" runs one of n parts of the checks; all together are the whole check.
+        executor: Of `concurrent.futures`: runs all parts, perhaps in other processes or on other machines, which must
+            be able to import the subject.
+        parts: How many parts an executor is given.
 
     Raises:
         SamplesMissing: There are no samples.
         ReferenceMissing: The subject is not an operator and no reference is given.
         CheckUnknown: No check has a name that `only` asks for.
+        ValueError: `part` is not written as "i/n".
     """
+    if executor is not None:
+        options: dict[str, Any] = {"dtypes": dtypes, "device": device, "only": only, "quick": quick}
+        return together(in_parts(executor, parts, check, subject, reference, samples, **options))
     judged = subject_of(subject, reference, samples, "it cannot be checked")
     candidates, missing = judged.candidates(device)
     material = material_of(judged, tuple(dtypes), device, quick=quick)
@@ -110,15 +123,16 @@ def check(
     steps = [(trial, step) for trial in trials for step in CHECKS if _wanted(trial, step, only, quick)]
     if not steps:
         raise CheckUnknown(f"no check is called {' or '.join(only)}", hint=f"the checks are {', '.join(_NAMES)}")
+    ran = {step.name for _, step in steps}
+    steps = list(part_of(steps, part))
     rows = [Row(rung, "available", "", "skipped", reason) for rung, reason in missing.items()]
     for done, (trial, step) in enumerate(steps):
         if progress:
             progress(f"{trial.candidate.rung}: {step.name}", done, len(steps))
         rows += _rows(trial, step)
-    ran = {step.name for _, step in steps}
     if not only:
-        rows += [_service(candidate) for candidate in candidates if candidate.pinned]
-    return Verdict(judged.name, tuple(rows), tuple(name for name in _NAMES if name not in ran), quick)
+        rows += [_service(candidate, part) for candidate in candidates if candidate.pinned]
+    return Verdict(judged.name, tuple(rows), tuple(name for name in _NAMES if name not in ran), quick, part)
 
 
 def _wanted(trial: Trial, step: Check, only: Sequence[str], quick: bool) -> bool:
@@ -158,11 +172,13 @@ def _row(trial: Trial, step: Check, sample: str, status: Status, finding: Findin
     return Row(trial.candidate.rung, step.name, sample, status, finding.detail, finding.error, finding.eager_error)
 
 
-def _service(candidate: Candidate) -> Row:
+def _service(candidate: Candidate, part: str) -> Row:
     """Replace the row of a pinned rung that served no call: what passed was computed by other rungs."""
     if candidate.rung in candidate.served_by:
-        return Row(candidate.rung, "served", "", "passed")
-    return Row(candidate.rung, "served", "", "failed", f"it served no call; {_servants(candidate.served_by)} did")
+        return Row(candidate.rung, SERVED, "", "passed")
+    if part:
+        return Row(candidate.rung, SERVED, "", "skipped", "it served no call of this part")
+    return Row(candidate.rung, SERVED, "", "failed", f"it served no call; {_servants(candidate.served_by)} did")
 
 
 def _servants(rungs: Iterable[str]) -> str:

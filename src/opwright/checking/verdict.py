@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
@@ -51,18 +52,20 @@ class Verdict(Shown):
         rows: The findings, check by check.
         left_out: The checks that `only` or `quick` left out.
         quick: Whether this is the quick check, on the smallest sample.
+        part: "i/n" if it is one of n parts, which passes if nothing failed; empty if it is whole.
     """
 
     subject: str
     rows: tuple[Row, ...]
     left_out: tuple[str, ...] = ()
     quick: bool = False
+    part: str = ""
 
     @property
     def passed(self) -> bool:
         """Whether no row failed and at least one passed."""
         counts = Counter(row.status for row in self.rows)
-        return counts["passed"] > 0 and counts["failed"] == 0
+        return (counts["passed"] > 0 or bool(self.part)) and counts["failed"] == 0
 
     def to_json(self) -> dict[str, Any]:
         """Return the verdict as values that `json.dumps` takes."""
@@ -71,6 +74,7 @@ class Verdict(Shown):
             "subject": self.subject,
             "passed": self.passed,
             "quick": self.quick,
+            **({"part": self.part} if self.part else {}),
             "left_out": list(self.left_out),
             "rows": rows,
         }
@@ -79,6 +83,27 @@ class Verdict(Shown):
         from opwright.report.verdict_table import verdict_table  # imports rich
 
         return verdict_table(self.to_json())
+
+
+SERVED = "served"
+"""The check of whether a rung served any call."""
+
+
+def together(verdicts: Sequence[Verdict]) -> Verdict:
+    """The verdict of which these are all parts."""
+    first = verdicts[0]
+    served = {
+        row.rung for verdict in verdicts for row in verdict.rows if row.check == SERVED and row.status == "passed"
+    }
+    rows: dict[tuple[str, str, str], Row] = {}
+    services: dict[str, Row] = {}
+    for row in (row for verdict in verdicts for row in verdict.rows):
+        if row.check == SERVED:
+            status: Status = "passed" if row.rung in served else "failed"
+            services[row.rung] = Row(row.rung, SERVED, "", status, "" if row.rung in served else "it served no call")
+        else:
+            rows[row.rung, row.check, row.sample] = row
+    return Verdict(first.subject, (*rows.values(), *services.values()), first.left_out, first.quick)
 
 
 def _jsonable(value: object) -> object:

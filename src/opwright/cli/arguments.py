@@ -8,6 +8,7 @@ from typing import Annotated
 import torch
 import typer
 
+from opwright.checking.parts import part_of
 from opwright.samples import DEFAULT_DTYPES
 
 TARGET_HELP = "FILE:NAME or package.module:NAME; without :NAME all the operators in it."
@@ -16,6 +17,8 @@ Target = Annotated[str, typer.Argument(metavar="TARGET", help=TARGET_HELP)]
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")]
 Device = Annotated[str, typer.Option(help="The device of the tensors.")]
 Dtypes = Annotated[list[str], typer.Option("--dtype", help="A dtype of the tensors; may be repeated.")]
+
+Part = Annotated[str, typer.Option(metavar="I/N", help="Run one of N parts, such as 2/5; together they are all.")]
 
 DEFAULT = [str(dtype).removeprefix("torch.") for dtype in DEFAULT_DTYPES]
 """The default of `Dtypes`."""
@@ -32,3 +35,12 @@ def dtype_named(name: str) -> torch.dtype:
     if not isinstance(dtype, torch.dtype):
         raise typer.BadParameter(f"{name!r} is not a torch dtype; float32 is one")
     return dtype
+
+
+def checked_part(part: str) -> str:
+    """Return "i/n" as it is, if it is written so."""
+    try:
+        part_of((), part)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    return part

@@ -1,6 +1,7 @@
 """main: the command line as a whole.
 
-Exit codes: 0 all is well, 1 something was found wrong, 2 opwright was used wrong, 3 opwright itself failed.
+Exit codes: 0 all is well, 1 something was found wrong, 2 opwright was used wrong, 3 opwright itself failed, 130 it was
+interrupted, and has ended the processes that it started.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from opwright.binding.native import native
 from opwright.cli.commands.audit import audit_command
 from opwright.cli.commands.bench import bench_command
 from opwright.cli.commands.build import build_command
@@ -32,6 +34,7 @@ from opwright.version import VERSION
 
 USED_WRONG = 2
 FAILED = 3
+INTERRUPTED = 130  # what typer makes of Ctrl-C
 
 app = typer.Typer(
     name="opwright",
@@ -66,6 +69,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     try:
         app(arguments)
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            native.abandon()
+        raise
     except Fault as fault:
         _say_fault(fault.fact, fault)
     except OpwrightError as refusal:

@@ -24,6 +24,7 @@ _COUNTS = ((2, 4), (2, 3), (3, 4))  # processes, and the size of the axis: even,
 _SIZES = (3, 5, 4, 7, 6, 2, 8, 9, 16)
 _MOST_TRIES = 2000
 _CLOSE = 1e-8
+_CLOSE_CONVERTED = 1e-4  # where the function converts to float32, also of double precision
 
 Function = Callable[..., Any]
 
@@ -46,6 +47,13 @@ class Subject:
     def tensors(self) -> list[TensorSpec]:
         """The arguments that are tensors."""
         return [spec for spec in self.specs if isinstance(spec, TensorSpec)]
+
+    @property
+    def closeness(self) -> float:
+        """How far results of parts may be from those of the whole, relative to the largest."""
+        named = (tree_leaves((node.args, node.kwargs)) for node in self.structure.graph.fx.nodes)
+        converts = any(isinstance(one, torch.dtype) and one.is_floating_point for leaves in named for one in leaves)
+        return _CLOSE_CONVERTED if converts else _CLOSE
 
 
 def proven(subject: Subject, derived: Derived) -> Derived:
@@ -110,7 +118,7 @@ def _fault(subject: Subject, rule: Rule, shapes: Sequence[tuple[int, ...]], coun
         if not shapes_fit:
             return f"result {position} of a part has another shape than a part of the result"
         for together in [put_together(pieces, placement), *([] if _is_cut(placement) else pieces)]:
-            if not _is_close(together, expected):
+            if not _is_close(together, expected, subject.closeness):
                 return f"result {position} differs from that of the whole computation"
     return None
 
@@ -124,11 +132,11 @@ def _fits(piece: torch.Tensor, expected: torch.Tensor, placement: Any, count: in
     return piece.shape == like.shape
 
 
-def _is_close(found: torch.Tensor, expected: torch.Tensor) -> bool:
+def _is_close(found: torch.Tensor, expected: torch.Tensor, close: float) -> bool:
     if not expected.is_floating_point() and not expected.is_complex():
         return torch.equal(found.to(expected.dtype), expected)
     scale = expected.abs().nan_to_num(0, 0, 0).max().item() if expected.numel() else 0
-    return torch.allclose(found, expected, rtol=_CLOSE, atol=_CLOSE * max(scale, 1), equal_nan=True)
+    return torch.allclose(found.to(expected.dtype), expected, rtol=close, atol=close * max(scale, 1), equal_nan=True)
 
 
 def _found(
@@ -183,13 +191,15 @@ def _computed_split(
     having = [(one, torch.tensor(share, dtype=torch.float64)) for one, share in zip(own, shares, strict=True) if share]
     reduced: list[torch.Tensor] = []
     for before in rule.split.before:
-        made = [before.stage(*one, *reduced, share) for one, share in having]
+        made = [before.stage(*one, *reduced, share, exactly=True) for one, share in having]
         reduced += [
             put_together([values[place] for values in made], Partial(function))
             for place, function in enumerate(before.functions)
         ]
     last, places = rule.split.last, rule.split.places
-    found = iter([[values[place] for place in places] for values in (last(*o, *reduced, s) for o, s in having)])
+    found = iter(
+        [[values[place] for place in places] for values in (last(*o, *reduced, s, exactly=True) for o, s in having)]
+    )
     return [next(found) if share else [] for share in shares]
 
 

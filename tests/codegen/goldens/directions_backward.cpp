@@ -80,6 +80,7 @@ static void directions_backward_row(Size count, void* const* row) {
   const float norm = sqrt(saved_sum);
   const double norm_reciprocal = 1.0 / static_cast<double>(norm);
   const bool eq_norm = norm == 0.0f;
+  const int32_t eq_norm_mask = mask_of(eq_norm);
   double row_sum_total = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
     const Size end = least(begin + sum_run, count);
@@ -100,7 +101,7 @@ static void directions_backward_row(Size count, void* const* row) {
     const float x = x_row[j];
     const float div = static_cast<float>(static_cast<double>(x) * norm_reciprocal);
     grad_x_row[j] = static_cast<float>(static_cast<double>(grad_output) * norm_reciprocal) +
-        row_sum * (eq_norm ? 0.0f : div);
+        row_sum * blend(eq_norm_mask, 0.0f, div);
   }
 }
 
@@ -145,7 +146,7 @@ static void directions_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "directions_backward_ce31ad43f247(Tensor x, Tensor saved_sum, Tensor grad_output) -> Tensor",
-    "directions_backward_ce31ad43f247", directions_backward_on_stack);
+    "directions_backward_77212d743dfc(Tensor x, Tensor saved_sum, Tensor grad_output) -> Tensor",
+    "directions_backward_77212d743dfc", directions_backward_on_stack);
 
 }  // namespace opwright::emitted

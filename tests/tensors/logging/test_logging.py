@@ -134,6 +134,11 @@ def test_unrelated_types_do_not_mix() -> None:
     assert Kept.calls == []
 
 
+def test_what_is_told_of_calls_is_a_function() -> None:
+    with pytest.raises(TypeError, match="log: 3 is no function"), log(3):  # type: ignore[arg-type]
+        pass
+
+
 def test_plain_tensors_are_logged_in_a_block() -> None:
     x = torch.ones(3)
     with log() as calls:

@@ -104,6 +104,8 @@ def test_a_function_gets_the_arguments_of_the_operation() -> None:
         ("rewrite", (aten.mul,), "no rule 'rewrite'"),
         (3, (aten.mul,), "3 is no rule"),
         ("rewrap", (torch.mul,), "is no operation that a rule can be for"),
+        ("rewrap", ("mul",), "'mul' is no operation that a rule can be for"),
+        (aten.mul, ("rewrap",), "'rewrap' is no operation that a rule can be for"),
         ("rewrap", (), "for no operation"),
     ],
 )

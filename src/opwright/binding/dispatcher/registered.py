@@ -107,7 +107,7 @@ class Registered:
 
     def serve_compiled(self, args: Sequence[Any]) -> Any:
         """Serve a call under a compiler or exporter: as one operation, or as those of the reference."""
-        if self.overload is not None and self._is_whole:
+        if self.overload is not None and self._is_whole and not _are_spread(args):
             return self._call(*args)
         if self._autocast is not None and is_autocast():
             return without_autocast(self._autocast, self._run_reference, args)
@@ -149,3 +149,8 @@ class Registered:
         if by_kernels and self._laid_out is not None:
             result = self._laid_out(result, self._signature.bind(args, kwargs))
         return owned(result)
+
+
+def _are_spread(args: Sequence[Any]) -> bool:
+    """Whether there are DTensors, of whose results a compiler knows nothing; by name, since it traces this too."""
+    return any(type(arg).__name__ == "DTensor" for arg in args)

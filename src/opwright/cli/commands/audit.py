@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from opwright.auditing import Scorecard, audit
-from opwright.cli.arguments import AsJson, Device, Target, dtype_named
+from opwright.cli.arguments import AsJson, Device, Part, Target, checked_part, dtype_named
 from opwright.cli.load import Loaded, load_subjects
 from opwright.cli.terminal import progress_on_stderr, write_judged
 from opwright.report.audit_table import audit_table
@@ -21,6 +21,7 @@ def audit_command(
     dtype: Annotated[str, typer.Option(help="The dtype of the tensors.")] = "float64",
     only: Annotated[list[str] | None, typer.Option(help="Rows whose name contains this; may be repeated.")] = None,
     quick: Annotated[bool, typer.Option(help="Leave out rows that take many seconds.")] = False,
+    part: Part = "",
     steps: Annotated[int, typer.Option(help="Training steps of the rows that test for leaks.")] = 10_000,
     reference: Annotated[
         str, typer.Option(help="The name, in the file, of the function that defines the right results.")
@@ -40,6 +41,7 @@ def audit_command(
         "steps": steps,
         "quick": quick,
         "only": tuple(only or ()),
+        "part": checked_part(part),
     }
     subjects = load_subjects(target, reference, samples)
     scorecards = [_scorecard(subject, options).to_json() for subject in subjects]

@@ -9,7 +9,7 @@ import typer
 
 from opwright.api.operator import Operator
 from opwright.checking import Verdict, check
-from opwright.cli.arguments import DEFAULT, AsJson, Device, Dtypes, Target, dtypes_named
+from opwright.cli.arguments import DEFAULT, AsJson, Device, Dtypes, Part, Target, checked_part, dtypes_named
 from opwright.cli.load import load_operators
 from opwright.cli.sanitizer import Sanitizer, run_under
 from opwright.cli.terminal import progress_on_stderr, write_judged
@@ -28,14 +28,17 @@ def check_command(
     quick: Annotated[
         bool, typer.Option("--quick", help="Only checks that need few builds, on a small sample.")
     ] = False,
+    part: Part = "",
     sanitizer: UnderSanitizer = None,
 ) -> None:
     """Test operators against their functions. Exit code 1 if one is wrong."""
     if sanitizer is not None:
         again = ["check", target, "--device", device, *(f"--dtype={name}" for name in dtype)]
         again += [*(f"--only={text}" for text in only or ()), *["--quick"] * quick, *["--json"] * as_json]
+        again += ["--part", part] if part else []
         raise typer.Exit(run_under(sanitizer, again, Settings.from_environment()))
     options = {"device": device, "dtypes": dtypes_named(dtype), "only": tuple(only or ()), "quick": quick}
+    options["part"] = checked_part(part)
     verdicts = [_verdict(operator, options).to_json() for operator in load_operators(target)]
     write_judged(verdicts, verdict_table, as_json=as_json)
 

@@ -23,6 +23,9 @@ def coverage_command(
     only: Annotated[
         list[str] | None, typer.Option(help='A family of functions, such as "add"; may be repeated.')
     ] = None,
+    isolate: Annotated[
+        bool, typer.Option(help="Call functions in a forked process, for types that end the process in some.")
+    ] = False,
     page: Annotated[bool, typer.Option(help="Write a page in Markdown instead of a table.")] = False,
 ) -> None:
     """Tell which functions a type handles, fails and gets wrong. Exit code 1 if one is wrong or disagrees.
@@ -31,7 +34,7 @@ def coverage_command(
     compared with what the dense tensor gives.
     """
     type_, objects = load_type(target, samples)
-    report = coverage(type_, objects, only=tuple(only or ()))
+    report = coverage(type_, objects, only=tuple(only or ()), isolate=isolate)
     if page and not as_json:
         write_text(report.page())
         raise typer.Exit(0 if report.passed else 1)

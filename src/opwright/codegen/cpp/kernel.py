@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 
 from opwright.codegen.cpp.access import Access, accesses_of, handed_over, store_names
+from opwright.codegen.cpp.blends import is_mask, with_blends
 from opwright.codegen.cpp.expression import CPP_TYPES, TRANSCENDENTAL, spell_value
 from opwright.codegen.cpp.lanes import lanes_function
 from opwright.codegen.cpp.pieces import is_long, pieces_of, with_results
@@ -12,7 +13,7 @@ from opwright.codegen.cpp.reductions import column_reducer
 from opwright.codegen.cpp.rows import RowEmitter, column_functions
 from opwright.codegen.cpp.shared_functions import SharedFunctions
 from opwright.codegen.cpp.size import spell_size
-from opwright.ir.contents import reducing_stores
+from opwright.ir.contents import needed, reducing_stores
 from opwright.ir.expressions.expression import Apply, Expression, Load, children
 from opwright.ir.expressions.integer import ONE, symbols_of
 from opwright.ir.phases import schedule
@@ -45,11 +46,11 @@ def emit_functions(
         parts.append(function)
     else:
         in_pieces = _is_reduced_in_pieces(kernel)
-        rows = RowEmitter(kernel, iotas, in_pieces=in_pieces)
+        rows = RowEmitter(with_blends(kernel), iotas, in_pieces=in_pieces)
         write = rows.reduce_functions if in_pieces else rows.whole_row_function
         parts.append(write(name, formulas))
         if kernel.short_rows:
-            parts.append(lanes_function(rows, f"{name}_lanes"))
+            parts.append(lanes_function(RowEmitter(kernel, iotas, in_pieces=in_pieces), f"{name}_lanes"))
     if reducing_stores(kernel):
         parts.append(column_functions(kernel, name))
     return [*before, "\n\n".join(parts)]
@@ -68,8 +69,7 @@ def _point_functions(
     lets, names = [let for let in kernel.lets if isinstance(let, Let)], store_names(kernel)
     values: list[Expression] = [store.value for store in kernel.stores]
     if not is_long(lets, values):
-        body = [*_assigned(lets, elements), *_written(kernel, elements, values)]
-        return ["\n".join([*lines, *_loop("0", "count", body, "  "), "}"])]
+        return ["\n".join([*lines, *_short_body(with_blends(kernel), elements), "}"])]
     lets, values = with_results(lets, names, values)
     pieces = pieces_of(lets, values)
     rows = {part: access for access in accesses for part in access.parts}
@@ -95,6 +95,17 @@ def _point_functions(
         lines += [f"    {_kind(let)} {let.name}_kept[piece_run];" for let in piece.kept]
         lines.append(f"    {known}(begin, end, {', '.join(each for _, each in given)});")
     return [*functions, "\n".join([*lines, "  }", "}"])]
+
+
+def _short_body(kernel: Kernel, elements: Mapping[str, str]) -> list[str]:
+    """A loop over a row, after what the masks of blends need."""
+    lets = [let for let in kernel.lets if isinstance(let, Let)]
+    masks = {let.name for let in lets if is_mask(let)}
+    once = [let for let in needed(lets, [let.value for let in lets if is_mask(let)]) if isinstance(let, Let)]
+    before = [let for let in lets if let in once or let.name in masks]
+    body = _assigned([let for let in lets if let not in before], elements)
+    body += _written(kernel, elements, [store.value for store in kernel.stores])
+    return [*(f"  {line}" for line in _assigned(before, elements)), *_loop("0", "count", body, "  ")]
 
 
 def _assigned(lets: Sequence[Let], elements: Mapping[str, str]) -> list[str]:

@@ -1,6 +1,7 @@
 // Everything an emitted operator includes.
 #pragma once
 
+#include "opwright/blend.h"
 #include "opwright/complex.h"
 #include "opwright/half.h"
 #include "opwright/lanes.h"

@@ -67,8 +67,8 @@ class Stage:
         said = [str(graph.fx), *map(str, (given, wanted, sorted(map(str, scaled.items()))))]
         self.key = hashlib.sha256("\n".join(said).encode()).hexdigest()
 
-    def __call__(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Compute the wanted values."""
+    def __call__(self, *tensors: torch.Tensor, exactly: bool = False) -> tuple[torch.Tensor, ...]:
+        """Compute the wanted values; `exactly` in double precision, whatever the function converts to."""
         *given, share = tensors
         values: dict[Node, Any] = dict(zip(self._given, given, strict=True))
         sizes = {
@@ -76,7 +76,7 @@ class Stage:
             for name, tensor in zip(self._names, given, strict=False)
             for dimension, size in enumerate(tensor.shape)
         }
-        told = partial(_told, values, sizes, tensors[0].device)
+        told = partial(_told, values, sizes, tensors[0].device, exactly)
         for node in self._nodes:
             function: Any = node.target
             made = function(*told(node.args), **told(node.kwargs))
@@ -86,9 +86,9 @@ class Stage:
         return tuple(values[node] for node in self._wanted)
 
 
-def _told(values: Mapping[Node, Any], sizes: Mapping[str, Any], device: torch.device, given: Any) -> Any:
+def _told(values: Mapping[Node, Any], sizes: Mapping[str, Any], device: torch.device, exactly: bool, given: Any) -> Any:
     """An argument of an operation: nodes and sizes are what they are now."""
-    told = partial(_told, values, sizes, device)
+    told = partial(_told, values, sizes, device, exactly)
     match given:
         case Node():
             return values[given]
@@ -100,6 +100,8 @@ def _told(values: Mapping[Node, Any], sizes: Mapping[str, Any], device: torch.de
             return {key: told(value) for key, value in given.items()}
         case torch.device():
             return device
+        case torch.dtype() if exactly and given.is_floating_point:
+            return torch.float64
         case _:
             return given
 

@@ -6,14 +6,17 @@ family ─→ plan (a call that works on dense tensors) ─→ trials of each sp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from types import MappingProxyType
 from typing import Any
 
 import torch
 
 from opwright.errors import HandlerRefused, SamplesMissing
-from opwright.tensors.coverage.aten import core_operations
+from opwright.tensors.coverage.apart import each_apart
 from opwright.tensors.coverage.calling import Side
-from opwright.tensors.coverage.plan import Plan, plans, runs
+from opwright.tensors.coverage.calls.aten import core_operations
+from opwright.tensors.coverage.calls.plan import Plan, plans, runs
 from opwright.tensors.coverage.report import CoverageReport, Entry, How
 from opwright.tensors.coverage.subject import Subject, is_dispatched, subject_of
 from opwright.tensors.coverage.trial import SIDES, Trial, applies, quiet, tried
@@ -53,6 +56,7 @@ _LEFT_OUT = frozenset(
 """Functions without a value to compare, or that a machine may not have."""
 
 Found = dict[tuple[Side, str, str], Trial]
+Group = Sequence[tuple[Spelling, tuple[Overload, ...]]]
 
 
 def coverage(
@@ -62,6 +66,7 @@ def coverage(
     dense: Callable[[Any], torch.Tensor] | None = None,
     metadata: Sequence[str] | None = None,
     only: Sequence[str] = (),
+    isolate: bool = False,
 ) -> CoverageReport:
     """Try every overridable function of PyTorch with a type, and compare with what dense tensors give.
 
@@ -76,23 +81,35 @@ def coverage(
             type, the one tensor of a Wrapper, or the memory of a subclass of Tensor.
         metadata: Attributes that all results must have, with the sample's values; those of a Wrapper if not given.
         only: Names of families to try, such as "add"; all if there are none.
+        isolate: Call functions in a forked process, for types that end the process in some: these are "fails" then.
 
     Raises:
         SamplesMissing: There is no sample.
-        HandlerRefused: A sample is not of the type, nothing makes a tensor of it, or a family is unknown.
+        HandlerRefused: A sample is not of the type or lacks metadata, nothing makes a tensor of it, or a family is
+            unknown.
     """
+    if not isinstance(type_, type):
+        raise HandlerRefused(f"a {type(type_).__name__} is no type", hint="give its class, and the object in samples=")
+    if isinstance(samples, type_):
+        samples = [samples]
     if not samples:
         raise SamplesMissing(f"there is no sample of {type_.__name__}", hint="give objects of the type: samples=[...]")
+    only = (only,) if isinstance(only, str) else only
     if unknown := [name for name in only if name not in families()]:
-        raise HandlerRefused(f"there is no function {unknown[0]}", hint='names are those of families, such as "add"')
+        raise HandlerRefused(
+            f"only= has {unknown[0]!r}, which is no function", hint='names are those of families, such as "add"'
+        )
     subjects = [subject_of(type_, sample, dense, metadata) for sample in samples]
-    entries = []
+    groups: list[Group] = [
+        [(each, overloads(each.function)) for each in group]
+        for family, group in families().items()
+        if not only or family in only
+    ]
+    if is_dispatched(type_) and not only:
+        groups += [[each] for each in core_operations()]
     with quiet():
-        for family, group in families().items():
-            if not only or family in only:
-                entries += list(_of_family(subjects, [(each, overloads(each.function)) for each in group]))
-        if is_dispatched(type_) and not only:
-            entries += [entry for each in core_operations() for entry in _of_family(subjects, [each])]
+        found = _each_apart(subjects, groups) if isolate else [_of_family(subjects, group) for group in groups]
+        entries = [entry for group in found for entry in group]
     return CoverageReport(type_.__name__, tuple(sorted(entries, key=lambda entry: (_is_aten(entry), entry.name))))
 
 
@@ -100,28 +117,52 @@ def _is_aten(entry: Entry) -> bool:
     return entry.name.startswith("aten.")
 
 
-def _of_family(subjects: Sequence[Subject], group: Sequence[tuple[Spelling, tuple[Overload, ...]]]) -> Iterator[Entry]:
+def _each_apart(subjects: Sequence[Subject], groups: Sequence[Group]) -> Iterator[Sequence[Entry]]:
+    def work(group: Group, begin: Callable[[str], None], ended: Mapping[str, str]) -> list[dict[str, Any]]:
+        return [asdict(entry) for entry in _of_family(subjects, group, begin, ended)]
+
+    for found in each_apart(work, groups):
+        yield [Entry(**entry) for entry in found]
+
+
+def _of_family(
+    subjects: Sequence[Subject],
+    group: Group,
+    begin: Callable[[str], None] = lambda name: None,
+    ended: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[Entry]:
+    """The entries of spellings of one function.
+
+    Args:
+        subjects: The samples.
+        group: The spellings.
+        begin: Called with the name of each spelling before it is.
+        ended: The spellings that are not called, because that ended the process, and how.
+    """
     found: dict[Spelling, Found] = {}
     for spelling, _ in group:
-        if spelling.attribute not in _LEFT_OUT:
+        if spelling.attribute not in _LEFT_OUT and spelling.name not in ended:
+            begin(spelling.name)
             subject, planned = _planned(subjects, spelling, group)
             if planned:
                 found[spelling] = dict(_trials(subject, spelling, planned))
     for spelling, _ in group:
         trials = found.get(spelling, {})
+        if spelling.name in ended:
+            yield Entry(spelling.name, spelling.family, "fails", f"it ends the process: {ended[spelling.name]}")
+            continue
         if not trials:
             yield Entry(spelling.name, spelling.family, "not tried")
             continue
-        how, detail = _how(subjects[0].type, spelling, trials)
+        lacking = _lacking(subjects[0].type, spelling, trials)
+        how, detail = _how(subjects[0].type, spelling, trials, lacking)
         alike = {other: its for other, its in found.items() if other.is_in_place == spelling.is_in_place}
         others = {other: its for other, its in alike.items() if other is not spelling}
-        signature = _signature(subjects[0].type, spelling, trials)
+        signature = f"does not take {', '.join(lacking)}" if lacking else ""
         yield Entry(spelling.name, spelling.family, how, detail, _disagreement(trials, others), signature)
 
 
-def _planned(
-    subjects: Sequence[Subject], spelling: Spelling, group: Sequence[tuple[Spelling, tuple[Overload, ...]]]
-) -> tuple[Subject, Sequence[Plan]]:
+def _planned(subjects: Sequence[Subject], spelling: Spelling, group: Group) -> tuple[Subject, Sequence[Plan]]:
     """The first sample that there is a call for, and the calls: those of the family, or the spelling's own."""
     plain, known = group[0]
     for subject in subjects:
@@ -153,14 +194,16 @@ def _trials(subject: Subject, spelling: Spelling, planned: Sequence[Plan]) -> It
                 yield (side, plan.given, repr(ordered)), trial
 
 
-def _how(type_: type, spelling: Spelling, trials: Mapping[Any, Trial]) -> tuple[How, str]:
+def _how(type_: type, spelling: Spelling, trials: Mapping[Any, Trial], lacking: Sequence[str]) -> tuple[How, str]:
     plain = {key: trial for key, trial in trials.items() if not key[1]} or trials
     for (side, given, _), trial in trials.items():
         if trial.state == "wrong":
             return "wrong", _said(side, given, trial)
-    for (side, given, _), trial in plain.items():
-        if trial.state == "fails":
-            return "fails", _said(side, given, trial)
+    for (side, given, _), trial in trials.items():
+        if trial.state == "fails" and given not in lacking:
+            others = [other.state for key, other in plain.items() if key[0] != "first"]
+            where = "as the first tensor: " if side == "first" and not given and "ok" in others else ""
+            return "fails", where + _said(side, given, trial)
     served = getattr(type_, "served_by", None)
     if served is not None:
         how: How = served(spelling.function)
@@ -175,20 +218,19 @@ def _said(side: Side, given: str, trial: Trial) -> str:
     return f"{where}with {given}=: {trial.detail}" if given else f"{where}{trial.detail}"
 
 
-def _signature(type_: type, spelling: Spelling, trials: Mapping[Any, Trial]) -> str:
+def _lacking(type_: type, spelling: Spelling, trials: Mapping[Any, Trial]) -> Sequence[str]:
     """Which arguments are refused although the call without them works, or are known not to be taken."""
     works = any(trial.state == "ok" for key, trial in trials.items() if key[0] == "first" and not key[1])
-    refused = [key[1] for key, trial in trials.items() if key[1] and works and trial.is_type_error]
+    refused = [key[1] for key, trial in trials.items() if works and trial.refuses(key[1])]
     lacking = getattr(type_, "lacking", None)
     known = lacking(spelling.function) if lacking is not None else ()
-    names = list(dict.fromkeys([*refused, *known]))
-    return f"does not take {', '.join(names)}" if names else ""
+    return list(dict.fromkeys([*refused, *known]))
 
 
 def _disagreement(own: Mapping[Any, Trial], others: Mapping[Spelling, Mapping[Any, Trial]]) -> str:
     """The first difference from another spelling, in the same call with the type on the same side."""
     for other, its in others.items():
-        for key in own.keys() & its.keys():
+        for key in (key for key in own if key in its):
             one, another = own[key], its[key]
             if (one.state == "fails") != (another.state == "fails"):
                 return f"{'fails' if one.state == 'fails' else 'works'}, {other.name} does not"

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from opwright.tensors.coverage.calling import Call
-from opwright.tensors.coverage.plan import other_of
-from opwright.tensors.coverage.values import OTHER, SAMPLE
+from opwright.tensors.coverage.calls.plan import other_of
+from opwright.tensors.coverage.calls.values import OTHER, SAMPLE
 
 
 def in_other_memory(call: Call, found: Any, right: Any, own: Any) -> str:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from opwright.report.shown import Page, Shown
+from opwright.tensors.coverage.pages import page_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 How = Literal["handled", "by rule", "fallback", "fails", "wrong", "not tried"]
 HOWS: tuple[How, ...] = get_args(How)
-
-_MOST_ALIKE = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,43 +121,18 @@ class CoverageReport(Shown):
 
     to_json = to_dict
 
-    def page(self, title: str | None = None) -> Page:
-        """The report as a page in Markdown: counts, what is wrong, and what fails, with alike failures together."""
-        lines = [f"# {title or self.subject}", "", "| " + " | ".join(self.counts()) + " |"]
-        lines += ["|" + "---|" * len(self.counts()), "| " + " | ".join(map(str, self.counts().values())) + " |", ""]
-        for heading, entries, what in (
-            ("Wrong", self.wrong, "detail"),
-            ("Spellings that disagree", self.disagreeing, "disagrees"),
-            ("Arguments that are not taken", self.signatures, "signature"),
-            ("Fails", self.failing, "detail"),
-        ):
-            lines += _section(heading, [(entry.name, getattr(entry, what)) for entry in entries])
-        for heading, entries in (
-            ("Handled", self.handled),
-            ("By rule", self.by_rule),
-            ("Fallback", self.fallback),
-            ("Not tried", self.not_tried),
-        ):
-            lines += [f"## {heading}", "", ", ".join(f"`{entry.name}`" for entry in entries), ""] if entries else []
-        return Page("\n".join(lines).rstrip() + "\n", "markdown")
+    def page(self, title: str | None = None, *, preface: str = "", why: Mapping[str, str] | None = None) -> Page:
+        """The report as a page in Markdown: counts, what is wrong, and what fails, with alike remarks together.
+
+        Args:
+            title: Its title; the name of the type if not given.
+            preface: Paragraphs below the title.
+            why: Reasons to print beside faults: the first whose key, a regular expression, is found in what is said of
+                a function, "torch.argmax: dtype torch.float32, not torch.int64".
+        """
+        return Page(page_of(self.to_dict(), title or self.subject, preface, why or {}), "markdown")
 
     def _table(self) -> RenderableType:
         from opwright.report.coverage_table import coverage_table  # imports rich
 
         return coverage_table(self.to_dict())
-
-
-def _section(heading: str, said: Sequence[tuple[str, str]]) -> list[str]:
-    """Functions by what is said of them, the largest group first."""
-    if not said:
-        return []
-    groups: dict[str, list[str]] = {}
-    for name, text in said:
-        groups.setdefault(text.replace(name.rpartition(".")[2], "…").replace(name, "…"), []).append(name)
-    lines = [f"## {heading}", "", "| what | functions |", "|---|---|"]
-    for text, names in sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0])):
-        shown = ", ".join(f"`{name}`" for name in names[:_MOST_ALIKE])
-        more = f" and {len(names) - _MOST_ALIKE} more" if len(names) > _MOST_ALIKE else ""
-        cell = text.replace("|", "\\|").replace("<", "&lt;").replace("[", "\\[")
-        lines.append(f"| {cell} | {shown}{more} |")
-    return [*lines, ""]

@@ -48,14 +48,20 @@ class Subject:
             TypeError: The type has no copies.
         """
         try:
-            return copy.deepcopy(self.sample)
+            other = copy.deepcopy(self.sample)
+            if self._is_twin(other):
+                return other
         except Exception:  # the type's own code, or PyTorch's word that it has none
-            other = self.sample.detach().clone() if isinstance(self.sample, torch.Tensor) else None
+            pass
+        other = self.sample.detach().clone() if isinstance(self.sample, torch.Tensor) else None
         if not isinstance(other, self.type):
             raise TypeError(f"{self.type.__name__} cannot be copied")
         for name in self.metadata:
             setattr(other, name, getattr(self.sample, name))
         return other
+
+    def _is_twin(self, other: Any) -> bool:
+        return isinstance(other, self.type) and torch.equal(self._dense(other), self._dense(self.sample))
 
 
 def subject_of(
@@ -64,7 +70,7 @@ def subject_of(
     """Find out how to see what an object stands for.
 
     Raises:
-        HandlerRefused: The sample is not of the type, or nothing is known that makes a tensor of it.
+        HandlerRefused: The sample is not of the type, has no such metadata, or nothing makes a tensor of it.
     """
     if not isinstance(sample, type_):
         raise HandlerRefused(
@@ -73,8 +79,25 @@ def subject_of(
     names = getattr(type_, "names", None)  # of a Wrapper
     if metadata is None:
         metadata = getattr(names, "meta", ())
+    metadata = (metadata,) if isinstance(metadata, str) else tuple(metadata)
+    for name in metadata:
+        if not hasattr(sample, name):
+            raise HandlerRefused(f"a sample of {type_.__name__} has no {name}", hint="name attributes in metadata=")
     found = dense or _dense_of(type_, getattr(names, "data", ()))
-    return Subject(type_, sample, found, tuple(metadata))
+    _try(found, sample)
+    return Subject(type_, sample, found, metadata)
+
+
+def _try(dense: Callable[[Any], torch.Tensor], sample: Any) -> None:
+    hint = "give dense=, a function that takes an object and returns a torch.Tensor"
+    try:
+        made = dense(sample)
+    except Exception as error:  # the type's own code
+        said = f"{type(error).__name__}: {error}"
+        raise HandlerRefused(f"a {type(sample).__name__} cannot be made dense: {said}", hint=hint) from error
+    if not isinstance(made, torch.Tensor):
+        name = type(made).__name__
+        raise HandlerRefused(f"what stands for a {type(sample).__name__} is a {name}, not a tensor", hint=hint)
 
 
 def _dense_of(type_: type, data: Sequence[str]) -> Callable[[Any], torch.Tensor]:

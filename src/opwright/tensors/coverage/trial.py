@@ -5,21 +5,23 @@ The call with dense tensors says what is right, whether it is random, and whethe
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
 from torch.utils._pytree import tree_leaves
 
 from opwright.tensors.coverage.calling import Call, Side, invoke, typed
+from opwright.tensors.coverage.calls.plan import Plan, other_of
+from opwright.tensors.coverage.calls.values import OTHER, SAMPLE
 from opwright.tensors.coverage.compare import difference, first_line, kinds, lost
 from opwright.tensors.coverage.memory import in_other_memory, is_stale
-from opwright.tensors.coverage.plan import Plan, other_of
+from opwright.tensors.coverage.state import restored, state_of
 from opwright.tensors.coverage.subject import Subject
-from opwright.tensors.coverage.values import OTHER, SAMPLE
 from opwright.tensors.spellings.table import Spelling
 
 State = Literal["ok", "fails", "wrong"]
@@ -30,6 +32,8 @@ _OF_THE_FIRST = frozenset({"expand_as", "module_load", "reshape_as", "resize_as"
 _OF_EACH = frozenset({"atleast_1d", "atleast_2d", "atleast_3d", "module_load"})
 """Functions whose results are each of one argument, which may be a plain one."""
 
+_DOTTED = re.compile(r"\w+(?:\.\w+)+")
+_OF_ARGUMENTS = r"keyword|combination of arguments|positional argument|multiple values"
 _UNDEFINED = ("empty", "resize", "set_")
 
 
@@ -42,7 +46,7 @@ class Trial:
         detail: The exception or the difference.
         kinds: The types of the results.
         value: The dense result, None if it failed.
-        is_type_error: Whether it failed with a TypeError, as calls with an unknown argument do.
+        is_type_error: Whether it failed with a TypeError.
         is_own: Whether a result is of the type, or none is a tensor.
     """
 
@@ -52,6 +56,11 @@ class Trial:
     value: Any = None
     is_type_error: bool = False
     is_own: bool = False
+
+    def refuses(self, name: str) -> bool:
+        """Whether it failed because an argument was given, by what the TypeError says."""
+        said = _DOTTED.sub("", self.detail)
+        return bool(name) and self.is_type_error and bool(re.search(rf"\b{name}\b|{_OF_ARGUMENTS}", said))
 
 
 def applies(spelling: Spelling, subject: Subject, plan: Plan, side: Side) -> bool:
@@ -71,7 +80,9 @@ def tried(spelling: Spelling, subject: Subject, plan: Plan, side: Side) -> Trial
     try:
         with quiet():
             right, own = _right(spelling, dense, plan, side)
-            sample = subject.fresh() if spelling.is_in_place else subject.sample
+            is_changed = bool(difference(subject, _untouched(subject, plan, own, side), dense))
+            sample = subject.fresh() if spelling.is_in_place or is_changed else subject.sample
+            before = state_of(sample)
             is_random = not _is_same(right, _right(spelling, dense, plan, side, seed=1)[0])
     except Exception:  # there is nothing to compare with
         return None
@@ -84,7 +95,10 @@ def tried(spelling: Spelling, subject: Subject, plan: Plan, side: Side) -> Trial
         said = f"{type(error).__name__}: {first_line(error)}"
         return Trial("fails", said, is_type_error=isinstance(error, TypeError))
     with quiet():
-        return _judged(spelling, subject, plan, side, (found, args, sample), (right, own), is_random=is_random)
+        called, right_way = (found, args, sample), (right, own)
+        said = restored(subject, before) if sample is subject.sample else ""
+        trial = _judged(spelling, subject, plan, side, called, right_way, is_random=is_random)
+        return replace(trial, state="wrong", detail=said) if said else trial
 
 
 def _judged(
@@ -105,7 +119,8 @@ def _judged(
         said = said and f"its argument: {said}"
     if not said and not spelling.is_in_place:
         changed = difference(subject, sample, _untouched(subject, plan, own, side))
-        said = changed and f"it changes its argument: {changed}"
+        is_due = sample is not subject.sample
+        said = changed and f"{'its argument after the call' if is_due else 'it changes its argument'}: {changed}"
     if not said:
         carried = not (side == "second" and (spelling.is_in_place or spelling.attribute in _OF_THE_FIRST))
         carried = carried and not (plan.given and spelling.family in _OF_EACH)

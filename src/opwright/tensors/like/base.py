@@ -6,8 +6,9 @@ function ─→ table of the class (one lookup) ─→ its handler, a rule that 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from reprlib import recursive_repr
+from types import MethodType
 from typing import Any, ClassVar, Literal, TypeVar
 
 import torch
@@ -23,6 +24,9 @@ from opwright.tensors.spellings.table import Spelling, spelling_of, spellings
 FALLBACKS = ("densify", "refuse")
 QUESTIONS = frozenset({"dim", "numel", "size"})
 """Functions that every object answers by the method of that name."""
+
+_METHODS: dict[str, Callable[..., Any]] = {}
+"""Methods of tensors that objects have been asked for by their names."""
 
 _Call = TypeVar("_Call", bound=Callable[..., Any])
 
@@ -46,6 +50,10 @@ class Like(Operators):
 
     def __init_subclass__(cls, *, accepts: Sequence[type] = (), **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if not isinstance(accepts, Iterable) or not all(isinstance(each, type) for each in accepts):
+            raise HandlerRefused(
+                f"accepts= of {cls.__name__} is a tuple of types", hint="write accepts=(Other,) in the class line"
+            )
         cls.accepts = (*cls.accepts, *accepts)
         cls._own = {}
         cls._own_fallback = None
@@ -65,8 +73,9 @@ class Like(Operators):
             partial: The handler may take fewer arguments than the function; calls that give more go to the fallback.
 
         Raises:
-            HandlerRefused: A function is not overridable, or its arguments are not those of the handler.
+            HandlerRefused: There is no function, one is not overridable, or its arguments are not those of the handler.
         """
+        cls._check(functions)
 
         def register(call: _Call) -> _Call:
             for function in functions:
@@ -161,6 +170,8 @@ class Like(Operators):
 
     def __getattr__(self, name: str) -> Any:
         """A method or attribute of tensors, by the handler of the function that it spells."""
+        if (method := _METHODS.get(name)) is not None and not torch.compiler.is_compiling():
+            return MethodType(method, self)
         break_graph(f"{name} of a {type(self).__name__} is found by its name; call torch's function instead")
         found = None if name.startswith("__") else getattr(torch.Tensor, name, None)
         getter: Any = getattr(found, "__get__", None) if found is not None and not callable(found) else None
@@ -170,7 +181,7 @@ class Like(Operators):
             except Unhandled as refusal:
                 raise AttributeUnhandled(refusal.fact, hint=refusal.hint) from None
         if callable(found) and found in spellings():
-            return functools.partial(ask, found, self)
+            return MethodType(_METHODS.setdefault(name, functools.partial(ask, found)), self)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @recursive_repr()
@@ -193,15 +204,24 @@ class Like(Operators):
         return getattr(densified(self), name)
 
     @classmethod
-    def _register(cls, function: Any, call: Callable[..., Any], *, partial: bool) -> None:
-        if function not in spellings():
-            name = getattr(function, "__name__", str(function))
-            raise HandlerRefused(
-                f"{name} is not a function of PyTorch that types can override",
-                hint="torch.overrides.get_overridable_functions() lists them; of a property, give its __get__",
-            )
+    def _check(cls, functions: Sequence[Any]) -> None:
         if cls is Like:
             raise HandlerRefused("handlers of Like would be those of every type", hint="make a subclass of it")
+        if not functions:
+            raise HandlerRefused(
+                f"a handler of {cls.__name__} is for no function", hint=f"write @{cls.__name__}.implements(torch.add)"
+            )
+        for function in functions:
+            if not isinstance(function, Hashable) or function not in spellings():
+                name = getattr(function, "__name__", str(function))
+                raise HandlerRefused(
+                    f"{name} is not a function of PyTorch that types can override",
+                    hint=f"write @{cls.__name__}.implements(torch.add); of a property, give its __get__. "
+                    "torch.overrides.get_overridable_functions() lists all",
+                )
+
+    @classmethod
+    def _register(cls, function: Any, call: Callable[..., Any], *, partial: bool) -> None:
         spelling = spelling_of(function)
         if isinstance(call, Operator):
             call = _of_dense(cls, call)

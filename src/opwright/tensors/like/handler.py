@@ -82,6 +82,10 @@ def handler_of(call: Callable[..., Any], owner: type, origin: Spelling, *, parti
         HandlerRefused: It is no function, lacks a parameter (and is not `partial`), needs one that the function does
             not have, or has another default.
     """
+    if not callable(call):
+        raise HandlerRefused(
+            f"the handler of {owner.__name__} for {origin.name} is no function: {call!r}", hint="give a function"
+        )
     place = _place(call)
     if origin.is_attribute:
         return Handler(call, owner, origin, ("self",), frozenset({"self"}), False, False)
@@ -178,3 +182,9 @@ def _place(call: Callable[..., Any]) -> Place | None:
 def is_tensor_like(value: Any) -> bool:
     """Whether PyTorch would ask the type of a value, or take it for a tensor."""
     return isinstance(value, torch.Tensor) or hasattr(type(value), "__torch_function__")
+
+
+def overrides(type_: type) -> bool:
+    """Whether PyTorch asks a type about functions; torch.Tensor and those that switch it off are asked about none."""
+    own = getattr(type_, "__torch_function__", torch._C._disabled_torch_function_impl)
+    return own is not torch._C._disabled_torch_function_impl and type_ is not torch.Tensor

@@ -24,9 +24,14 @@ def log(note: Callable[[Call], Any] | None = None) -> Iterator[list[Call]]:
     Args:
         note: Called with each call too, for example `print`.
 
+    Raises:
+        TypeError: `note` is no function.
+
     Yields:
         The calls, which grow while the block runs.
     """
+    if note is not None and not callable(note):
+        raise TypeError(f"log: {note!r} is no function\nhint: give what is called with each call, such as print")
     calls: list[Call] = []
     with _Log(calls, note):
         yield calls

@@ -29,6 +29,12 @@ def keys_of(what: Any) -> tuple[str, ...]:
         operation = what._schema.name
         return f"{operation}.{what._overloadname}", operation, operation.split("::")[0]
     name: Any = what if isinstance(what, str) else getattr(what, "_qualified_op_name", getattr(what, "name", None))
+    if isinstance(what, str) and "::" not in what:
+        raise WrapperRefused(
+            f"{what!r} is no operation that a rule can be for",
+            hint="name an operation of torch.ops, such as torch.ops.aten.mul, or an operator; the rule comes first: "
+            'rule("rewrap", torch.ops.aten)',
+        )
     if isinstance(what, (str, OpOverloadPacket, torch._ops._OpNamespace)) or (callable(what) and "::" in str(name)):
         return (name, name.split("::")[0]) if "::" in str(name) else (str(name),)
     raise WrapperRefused(

@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 
-from opwright.tensors.coverage.values import OTHER, SAMPLE, Place, candidates, variants
+from opwright.tensors.coverage.calls.known import is_known, known_arguments
+from opwright.tensors.coverage.calls.values import OTHER, SAMPLE, Place, candidates, variants
 from opwright.tensors.spellings.overloads import MISSING, Overload, Parameter
 
 MOST_TRIES = 60
@@ -56,6 +57,10 @@ def plans(function: Callable[..., Any], overloads: Sequence[Overload], dense: to
         overloads: Its overloads.
         dense: The dense tensor of the sample.
     """
+    if is_known(function):
+        found = known_arguments(function, dense)
+        plan = None if found is None else Plan(found)
+        return (plan,) if plan is not None and runs(function, plan, dense) else ()
     for overload in overloads:
         if plan := _working(function, overload, dense):
             others = [each for each in overloads if each is not overload]

@@ -11,17 +11,12 @@ import torch
 from opwright.tensors.spellings.overloads import Overload, read_schema
 from opwright.tensors.spellings.table import Spelling
 
-_UNSAFE = ("backward", "_native_batch_norm_legit")
-"""Operations that end the process if they are given something else than their callers give."""
-
 
 @cache
 def core_operations() -> tuple[tuple[Spelling, tuple[Overload, ...]], ...]:
     """The operations of core ATen that take a tensor, each with its overload."""
     found = []
     for operation in dict.fromkeys(_operations()):
-        if any(word in operation.name() for word in _UNSAFE):
-            continue
         if torch.Tag.core in operation.tags and _takes_tensors(operation):
             name = f"aten.{operation._schema.name.removeprefix('aten::')}.{operation._overloadname}"
             found.append((Spelling(operation, name, name), (read_schema(operation._schema),)))

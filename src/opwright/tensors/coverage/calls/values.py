@@ -106,6 +106,8 @@ def candidates(parameter: Parameter, dense: torch.Tensor) -> list[Any]:
         return [parameter.default is False]
     if kind in ("int", "SymInt"):
         return [*_SIZES.get(name, ()), 0, 1, 2]
+    if name == "rcond":  # of matrices without full rank, solutions depend on memory that PyTorch does not initialise
+        return [1e-6]
     if kind in ("number", "float", "complex"):
         return [0.5, 2]
     if kind == "str":

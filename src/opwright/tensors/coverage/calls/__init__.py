@@ -1,0 +1,1 @@
+"""Calls: which functions are called, and what with."""
