@@ -10,13 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from opwright.page import render
+import opwright.library
+from opwright.api.operator import Operator
+from opwright.page import gather, render
 
 FACTS = json.loads((Path(__file__).parent / "lltm_cell.json").read_text(encoding="utf-8"))
 LOOKING = (Path(__file__).parent / "looking.js").read_text(encoding="utf-8")
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 WIDTHS = (400, 900, 1600)
 MODES = ("light", "dark")
+LIBRARY = [each for each in vars(opwright.library).values() if isinstance(each, Operator)]
 
 pytestmark = pytest.mark.skipif(
     not (BROWSER and DRIVER) and os.environ.get("CI") != "true",
@@ -53,6 +56,17 @@ def show(browser, file, width, mode):
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     browser.get(file.as_uri())
     browser.execute_script("document.querySelectorAll('details').forEach(each => each.open = true)")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("operator", LIBRARY, ids=lambda operator: operator.name.rpartition("::")[2])
+def test_pages_of_ready_operators_look_well(browser, tmp_path, operator) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(render(gather(operator).to_json()), encoding="utf-8")
+    for width in WIDTHS:
+        show(browser, file, width, "light")
+        assert browser.get_log("browser") == []
+        assert browser.execute_script(LOOKING + "return faults()") == []
 
 
 @pytest.mark.parametrize("mode", MODES)

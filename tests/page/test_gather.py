@@ -81,3 +81,19 @@ def test_a_notebook_shows_the_page_with_what_was_found_of_it(monkeypatch) -> Non
 
     monkeypatch.setattr("opwright.page.framed.framed", missing)
     assert operator._repr_html_() is None
+
+
+def test_a_step_that_makes_nothing_has_a_name() -> None:
+    operator = opwright.operator(samples=indices_below_two, name="page_gather::asserting")(asserting_by_page)
+    forward = gather(operator).passes[0]
+    assert "assert_async" in [step.name for step in forward.steps]
+    assert ("assert_async",) in [box.lines for box in forward.after.boxes]
+
+
+def indices_below_two(device, dtype):
+    return [opwright.Sample((torch.ones(3, device=device, dtype=dtype), torch.ones(3, dtype=torch.int64)))]
+
+
+def asserting_by_page(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    torch._assert_async((index < 2).all(), "an index is too large")
+    return x * 2

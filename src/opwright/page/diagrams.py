@@ -85,7 +85,8 @@ def _shown(step: Step) -> tuple[tuple[str, ...], Kind, str]:
         case Kernel():
             return _kernel_lines(step, formulas), "kernel", tip
         case Call():
-            return (step.targets[0].name, step.function.rpartition("::")[2].strip("_")), "library", tip
+            names = [target.name for target in step.targets[:1]]  # an assertion makes nothing
+            return (*names, step.function.rpartition("::")[2].strip("_")), "library", tip
         case View():
             return (_short(formulas, step.target.name), "view"), "view", tip
         case Number() | Iota():

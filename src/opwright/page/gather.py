@@ -121,7 +121,8 @@ def _step(step: Step, arguments: Collection[str], source: str) -> StepFacts:
             mathml = tuple(formula_mathml(formula, arguments) for formula in kernel_formulas(step))
             return StepFacts("kernel", step.name, _kernel_summary(step), formulas, mathml, source)
         case Call():
-            return StepFacts("library", step.targets[0].name, "an operation of PyTorch's library", formulas)
+            made = step.targets[0].name if step.targets else step.function.rpartition("::")[2].strip("_")
+            return StepFacts("library", made, "an operation of PyTorch's library", formulas)
         case View():
             return StepFacts("view", step.target.name, "another way to see the same memory", formulas)
         case Number() | Iota():
