@@ -75,8 +75,16 @@ class Scaled(opwright.tensors.Like):
 
 @Scaled.implements(torch.add)
 def add(input: Any, other: Any, *, alpha: float = 1) -> Any:
-    """Add two of them."""
-    return Scaled(input.n, input.value + alpha * other.value)
+    """Add two of them, or one and a number."""
+    if isinstance(input, float):
+        input, other = other, input
+    return Scaled(input.n, input.value + alpha * (other if isinstance(other, float) else other.value))
+
+
+@Scaled.implements(torch.softmax)
+def softmax(input: Any, dim: Any, dtype: Any = None) -> Any:
+    """Nothing, for it is the call that is measured."""
+    return input
 
 
 @Scaled.implements(torch.trace)
@@ -103,12 +111,28 @@ class ScaledByHand:
     def __add__(self, other: Any) -> Any:
         return torch.add(self, other)
 
+    def __radd__(self, other: Any) -> Any:
+        return torch.add(other, self)
+
+    def trace(self) -> Any:
+        return torch.trace(self)  # type: ignore[arg-type]
+
 
 def _add_by_hand(input: Any, other: Any, *, alpha: float = 1) -> Any:
-    return ScaledByHand(input.n, input.value + alpha * other.value)
+    if isinstance(input, float):
+        input, other = other, input
+    return ScaledByHand(input.n, input.value + alpha * (other if isinstance(other, float) else other.value))
 
 
-ScaledByHand.HANDLED = {torch.add: _add_by_hand, torch.trace: lambda input: float(input.n * input.value)}
+def _softmax_by_hand(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+    return input
+
+
+ScaledByHand.HANDLED = {
+    torch.add: _add_by_hand,
+    torch.nn.functional.softmax: _softmax_by_hand,
+    torch.trace: lambda input: float(input.n * input.value),
+}
 
 
 def measure(options: Options) -> Scorecard:
@@ -127,6 +151,12 @@ def measure(options: Options) -> Scorecard:
         "like: torch.add(x, y, alpha=2)": (
             lambda: torch.add(like, like, alpha=2),  # type: ignore[call-overload]
             lambda: torch.add(like_hand, like_hand, alpha=2),  # type: ignore[call-overload]
+        ),
+        "like: 1.0 + x": (lambda: 1.0 + like, lambda: 1.0 + like_hand),
+        "like: x.trace()": (lambda: like.trace(), lambda: like_hand.trace()),
+        "like: F.softmax(x, 0), by torch.softmax": (
+            lambda: torch.nn.functional.softmax(like, 0),  # type: ignore[arg-type]
+            lambda: torch.nn.functional.softmax(like_hand, 0),  # type: ignore[arg-type]
         ),
         "like: torch.trace(x)": (lambda: torch.trace(like), lambda: torch.trace(like_hand)),  # type: ignore[arg-type]
     }

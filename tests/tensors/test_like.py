@@ -266,6 +266,45 @@ def test_a_handler_that_does_not_fit_is_refused(function, handler, said):
     assert refusal.value.hint
 
 
+def test_calls_of_one_function_in_different_forms_are_bound_each_by_its_own():
+    class Recorded(Identity):
+        pass
+
+    @Recorded.implements(torch.max)
+    def largest(input, *args, **kwargs):
+        return args, kwargs
+
+    @Recorded.implements(torch.permute)
+    def permute(input, dims):
+        return dims
+
+    @Recorded.implements(torch.softmax)
+    def softmax(input, dim, dtype=None):
+        return dim, dtype
+
+    d = Recorded(3, 2.0)
+    for _ in range(2):  # the second time by what was found the first
+        assert torch.max(d, 1) == ((1,), {})
+        assert torch.max(d, dim=1, keepdim=True) == ((1, True), {})
+        assert torch.max(d, X) == ((X,), {})
+        assert torch.max(d) == ((), {})
+        assert d.permute(1, 0) == d.permute((1, 0)) == torch.permute(d, (1, 0)) == (1, 0)
+        assert torch.nn.functional.softmax(d, 0) == torch.softmax(d, 0) == d.softmax(axis=0) == (0, None)
+        assert torch.nn.functional.softmax(d, dim=1, dtype=torch.float64) == (1, torch.float64)
+
+
+def test_a_method_found_by_its_name_is_each_object_s_own():
+    class Other(Identity):
+        trace = "an attribute of the class"
+
+    one, two = Identity(2, 3.0), Identity(4, 5.0)
+    assert (float(one.sum()), float(two.sum())) == (6.0, 20.0)
+    assert Other(2, 3.0).trace == "an attribute of the class"
+    with pytest.raises(TypeError, match=r"torch\.Tensor\.cosh is not handled by Identity"):
+        one.cosh()
+    assert float(two.sum(dim=None)) == 20.0
+
+
 def test_a_partial_handler_leaves_the_rest_to_the_fallback():
     class Partial(Dense):
         pass

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from reprlib import recursive_repr
+from types import MethodType
 from typing import Any, ClassVar, Literal, TypeVar
 
 import torch
@@ -23,6 +24,9 @@ from opwright.tensors.spellings.table import Spelling, spelling_of, spellings
 FALLBACKS = ("densify", "refuse")
 QUESTIONS = frozenset({"dim", "numel", "size"})
 """Functions that every object answers by the method of that name."""
+
+_METHODS: dict[str, Callable[..., Any]] = {}
+"""Methods of tensors that objects have been asked for by their names."""
 
 _Call = TypeVar("_Call", bound=Callable[..., Any])
 
@@ -166,6 +170,8 @@ class Like(Operators):
 
     def __getattr__(self, name: str) -> Any:
         """A method or attribute of tensors, by the handler of the function that it spells."""
+        if (method := _METHODS.get(name)) is not None and not torch.compiler.is_compiling():
+            return MethodType(method, self)
         break_graph(f"{name} of a {type(self).__name__} is found by its name; call torch's function instead")
         found = None if name.startswith("__") else getattr(torch.Tensor, name, None)
         getter: Any = getattr(found, "__get__", None) if found is not None and not callable(found) else None
@@ -175,7 +181,7 @@ class Like(Operators):
             except Unhandled as refusal:
                 raise AttributeUnhandled(refusal.fact, hint=refusal.hint) from None
         if callable(found) and found in spellings():
-            return functools.partial(ask, found, self)
+            return MethodType(_METHODS.setdefault(name, functools.partial(ask, found)), self)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @recursive_repr()

@@ -1,11 +1,12 @@
 """Binding: the arguments of a call → the arguments of a handler, whatever spelling the call has.
 
-(overload, given values by name) ─→ (args, kwargs) of the handler, or `NotTaken`
+(overload, places of the arguments by name) ─→ Recipe, or `NotTaken`; a recipe is for all calls of one form
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from opwright.tensors.like.handler import Handler, is_tensor_like
@@ -21,36 +22,87 @@ class NotTaken(Exception):
     """A handler does not take an argument of a call, which is then left to the fallback."""
 
 
-def arguments_for(
-    handler: Handler, spelling: Spelling, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> tuple[list[Any], dict[str, Any]]:
+Place = int | str
+Checks = list[tuple[Parameter, Place]]
+_REST = "*"
+"""The place of all arguments after the first, which are one for the function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Where the arguments of a handler are in a call: a position, or a name.
+
+    Attributes:
+        args: Of its positional arguments.
+        kwargs: Of those by name.
+        checks: Of arguments that it has no parameter for, which must be the default.
+        has_rest: Whether all arguments after the first are one.
+        same: Their names, if the handler takes all arguments by position as they are, and some of those by name.
+    """
+
+    args: tuple[Place, ...]
+    kwargs: tuple[tuple[str, Place], ...]
+    checks: tuple[tuple[Parameter, Place], ...]
+    has_rest: bool
+    same: tuple[str, ...] | None
+
+    def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+        """The arguments of the handler, from those of a call.
+
+        Raises:
+            NotTaken: The handler has no parameter for something that the call gives.
+        """
+        at: Any = {**kwargs, _REST: tuple(args[1:])} if self.has_rest else kwargs
+        for parameter, place in self.checks:
+            if not _is_default(parameter, args[place] if type(place) is int else at[place]):
+                raise NotTaken
+        return (
+            [args[place] if type(place) is int else at[place] for place in self.args],
+            {name: args[place] if type(place) is int else at[place] for name, place in self.kwargs},
+        )
+
+
+def form_of(spelling: Spelling) -> Callable[[Sequence[Any], Mapping[str, Any]], tuple[Any, ...]]:
+    """What recipes of a spelling depend on: which arguments there are, and their types if these choose an overload."""
+    if all(each.type == "Any" for overload in overloads(spelling.function) for each in overload.parameters):
+        return lambda args, kwargs: (len(args), *kwargs)
+    return lambda args, kwargs: (len(args), *kwargs, *map(type, args), *map(type, kwargs.values()))
+
+
+def recipe_for(handler: Handler, spelling: Spelling, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Recipe:
     """Bind a call of a spelling, and turn it into a call of the handler of its family.
 
     Raises:
         NotTaken: The call fits no overload, or gives something that the handler has no parameter for.
     """
-    overload, given = bound(spelling, args, kwargs)
-    own_args, own_kwargs = _turned(handler, spelling, overload, given)
+    overload = bound(spelling, args, kwargs)
+    has_rest = takes_many(spelling.function) and _gathered(args) is not args
+    places: Sequence[Place] = (0, _REST) if has_rest else range(len(args))
+    given = _bound(overload, places, dict(zip(kwargs, kwargs, strict=True))) or {}
+    checks: Checks = []
+    own_args, own_kwargs = _turned(handler, spelling, overload, given, checks)
     reached = {*handler.positional[: len(own_args)], *own_kwargs}
     if not reached >= set(handler.needed):
         raise NotTaken
-    return own_args, own_kwargs
+    are_same = own_args == [*range(len(args))] and all(name == place for name, place in own_kwargs.items())
+    same = tuple(own_kwargs) if are_same and not checks else None
+    return Recipe(tuple(own_args), tuple(own_kwargs.items()), tuple(checks), has_rest, same)
 
 
 def _turned(
-    handler: Handler, spelling: Spelling, overload: Overload, given: dict[str, Any]
-) -> tuple[list[Any], dict[str, Any]]:
+    handler: Handler, spelling: Spelling, overload: Overload, given: dict[str, Place], checks: Checks
+) -> tuple[list[Place], dict[str, Place]]:
     if spelling.name.startswith(_NN) != handler.origin.name.startswith(_NN):
-        return _by_name(handler, overload, given)
+        return _by_name(handler, overload, given, checks)
     positional = overload.positional
     if spelling.is_swapped != handler.origin.is_swapped and len(positional) > 1:
         first, second = (each.name for each in positional[:2])
         given = {**given, first: given[second], second: given[first]} if {first, second} <= set(given) else given
-    return _by_position(handler, overload, given)
+    return _by_position(handler, overload, given, checks)
 
 
-def bound(spelling: Spelling, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Overload, dict[str, Any]]:
-    """The first overload that a call fits, and what it gives, by the names of its parameters.
+def bound(spelling: Spelling, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Overload:
+    """The first overload that a call fits.
 
     Raises:
         NotTaken: It fits none.
@@ -62,7 +114,7 @@ def bound(spelling: Spelling, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
             if given is not None and all(
                 _fits(each, given[each.name], are_tensors) for each in overload.parameters if each.name in given
             ):
-                return overload, given
+                return overload
     raise NotTaken
 
 
@@ -100,9 +152,11 @@ def _fits(parameter: Parameter, value: Any, are_tensors: bool) -> bool:
     return True
 
 
-def _by_position(handler: Handler, overload: Overload, given: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    args: list[Any] = []
-    kwargs: dict[str, Any] = {}
+def _by_position(
+    handler: Handler, overload: Overload, given: Mapping[str, Place], checks: Checks
+) -> tuple[list[Place], dict[str, Place]]:
+    args: list[Place] = []
+    kwargs: dict[str, Place] = {}
     for position, parameter in enumerate(overload.positional):
         if parameter.name not in given:
             continue
@@ -115,29 +169,31 @@ def _by_position(handler: Handler, overload: Overload, given: Mapping[str, Any])
         elif handler.has_rest and len(args) == position:
             args.append(value)
         else:
-            _give(handler, parameter, value, kwargs)
+            _give(handler, parameter, value, kwargs, checks)
     for parameter in overload.by_name:
         if parameter.name in given:
-            _give(handler, parameter, given[parameter.name], kwargs)
+            _give(handler, parameter, given[parameter.name], kwargs, checks)
     return args, kwargs
 
 
-def _by_name(handler: Handler, overload: Overload, given: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+def _by_name(
+    handler: Handler, overload: Overload, given: Mapping[str, Place], checks: Checks
+) -> tuple[list[Place], dict[str, Place]]:
     """Of functions whose parameters are in another order, as in torch.nn.functional."""
     first, *others = overload.parameters
-    kwargs: dict[str, Any] = {}
+    kwargs: dict[str, Place] = {}
     for parameter in others:
         if parameter.name in given:
-            _give(handler, parameter, given[parameter.name], kwargs)
+            _give(handler, parameter, given[parameter.name], kwargs, checks)
     return [given[first.name]], kwargs
 
 
-def _give(handler: Handler, parameter: Parameter, value: Any, kwargs: dict[str, Any]) -> None:
+def _give(handler: Handler, parameter: Parameter, place: Place, kwargs: dict[str, Place], checks: Checks) -> None:
     """Give an argument by its name; what is the default need not be taken."""
     if parameter.name in handler.keywords or handler.has_names:
-        kwargs[parameter.name] = value
-    elif parameter.name != "_stacklevel" and not _is_default(parameter, value):
-        raise NotTaken
+        kwargs[parameter.name] = place
+    elif parameter.name != "_stacklevel":
+        checks.append((parameter, place))
 
 
 def _is_default(parameter: Parameter, value: Any) -> bool:

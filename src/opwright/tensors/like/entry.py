@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import torch
 
-from opwright.tensors.like.binding import NotTaken, arguments_for
+from opwright.tensors.like.binding import NotTaken, Recipe, form_of, recipe_for
 from opwright.tensors.like.handler import Handler, is_ambiguous
 from opwright.tensors.like.operators import break_graph
 from opwright.tensors.like.writing import write_into, write_out
@@ -21,6 +21,7 @@ from opwright.tensors.spellings.table import Spelling
 How = Literal["handled", "by rule", "fallback"]
 Fallback = Callable[[Spelling, Sequence[Any], dict[str, Any]], Any]
 
+_MOST_RECIPES = 256  # forms of calls, which hold types
 _NN = "torch.nn.functional."
 
 
@@ -80,19 +81,34 @@ def entry_of(handler: Handler, spelling: Spelling, fallback: Fallback) -> Entry:
     """Serve a spelling by the handler of its family, and by the fallback where this takes too little."""
     is_written = spelling.is_in_place and not handler.origin.is_in_place
     how: How = "handled" if spelling.form == handler.origin.form else "by rule"
+    why = f"the arguments of {spelling.name} are bound to the handler of {handler.owner.__name__}"
+    recipes: dict[tuple[Any, ...], Recipe] = {}
+    call, form_in = handler.call, form_of(spelling)
+    is_written_out = "out" not in handler.keywords
 
     def named(args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        out = kwargs.get("out") if "out" not in handler.keywords else None
-        if "out" in kwargs and "out" not in handler.keywords:
+        out = None
+        if is_written_out and "out" in kwargs:
+            out = kwargs["out"]
             kwargs = {name: value for name, value in kwargs.items() if name != "out"}
-        break_graph(f"the arguments of {spelling.name} are bound to the handler of {handler.owner.__name__}")
+        break_graph(why)
+        form = form_in(args, kwargs)
         try:
-            own_args, own_kwargs = arguments_for(handler, spelling, args, kwargs)
+            if (recipe := recipes.get(form)) is None:
+                if len(recipes) >= _MOST_RECIPES:
+                    recipes.clear()
+                recipe = recipes[form] = recipe_for(handler, spelling, args, kwargs)
+            if recipe.same is None:
+                args_of_it, named_of_it = recipe.arguments(args, kwargs)
+            else:  # the same with less work, for that is most calls
+                args_of_it, named_of_it = args, {}
+                for name in recipe.same:
+                    named_of_it[name] = kwargs[name]
         except NotTaken:
             return fallback(spelling, args, kwargs if out is None else {**kwargs, "out": out})
         if is_written and kwargs.get("inplace"):
             return NotImplemented
-        result = handler.call(*own_args, **own_kwargs)
+        result = call(*args_of_it, **named_of_it)
         if is_written:
             return write_into(args[0], result, spelling)
         return write_out(out, result, spelling) if out is not None else result

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,6 +15,8 @@ from opwright.errors import Unhandled
 from opwright.tensors.like.handler import is_tensor_like, overrides
 
 Method = Callable[..., Any]
+_PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, bool, int, float, complex, str, type(None)})
+_MANY = frozenset({list, tuple})
 
 
 def ask(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -23,17 +25,35 @@ def ask(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     Raises:
         Unhandled: All returned NotImplemented.
     """
-    flat = [each for value in (*args, *kwargs.values()) for each in _one_level(value)]
-    asked = [each for each in flat if is_tensor_like(each) and overrides(type(each))]
     if torch._C._is_torch_function_mode_enabled():
+        asked = [each for each in _flat(args, kwargs) if is_tensor_like(each) and overrides(type(each))]
         return handle_torch_function(function, asked, *args, **kwargs)
-    types = order([type(each) for each in asked])
+    types = _types_of(args, kwargs)
     for each in types:
-        result = each.__torch_function__(function, types, args, kwargs)  # type: ignore[attr-defined]
+        result = each.__torch_function__(function, types, args, kwargs)
         if result is not NotImplemented:
             return result
     names = ", ".join(each.__name__ for each in types)
     raise Unhandled(f"{resolve_name(function)} is handled by none of {names}", hint="give one of them a handler")
+
+
+def _types_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The types to ask, in order; an object beside numbers and tensors, which most calls have, is found first."""
+    only: Any = None
+    for each in args:
+        kind = type(each)
+        if kind not in _PLAIN and kind is not only:
+            if only is not None or kind in _MANY:
+                break
+            only = kind
+    else:
+        if only is not None and not kwargs and overrides(only):
+            return (only,)
+    return order([type(each) for each in _flat(args, kwargs) if is_tensor_like(each) and overrides(type(each))])
+
+
+def _flat(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    return [each for value in (*args, *kwargs.values()) for each in _one_level(value)]
 
 
 def order(types: Sequence[type]) -> tuple[type, ...]:

@@ -34,18 +34,19 @@ class Names:
     def __post_init__(self) -> None:
         object.__setattr__(self, "held", (*self.data, *self.meta))
 
-    def reader(self, metadata: type[tuple[Any, ...]]) -> Callable[[Any], Any]:
-        """What reads the metadata of a wrapper into a named tuple of this type; made once, for it runs in every call.
+    def reader(self, metadata: type[tuple[Any, ...]]) -> Callable[[Sequence[Any]], list[Any]]:
+        """What reads the metadata of wrappers into named tuples of this type; made once, for it runs in every call.
 
-        It raises `AttributeError` if the wrapper has none of a name.
+        It raises `AttributeError` if a wrapper has none of a name.
         """
         make = tuple.__new__
         if not self.meta:
-            return lambda wrapper: make(metadata)
-        read = attrgetter(*self.meta)
+            return lambda wrappers: [make(metadata) for _ in wrappers]
         if len(self.meta) == 1:
-            return lambda wrapper: make(metadata, (read(wrapper),))
-        return lambda wrapper: make(metadata, read(wrapper))
+            (name,) = self.meta
+            return lambda wrappers: [make(metadata, (getattr(wrapper, name),)) for wrapper in wrappers]
+        read = attrgetter(*self.meta)
+        return lambda wrappers: [make(metadata, read(wrapper)) for wrapper in wrappers]
 
     def signature(self, kind: type) -> inspect.Signature:
         """The parameters of the constructor; attributes of the class are the defaults of metadata."""
