@@ -1,12 +1,14 @@
 """AOTInductor: a C++ program without Python, which looks at its inputs itself."""
 
 import subprocess
+from dataclasses import replace
 
 import pytest
 import torch
 
 import opwright
 from opwright.deployment.deploy import Deployment
+from opwright.deployment.library.planned import _level
 from opwright.deployment.runner.running import run_program
 from opwright.errors import DeploymentFailed
 from tests.deployment.models import MODELS, made
@@ -88,3 +90,12 @@ def test_a_wrong_result_is_found(tmp_path):
     torch.save([each + 1e-3 for each in expected], written.path / "expected.pt")
     with pytest.raises(DeploymentFailed, match="computes something else than eager"):
         written.check()
+
+
+@pytest.mark.seconds(90)
+def test_a_lesser_processor_is_told(tmp_path, monkeypatch):
+    """No processor has both of these: one is of AMD's, the other was in Intel's Xeon Phi alone."""
+    level = replace(_level(), features=("sse4a", "avx512er"))
+    monkeypatch.setattr("opwright.deployment.library.planned._level", lambda: level)
+    with pytest.raises(DeploymentFailed, match=r"model\.pt2 was compiled for processors with more instructions"):
+        deployed("numbers", tmp_path / "out").check()

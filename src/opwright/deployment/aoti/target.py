@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def _write(exported: Exported, folder: Path, options: Options) -> dict[str, Any]
     planned = plan_library(exported, shims=options.direct)
     library = build_library(planned, folder, options.settings) if planned.operators else None
     write_package(exported, planned, folder / _MODEL.file, direct=options.direct)
-    write_program(exported, _MODEL, folder, library=library)
+    write_program(exported, replace(_MODEL, needs=planned.level.features), folder, library=library)
     return {
         "operators": {name: operator.name for name, operator in planned.operators.items()},
         "direct": options.direct,

@@ -119,6 +119,8 @@ def _called(target: Any, args: Sequence[Any]) -> Any:
         return target
     if target is aten.empty_permuted.default:  # unknown to ONNX, where memory has one order
         return lambda size, order, **how: aten.empty.memory_format(size, **how)
+    if target in (aten.amax.default, aten.amin.default) and len(args) == 1:  # of all dimensions, which ONNX wants named
+        return lambda tensor: target(tensor, list(range(tensor.dim()))) if tensor.dim() else tensor.clone()
     takes = target._schema.arguments
     if not any(isinstance(each, int | float) and str(a.type) == "Tensor" for each, a in zip(args, takes, strict=False)):
         return target

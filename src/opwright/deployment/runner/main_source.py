@@ -20,11 +20,13 @@ class Model:
         includes: The headers that it needs.
         definition: The C++ of a class `Model` with a constructor of the file's path, and with
             `std::vector<at::Tensor> run(const std::vector<at::Tensor>&)`.
+        needs: What it needs of a processor, as compilers' `__builtin_cpu_supports` calls it.
     """
 
     file: str
     includes: Sequence[str]
     definition: str
+    needs: Sequence[str] = ()
 
 
 def main_source(exported: Exported, model: Model) -> str:
@@ -36,6 +38,7 @@ def main_source(exported: Exported, model: Model) -> str:
         includes="\n".join(f"#include <{each}>" for each in model.includes),
         model=model.definition.strip(),
         file=model.file,
+        needed=" && ".join(f'__builtin_cpu_supports("{feature}")' for feature in model.needs) or "true",
         inputs="".join(f"    {row},\n" for row in rows),
         symbols="".join(f"    {row},\n" for row in symbols),
         allowed=", ".join(repr(each) for each in exported.allowed),
@@ -206,6 +209,8 @@ int main(int count, char** words) {
     return 2;
   }
   try {
+    if (!($needed))
+      throw std::runtime_error("$file was compiled for processors with more instructions than this one has");
     const at::NoGradGuard no_gradients;
     const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
     Model model(folder / "$file");
