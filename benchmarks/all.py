@@ -12,6 +12,7 @@ import calls
 import conv_bn
 import first_call
 import func
+import library
 import lltm_cell
 import lltm_step
 import norms
@@ -25,7 +26,7 @@ from scorecard import Options, Row, Scorecard, run_script
 
 BENCHMARKS = (
     *(lltm_cell, lltm_step, rows, norms, axes, blocks, call_cost, second_order, transforms, func),
-    *(repeated_gradients, saved_bytes, first_call),
+    *(repeated_gradients, saved_bytes, first_call, library),
 )
 
 

@@ -109,10 +109,9 @@ def by_fsdp(mesh: Any) -> list[float]:
     return losses(model, x, y, _mean)
 
 
-def by_tp(mesh: Any) -> list[float]:
+def _in_parts(model: nn.Module, mesh: Any) -> nn.Module:
     """Parts of the products, and of the sequence around them; operators meet DTensors."""
-    model = block()
-    for layer in model:
+    for layer in model.children():
         parallelize_module(
             layer,
             mesh,
@@ -123,18 +122,47 @@ def by_tp(mesh: Any) -> list[float]:
                 "down": RowwiseParallel(input_layouts=Shard(-1), output_layouts=Shard(1), use_local_output=False),
             },
         )
-    parallelize_module(model, mesh, PrepareModuleInput(input_layouts=Replicate(), desired_input_layouts=Shard(1)))
-    x, y = batch()
+    return parallelize_module(
+        model, mesh, PrepareModuleInput(input_layouts=Replicate(), desired_input_layouts=Shard(1))
+    )
 
-    class Gathered(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = model
 
-        def forward(self, given: torch.Tensor) -> torch.Tensor:
-            return self.inner(given).full_tensor()  # type: ignore[no-any-return]
+class Gathered(nn.Module):
+    """A model whose result is made whole."""
 
-    return losses(Gathered(), x, y, lambda loss: loss)
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Run it."""
+        return self.inner(x).full_tensor()  # type: ignore[no-any-return]
+
+
+def by_tp(mesh: Any) -> list[float]:
+    """Parts of the products and of the sequence."""
+    return losses(Gathered(_in_parts(block(), mesh)), *batch(), lambda loss: loss)
+
+
+def by_fsdp_and_tp(mesh: Any) -> list[float]:
+    """A part of the batch along one dimension of the mesh, and parts of products and sequence along the other."""
+    model = _in_parts(block(), mesh["tensor"])
+    for layer in (*model.children(), model):
+        fully_shard(layer, mesh=mesh["data"])
+    data = mesh["data"]
+    x, y = (one.chunk(data.size())[data.get_local_rank()] for one in batch())
+    return losses(Gathered(model), x, y, _mean)
+
+
+def judge_grid(count: int) -> list[str]:
+    """The same on a mesh of two dimensions, where FSDP2 cuts what tensor parallelism has cut."""
+    mesh = init_device_mesh("cpu", (2, count // 2), mesh_dim_names=("data", "tensor"))
+    expected, found = losses(block(), *batch(), lambda loss: loss), by_fsdp_and_tp(mesh)
+    same = torch.allclose(torch.tensor(found), torch.tensor(expected), rtol=1e-4)
+    faults = [] if same else [f"losses {found}, not {expected}"]
+    if _norm.last_rung != "cpp" or _gate.last_rung != "cpp":
+        faults.append(f"served by {_norm.last_rung} and {_gate.last_rung}")
+    return faults
 
 
 def judge(count: int) -> list[str]:

@@ -89,12 +89,24 @@ def judge_checkpointing(mesh: Any) -> Faults:
     """Activations that are computed again in the backward pass give the same gradients."""
     operator = opwright.operator(functions.spread_norm)
     torch.manual_seed(0)
-    x, w = torch.randn(6, 8), torch.randn(8)
+    x, w = torch.randn(6, 40), torch.randn(40)
+    faults = []
+    for placements in (
+        (Shard(0), Replicate()),
+        (Shard(1), Shard(0)),
+    ):  # whole rows; rows in parts, with saved statistics
+        faults += _checkpointed(
+            operator, [distribute_tensor(x, mesh, placements[:1]), distribute_tensor(w, mesh, placements[1:])]
+        )
+    return faults
+
+
+def _checkpointed(operator: Any, given: Sequence[Any]) -> Faults:
     both = []
     for run in (lambda *args: operator(*args), lambda *args: checkpoint(operator, *args, use_reentrant=False)):
-        given = [distribute_tensor(one, mesh, [to]).requires_grad_() for one, to in ((x, Shard(0)), (w, Replicate()))]
-        made = run(*given)
-        both.append([one.full_tensor() for one in torch.autograd.grad(made.square().sum(), given)])
+        leaves = [one.detach().requires_grad_() for one in given]
+        made = run(*leaves)
+        both.append([one.full_tensor() for one in torch.autograd.grad(made.square().sum(), leaves)])
     return [] if all(map(torch.equal, *both)) else ["checkpointing gives other gradients"]
 
 

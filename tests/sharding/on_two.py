@@ -42,7 +42,8 @@ EXPERT = (
     ("spread_gate", [(5, 8), (5, 8)], [Shard(0), Shard(0)], 0, 0),
     ("spread_norm", [(5, 8), (8,)], [Shard(0), _R], 0, 0),
     ("spread_norm", [(5, 40), (40,)], [Shard(1), Shard(0)], 1, 1),
-    ("spread_layer_norm", [(5, 41), (41,), (41,)], [Shard(1), Shard(0), Shard(0)], 2, 3),
+    ("spread_softmax", [(5, 40)], [Shard(1)], 2, 1),
+    ("spread_layer_norm", [(5, 41), (41,), (41,)], [Shard(1), Shard(0), Shard(0)], 2, 2),
 )
 
 

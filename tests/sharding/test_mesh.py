@@ -36,6 +36,12 @@ def test_a_block_is_trained_as_in_one_process() -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.seconds(600)
+def test_a_block_is_trained_on_a_grid_as_in_one_process() -> None:
+    assert on_mesh("tests.sharding.on_block", "judge_grid", 4, seconds=500) == []
+
+
+@pytest.mark.nightly
 @pytest.mark.seconds(300)
 @pytest.mark.parametrize("which", ["optimizer", "saving", "checkpointing", "callables", "pipeline"])
 def test_what_training_needs(which: str) -> None:

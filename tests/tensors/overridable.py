@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch.overrides import get_overridable_functions, resolve_name
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from opwright.tensors import Wrapper
@@ -167,6 +168,32 @@ def first_that_works(name: str, function: Callable[..., Any]) -> tuple[Sample, A
             return sample, result
         without = without or (sample, result)
     return without
+
+
+class _Written(TorchDispatchMode):
+    """Writes down operations that are given a wrapper and change a plain tensor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operations: set[str] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = dict(zip((argument.name for argument in func._schema.arguments), args, strict=False), **(kwargs or {}))
+        changed = [argument.name for argument in func._schema.arguments if argument.is_write]
+        if Meta in types and any(type(given.get(name)) is torch.Tensor for name in changed):
+            self.operations.add(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def written_into_plain(name: str, function: Callable[..., Any]) -> set[str]:
+    """The operations of a function that write what they are given in a wrapper into a plain tensor."""
+    found = first_that_works(name, function)
+    written = _Written()
+    for args, kwargs in calls(found[0]) if found else ():
+        with warnings.catch_warnings(), written:
+            warnings.simplefilter("ignore")
+            _method(name, function, args)(*args, **kwargs)
+    return written.operations
 
 
 def judge(name: str, function: Callable[..., Any]) -> str:

@@ -50,7 +50,15 @@ def members_are_ours(value: Any) -> bool:
     )
 
 
+def with_literal_formulas(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """Show the formula of a ready operator as it is written: |x| is no substitution."""
+    if name.startswith("opwright.library."):
+        formula = next(number for number, line in enumerate(lines) if line.startswith("    "))
+        lines[formula:formula] = ["::", ""]
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directive."""
     app.add_directive("names", Names)
+    app.connect("autodoc-process-docstring", with_literal_formulas, priority=100)  # before sections are found
     return {"parallel_read_safe": True, "parallel_write_safe": True}

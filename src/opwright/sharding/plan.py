@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -51,13 +51,14 @@ class Plan:
     is_bare: bool
 
 
-def plan_for(operator: BaseOperator, args: Sequence[Any], mesh: Any) -> Plan | None:
+def plan_for(operator: BaseOperator, args: Sequence[Any], mesh: Any, known: Mapping[str, torch.Tensor]) -> Plan | None:
     """The plan for flat arguments; None if no rule is known.
 
     Args:
         operator: The operator.
         args: Flat arguments: DTensors, tensors without dimensions and constants.
         mesh: The mesh of the DTensors.
+        known: Reductions of other calls on the same arguments, by their digests.
     """
     tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
     specs = specs_of(operator, args, [tuple(arg.shape) for arg in tensors])
@@ -71,16 +72,24 @@ def plan_for(operator: BaseOperator, args: Sequence[Any], mesh: Any) -> Plan | N
     given = [Given(tuple(t.shape), t.numel() * t.element_size(), _placements(t, mesh.ndim)) for t in tensors]
     made = [one.numel() * one.element_size() for one in returned.tensors]
     whole = {f"{s.name}_size_{d}": n for s in specs if isinstance(s, TensorSpec) for d, n in enumerate(s.sizes)}
-    between = [rule.split.bytes(whole) if rule.split else 0 for rule in derived.rules]
-    choice = choose(derived.rules, given, made, tuple(mesh.shape), between)
-    return None if choice is None else _made(operator, args, mesh, choice, returned)
+    rules = [replace(rule, split=rule.split.knowing(known)) if rule.split else rule for rule in derived.rules]
+    between = [rule.split.bytes(whole) if rule.split else 0 for rule in rules]
+    choice = choose(rules, given, made, tuple(mesh.shape), between)
+    return None if choice is None else _made(operator, args, mesh, choice, returned, known)
 
 
 def _placements(tensor: torch.Tensor, levels: int) -> tuple[Placement, ...]:
     return spec_of(tensor).placements if hasattr(tensor, "_spec") else (REPLICATE,) * levels
 
 
-def _made(operator: BaseOperator, args: Sequence[Any], mesh: Any, choice: Choice, returned: Returned) -> Plan:
+def _made(
+    operator: BaseOperator,
+    args: Sequence[Any],
+    mesh: Any,
+    choice: Choice,
+    returned: Returned,
+    known: Mapping[str, torch.Tensor],
+) -> Plan:
     coordinate = mesh.get_coordinate()
     tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
     counted = iter(range(len(tensors)))
@@ -105,7 +114,7 @@ def _made(operator: BaseOperator, args: Sequence[Any], mesh: Any, choice: Choice
     specs = tuple(spec_for(mesh, to, one) for one, to in zip(returned.tensors, outputs, strict=True))
     stages = next(
         (
-            running(operator, rule.split, _within(tensors, choice, mesh, coordinate, level), mesh, level, share)
+            running(operator, rule.split, _within(tensors, choice, mesh, coordinate, level), mesh, level, share, known)
             for level, (rule, share) in enumerate(zip(choice.rules, ratios, strict=True))
             if rule.split is not None
         ),

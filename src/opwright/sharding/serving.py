@@ -7,7 +7,7 @@ function on DTensors would wait for processes that have left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -26,12 +26,18 @@ from opwright.tracing.torch_hooks.spread import is_usual, local_of, only_counted
 
 _plans: WeakKeyDictionary[BaseOperator, dict[Any, Plan | None]] = WeakKeyDictionary()
 _MOST_PLANS = 1024
+NOTHING: Mapping[str, torch.Tensor] = {}
 _dispatch_modes = torch._C._len_torch_dispatch_stack
 
 
 @runs_reference
-def serve_sharded(operator: BaseOperator, args: Sequence[Any]) -> Any:
+def serve_sharded(operator: BaseOperator, args: Sequence[Any], known: Mapping[str, torch.Tensor] | None = None) -> Any:
     """Serve a call with DTensors among flat arguments.
+
+    Args:
+        operator: The operator.
+        args: Its arguments.
+        known: Reductions of other calls on the same arguments, by the digests of what they are computed by.
 
     Returns:
         The result; NotImplemented if no rule is known, or if something must see the operations of the reference.
@@ -42,35 +48,38 @@ def serve_sharded(operator: BaseOperator, args: Sequence[Any]) -> Any:
     if is_compiling_or_exporting() or (is_overheard() and not _is_only_counted()):
         return NotImplemented
     mesh = _mesh_of(operator, args)
-    plan = _plan(operator, args, mesh)
+    known = known or {}
+    plan = _plan(operator, args, mesh, known)
     if plan is None:
         return NotImplemented
     if operator.server.serve_spread is None:
         operator.server.serve_spread = short_way(operator, _plans[operator], _recorded)
     if torch.is_grad_enabled() and any(isinstance(arg, torch.Tensor) and arg.requires_grad for arg in args):
-        return _recorded(operator, plan, mesh)(*args)
-    return plan.returned.rebuilt(run(operator, plan, args))
+        return _recorded(operator, plan, mesh, known)(*args)
+    return plan.returned.rebuilt(run(operator, plan, args, dict(known)))
 
 
-def _recorded(operator: BaseOperator, plan: Plan, mesh: Any) -> Callable[..., Any]:
+def _recorded(
+    operator: BaseOperator, plan: Plan, mesh: Any, known: Mapping[str, torch.Tensor] = NOTHING
+) -> Callable[..., Any]:
     """What runs calls by a plan, and records them for autograd."""
-    call = _Call(operator, plan, mesh)
+    call = _Call(operator, plan, mesh, known)
     rebuilt = plan.returned.rebuilt
     return lambda *args: rebuilt(_apply(call, *args))
 
 
-def run(operator: BaseOperator, plan: Plan, args: Sequence[Any]) -> Sequence[Any]:
-    """Run an operator by a plan; returns DTensors."""
+def run(operator: BaseOperator, plan: Plan, args: Sequence[Any], known: dict[str, torch.Tensor]) -> Sequence[Any]:
+    """Run an operator by a plan; returns DTensors, and adds to what reductions are known."""
     if torch.is_grad_enabled():
         with torch.no_grad():
-            return run(operator, plan, args)
+            return run(operator, plan, args, known)
     if plan.moves:
         args = list(args)
         for position in plan.moves:
             args[position] = args[position].redistribute(placements=plan.targets[position])
     made: Sequence[torch.Tensor]
     if plan.stages is not None and (plan.stages.is_empty or not plan.fills):
-        made = plan.stages.computed([local_of(arg) if isinstance(arg, DTensor) else arg for arg in args])
+        made = plan.stages.computed([local_of(arg) if isinstance(arg, DTensor) else arg for arg in args], known)
         made = _scaled(plan, made) if made else [fill.clone() for fill in plan.fills]
         operator.server.last_rung = plan.stages.last.last_rung
     elif plan.fills:
@@ -111,18 +120,18 @@ def _mesh_of(operator: BaseOperator, args: Sequence[Any]) -> Any:
     return mesh
 
 
-def _plan(operator: BaseOperator, args: Sequence[Any], mesh: Any) -> Plan | None:
+def _plan(operator: BaseOperator, args: Sequence[Any], mesh: Any, known: Mapping[str, torch.Tensor]) -> Plan | None:
     plans = _plans.get(operator)
     if plans is None:
         plans = _plans[operator] = {}
-    key = (operator.outside_now(), *[spec_of(a) if isinstance(a, DTensor) else _key(a) for a in args])
+    key = (operator.outside_now(), *[spec_of(a) if isinstance(a, DTensor) else _key(a) for a in args], *known)
     found = plans.get(key, plans)
     if found is not plans:
         return found  # type: ignore[return-value]
     if len(plans) >= _MOST_PLANS:
         plans.clear()
     usual = all(is_usual(spec_of(arg)) for arg in args if isinstance(arg, DTensor))
-    plans[key] = plan_for(operator, args, mesh) if usual else None
+    plans[key] = plan_for(operator, args, mesh, known) if usual else None
     return plans[key]
 
 
@@ -133,25 +142,28 @@ def _key(value: Any) -> Any:
 class _Call:
     """Calls to be recorded; what their nodes keep besides tensors is the same for all, and made by the first."""
 
-    __slots__ = ("kept", "mesh", "operator", "plan")
+    __slots__ = ("kept", "known", "mesh", "operator", "plan")
 
-    def __init__(self, operator: BaseOperator, plan: Plan, mesh: Any) -> None:
-        self.operator, self.plan, self.mesh = operator, plan, mesh
+    def __init__(self, operator: BaseOperator, plan: Plan, mesh: Any, known: Mapping[str, torch.Tensor]) -> None:
+        self.operator, self.plan, self.mesh, self.known = operator, plan, mesh, known
         self.kept: Any = None
 
 
 class _Node(Function):
     @staticmethod
     def forward(ctx: Any, call: _Call, *args: Any) -> Any:
-        ctx.mesh = call.mesh
+        ctx.mesh, known = call.mesh, {}
         if call.plan.is_simple and not _dispatch_modes():
             given = [local_of(arg) if isinstance(arg, DTensor) else arg for arg in args]
             made = simply(call.plan, call.operator.server.serve, given)
         else:
-            made = tuple(run(call.operator, call.plan, args))
-        if call.kept is None:
-            keep(ctx, Made(call.operator.transforms.backward, call.plan.returned.places, args, made))
-            call.kept = ctx.kept
+            made = tuple(run(call.operator, call.plan, args, known := dict(call.known)))
+        # on a mesh of several dimensions, they are those of the rows of this process, and gradients may need others
+        ctx.digests = tuple(known) if call.mesh.ndim == 1 else ()
+        if call.kept is None or ctx.digests:
+            more = [known[digest] for digest in ctx.digests]
+            keep(ctx, Made(call.operator.transforms.backward, call.plan.returned.places, args, made, more=more))
+            call.kept = None if more else ctx.kept
         else:
             keep_again(ctx, call.kept, args, made)
         return made
@@ -159,7 +171,15 @@ class _Node(Function):
     @staticmethod
     def backward(ctx: Any, *cotangents: torch.Tensor | None) -> Any:
         """Call the operator of the gradients on DTensors."""
-        return gradients(ctx, cotangents, lambda operator, *args: operator(*[_placed(arg, ctx.mesh) for arg in args]))
+        saved = ctx.saved_tensors
+        known = dict(zip(ctx.digests, saved[len(saved) - len(ctx.digests) :], strict=True))
+        return gradients(ctx, cotangents, lambda operator, *args: _called(operator, args, ctx.mesh, known), saved=saved)
+
+
+def _called(operator: BaseOperator, args: Sequence[Any], mesh: Any, known: Mapping[str, torch.Tensor]) -> Any:
+    placed = [_placed(arg, mesh) for arg in args]
+    result = serve_sharded(operator, placed, known) if known else NotImplemented
+    return operator(*placed) if result is NotImplemented else result
 
 
 def _placed(value: Any, mesh: Any) -> Any:

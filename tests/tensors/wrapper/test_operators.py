@@ -118,7 +118,7 @@ def test_rules_for_operators_that_change_arguments() -> None:
     kind = type("Own", (Meta,), {})
     x, y = kind(torch.ones(3), "me"), torch.full((3,), 2.0)
     kind.rule("refuse", wrapped_change)
-    with pytest.raises(WrapperRefused, match="Own has no rule for opwright::wrapped_change"):
+    with pytest.raises(WrapperRefused, match="Own refuses opwright::wrapped_change"):
         wrapped_change(x, y)
     assert x.elem.eq(1).all()
     kind.rule(lambda x, y: (None, [x.elem * y]), wrapped_change)
@@ -132,7 +132,7 @@ def test_rules_for_operators_that_change_arguments() -> None:
 def test_a_type_that_refuses_an_operator_is_heard() -> None:
     kind = type("Own", (Meta,), {})
     kind.rule("refuse", wrapped_gate)
-    with pytest.raises(WrapperRefused, match="Own has no rule for opwright::wrapped_gate"):
+    with pytest.raises(WrapperRefused, match="Own refuses opwright::wrapped_gate"):
         wrapped_gate(kind(torch.ones(3), "me"), torch.ones(3))
 
 
@@ -209,3 +209,23 @@ def test_transforms_of_operators_on_wrappers() -> None:
     assert gradient.owner == "me"
     assert wrapped_gate.last_rung == "cpp"
     torch.testing.assert_close(torch.func.vmap(wrapped_gate, (0, None))(x, y).elem, wrapped_gate(x.elem, y))
+
+
+class Gated(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(Meta(torch.randn(4, 4, dtype=torch.float64), "weight"))
+
+    def forward(self, x: Any) -> Any:
+        return wrapped_gate(x @ self.weight, x)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_an_operator_is_exported_with_wrappers(strict: bool) -> None:
+    module, x = Gated(), owned(3, 4)
+    exported = torch.export.export(module, (x,), strict=strict)
+    found, expected = exported.module()(x), module(x)
+    assert (type(found), found.owner) == (type(expected), expected.owner) == (Meta, "me")
+    torch.testing.assert_close(found.elem, expected.elem)
+    called = [str(node.target) for node in exported.graph.nodes if node.op == "call_function"]
+    assert called.count("opwright.wrapped_gate.default") == 1

@@ -98,6 +98,7 @@ def gradients(
     call: Callable[..., Any] = _call,
     *,
     wanted: tuple[int, ...] | None = None,
+    saved: Sequence[torch.Tensor] | None = None,
 ) -> tuple[torch.Tensor | None, ...]:
     """The gradients of a node, for the call and each of its arguments.
 
@@ -106,6 +107,7 @@ def gradients(
         cotangents: Cotangents of its outputs.
         call: Calls the operator of the gradients.
         wanted: Positions of the arguments whose gradients are computed; None for all that are needed.
+        saved: The tensors that it saved, which can be asked for once under checkpointing; None if they were not yet.
     """
     kept: _Kept = ctx.kept
     needed = ctx.needs_input_grad
@@ -120,7 +122,8 @@ def gradients(
     if not wanted:
         return tuple(found)
     operator = kept.gradients_of(wanted, kept.places, kept.flowing, len(kept.described))
-    given = [*_arguments(kept, ctx.saved_tensors), *tangents]  # perhaps of a level of torch.func that has ended
+    saved = ctx.saved_tensors if saved is None else saved
+    given = [*_arguments(kept, saved), *tangents]  # perhaps of a level of torch.func that has ended
     alive = [unwrap_dead(value) if isinstance(value, torch.Tensor) else value for value in given]
     result = _drawing(kept.draw, call, operator, *alive)
     for position, gradient in zip(wanted, (result,) if isinstance(result, torch.Tensor) else result, strict=True):

@@ -123,9 +123,10 @@ class Registered:
 
     def _run_with_autograd(self, *args: Any, **kwargs: Any) -> Any:
         given = self._signature.bind(args, kwargs)
-        if is_transformed() and is_compiling_or_exporting():  # `serve` would call the operator as a whole, and so this
+        is_exported = is_compiling_or_exporting()  # then `serve` would call the operator as a whole, and so this
+        if is_transformed() and is_exported:
             return owned(self._run_reference(*given))
-        if self._is_whole and (is_recorded() or are_abstract(given)) and not is_transformed():
+        if self._is_whole and (is_exported or is_recorded() or are_abstract(given)) and not is_transformed():
             if is_recorded() and draws(self._reference, given):
                 return owned(self._run_reference(*given))
             return call_whole(self._call, self._gradients_of(), given)

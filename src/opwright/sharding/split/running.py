@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,8 @@ class Running:
         group: The processes over which values are reduced.
         share: The share of the axis that this process has.
         is_empty: Whether it has nothing.
+        given: The digests of reductions that are known before a call.
+        digests: Those of all reductions, in the order in which stages take them.
     """
 
     before: tuple[_Before, ...]
@@ -55,17 +57,25 @@ class Running:
     group: Any
     share: torch.Tensor
     is_empty: bool
+    given: tuple[str, ...]
+    digests: tuple[str, ...]
 
-    def computed(self, args: Sequence[Any]) -> list[torch.Tensor]:
-        """The results of this process; none if it has no elements."""
+    def computed(self, args: Sequence[Any], known: dict[str, torch.Tensor]) -> list[torch.Tensor]:
+        """The results of this process; none if it has no elements.
+
+        Args:
+            args: What it has of the arguments.
+            known: Reductions by their digests; those of this call are added.
+        """
         given = [arg for arg in args if isinstance(arg, torch.Tensor)]
-        reduced: list[torch.Tensor] = []
+        reduced = [known[digest] for digest in self.given]
         for stage in self.before:
             with uncounted():
                 made = [one.clone() for one in stage.fills] or list(stage.operator(*given, *reduced, self.share))
             for pack in stage.packs:
                 self._reduce(made, pack, stage.functions[pack[0]])
             reduced += made
+        known.update(zip(self.digests, reduced, strict=True))
         if self.is_empty:
             return []
         with uncounted():
@@ -85,7 +95,13 @@ class Running:
 
 
 def running(
-    operator: BaseOperator, split: Split, wholes: Sequence[torch.Tensor], mesh: Any, level: int, share: float
+    operator: BaseOperator,
+    split: Split,
+    wholes: Sequence[torch.Tensor],
+    mesh: Any,
+    level: int,
+    share: float,
+    known: Mapping[str, torch.Tensor],
 ) -> Running:
     """Prepare a call.
 
@@ -96,10 +112,11 @@ def running(
         mesh: The mesh.
         level: The dimension of it along which the axis is spread.
         share: The share of the axis that this process has.
+        known: Reductions that are known, by their digests.
     """
     before = []
     device = torch.device(mesh.device_type)
-    made = _reductions(split, wholes)
+    made = _reductions(split, wholes, known)
     for stage, values in zip(split.before, made, strict=True):
         fills = () if share else tuple(
             neutral(tuple(value.shape), value.dtype, Partial(function), device)
@@ -112,19 +129,21 @@ def running(
         before.append(_Before(_part(operator, stage.stage), stage.functions, fills, packs))
     own = torch.tensor(share, dtype=torch.float64, device=device)
     last = _part(operator, split.last)
-    return Running(tuple(before), last, split.places, mesh.get_group(level), own, not share)
+    return Running(tuple(before), last, split.places, mesh.get_group(level), own, not share, split.given, split.digests)
 
 
-def _reductions(split: Split, wholes: Sequence[torch.Tensor]) -> list[tuple[torch.Tensor, ...]]:
+def _reductions(
+    split: Split, wholes: Sequence[torch.Tensor], known: Mapping[str, torch.Tensor]
+) -> list[tuple[torch.Tensor, ...]]:
     """What each stage computes, as tensors without elements."""
     with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
         given = [torch.empty(tuple(one.shape), dtype=one.dtype) for one in wholes]
         share = torch.empty((), dtype=torch.float64)
-        known: list[torch.Tensor] = []
+        reduced = [torch.empty(tuple(known[digest].shape), dtype=known[digest].dtype) for digest in split.given]
         made = []
         for stage in split.before:
-            made.append(stage.stage(*given, *known, share))
-            known += made[-1]
+            made.append(stage.stage(*given, *reduced, share))
+            reduced += made[-1]
     return made
 
 

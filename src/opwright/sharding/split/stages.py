@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 import torch
 from torch.fx import Node
@@ -22,6 +23,7 @@ from opwright.operators.structure import Structure
 from opwright.sharding.rules.cuts import Cuts
 from opwright.sharding.rules.lies import Kind
 from opwright.tracing.graph import ancestors, value_of
+from opwright.tracing.recording.values import Digests
 from opwright.tracing.scalars.reals import Real
 
 REDUCTIONS: Mapping[Kind, str] = {"sum": "sum", "maximum": "max", "minimum": "min"}
@@ -119,16 +121,21 @@ class Split:
     """An operator cut at reductions.
 
     Attributes:
+        given: The digests of reductions that are known before, in the order in which stages take them.
         before: The stages whose values are reduced, in order.
         last: What computes the results from the arguments and all reductions.
         places: For each result, its position among the values of the last stage.
-        sizes: For each reduction, its shape and the bytes of an element.
+        digests: Of all reductions: first those that are given, then those of the stages.
+        sizes: For each reduction of the stages, its shape and the bytes of an element.
     """
 
+    given: tuple[str, ...]
     before: tuple[Reduced, ...]
     last: Stage
     places: tuple[int, ...]
+    digests: tuple[str, ...] = field(repr=False)
     sizes: tuple[tuple[tuple[Integer, ...], int], ...] = field(repr=False)
+    _cutting: _Cutting = field(repr=False)
 
     @property
     def collectives(self) -> int:
@@ -136,13 +143,65 @@ class Split:
         return sum(len(set(one.functions)) for one in self.before)
 
     def bytes(self, sizes: Mapping[str, int]) -> int:
-        """The bytes of all reductions, for sizes of the arguments by their symbols."""
+        """The bytes that are reduced, for sizes of the arguments by their symbols."""
         total = 0
         for shape, width in self.sizes:
             for size in shape:
                 width *= evaluate(size, sizes)
             total += width
         return total
+
+    def knowing(self, digests: Collection[str]) -> Split:
+        """The same where reductions are known: those of a forward pass, in the backward pass."""
+        return self._cutting.split(tuple(digest for digest in self._cutting.digests.values() if digest in digests))
+
+
+@dataclass(frozen=True, slots=True)
+class _Cutting:
+    """Where the graph of an operator is cut.
+
+    Attributes:
+        structure: The traced operator.
+        reduced: The nodes that are reduced, and how.
+        scaled: As of `Stage`.
+        outputs: The nodes of its results.
+        shapes: The shapes of the reduced nodes.
+        digests: Their digests.
+        made: The splits by the digests that are given.
+    """
+
+    structure: Structure
+    reduced: Mapping[Node, str]
+    scaled: Mapping[Node, int]
+    outputs: Sequence[Node]
+    shapes: Mapping[Node, tuple[Integer, ...]]
+    digests: Mapping[Node, str]
+    made: dict[tuple[str, ...], Split]
+
+    def split(self, given: tuple[str, ...]) -> Split:
+        if given not in self.made:
+            self.made[given] = self._new(given)
+        return self.made[given]
+
+    def _new(self, given: tuple[str, ...]) -> Split:
+        known = [node for node, digest in self.digests.items() if digest in given]
+        depths: dict[Node, int] = {}
+        for node in self.reduced:
+            if node not in known:
+                above = [depths[one] + 1 for one in ancestors([node], stop=set(known)) if one in depths]
+                depths[node] = max(above, default=0)
+        before = []
+        for number in range(max(depths.values(), default=-1) + 1):
+            level = [node for node in depths if depths[node] == number]
+            stage = Stage(self.structure, known, level, self.scaled, f"part_{number}")
+            before.append(Reduced(stage, tuple(self.reduced[node] for node in level)))
+            known = [*known, *level]
+        wanted = list(dict.fromkeys(self.outputs))
+        last = Stage(self.structure, known, wanted, self.scaled, "rest")
+        sizes = tuple((self.shapes[node], value_of(node).element_size()) for node in known[len(given) :])
+        digests = tuple(self.digests[node] for node in known)
+        places = tuple(wanted.index(node) for node in self.outputs)
+        return Split(given, tuple(before), last, places, digests, sizes, self)
 
 
 def split_of(structure: Structure, cuts: Cuts, members: Sequence[int], spelled: Callable[..., Any]) -> Split | None:
@@ -161,24 +220,17 @@ def split_of(structure: Structure, cuts: Cuts, members: Sequence[int], spelled: 
     scaled = {nodes[name]: power for name, power in cuts.scaled.items()}
     if any(value_of(node).dtype in _NARROW for node in (*reduced, *scaled)) or _has_numbers(structure):
         return None  # sums of parts would be rounded
-    depths: dict[Node, int] = {}
-    for node in structure.graph.fx.nodes:
-        if node in reduced:
-            above = [depths[one] + 1 for one in ancestors([node]) if one is not node and one in depths]
-            depths[node] = max(above, default=0)
-    levels = [[node for node in depths if depths[node] == level] for level in range(max(depths.values()) + 1)]
-    before, known = [], list[Node]()
-    for number, level in enumerate(levels):
-        stage = Stage(structure, known, level, scaled, f"part_{number}")
-        before.append(Reduced(stage, tuple(reduced[node] for node in level)))
-        known += level
-    outputs = [structure.graph.outputs[member] for member in members]
-    wanted = list(dict.fromkeys(outputs))
-    last = Stage(structure, known, wanted, scaled, "rest")
+    ordered = {node: reduced[node] for node in structure.graph.fx.nodes if node in reduced}
     buffers = {node: buffer for buffer, node in nodes.items()}
     shapes = {target.name: target.shape for target in structure.targets}
-    sizes = tuple((spelled(shapes[buffers[node]]), value_of(node).element_size()) for node in known)
-    return Split(tuple(before), last, tuple(wanted.index(node) for node in outputs), sizes)
+    found, digests = Digests(), {}
+    for node in ordered:
+        digests[node] = found.of(node) or uuid4().hex  # what cannot be repeated is like nothing else
+    if len(set(digests.values())) < len(digests):
+        return None  # one value is computed twice, which passes have not seen yet
+    outputs = [structure.graph.outputs[member] for member in members]
+    of_nodes = {node: spelled(shapes[buffers[node]]) for node in ordered}
+    return _Cutting(structure, ordered, scaled, outputs, of_nodes, digests, {}).split(())
 
 
 def _has_numbers(structure: Structure) -> bool:
