@@ -402,6 +402,7 @@ def _faults(verdict):
     return {row.check for row in verdict.rows if row.status == "failed"}
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # PyTorch scripts its own formulas
 def test_tangents_that_pytorch_gives_another_dtype_may_be_of_the_outputs():
     def weighted(x):
         return x.sum() * 4.0
