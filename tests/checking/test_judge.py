@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.autograd.function import once_differentiable
 
+from opwright import operator
 from opwright.checking import check
 from opwright.checking.judge import CHECKS
 from opwright.errors import CheckUnknown, ReferenceMissing, SamplesMissing
@@ -399,3 +400,21 @@ def test_float64_is_judged_by_how_far_apart_two_right_answers_may_be():
 
 def _faults(verdict):
     return {row.check for row in verdict.rows if row.status == "failed"}
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # PyTorch scripts its own formulas
+def test_tangents_that_pytorch_gives_another_dtype_may_be_of_the_outputs():
+    def weighted(x):
+        return x.sum() * 4.0
+
+    x = torch.ones(3)
+    assert torch.func.jvp(weighted, (x,), (x,))[1].dtype is torch.float64  # then only may a tangent be of either
+
+    @operator(samples=shapes("B", B=3), name="judge::weighted_sum")
+    def weighted_sum(x: torch.Tensor) -> torch.Tensor:
+        return x.sum() * 4.0
+
+    assert weighted_sum.check(only=["forward mode"]).passed
+    assert check(weighted, weighted, shapes("B", B=3), only=["forward mode"]).passed
+    right = check(weighted, lambda x: x.mul(4.0).sum(), shapes("B", B=3), only=["forward mode"])
+    assert failed_checks(right) == {"forward mode"}

@@ -193,7 +193,8 @@ PUBLIC = {
         "torch",
         "NestedTensor",
         "Samples have the jagged layout and sequences of one length, so that the dense tensor is their stack. "
-        "Functions in place run on deep copies, whose ragged size is another than the one that they show.",
+        "Functions in place run on deep copies, whose ragged size is another than the one that they show. "
+        "Whether `reshape_as` ends the process depends on what lies in memory.",
         _nested_tensor,
         OF_NESTED,
         ends_the_process=True,

@@ -92,6 +92,8 @@ def tried(spelling: Spelling, subject: Subject, plan: Plan, side: Side) -> Trial
             torch.default_generator.manual_seed(0)
             found = invoke(spelling, args, kwargs)
     except Exception as error:
+        if sample is subject.sample:
+            restored(subject, before)
         said = f"{type(error).__name__}: {first_line(error)}"
         return Trial("fails", said, is_type_error=isinstance(error, TypeError))
     with quiet():

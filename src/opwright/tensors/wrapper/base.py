@@ -17,7 +17,7 @@ from opwright.tensors.wrapper.gathering import Gathered
 from opwright.tensors.wrapper.names import MISSING, Names, read_names
 from opwright.tensors.wrapper.opening import Held
 from opwright.tensors.wrapper.recording import Open, Wrap
-from opwright.tensors.wrapper.rules import Rule, densify, refuse
+from opwright.tensors.wrapper.rules import Rule, densify, without_rule
 from opwright.tensors.wrapper.table import default_rule, keys_of, read_rule, rule_for
 
 _make = torch.Tensor._make_wrapper_subclass
@@ -242,7 +242,7 @@ class Wrapper(Gathered, Held, torch.Tensor):
         return cls._known[types]
 
     @classmethod
-    def _rule_for(cls, keys: Sequence[str], otherwise: Rule = refuse) -> Rule:
+    def _rule_for(cls, keys: Sequence[str], otherwise: Rule = without_rule) -> Rule:
         tables = [kind._rules for kind in cls.__mro__ if issubclass(kind, Wrapper)]
         has_dense = cls.densify is not Wrapper.densify
         return rule_for(tables, keys) or default_rule(cls, densify if has_dense else otherwise, keys)

@@ -76,6 +76,18 @@ def refuse(kind: type[Held], operation: Operation, args: Args, kwargs: Kwargs) -
         WrapperRefused: Always.
     """
     raise WrapperRefused(
+        f"{kind.__name__} refuses {name_of(operation)}, by a rule of its own or of a base",
+        hint="call densify() first, or give a subclass another rule",
+    )
+
+
+def without_rule(kind: type[Held], operation: Operation, args: Args, kwargs: Kwargs) -> Any:
+    """Raise an error that names the operation and the type, which says nothing about it.
+
+    Raises:
+        WrapperRefused: Always.
+    """
+    raise WrapperRefused(
         f"{kind.__name__} has no rule for {name_of(operation)}",
         hint=f'{kind.__name__}.rule(function, torch.ops.…), or "rewrap", "element-wise", "reduction", "densify"',
     )
