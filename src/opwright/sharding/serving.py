@@ -143,7 +143,7 @@ class _Call:
         self.operator, self.plan, self.mesh, self.known = operator, plan, mesh, known
         self.serve = operator.server.serve
         self.kept: Any = None
-        self.spec = plan.specs[0] if plan.specs else None
+        self.spec: Any = plan.specs[0] if plan.specs else None
         self.is_known = False
 
     def __call__(self, args: Sequence[Any], given: Sequence[Any]) -> Any:
@@ -158,7 +158,7 @@ class _Call:
 
 class _Node(Function):
     @staticmethod
-    def forward(ctx: Any, call: _Call, *args: Any) -> Any:
+    def forward(ctx: Any, call: Any, *args: Any) -> Any:
         ctx.mesh, known = call.mesh, {}
         if call.plan.is_simple and not _dispatch_modes():
             given = [local_of(arg) if isinstance(arg, DTensor) else arg for arg in args]
@@ -187,7 +187,7 @@ class _Again(_Node):
     """The node of a call that only differs from one before in its tensors: all arguments and the result are some."""
 
     @staticmethod
-    def forward(ctx: Any, planned: tuple[_Call, tuple[Any, ...]], *args: Any) -> Any:
+    def forward(ctx: Any, planned: Any, *args: Any) -> Any:
         call, given = planned
         ctx.call = call
         ctx.set_materialize_grads(False)
