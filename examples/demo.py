@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import time
@@ -47,8 +48,9 @@ def main() -> int:
     passed = verdict.passed and all(report.passed for report in reports)
     draw(console, verdict, reports)
     console.print(f"\nAll of it took {time.perf_counter() - START_S:.0f} s. Go on with")
+    program = program_to_type()
     for command in ("explain", "source", "check", "bench", "audit"):
-        console.print(f"  opwright {command} examples/lltm.py:lltm_cell", style="bold")
+        console.print(f"  {program} {command} examples/lltm.py:lltm_cell", style="bold")
     return 0 if passed else 1
 
 
@@ -72,7 +74,7 @@ def derive(console: Console) -> None:
     for title in ("Forward", "Backward", "Saved for backward"):
         console.print(Text.assemble((title, "bold"), "\n", sections[title]))
         if title == "Forward":
-            console.print("\nas C++ (all of it: opwright source examples/lltm.py:lltm_cell)", style="dim")
+            console.print(f"\nas C++ (all of it: {program_to_type()} source examples/lltm.py:lltm_cell)", style="dim")
             console.print(code(first_kernel(lltm_cell.source("cpp")), "cpp"))
         console.print()
 
@@ -143,6 +145,15 @@ def race_cells(report: BenchReport | None, passage: str) -> list[str]:
     *others, own = times
     known = [each for each in others if each is not None]
     return [*map(microseconds, times), ratio(min(known) / own if known and own else None)]
+
+
+def program_to_type() -> str:
+    """What starts opwright in this shell: the one of .venv by its path, if that is where this runs."""
+    beside = Path(sys.executable).with_name("opwright")
+    checkout = Path(__file__).parents[1]
+    if beside == checkout / ".venv" / "bin" / "opwright":
+        return os.path.relpath(beside)
+    return "opwright"
 
 
 def explained(text: str) -> dict[str, str]:

@@ -1,12 +1,7 @@
 """Samples: the arguments on which an operator is checked, measured and built ahead of time.
 
 A sample is one call. A callable `(device, dtype) -> iterable of Sample` makes them; `shapes` writes such a callable in
-short, in this grammar:
-
-    tensor    ::= dimension*                separated by spaces; none of them means 0-dimensional
-    dimension ::= product ("+" product)*    "F+S"
-    product   ::= factor ("*" factor)*      "3*S"
-    factor    ::= integer | letter
+short.
 """
 
 from __future__ import annotations
@@ -190,8 +185,16 @@ def shapes(*specs: str, **sizes: int | Sequence[int]) -> Shapes:
 
     `shapes("B 3*S", "B S", B=(16, 64), S=128)` makes two samples, "B=16 S=128" and "B=64 S=128", of two tensors each.
 
+    The tensors are of floating-point or complex numbers; for masks, integers and numbers, write a function of a device
+    and a dtype that returns a list of `Sample`. The grammar of a specification::
+
+        tensor    ::= dimension*                separated by spaces; none of them means 0-dimensional
+        dimension ::= product ("+" product)*    "F+S"
+        product   ::= factor ("*" factor)*      "3*S"
+        factor    ::= integer | letter
+
     Args:
-        specs: One for each positional argument; see the grammar of this module.
+        specs: One for each positional argument, in this grammar. Parameters with a default value may be left out.
         sizes: For every letter one size, or the sizes it takes from sample to sample; None at all for small defaults.
 
     Raises:
