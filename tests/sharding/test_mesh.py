@@ -49,6 +49,13 @@ def test_what_training_needs(which: str) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.seconds(300)
+@pytest.mark.parametrize("which", ["fsdp", "placements", "rounding"])
+def test_optimizers_update_parts(which: str) -> None:
+    assert on_mesh("tests.sharding.on_optimizers", "judge", 2, which, seconds=250) == []
+
+
+@pytest.mark.nightly
 @pytest.mark.seconds(120)
 def test_tensors_of_other_meshes_end_in_a_sentence() -> None:
     assert on_mesh("tests.sharding.on_faults", "judge_meshes", 2, seconds=100) == []
