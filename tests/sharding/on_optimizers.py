@@ -103,7 +103,7 @@ def judge_placements(mesh: Any) -> Faults:
     """Parameters of all placements are updated as whole ones; those of replicas stay the same."""
     makes: tuple[tuple[str, Make, Sequence[Any]], ...] = (
         ("AdamW", lambda p: opwright.optim.AdamW(p, lr=0.1), PLACEMENTS),
-        ("clipped", lambda p: opwright.optim.Lion(p, lr=0.1, max_grad_norm=0.5), PLACEMENTS),
+        ("clipped", lambda p: opwright.optim.SGD(p, lr=0.1, max_grad_norm=0.5), PLACEMENTS),
         ("LAMB", lambda p: opwright.optim.LAMB(p, lr=0.1), PLACEMENTS),
         ("Adafactor", lambda p: opwright.optim.Adafactor(p, lr=0.1), PLACEMENTS[:3]),
         ("Muon", lambda p: opwright.optim.Muon(p, lr=0.1), PLACEMENTS[:2]),
