@@ -168,7 +168,10 @@ class Variants:
             with contextlib.suppress(*([] if kind.is_part else [NotElementwise])):
                 return self._table(update)
         if kind.is_part:
-            raise NotElementwise("parts of tensors do not lie in memory like one another")
+            raise NotElementwise(
+                "parts of the parameter and its states lie in memory in other orders",
+                hint="make the parts contiguous before the optimizer is made",
+            )
         return self._tensor(update, names)
 
     def _update(
