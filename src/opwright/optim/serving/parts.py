@@ -79,7 +79,7 @@ def number_of(specs: Specs | None) -> int:
     mesh, found = specs["param"].mesh, 0
     here = mesh.get_coordinate() or [0] * mesh.ndim
     for count, own, placement in zip(mesh.shape, here, specs["param"].placements, strict=True):
-        found = found * count + own if placement.is_shard() else found
+        found = found if placement.is_replicate() else found * count + own
     return found
 
 
