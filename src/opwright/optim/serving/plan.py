@@ -191,7 +191,7 @@ def _facts(gradients: Sequence[torch.Tensor]) -> list[Any]:
 
 
 def _fact(grad: torch.Tensor) -> Any:
-    if grad.layout is not torch.strided:
+    if grad.layout is not torch.strided or not (type(grad) in _PLAIN or has_spread([grad])):
         return type(grad), grad.layout
     own = part_of(grad)
     return type(grad), spec_of(grad) if has_spread([grad]) else (), own.stride(), own.dtype, own.is_neg(), own.is_conj()
