@@ -10,6 +10,7 @@ import torch
 from torch.distributed.tensor import DTensor
 
 from opwright.binding.environment import is_quiet
+from opwright.binding.variants.kinds import constant_key
 from opwright.operators.base import BaseOperator
 from opwright.sharding.plan import Plan
 
@@ -50,7 +51,7 @@ def short_way(
                 recorded = recorded or arg.requires_grad
                 mesh = spec.mesh
             elif type(arg) in _CONSTANTS:
-                key.append((type(arg), arg))
+                key.append(constant_key(arg))
                 given.append(arg)
             else:
                 return NotImplemented
