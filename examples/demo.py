@@ -90,7 +90,7 @@ def measure(console: Console) -> list[BenchReport]:
     """Race the operator against eager and torch.compile at three sizes."""
     console.print()
     console.print(Rule("4. Is it fast?  Times in µs, medians", align="left"))
-    samples = SIZES("cpu", torch.float32)
+    samples = [*SIZES("cpu", torch.float32)]
     reports: list[BenchReport] = []
     with Live(console=console, refresh_per_second=8) as live:
         for sample in samples:
@@ -106,7 +106,7 @@ def measure(console: Console) -> list[BenchReport]:
 def draw(console: Console, verdict: Verdict, reports: Sequence[BenchReport]) -> None:
     """Write all of it as a page: with graphs, formulas and plots."""
     bench = replace(reports[0], entries=tuple(entry for report in reports for entry in report.entries))
-    samples = SIZES("cpu", torch.float32)
+    samples = [*SIZES("cpu", torch.float32)]
     try:
         facts = gather(lltm_cell, samples, verdict=verdict.to_json(), bench=bench.to_json())
         PAGE.write_text(render(facts.to_json()), encoding="utf-8")

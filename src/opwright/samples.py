@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import cycle
 from math import prod
-from typing import Any, Protocol
+from typing import Any, Protocol, overload
 
 import torch
 
@@ -141,6 +141,34 @@ def told(samples: SampleFactory, operator: str, place: Place | None = None) -> S
 
 
 @dataclass(frozen=True, slots=True)
+class MadeWhenAskedFor(Sequence[Sample]):
+    """Samples that are made anew, the same ones, each time that they are read.
+
+    Attributes:
+        size: How many there are.
+        make: Makes the one at an index.
+    """
+
+    size: int
+    make: Callable[[int], Sample]
+
+    @overload
+    def __getitem__(self, index: int) -> Sample: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Sample]: ...
+
+    def __getitem__(self, index: int | slice) -> Sample | list[Sample]:
+        """One of them, or a list of some."""
+        found = range(self.size)[index]
+        return self.make(found) if isinstance(found, int) else [self.make(each) for each in found]
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return self.size
+
+
+@dataclass(frozen=True, slots=True)
 class Dimension:
     """A size of a tensor: a sum of products of letters and integers."""
 
@@ -165,9 +193,9 @@ class Shapes:
     tensors: tuple[tuple[Dimension, ...], ...]
     sizes: tuple[Mapping[str, int], ...]
 
-    def __call__(self, device: str, dtype: torch.dtype) -> Iterator[Sample]:
-        """Make one sample for each set of sizes, each when it is asked for: the last ones can be large."""
-        return (self._sample(sizes, device, dtype) for sizes in self.sizes)
+    def __call__(self, device: str, dtype: torch.dtype) -> Sequence[Sample]:
+        """Return one sample for each set of sizes; each is made when it is asked for, as the last ones can be large."""
+        return MadeWhenAskedFor(len(self.sizes), lambda index: self._sample(self.sizes[index], device, dtype))
 
     def small(self, device: str, dtype: torch.dtype) -> list[Sample]:
         """Return tiny samples: first one of distinct primes, then those where letters are 1 and 0.

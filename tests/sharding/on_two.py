@@ -117,6 +117,16 @@ def judge_short_way(mesh: Any) -> list[str]:
         (gradient,) = torch.autograd.grad(operator(given, by).sum(), given)
         if bool(gradient.to_local().signbit().any()) is not str(by).startswith("-"):
             faults.append(f"by {by}: the gradient of another zero")
+    gate = opwright.operator(functions.spread_gate)
+    right = [torch.func.grad(lambda a, b: functions.spread_gate(a, b).square().sum())(x, other)]
+    right += [torch.func.grad(lambda a: torch.func.grad(lambda c: functions.spread_gate(c, other).sum())(a).sum())(x)]
+    for _ in range(4):  # from the third on, nodes keep what the first one did
+        left, factor = (distribute_tensor(whole, mesh, [Shard(0)]).requires_grad_() for whole in (x, other))
+        (first,) = torch.autograd.grad(gate(left, factor).square().sum(), left)
+        (slope,) = torch.autograd.grad(gate(left, factor).sum(), left, create_graph=True)
+        found = [first, *torch.autograd.grad(slope.sum(), left)]
+        if not all(torch.allclose(one.full_tensor(), like, 1e-4, 1e-5) for one, like in zip(found, right, strict=True)):
+            faults.append("another gradient of a gate")
     short = operator.server.serve_spread
     with torch.autocast("cpu"):
         if short is None or short((given, by), {}) is not NotImplemented:

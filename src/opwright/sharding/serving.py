@@ -7,7 +7,7 @@ function on DTensors would wait for processes that have left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -28,7 +28,9 @@ from opwright.tracing.torch_hooks.spread import is_usual, local_of, only_counted
 _plans: WeakKeyDictionary[BaseOperator, dict[Any, Plan | None]] = WeakKeyDictionary()
 _MOST_PLANS = 1024
 NOTHING: Mapping[str, torch.Tensor] = {}
+_NO_NAMES: dict[str, Any] = {}
 _dispatch_modes = torch._C._len_torch_dispatch_stack
+_new = DTensor.__new__
 
 
 @runs_reference
@@ -54,19 +56,10 @@ def serve_sharded(operator: BaseOperator, args: Sequence[Any], known: Mapping[st
     if plan is None:
         return NotImplemented
     if operator.server.serve_spread is None:
-        operator.server.serve_spread = short_way(operator, _plans[operator], _recorded)
+        operator.server.serve_spread = short_way(operator, _plans[operator], _Call)
     if torch.is_grad_enabled() and any(isinstance(arg, torch.Tensor) and arg.requires_grad for arg in args):
-        return _recorded(operator, plan, mesh, known)(*args)
+        return plan.returned.rebuilt(_apply(_Call(operator, plan, mesh, known), *args))
     return plan.returned.rebuilt(run(operator, plan, args, dict(known)))
-
-
-def _recorded(
-    operator: BaseOperator, plan: Plan, mesh: Any, known: Mapping[str, torch.Tensor] = NOTHING
-) -> Callable[..., Any]:
-    """What runs calls by a plan, and records them for autograd."""
-    call = _Call(operator, plan, mesh, known)
-    rebuilt = plan.returned.rebuilt
-    return lambda *args: rebuilt(_apply(call, *args))
 
 
 def run(operator: BaseOperator, plan: Plan, args: Sequence[Any], known: dict[str, torch.Tensor]) -> Sequence[Any]:
@@ -143,20 +136,34 @@ def _key(value: Any) -> Any:
 class _Call:
     """Calls to be recorded; what their nodes keep besides tensors is the same for all, and made by the first."""
 
-    __slots__ = ("kept", "known", "mesh", "operator", "plan")
+    __slots__ = ("is_known", "kept", "known", "mesh", "operator", "plan", "serve", "spec")
 
-    def __init__(self, operator: BaseOperator, plan: Plan, mesh: Any, known: Mapping[str, torch.Tensor]) -> None:
+    def __init__(
+        self, operator: BaseOperator, plan: Plan, mesh: Any, known: Mapping[str, torch.Tensor] = NOTHING
+    ) -> None:
         self.operator, self.plan, self.mesh, self.known = operator, plan, mesh, known
+        self.serve = operator.server.serve
         self.kept: Any = None
+        self.spec: Any = plan.specs[0] if plan.specs else None
+        self.is_known = False
+
+    def __call__(self, args: Sequence[Any], given: Sequence[Any]) -> Any:
+        """A call by a simple plan, with what this process has of its arguments."""
+        if self.is_known:
+            return _apply_again((self, tuple(given)), *args)
+        made = self.plan.returned.rebuilt(_apply(self, *args))
+        kept = self.kept
+        self.is_known = kept is not None and self.plan.is_bare and kept.rest is None and bool(kept.flowing)
+        return made
 
 
 class _Node(Function):
     @staticmethod
-    def forward(ctx: Any, call: _Call, *args: Any) -> Any:
+    def forward(ctx: Any, call: Any, *args: Any) -> Any:
         ctx.mesh, known = call.mesh, {}
         if call.plan.is_simple and not _dispatch_modes():
             given = [local_of(arg) if isinstance(arg, DTensor) else arg for arg in args]
-            made = simply(call.plan, call.operator.server.serve, given)
+            made = simply(call.plan, call.serve, given)
         else:
             made = tuple(run(call.operator, call.plan, args, known := dict(call.known)))
         # on a mesh of several dimensions, they are those of the rows of this process, and gradients may need others
@@ -177,6 +184,23 @@ class _Node(Function):
         return gradients(ctx, cotangents, lambda operator, *args: _called(operator, args, ctx.mesh, known), saved=saved)
 
 
+class _Again(_Node):
+    """The node of a call that only differs from one before in its tensors: all arguments and the result are some."""
+
+    @staticmethod
+    def forward(ctx: Any, planned: Any, *args: Any) -> Any:
+        call, given = planned
+        ctx.call = call
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*args)
+        return _new(DTensor, call.serve(given, _NO_NAMES), call.spec, requires_grad=False)
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: torch.Tensor | None) -> Any:
+        ctx.kept, ctx.mesh, ctx.digests = ctx.call.kept, ctx.call.mesh, ()
+        return _Node.backward(ctx, *cotangents)
+
+
 def _called(operator: BaseOperator, args: Sequence[Any], mesh: Any, known: Mapping[str, torch.Tensor]) -> Any:
     placed = [_placed(arg, mesh) for arg in args]
     result = serve_sharded(operator, placed, known) if known else NotImplemented
@@ -191,3 +215,4 @@ def _placed(value: Any, mesh: Any) -> Any:
 
 
 _apply: Any = super(Function, _Node).apply
+_apply_again: Any = super(Function, _Again).apply
