@@ -23,6 +23,7 @@ from opwright.errors import MixedPlacement
 from opwright.operators.base import BaseOperator
 from opwright.sharding.plan import Plan, plan_for
 from opwright.sharding.quick import short_way, simply
+from opwright.sharding.strided import plan_as_placed
 from opwright.tracing.torch_hooks.spread import is_usual, local_of, only_counted, spec_of, spread, uncounted
 
 _plans: WeakKeyDictionary[BaseOperator, dict[Any, Plan | None]] = WeakKeyDictionary()
@@ -125,7 +126,7 @@ def _plan(operator: BaseOperator, args: Sequence[Any], mesh: Any, known: Mapping
     if len(plans) >= _MOST_PLANS:
         plans.clear()
     usual = all(is_usual(spec_of(arg)) for arg in args if isinstance(arg, DTensor))
-    plans[key] = plan_for(operator, args, mesh, known) if usual else None
+    plans[key] = plan_for(operator, args, mesh, known) if usual else plan_as_placed(operator, args, mesh)
     return plans[key]
 
 
