@@ -18,6 +18,7 @@ from torch.distributed.tensor import DTensor, Replicate
 from opwright.binding.autograd.derived_node import Made, gradients, keep, keep_again
 from opwright.binding.environment import is_compiling_or_exporting, is_overheard
 from opwright.binding.own_errors import runs_reference
+from opwright.binding.variants.kinds import constant_key
 from opwright.errors import MixedPlacement
 from opwright.operators.base import BaseOperator
 from opwright.sharding.plan import Plan, plan_for
@@ -130,7 +131,7 @@ def _plan(operator: BaseOperator, args: Sequence[Any], mesh: Any, known: Mapping
 
 
 def _key(value: Any) -> Any:
-    return (value.dtype, value.device) if isinstance(value, torch.Tensor) else (type(value), value)
+    return (value.dtype, value.device) if isinstance(value, torch.Tensor) else constant_key(value)
 
 
 class _Call:
