@@ -132,3 +132,30 @@ def test_samples_can_be_read_as_often_as_a_list():
     assert [sample.name for sample in samples[:2]] == ["B=2", "B=3"]
     with pytest.raises(IndexError):
         samples[3]
+
+
+def test_a_number_among_shapes_is_told_apart():
+    with pytest.raises(ShapesUnreadable, match=r"2.0 is not the shape of a tensor") as refusal:
+        shapes("B S", 2.0, B=4, S=8)
+    assert "opwright.Sample((x, 2.0))" in refusal.value.hint
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (shapes("B S", B=4, S=8), r'the sample "B=4 S=8" is not a call that .* takes: TypeError'),
+        (shapes("B S", "B T", B=4, S=8, T=9), r'"B=4 S=8 T=9" is not a call that .* takes: RuntimeError: The size of'),
+    ],
+    ids=["too few", "of other sizes"],
+)
+def test_a_check_or_a_race_of_what_the_function_does_not_take_is_refused(made, words):
+    @opwright.operator(samples=made, name="samples::untaken")
+    def untaken(x, y):
+        return x * y
+
+    for judge in (lambda: untaken.check(quick=True), untaken.check, lambda: untaken.bench(compile=False)):
+        with pytest.raises(SamplesMissing, match=words):
+            judge()
+    if len(made.tensors) == 1:
+        with pytest.raises(SamplesMissing, match=words):
+            untaken.source()

@@ -80,15 +80,39 @@ class SampleFactory(Protocol):
         """Return the samples."""
 
 
-def first_sample(operator: str, samples: SampleFactory | None, place: Place) -> Sample:
-    """The first sample of an operator, in float32 on the CPU.
+def first_sample(
+    operator: str,
+    samples: SampleFactory | None,
+    place: Place,
+    bind: Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...]],
+) -> Sample:
+    """The first sample of an operator, in float32 on the CPU, with its arguments in order.
+
+    Args:
+        operator: What it is called.
+        samples: What it has.
+        place: Where its reference is defined.
+        bind: Gives its arguments, in order, of those of a call.
 
     Raises:
-        SamplesMissing: If there is none.
+        SamplesMissing: If there is none, or it is not a call of the operator.
     """
     for sample in required(samples, operator, "nothing is known of its arguments", place)("cpu", torch.float32):
-        return sample
+        try:
+            return Sample(bind(tuple(sample.args), dict(sample.kwargs)), {}, sample.name)
+        except TypeError as error:
+            raise no_call(sample, operator, error, place) from None
     raise SamplesMissing(f"the samples of {operator} are empty", place=place, hint="make at least one opwright.Sample")
+
+
+def no_call(sample: Sample, operator: str, error: Exception, place: Place | None) -> SamplesMissing:
+    """What to say of a sample that is not a call which an operator takes."""
+    message = str(error).strip().partition("\n")[0]
+    return SamplesMissing(
+        f'the sample "{sample.name}" is not a call that {operator} takes: {type(error).__name__}: {message}',
+        place=place,
+        hint="let samples= make calls that your function takes, with an argument for each parameter without a default",
+    )
 
 
 def required(samples: SampleFactory | None, operator: str, otherwise: str, place: Place) -> SampleFactory:
@@ -225,6 +249,12 @@ def shapes(*specs: str, **sizes: int | Sequence[int]) -> Shapes:
     Raises:
         ShapesUnreadable: A specification is not in the grammar, or letters and sizes do not fit.
     """
+    for spec in specs:
+        if not isinstance(spec, str):
+            fact = f'{spec!r} is not the shape of a tensor, such as "B S"'
+            number = "samples=lambda device, dtype: [opwright.Sample((x, 2.0))]"
+            hint = f"for a number, give the parameter a default, or write {number}"
+            raise ShapesUnreadable(fact, hint=hint)
     tensors = tuple(tuple(_dimension(word, spec) for word in spec.split()) for spec in specs)
     letters = _letters(tensors)
     if not sizes:
