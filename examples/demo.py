@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -48,8 +50,13 @@ def main() -> int:
     draw(console, verdict, reports)
     console.print(f"\nAll of it took {time.perf_counter() - START_S:.0f} s. Go on with")
     for command in ("explain", "source", "check", "bench", "audit"):
-        console.print(f"  opwright {command} examples/lltm.py:lltm_cell", style="bold")
+        console.print(f"  {program()} {command} examples/lltm.py:lltm_cell", style="bold")
     return 0 if passed else 1
+
+
+def program() -> str:
+    """How to call the command line from here: by its name, or by its path where the environment is not activated."""
+    return "opwright" if shutil.which("opwright") else os.path.relpath(Path(sys.executable).with_name("opwright"))
 
 
 def show_function(console: Console) -> None:

@@ -241,9 +241,11 @@ def shapes(*specs: str, **sizes: int | Sequence[int]) -> Shapes:
     """Describe samples by the shapes of their tensors.
 
     `shapes("B 3*S", "B S", B=(16, 64), S=128)` makes two samples, "B=16 S=128" and "B=64 S=128", of two tensors each.
+    For numbers, masks and integers, write a function of `(device, dtype)` that returns `opwright.Sample((x, 2.0))`, ….
 
     Args:
-        specs: One for each positional argument; see the grammar of this module.
+        specs: One for each positional argument: its dimensions, separated by spaces, each a letter, an integer, or a
+            product or sum of such, as `3*S` and `F+S`; no dimension at all is a tensor without dimensions.
         sizes: For every letter one size, or the sizes it takes from sample to sample; None at all for small defaults.
 
     Raises:

@@ -32,9 +32,9 @@ def report_command(
     with_bench: Annotated[bool, typer.Option("--bench/--no-bench", help="Measure times and memory.")] = True,
     compile: Annotated[bool, typer.Option(help="Measure torch.compile too.")] = True,
 ) -> None:
-    """Write a page with the function, graphs, formulas, kernels, and what tests and measurements found.
+    r"""Write a page with the function, graphs, formulas, kernels, and what tests and measurements found.
 
-    Needs igraph and matplotlib: pip install 'opwright[report]'. Exit code 1 if something is found wrong.
+    Needs igraph and matplotlib: pip install 'opwright\[report]'. Exit code 1 if something is found wrong.
     """
     operators = load_operators(target)
     everything = []
