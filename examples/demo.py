@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -48,10 +49,14 @@ def main() -> int:
     passed = verdict.passed and all(report.passed for report in reports)
     draw(console, verdict, reports)
     console.print(f"\nAll of it took {time.perf_counter() - START_S:.0f} s. Go on with")
-    program = program_to_type()
     for command in ("explain", "source", "check", "bench", "audit"):
-        console.print(f"  {program} {command} examples/lltm.py:lltm_cell", style="bold")
+        console.print(f"  {program()} {command} examples/lltm.py:lltm_cell", style="bold")
     return 0 if passed else 1
+
+
+def program() -> str:
+    """How to call the command line from here: by its name, or by its path where the environment is not activated."""
+    return "opwright" if shutil.which("opwright") else os.path.relpath(Path(sys.executable).with_name("opwright"))
 
 
 def show_function(console: Console) -> None:
@@ -74,7 +79,7 @@ def derive(console: Console) -> None:
     for title in ("Forward", "Backward", "Saved for backward"):
         console.print(Text.assemble((title, "bold"), "\n", sections[title]))
         if title == "Forward":
-            console.print(f"\nas C++ (all of it: {program_to_type()} source examples/lltm.py:lltm_cell)", style="dim")
+            console.print("\nas C++ (all of it: opwright source examples/lltm.py:lltm_cell)", style="dim")
             console.print(code(first_kernel(lltm_cell.source("cpp")), "cpp"))
         console.print()
 
@@ -92,7 +97,7 @@ def measure(console: Console) -> list[BenchReport]:
     """Race the operator against eager and torch.compile at three sizes."""
     console.print()
     console.print(Rule("4. Is it fast?  Times in µs, medians", align="left"))
-    samples = SIZES("cpu", torch.float32)
+    samples = [*SIZES("cpu", torch.float32)]
     reports: list[BenchReport] = []
     with Live(console=console, refresh_per_second=8) as live:
         for sample in samples:
@@ -108,7 +113,7 @@ def measure(console: Console) -> list[BenchReport]:
 def draw(console: Console, verdict: Verdict, reports: Sequence[BenchReport]) -> None:
     """Write all of it as a page: with graphs, formulas and plots."""
     bench = replace(reports[0], entries=tuple(entry for report in reports for entry in report.entries))
-    samples = SIZES("cpu", torch.float32)
+    samples = [*SIZES("cpu", torch.float32)]
     try:
         facts = gather(lltm_cell, samples, verdict=verdict.to_json(), bench=bench.to_json())
         PAGE.write_text(render(facts.to_json()), encoding="utf-8")
@@ -145,15 +150,6 @@ def race_cells(report: BenchReport | None, passage: str) -> list[str]:
     *others, own = times
     known = [each for each in others if each is not None]
     return [*map(microseconds, times), ratio(min(known) / own if known and own else None)]
-
-
-def program_to_type() -> str:
-    """What starts opwright in this shell: the one of .venv by its path, if that is where this runs."""
-    beside = Path(sys.executable).with_name("opwright")
-    checkout = Path(__file__).parents[1]
-    if beside == checkout / ".venv" / "bin" / "opwright":
-        return os.path.relpath(beside)
-    return "opwright"
 
 
 def explained(text: str) -> dict[str, str]:

@@ -58,6 +58,20 @@ def test_the_table_fills_up_and_compares_with_the_better_of_the_others(demo) -> 
     assert ["B=64", "S=128", "forward", "…", "…", "…", "…"] in rows
 
 
+def test_the_race_shows_every_size(demo, monkeypatch: pytest.MonkeyPatch) -> None:
+    def raced(sample, tell) -> BenchReport:
+        tell("time forward")
+        entry = Entry(sample.name, "cpp", "measured", "", timing(7.0), None)
+        return BenchReport("cell", "float32", "cpu", MACHINE, (entry,))
+
+    monkeypatch.setattr(demo, "lltm_cell_bench", raced)
+    console = Console(file=io.StringIO(), width=100)
+    reports = demo.measure(console)
+    sizes = [sample.name for sample in demo.SIZES("cpu", torch.float32)]
+    assert [report.entries[0].sample for report in reports] == sizes
+    assert all(size in console.file.getvalue() for size in sizes)
+
+
 def test_the_page_holds_what_was_found_and_measured(demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "PAGE", tmp_path / "report.html")
     reports = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -114,3 +115,8 @@ class TestFilesOfTheRepository:
 )
 def test_patterns_find_what_they_are_for(pattern: re.Pattern[str], line: str, found: bool) -> None:
     assert bool(pattern.search(line)) is found
+
+
+def test_importing_the_package_loads_no_sympy():
+    ran = subprocess.run([sys.executable, "-c", "import opwright, sys; sys.exit('sympy' in sys.modules)"], timeout=60)
+    assert ran.returncode == 0, "calls by kernels need no sympy, which takes 0.3 s to import"

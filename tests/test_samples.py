@@ -43,7 +43,7 @@ def test_a_shape_is_evaluated_where_letters_have_sizes(spec, sizes, shape):
 
 
 def test_sizes_are_zipped_into_named_samples():
-    samples = [*shapes("B 3*S", "B S", B=(16, 64), S=128)("cpu", torch.float64)]
+    samples = shapes("B 3*S", "B S", B=(16, 64), S=128)("cpu", torch.float64)
     assert [sample.name for sample in samples] == ["B=16 S=128", "B=64 S=128"]
     assert [tuple(tensor.shape) for tensor in samples[1].args] == [(64, 384), (64, 128)]
     assert {tensor.dtype for tensor in samples[1].args} == {torch.float64}
@@ -56,7 +56,7 @@ def test_without_sizes_letters_get_distinct_small_defaults():
 
 def test_samples_are_reproducible_and_alike_in_every_dtype():
     factory = shapes("B", "B", B=8)
-    first, second = next(factory("cpu", torch.float64)), next(factory("cpu", torch.float32))
+    first, second = factory("cpu", torch.float64)[0], factory("cpu", torch.float32)[0]
     assert torch.equal(first.args[0].float(), second.args[0])
     assert not torch.equal(first.args[0], first.args[1])
 
@@ -120,4 +120,42 @@ def test_samples_of_another_form_end_in_a_sentence(samples, message, command, tm
 
 def test_a_large_sample_is_made_when_it_is_asked_for():
     too_large = 2**60
-    assert next(shapes("B", B=(2, too_large))("cpu", torch.float32)).name == "B=2"
+    assert shapes("B", B=(2, too_large))("cpu", torch.float32)[0].name == "B=2"
+
+
+def test_samples_can_be_read_as_often_as_a_list():
+    samples = shapes("B", B=(2, 3, 5))("cpu", torch.float32)
+    for _ in range(2):
+        assert [sample.name for sample in samples] == ["B=2", "B=3", "B=5"]
+    assert len(samples) == 3
+    assert samples[-1].name == "B=5"
+    assert [sample.name for sample in samples[:2]] == ["B=2", "B=3"]
+    with pytest.raises(IndexError):
+        samples[3]
+
+
+def test_a_number_among_shapes_is_told_apart():
+    with pytest.raises(ShapesUnreadable, match=r"2.0 is not the shape of a tensor") as refusal:
+        shapes("B S", 2.0, B=4, S=8)
+    assert "opwright.Sample((x, 2.0))" in refusal.value.hint
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (shapes("B S", B=4, S=8), r'the sample "B=4 S=8" is not a call that .* takes: TypeError'),
+        (shapes("B S", "B T", B=4, S=8, T=9), r'"B=4 S=8 T=9" is not a call that .* takes: RuntimeError: The size of'),
+    ],
+    ids=["too few", "of other sizes"],
+)
+def test_a_check_or_a_race_of_what_the_function_does_not_take_is_refused(made, words):
+    @opwright.operator(samples=made, name="samples::untaken")
+    def untaken(x, y):
+        return x * y
+
+    for judge in (lambda: untaken.check(quick=True), untaken.check, lambda: untaken.bench(compile=False)):
+        with pytest.raises(SamplesMissing, match=words):
+            judge()
+    if len(made.tensors) == 1:
+        with pytest.raises(SamplesMissing, match=words):
+            untaken.source()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import cycle
 from math import prod
-from typing import Any, Protocol
+from typing import Any, Protocol, overload
 
 import torch
 
@@ -75,15 +75,39 @@ class SampleFactory(Protocol):
         """Return the samples."""
 
 
-def first_sample(operator: str, samples: SampleFactory | None, place: Place) -> Sample:
-    """The first sample of an operator, in float32 on the CPU.
+def first_sample(
+    operator: str,
+    samples: SampleFactory | None,
+    place: Place,
+    bind: Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...]],
+) -> Sample:
+    """The first sample of an operator, in float32 on the CPU, with its arguments in order.
+
+    Args:
+        operator: What it is called.
+        samples: What it has.
+        place: Where its reference is defined.
+        bind: Gives its arguments, in order, of those of a call.
 
     Raises:
-        SamplesMissing: If there is none.
+        SamplesMissing: If there is none, or it is not a call of the operator.
     """
     for sample in required(samples, operator, "nothing is known of its arguments", place)("cpu", torch.float32):
-        return sample
+        try:
+            return Sample(bind(tuple(sample.args), dict(sample.kwargs)), {}, sample.name)
+        except TypeError as error:
+            raise no_call(sample, operator, error, place) from None
     raise SamplesMissing(f"the samples of {operator} are empty", place=place, hint="make at least one opwright.Sample")
+
+
+def no_call(sample: Sample, operator: str, error: Exception, place: Place | None) -> SamplesMissing:
+    """What to say of a sample that is not a call which an operator takes."""
+    message = str(error).strip().partition("\n")[0]
+    return SamplesMissing(
+        f'the sample "{sample.name}" is not a call that {operator} takes: {type(error).__name__}: {message}',
+        place=place,
+        hint="let samples= make calls that your function takes, with an argument for each parameter without a default",
+    )
 
 
 def required(samples: SampleFactory | None, operator: str, otherwise: str, place: Place) -> SampleFactory:
@@ -136,6 +160,34 @@ def told(samples: SampleFactory, operator: str, place: Place | None = None) -> S
 
 
 @dataclass(frozen=True, slots=True)
+class MadeWhenAskedFor(Sequence[Sample]):
+    """Samples that are made anew, the same ones, each time that they are read.
+
+    Attributes:
+        size: How many there are.
+        make: Makes the one at an index.
+    """
+
+    size: int
+    make: Callable[[int], Sample]
+
+    @overload
+    def __getitem__(self, index: int) -> Sample: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Sample]: ...
+
+    def __getitem__(self, index: int | slice) -> Sample | list[Sample]:
+        """One of them, or a list of some."""
+        found = range(self.size)[index]
+        return self.make(found) if isinstance(found, int) else [self.make(each) for each in found]
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return self.size
+
+
+@dataclass(frozen=True, slots=True)
 class Dimension:
     """A size of a tensor: a sum of products of letters and integers."""
 
@@ -160,9 +212,9 @@ class Shapes:
     tensors: tuple[tuple[Dimension, ...], ...]
     sizes: tuple[Mapping[str, int], ...]
 
-    def __call__(self, device: str, dtype: torch.dtype) -> Iterator[Sample]:
-        """Make one sample for each set of sizes, each when it is asked for: the last ones can be large."""
-        return (self._sample(sizes, device, dtype) for sizes in self.sizes)
+    def __call__(self, device: str, dtype: torch.dtype) -> Sequence[Sample]:
+        """Return one sample for each set of sizes; each is made when it is asked for, as the last ones can be large."""
+        return MadeWhenAskedFor(len(self.sizes), lambda index: self._sample(self.sizes[index], device, dtype))
 
     def small(self, device: str, dtype: torch.dtype) -> list[Sample]:
         """Return tiny samples: first one of distinct primes, then those where letters are 1 and 0.
@@ -186,7 +238,7 @@ def shapes(*specs: str, **sizes: int | Sequence[int]) -> Shapes:
     `shapes("B 3*S", "B S", B=(16, 64), S=128)` makes two samples, "B=16 S=128" and "B=64 S=128", of two tensors each.
 
     The tensors are of floating-point or complex numbers; for masks, integers and numbers, write a function of a device
-    and a dtype that returns a list of `Sample`. The grammar of a specification::
+    and a dtype that returns a list, such as `[opwright.Sample((x, 2.0))]`. The grammar of a specification::
 
         tensor    ::= dimension*                separated by spaces; none of them means 0-dimensional
         dimension ::= product ("+" product)*    "F+S"
@@ -200,6 +252,12 @@ def shapes(*specs: str, **sizes: int | Sequence[int]) -> Shapes:
     Raises:
         ShapesUnreadable: A specification is not in the grammar, or letters and sizes do not fit.
     """
+    for spec in specs:
+        if not isinstance(spec, str):
+            fact = f'{spec!r} is not the shape of a tensor, such as "B S"'
+            number = "samples=lambda device, dtype: [opwright.Sample((x, 2.0))]"
+            hint = f"for a number, give the parameter a default, or write {number}"
+            raise ShapesUnreadable(fact, hint=hint)
     tensors = tuple(tuple(_dimension(word, spec) for word in spec.split()) for spec in specs)
     letters = _letters(tensors)
     if not sizes:

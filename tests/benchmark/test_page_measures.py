@@ -70,6 +70,18 @@ def test_the_work_of_a_pass_is_counted(operator) -> None:
     assert training["size_bytes"] > 2 * forward["size_bytes"]
 
 
+def test_what_a_pass_reads_is_found_by_its_place_whatever_it_is_called() -> None:
+    @opwright.operator(samples=opwright.shapes("B S", "B", B=4, S=8), name="page_measures::named")
+    def named(x: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        per_token, output_0 = x.sigmoid().sum(-1), x.exp().sum(-1)
+        return (per_token * weight / output_0).sum(), output_0
+
+    _, training = works(named, [*named.samples("cpu", torch.float32)])
+    assert training["passage"] == "training"
+    saved = 3 * 4 * 4  # the sums and the cotangent of one, of four numbers each
+    assert training["size_bytes"] >= 4 * (32 + 4) * 2 + saved
+
+
 def test_products_are_counted_and_other_calls_are_not_guessed() -> None:
     x, y = (Buffer(name, DType.FLOAT32, (size_symbol(name, 0), size_symbol(name, 1))) for name in "xy")
     made = Buffer("made", DType.FLOAT32, (x.shape[0], y.shape[1]))

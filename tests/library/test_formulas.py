@@ -19,7 +19,7 @@ def test_every_operator_has_another_formula():
 def test_it_computes_what_another_formula_does(name):
     operator = getattr(opwright.library, name)
     factory = operator.samples
-    for sample in (factory.small("cpu", torch.float64)[0], next(factory("cpu", torch.float64))):
+    for sample in (factory.small("cpu", torch.float64)[0], factory("cpu", torch.float64)[0]):
         found, expected = listed(operator.reference(*sample.args)), listed(FORMULAS[name](*sample.args))
         tolerance = (
             {"rtol": 1e-5, "atol": 1e-5} if "iou" in name or "poincare" in name else {"rtol": 1e-9, "atol": 1e-11}

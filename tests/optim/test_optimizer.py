@@ -363,3 +363,14 @@ def test_hyper_parameters_by_position() -> None:
     torch.testing.assert_close(trained(RMSprop, 3), list(trained(torch.optim.RMSprop, 3)))
     made, right = (cls(parameters(), 0.05, 0.9) for cls in (SGD, torch.optim.SGD))
     torch.testing.assert_close(train(made, 3), train(right, 3))
+
+
+def test_other_strides_beside_sparse_gradients_are_noticed() -> None:
+    table, weight = torch.ones(4, 2).requires_grad_(), torch.zeros(3, 3).requires_grad_()
+    optimizer = opwright.optim.Adagrad([table, weight], lr=1.0)
+    gradient = torch.arange(9.0).reshape(3, 3) - 4
+    for given in (gradient, gradient.t()):
+        table.grad, weight.grad = torch.ones(4, 2).to_sparse(), given
+        before = weight.detach().clone()
+        optimizer.step()
+        assert torch.equal((weight.detach() - before).sign(), -given.sign())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import torch
 import torch.distributed as dist
@@ -21,7 +22,10 @@ from torch.distributed.tensor.parallel import (
 from torch.nn.parallel import DistributedDataParallel
 
 import opwright
+from opwright.optim.serving import buckets, plan
 from tests.sharding import functions
+
+Make = Callable[[Any], torch.optim.Optimizer]
 
 STEPS, BATCH, LENGTH, WIDTH = 5, 4, 6, 8
 _norm = opwright.operator(functions.spread_norm, name="tests::block_norm")
@@ -69,10 +73,14 @@ def batch() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def losses(
-    model: nn.Module, x: torch.Tensor, y: torch.Tensor, own: Callable[[torch.Tensor], torch.Tensor]
+    model: nn.Module,
+    x: torch.Tensor,
+    y: torch.Tensor,
+    own: Callable[[torch.Tensor], torch.Tensor],
+    make: Make = lambda params: torch.optim.SGD(params, lr=0.1, momentum=0.9),
 ) -> list[float]:
     """The losses of five steps; `own` makes the loss of all processes of one's own."""
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    optimizer = make(model.parameters())
     found = []
     for _ in range(STEPS):
         loss = (model(x) - y).square().mean()
@@ -144,14 +152,14 @@ def by_tp(mesh: Any) -> list[float]:
     return losses(Gathered(_in_parts(block(), mesh)), *batch(), lambda loss: loss)
 
 
-def by_fsdp_and_tp(mesh: Any) -> list[float]:
+def by_fsdp_and_tp(mesh: Any, *make: Make) -> list[float]:
     """A part of the batch along one dimension of the mesh, and parts of products and sequence along the other."""
     model = _in_parts(block(), mesh["tensor"])
     for layer in (*model.children(), model):
         fully_shard(layer, mesh=mesh["data"])
     data = mesh["data"]
     x, y = (one.chunk(data.size())[data.get_local_rank()] for one in batch())
-    return losses(Gathered(model), x, y, _mean)
+    return losses(Gathered(model), x, y, _mean, *make)
 
 
 def judge_grid(count: int) -> list[str]:
@@ -163,6 +171,18 @@ def judge_grid(count: int) -> list[str]:
     if _norm.last_rung != "cpp" or _gate.last_rung != "cpp":
         faults.append(f"served by {_norm.last_rung} and {_gate.last_rung}")
     return faults
+
+
+def judge_grid_optimizer(count: int) -> list[str]:
+    """Our optimizer on that mesh, by kernels, and by the norm of all gradients."""
+    mesh = init_device_mesh("cpu", (2, count // 2), mesh_dim_names=("data", "tensor"))
+    make: Make = lambda params: opwright.optim.AdamW(params, lr=0.05, max_grad_norm=0.1)  # noqa: E731
+    expected = losses(block(), *batch(), lambda loss: loss, make)
+    refused = mock.Mock(side_effect=AssertionError("the definition serves"))
+    with mock.patch.object(buckets, "run_composed", refused), mock.patch.object(plan, "run_composed", refused):
+        found = by_fsdp_and_tp(mesh, make)
+    same = torch.allclose(torch.tensor(found), torch.tensor(expected), rtol=1e-4)
+    return [] if same else [f"losses {found}, not {expected}"]
 
 
 def judge(count: int) -> list[str]:

@@ -112,6 +112,11 @@ def judge_short_way(mesh: Any) -> list[str]:
                 faults.append(f"by {by}: another gradient")
             if made.placements != (Shard(0),) or not made.requires_grad or again.requires_grad:
                 faults.append(f"by {by}: {made.placements}, {made.requires_grad}, {again.requires_grad}")
+    for by in (0.0, -0.0, 0.0):  # equal for Python
+        given = distribute_tensor(x, mesh, [Shard(0)]).requires_grad_()
+        (gradient,) = torch.autograd.grad(operator(given, by).sum(), given)
+        if bool(gradient.to_local().signbit().any()) is not str(by).startswith("-"):
+            faults.append(f"by {by}: the gradient of another zero")
     gate = opwright.operator(functions.spread_gate)
     right = [torch.func.grad(lambda a, b: functions.spread_gate(a, b).square().sum())(x, other)]
     right += [torch.func.grad(lambda a: torch.func.grad(lambda c: functions.spread_gate(c, other).sum())(a).sum())(x)]

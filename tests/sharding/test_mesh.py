@@ -37,8 +37,9 @@ def test_a_block_is_trained_as_in_one_process() -> None:
 
 @pytest.mark.nightly
 @pytest.mark.seconds(600)
-def test_a_block_is_trained_on_a_grid_as_in_one_process() -> None:
-    assert on_mesh("tests.sharding.on_block", "judge_grid", 4, seconds=500) == []
+@pytest.mark.parametrize("which", ["judge_grid", "judge_grid_optimizer"])
+def test_a_block_is_trained_on_a_grid_as_in_one_process(which: str) -> None:
+    assert on_mesh("tests.sharding.on_block", which, 4, seconds=500) == []
 
 
 @pytest.mark.nightly
@@ -46,6 +47,13 @@ def test_a_block_is_trained_on_a_grid_as_in_one_process() -> None:
 @pytest.mark.parametrize("which", ["optimizer", "saving", "checkpointing", "callables", "pipeline"])
 def test_what_training_needs(which: str) -> None:
     assert on_mesh("tests.sharding.on_training", "judge", 2, which, seconds=250) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.seconds(300)
+@pytest.mark.parametrize("which", ["fsdp", "placements", "rounding"])
+def test_optimizers_update_parts(which: str) -> None:
+    assert on_mesh("tests.sharding.on_optimizers", "judge", 2, which, seconds=250) == []
 
 
 @pytest.mark.nightly

@@ -13,7 +13,7 @@ SHAPE = (2, 3, 4, 5)
 
 
 @opwright.operator
-def gated(x: Tensor, gate: Tensor) -> Tensor:
+def gated_twice(x: Tensor, gate: Tensor) -> Tensor:
     return torch.tanh(x) * torch.sigmoid(gate)
 
 
@@ -36,15 +36,15 @@ def test_gradients_are_those_of_the_function(consumer: str, *, create_graph: boo
     x = weights(*SHAPE).sub(60).div(40).requires_grad_()
     gate = x.detach().flip(0).requires_grad_()
     found = []
-    for function in (gated, gated.reference):
+    for function in (gated_twice, gated_twice.reference):
         lost = CONSUMERS[consumer](function(x, gate))
         found.append(torch.autograd.grad(lost, (x, gate), create_graph=create_graph))
     torch.testing.assert_close(*found)
-    assert gated.last_rung == "cpp"
+    assert gated_twice.last_rung == "cpp"
 
 
 def test_a_tensor_that_is_handed_in_itself() -> None:
     x = weights(3, 4).requires_grad_()
     for cotangent in (weights(4, 3).t(), torch.ones(()).double().expand(3, 4), weights(3, 9)[:, 1::2]):
-        ours, right = (torch.autograd.grad(f(x, x), x, cotangent) for f in (gated, gated.reference))
+        ours, right = (torch.autograd.grad(f(x, x), x, cotangent) for f in (gated_twice, gated_twice.reference))
         torch.testing.assert_close(ours, right)

@@ -7,6 +7,7 @@ started, as in a frozen application, only OPWRIGHT_TAPE=now builds it.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
@@ -30,6 +31,7 @@ from opwright.tracing.recording.faults import summary
 _DIRECTORY = PACKAGE / "native"
 _NAME = "tape"
 _POLL_S = 0.25
+_MOST_INTERRUPTS, _PATIENCE_S = 5, 3.0  # one that comes while it starts may be lost
 _log = logging.getLogger("opwright")
 
 
@@ -74,9 +76,13 @@ class Native:
 
     def abandon(self) -> None:
         """End a build that this process has started, and its compiler; a later process starts anew."""
-        if self._builder is not None and self._builder.poll() is None:
-            self._builder.send_signal(signal.SIGINT)  # it ends its compiler, which has a session of its own
-            self._builder.wait()
+        builder = self._builder
+        for number in (*[signal.SIGINT] * _MOST_INTERRUPTS, signal.SIGKILL):  # interrupted, it ends its compiler too
+            if builder is None or builder.poll() is not None:
+                return
+            builder.send_signal(number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                builder.wait(_PATIENCE_S)
 
     def _ask(self, settings: Settings) -> None:
         try:
@@ -155,5 +161,6 @@ def _build_elsewhere(directory: Path, settings: Settings) -> subprocess.Popen[by
 
 def build(directory: str, cache_directory: str, compiler: str | None) -> None:
     """Build the module, at low priority."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have had it ignored
     os.nice(10)
     Extension(Path(directory), _NAME, Settings(Path(cache_directory), compiler)).build()

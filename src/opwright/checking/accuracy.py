@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import starmap
 from math import isfinite
@@ -40,6 +40,9 @@ class Comparison:
         eager: What the reference returned in the same dtype.
         exact: What the reference returned in float64.
         inputs: The inputs of the computation, whose sizes bound the length of sums.
+        rounded: Runs the reference in float64 a few times, with random rounding errors of a dtype
+            (`opwright.checking.roundings`). It is asked only about results that would be wrong otherwise: they may be
+            what rounding leaves of larger numbers that cancel, as in a divergence of a tensor from itself.
     """
 
     what: str
@@ -47,19 +50,27 @@ class Comparison:
     eager: Sequence[torch.Tensor]
     exact: Sequence[torch.Tensor]
     inputs: list[torch.Tensor]
+    rounded: Callable[[torch.dtype], Sequence[Sequence[torch.Tensor]]] | None = None
 
     def judge(self) -> Accuracy:
         """Measure the errors.
 
         Raises:
             Fault: A count, shape, dtype or device differs from eager's; NaN or Inf is in another place; or the error
-                exceeds both twice eager's own and the tolerance.
+                exceeds the tolerance, twice eager's own, and twice what random roundings of the reference do.
         """
         if len(self.actual) != len(self.eager):
             raise Fault(f"{len(self.actual)} tensors where the reference has {len(self.eager)} ({self.what})")
         accuracy = Accuracy()
         for index, triple in enumerate(zip(self.actual, self.eager, self.exact, strict=True)):
-            accuracy = accuracy.worst(_judge(f"{self.what} {index}", *triple, self.inputs))
+            try:
+                found = _judge(f"{self.what} {index}", *triple, self.inputs)
+            except Fault as fault:
+                if fault.finding.error is None or self.rounded is None:  # no error can be measured, or none explained
+                    raise
+                explained = [made[index] for made in self.rounded(triple[1].dtype) if len(made) == len(self.exact)]
+                found = _judge(f"{self.what} {index}", *triple, self.inputs, explained)
+            accuracy = accuracy.worst(found)
         return accuracy
 
 
@@ -76,7 +87,12 @@ def equal_kind(what: str, actual: torch.Tensor, eager: torch.Tensor) -> None:
 
 
 def _judge(
-    what: str, actual: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor, inputs: list[torch.Tensor]
+    what: str,
+    actual: torch.Tensor,
+    eager: torch.Tensor,
+    exact: torch.Tensor,
+    inputs: list[torch.Tensor],
+    rounded: Sequence[torch.Tensor] = (),
 ) -> Accuracy:
     equal_kind(what, actual, eager)
     if not (eager.is_floating_point() or eager.is_complex()):
@@ -92,10 +108,29 @@ def _judge(
     slack, length = _CANCELLATION if eager.numel() < _FEW_ELEMENTS else 1.0, reduction_length(inputs, eager)
     if eager.dtype in _WIDEST:  # what one rounding of the inputs does; a sum rounds at each of its terms
         eager_error *= length**0.5
-    allowed = 2 * eager_error + slack * tolerance(eager.dtype, length)
+    by_rounding = max((_distance(as_real(each), triple[2]) for each in rounded), default=0.0) / scale
+    allowed = 2 * max(eager_error, by_rounding) + slack * tolerance(eager.dtype, length)
     if error > allowed:
-        raise Fault(f"{what} is wrong: error {error:.2g}, allowed {allowed:.2g}", error, eager_error)
+        said = f"{what} is wrong: error {error:.2g}, allowed {allowed:.2g}; {_largest_difference(*triple)}"
+        raise Fault(said, error, eager_error)
     return Accuracy(error, eager_error)
+
+
+def _distance(first: torch.Tensor, exact: torch.Tensor) -> float:
+    """The largest difference of numbers that are finite; zero if the shapes differ."""
+    if first.shape != exact.shape:
+        return 0.0
+    difference = first - exact
+    return _largest(difference[difference.isfinite()])
+
+
+def _largest_difference(actual: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor) -> str:
+    """The three values where the error is largest, and where that is."""
+    errors = (actual.to(exact.dtype) - exact).abs().nan_to_num(nan=0.0, posinf=0.0)
+    place = torch.unravel_index(errors.argmax(), errors.shape)
+    at = f" at {[index.item() for index in place]}" if place else ""
+    found, theirs, true = (tensor[place].item() for tensor in (actual, eager, exact))
+    return f"it is {found:.6g}{at}, exactly {true:.6g}, eager {theirs:.6g}"
 
 
 def _judge_discrete(what: str, actual: torch.Tensor, eager: torch.Tensor) -> Accuracy:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import torch
 from torch._ops import OpOverload, OpOverloadPacket
 
+from opwright.checking.calls import fresh
 from opwright.errors import ReferenceMissing, SamplesMissing
-from opwright.samples import Sample, SampleFactory, tensors_in, told
+from opwright.samples import Sample, SampleFactory, no_call, tensors_in, told
+from opwright.tracing.interface.place import place_of
 
 if TYPE_CHECKING:
     from opwright.binding.rungs import Rung
@@ -78,12 +80,24 @@ class Subject:
         """Make the samples, or those of another factory.
 
         Raises:
-            SamplesMissing: The factory raises, or makes none.
+            SamplesMissing: The factory raises, or makes none, or one that the reference does not take.
         """
         made = list(told(factory or self.samples, self.name)(device, dtype))
         if not made:
             raise SamplesMissing(f"the samples of {self.name} are empty", hint="make at least one opwright.Sample")
+        if factory is None:
+            self._try(made)
         return made
+
+    def _try(self, samples: Iterable[Sample]) -> None:
+        """Run the reference once on each sample: a check or a race of what it does not take would tell nothing."""
+        for sample in samples:
+            copy = fresh(sample)
+            try:
+                with torch.random.fork_rng(devices=[]):
+                    self.reference(*copy.args, **copy.kwargs)
+            except Exception as error:
+                raise no_call(sample, self.name, error, place_of(self.reference)) from error
 
     def tiny_samples(self, device: str, dtype: torch.dtype) -> list[Sample]:
         """Make the smallest sample and, where the factory can, those with sizes 1 and 0.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 
-from opwright.samples import Sample, Shapes, shapes
+from opwright.samples import MadeWhenAskedFor, Sample, Shapes, shapes
 
 Fill = Callable[[torch.Tensor, Sequence[torch.Tensor]], torch.Tensor]
 """Makes an argument of normal numbers, and of all arguments as normal numbers."""
@@ -41,9 +41,10 @@ class Drawn:
     fills: tuple[Fill | None, ...]
     constant: tuple[bool, ...]
 
-    def __call__(self, device: str, dtype: torch.dtype) -> Iterator[Sample]:
-        """Make the calls to check, one by one."""
-        return map(self._filled, self.checked(device, dtype))
+    def __call__(self, device: str, dtype: torch.dtype) -> Sequence[Sample]:
+        """Return the calls to check, each made when it is asked for."""
+        plain = self.checked(device, dtype)
+        return MadeWhenAskedFor(len(plain), lambda index: self._filled(plain[index]))
 
     def small(self, device: str, dtype: torch.dtype) -> list[Sample]:
         """Return tiny calls, then those where sizes are 1 and 0."""
@@ -53,7 +54,7 @@ class Drawn:
         """Return the call to measure at a size: "small", "medium" or "large"."""
         index = MEASURED.index(size)
         alone = replace(self.at, sizes=self.at.sizes[index : index + 1])
-        return self._filled(next(alone(device, dtype)))
+        return self._filled(alone(device, dtype)[0])
 
     def _filled(self, sample: Sample) -> Sample:
         pairs = zip(sample.args, self.fills, strict=True)

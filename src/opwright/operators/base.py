@@ -363,8 +363,7 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure):
     # -- reading ---------------------------------------------------------------------------------------------------
 
     def _example(self) -> Sample:
-        sample = first_sample(self._short_name, self.samples, place_of(self.reference))
-        return Sample(self._signature.bind(tuple(sample.args), dict(sample.kwargs)), {}, sample.name)
+        return first_sample(self._short_name, self.samples, place_of(self.reference), self._signature.bind)
 
     def derivation(self) -> Derivation:
         """What is derived for the first sample: graphs, programs and sources.

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch.fx import Node
 
 from opwright.binding.transforms.family import Identity
 from opwright.binding.variants.states import Outside, State
 from opwright.ir.program import Buffer, Program, targets_of
-from opwright.tracing.graph import Graph
 from opwright.tracing.guarded import guarded
 from opwright.tracing.interface.results import Result
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
 from opwright.tracing.interface.specs import ArgumentSpec
+
+if TYPE_CHECKING:
+    from opwright.tracing.graph import Graph  # imports sympy
 
 
 @dataclass(frozen=True, slots=True)

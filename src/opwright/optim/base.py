@@ -19,6 +19,7 @@ from opwright.optim.hyper import are_same, as_number, by_name, check_hyper
 from opwright.optim.kinds import MASTER, split_numbers
 from opwright.optim.options import Options, Rounding, StateDtype, check_options
 from opwright.optim.serving.entries import Manner
+from opwright.optim.serving.parts import same_everywhere
 from opwright.optim.serving.plan import Plan
 from opwright.optim.serving.variants import Variants
 from opwright.optim.telling.checked import checked
@@ -84,7 +85,7 @@ class DerivedOptimizer(Optimizer):
         check_options(self._options, type(self).__name__, definition.states)
         self._forget()
         super().__init__(params, {**defaults, "maximize": maximize})
-        self._seed = int(torch.randint(2**62, ())) if rounding == "stochastic" else 0
+        self._seed = self._new_seed() if rounding == "stochastic" else 0
         self._drawn = 0
         shapes = {param.dim(): (group, param) for group in self.param_groups for param in group["params"]}
         for group, param in shapes.values():
@@ -94,6 +95,10 @@ class DerivedOptimizer(Optimizer):
         check_hyper(hyper)
         if self.definition.check and required not in hyper.values():
             self.definition.check(**hyper)
+
+    def _new_seed(self) -> int:
+        params = [param for group in self.param_groups for param in group["params"]]
+        return same_everywhere(int(torch.randint(2**62, ())), params)
 
     def _forget(self) -> None:
         """Look at everything again in the next step."""

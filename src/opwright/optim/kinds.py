@@ -50,6 +50,7 @@ class Kind:
         written: Whether the gradient with its factor is written back.
         at_random: Whether results of half types are rounded at random.
         is_flat: Whether all tensors of the parameter's shape lie in memory in the same dense order.
+        is_part: Whether kernels see parts of tensors, and so must be element by element.
     """
 
     sizes: tuple[bool, ...]
@@ -63,6 +64,7 @@ class Kind:
     written: bool
     at_random: bool
     is_flat: bool
+    is_part: bool = False
 
 
 @functools.lru_cache(maxsize=256)

@@ -14,7 +14,7 @@ from opwright.benchmark.timings import COMPILED, REFERENCE
 from opwright.benchmark.work import Work, measured_limits, work_of
 from opwright.errors import OpwrightError
 from opwright.ir.expressions.integer import evaluate
-from opwright.ir.program import Program, buffers_of, size_symbol
+from opwright.ir.program import buffers_of, size_symbol
 from opwright.samples import Progress, Sample, told
 
 if TYPE_CHECKING:
@@ -99,24 +99,17 @@ def _backward_shapes(
     """The shape of each input of the backward pass: an argument, a cotangent, or a tensor that forward makes."""
     forward, backward = derivation.forward, derivation.backward
     assert backward is not None
-    buffers = buffers_of(forward)
-    found = {}
-    for buffer in backward.inputs:
-        if buffer.name in known:
-            found[buffer.name] = known[buffer.name]
-            continue
-        made = _made(buffer.name, forward)
-        found[buffer.name] = tuple(evaluate(size, sizes) for size in buffers[made].shape)
+    buffers, plan = buffers_of(forward), derivation.plan
+    made = [
+        *(forward.outputs[position] for position in plan.saved.outputs),
+        *forward.outputs[plan.outputs :],
+        *(forward.outputs[position] for position in plan.tangents),
+    ]
+    arguments = len(backward.inputs) - len(made)
+    found = {buffer.name: known[buffer.name] for buffer in backward.inputs[:arguments]}
+    for buffer, output in zip(backward.inputs[arguments:], made, strict=True):
+        found[buffer.name] = tuple(evaluate(size, sizes) for size in buffers[output].shape)
     return found
-
-
-def _made(name: str, forward: Program) -> str:
-    """The output of the forward pass that an input of the backward pass is, or is the cotangent of."""
-    if name in forward.outputs:
-        return name
-    if name == "grad_output":
-        return forward.outputs[0]
-    return forward.outputs[int(name.rpartition("_")[2])]
 
 
 def _sizes(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:

@@ -66,10 +66,10 @@ def plan_for(operator: BaseOperator, args: Sequence[Any], mesh: Any, known: Mapp
     coordinate = mesh.get_coordinate()
     if not derived.rules or coordinate is None:
         return None
-    returned = _whole_results(operator, args)
+    returned = whole_results(operator, args)
     if len(returned.tensors) != len(derived.rules[0].outputs):
         return None
-    given = [Given(tuple(t.shape), t.numel() * t.element_size(), _placements(t, mesh.ndim)) for t in tensors]
+    given = [Given(tuple(t.shape), t.numel() * t.element_size(), placements_of(t, mesh.ndim)) for t in tensors]
     made = [one.numel() * one.element_size() for one in returned.tensors]
     whole = {f"{s.name}_size_{d}": n for s in specs if isinstance(s, TensorSpec) for d, n in enumerate(s.sizes)}
     rules = [replace(rule, split=rule.split.knowing(known)) if rule.split else rule for rule in derived.rules]
@@ -78,7 +78,8 @@ def plan_for(operator: BaseOperator, args: Sequence[Any], mesh: Any, known: Mapp
     return None if choice is None else _made(operator, args, mesh, choice, returned, known)
 
 
-def _placements(tensor: torch.Tensor, levels: int) -> tuple[Placement, ...]:
+def placements_of(tensor: torch.Tensor, levels: int) -> tuple[Placement, ...]:
+    """Those of a DTensor; every process has all of other tensors."""
     return spec_of(tensor).placements if hasattr(tensor, "_spec") else (REPLICATE,) * levels
 
 
@@ -173,7 +174,7 @@ def _factor(powers: Sequence[int], ratios: Sequence[float]) -> float:
     return factor
 
 
-def _whole_results(operator: BaseOperator, args: Sequence[Any]) -> Returned:
+def whole_results(operator: BaseOperator, args: Sequence[Any]) -> Returned:
     """What the call returns as a whole: its structure, with tensors that have sizes and no elements."""
     with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
         whole = [

@@ -10,6 +10,7 @@ import torch
 from torch.distributed.tensor import DTensor
 
 from opwright.binding.environment import is_quiet
+from opwright.binding.variants.kinds import constant_key
 from opwright.operators.base import BaseOperator
 from opwright.sharding.plan import Plan
 
@@ -71,7 +72,7 @@ def short_way(
                 given.append(local)
                 is_recorded = is_recorded or arg.requires_grad
             elif type(arg) in _CONSTANTS:
-                place.append((type(arg), arg))
+                place.append(constant_key(arg))
                 given.append(arg)
             else:
                 return NotImplemented
@@ -80,7 +81,7 @@ def short_way(
         entry = latest.get(where := tuple(place))
         if entry is None:
             specs = [arg._spec for arg in args if type(arg) is DTensor]
-            key = [outside, *[arg._spec if type(arg) is DTensor else (type(arg), arg) for arg in args]]
+            key = [outside, *[arg._spec if type(arg) is DTensor else constant_key(arg) for arg in args]]
             entry = found(key, specs, where, is_recorded)
             if entry is None:
                 return NotImplemented

@@ -18,10 +18,12 @@ from torch.distributed.tensor import DTensor, Replicate
 from opwright.binding.autograd.derived_node import Made, gradients, keep, keep_again
 from opwright.binding.environment import is_compiling_or_exporting, is_overheard
 from opwright.binding.own_errors import runs_reference
+from opwright.binding.variants.kinds import constant_key
 from opwright.errors import MixedPlacement
 from opwright.operators.base import BaseOperator
 from opwright.sharding.plan import Plan, plan_for
 from opwright.sharding.quick import short_way, simply
+from opwright.sharding.strided import plan_as_placed
 from opwright.tracing.torch_hooks.spread import is_usual, local_of, only_counted, spec_of, spread, uncounted
 
 _plans: WeakKeyDictionary[BaseOperator, dict[Any, Plan | None]] = WeakKeyDictionary()
@@ -124,12 +126,12 @@ def _plan(operator: BaseOperator, args: Sequence[Any], mesh: Any, known: Mapping
     if len(plans) >= _MOST_PLANS:
         plans.clear()
     usual = all(is_usual(spec_of(arg)) for arg in args if isinstance(arg, DTensor))
-    plans[key] = plan_for(operator, args, mesh, known) if usual else None
+    plans[key] = plan_for(operator, args, mesh, known) if usual else plan_as_placed(operator, args, mesh)
     return plans[key]
 
 
 def _key(value: Any) -> Any:
-    return (value.dtype, value.device) if isinstance(value, torch.Tensor) else (type(value), value)
+    return (value.dtype, value.device) if isinstance(value, torch.Tensor) else constant_key(value)
 
 
 class _Call:

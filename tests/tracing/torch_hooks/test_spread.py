@@ -9,11 +9,14 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import DTensor, Shard, distribute_tensor
+from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.debug import CommDebugMode
+from torch.distributed.tensor.placement_types import _StridedShard
 from torch.overrides import TorchFunctionMode
 
 from opwright.tracing.torch_hooks.spread import (
+    cut,
+    cuts_of,
     has_spread,
     is_usual,
     local_of,
@@ -44,6 +47,12 @@ def test_a_tensor_is_described_and_made(mesh: Any) -> None:
     made = spread(local_of(given), spec_for(mesh, [Shard(0)], torch.empty(4, 3)))
     assert isinstance(made, DTensor)
     assert torch.equal(made.full_tensor(), given.full_tensor())
+
+
+def test_cuts_before_a_dimension_is_spread_are_told() -> None:
+    assert [cuts_of(one) for one in (Replicate(), Shard(1), _StridedShard(1, split_factor=4))] == [0, 1, 4]
+    assert cut(1, 1) == Shard(1)
+    assert cut(1, 4) == _StridedShard(1, split_factor=4)
 
 
 def test_modes_that_count_are_told_from_others() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 
 import torch
 
 from opwright.checking.accuracy import Accuracy, Comparison
 from opwright.checking.calls import exact, fresh, gradients_of, outputs_of, random_gradients, tracked, widened
 from opwright.checking.finding import Finding, by_the_reference
+from opwright.checking.roundings import random_roundings
 from opwright.checking.trial import Trial
 from opwright.samples import Sample
 
@@ -34,15 +36,21 @@ def gradient_accuracy(
         Fault: A gradient differs from the reference's.
         Skipped: The reference cannot be differentiated this way.
     """
-    eager, true, own = tracked(fresh(sample), wanted), tracked(exact(sample), wanted), tracked(fresh(sample), wanted)
+    eager, own = tracked(fresh(sample), wanted), tracked(fresh(sample), wanted)
+
+    def in_double() -> list[torch.Tensor]:
+        true = tracked(exact(sample), wanted)
+        outputs = _chosen(outputs_of(trial.reference, true), used)
+        return gradients_of(outputs, true, [widened(gradient) for gradient in cotangents])
+
     with by_the_reference():
         eager_outputs = _chosen(outputs_of(trial.reference, eager), used)
         cotangents = random_gradients(eager_outputs)
         expected = gradients_of(eager_outputs, eager, cotangents)
-        true_outputs = _chosen(outputs_of(trial.reference, true), used)
-        truth = gradients_of(true_outputs, true, [widened(gradient) for gradient in cotangents])
+        truth = in_double()
     actual = gradients_of(_chosen(outputs_of(trial.candidate, own), used), own, cotangents)
-    return Comparison("gradient", actual, expected, truth, [*sample.tensors(), *cotangents]).judge()
+    inputs, rounded = [*sample.tensors(), *cotangents], partial(random_roundings, in_double)
+    return Comparison("gradient", actual, expected, truth, inputs, rounded).judge()
 
 
 def _chosen(outputs: Sequence[torch.Tensor], used: Collection[int] | None) -> list[torch.Tensor]:

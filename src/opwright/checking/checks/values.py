@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from opwright.checking.accuracy import Accuracy, Comparison
 from opwright.checking.calls import exact, fresh, outputs_of
 from opwright.checking.finding import Finding, by_the_reference
+from opwright.checking.roundings import random_roundings
 from opwright.checking.trial import Trial
 from opwright.samples import Sample
 
@@ -27,6 +30,7 @@ def value_accuracy(trial: Trial, sample: Sample) -> Accuracy:
         eager_outputs, true_outputs = outputs_of(trial.reference, eager), outputs_of(trial.reference, true)
     own_outputs = outputs_of(trial.candidate, own)
     inputs = sample.tensors()
-    accuracy = Comparison("output", own_outputs, eager_outputs, true_outputs, inputs).judge()
+    rounded = partial(random_roundings, lambda: outputs_of(trial.reference, exact(sample)))
+    accuracy = Comparison("output", own_outputs, eager_outputs, true_outputs, inputs, rounded).judge()
     Comparison("after the call, input", own.tensors(), eager.tensors(), true.tensors(), inputs).judge()
     return accuracy

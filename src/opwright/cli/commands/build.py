@@ -52,6 +52,7 @@ def _described(made: Wheel) -> str:
         str(made.path),
         f"  operators  {', '.join(made.operators)}",
         f"  kernels    {made.kernels}, each for {', '.join(made.levels)}",
+        f"  dtypes     {', '.join(made.dtypes)}; calls in others run your function",
     ]
     lines += [f"  GPUs       {', '.join(made.gpus)}"] if made.gpus else []
     lines += [f"             {name} without some: {'; '.join(why)}" for name, why in made.without_cuda.items()]

@@ -58,6 +58,7 @@ class Wheel:
         operators: The names of its operators at the dispatcher.
         kernels: How many kernels there are for each level of processors.
         levels: These levels.
+        dtypes: What the samples were made in, such as "float32"; calls in others run the functions.
         size_bytes: How large its file is.
         gpus: What there are kernels for GPUs for: "sm_90" is machine code, "compute_90" PTX; empty without CUDA.
         without_cuda: Operators whose samples do not all have kernels for GPUs, and why.
@@ -68,6 +69,7 @@ class Wheel:
     operators: tuple[str, ...]
     kernels: int
     levels: tuple[str, ...]
+    dtypes: tuple[str, ...]
     size_bytes: int
     gpus: tuple[str, ...]
     without_cuda: Mapping[str, tuple[str, ...]]
@@ -146,6 +148,7 @@ def build_wheel(
         operators=tuple(each.name for each in planned),
         kernels=len(bundle.kernels),
         levels=tuple(level.name for level in levels),
+        dtypes=tuple(str(dtype).removeprefix("torch.") for dtype in dtypes),
         size_bytes=path.stat().st_size,
         gpus=_gpus(bundle, settings),
         without_cuda={each.name: each.left_to_reference for each in planned if each.left_to_reference},

@@ -13,6 +13,7 @@ from opwright.optim.definition import STEP, Definition
 from opwright.optim.kinds import Kind, Rounded, gathered, result_names, to_nearest, updated
 from opwright.optim.rounding import rounded_at_random
 from opwright.optim.serving.entries import Entry
+from opwright.optim.serving.parts import rounded_in_parts, whole_of
 from opwright.optim.serving.tables import TensorTable
 from opwright.optim.serving.variants import TableVariant, TensorVariant, Variant, Variants
 
@@ -76,8 +77,9 @@ class Bucket:
         remaining = self._by_known(state, numbers, seed) if state is not None else self.entries
         while state is not None and remaining and refusal is None:
             given = self._numbers_of(remaining[0], numbers)
+            whole = whole_of(remaining[0].tensors, remaining[0].specs)
             try:
-                new = self._variants.another(state, self._kind, self._hyper, remaining[0].tensors, given)
+                new = self._variants.another(state, self._kind, self._hyper, whole, given)
             except OpwrightError as refused:
                 refusal = refused
                 break
@@ -162,7 +164,7 @@ def run_composed(
         numbers: Its numbers, by name: the step too.
         seed: Of random rounding.
     """
-    kind, tensors = entry.kind, entry.tensors
+    kind, tensors = entry.kind, whole_of(entry.tensors, entry.specs)
     rounded = _rounding(entry, seed)
     made = updated(definition, kind, {**tensors, **numbers}, gathered(hyper, numbers), rounded)
     for name, value in zip(result_names(definition, kind), made, strict=True):
@@ -175,4 +177,4 @@ def _rounding(entry: Entry, seed: int) -> Rounded:
         return to_nearest
     place = entry.tensors["param"]
     generator = torch.Generator(place.device).manual_seed((seed + entry.number) % 2 ** (_SEED_BITS - 1))
-    return lambda value, dtype: rounded_at_random(value, dtype, generator)
+    return rounded_in_parts(lambda value, dtype: rounded_at_random(value, dtype, generator))

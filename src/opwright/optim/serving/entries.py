@@ -11,6 +11,8 @@ import torch
 from opwright.binding.environment import PLAIN_TYPES
 from opwright.optim.definition import STEP, Definition
 from opwright.optim.kinds import MASTER, Kind, StateKind, split_numbers
+from opwright.optim.serving.parts import Specs, part_of, specs_of_parts
+from opwright.tracing.torch_hooks.spread import spec_of
 
 _DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
@@ -26,8 +28,10 @@ class Entry:
         group: The number of its group.
         tensors: The operands of its update, by name; a complex tensor as a real one. The gradient is there where it is
             needed in a step.
-        kind: What they are; None if no kernel can serve them.
+        kind: What they are; the sizes are those of whole tensors.
+        served: Whether kernels may serve them.
         copied: A gradient that lies otherwise than the parameter is copied into `tensors["grad"]` before each step.
+        specs: How the wholes lie of which `tensors` are the parts that this process has; None if these are whole.
     """
 
     param: torch.Tensor
@@ -38,6 +42,7 @@ class Entry:
     kind: Kind
     served: bool
     copied: bool
+    specs: Specs | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +86,23 @@ def entry_of(
         copied = True
     names = [MASTER] if isinstance(state.get(MASTER), torch.Tensor) else []
     names += [name for name in definition.states if isinstance(state.get(name), torch.Tensor)]
-    kept = {name: _real(state[name]) for name in names}
+    specs = specs_of_parts(param, grad, {name: state[name] for name in names}, written=manner.written)
+    sizes = param.shape if specs else None
+    if specs:
+        copied = spec_of(grad).placements != specs["param"].placements
+        param, grad = part_of(param), part_of(grad, specs["param"])
+    kept = {name: _real(part_of(state[name]) if specs else state[name]) for name in names}
     real = _real(param)
+    sizes = real.shape if sizes is None else sizes
     plain = all(type(t) in PLAIN_TYPES for t in (param, grad, *kept.values())) and param.device.type == "cpu"
     if plain and not copied:
         copied = grad.is_conj() or grad.is_neg() or _strides(grad) != _strides(param)
     tensors = {"param": real, "grad": _real(_copy(grad, param) if copied else grad), **kept}
     of_shape = [t for t in kept.values() if t.dim() or not real.dim()]
     is_flat = plain and _is_dense(param) and all(_strides(t) == _strides(real) for t in of_shape)
-    states = tuple(_state_kind(kept[name], real) if name in kept else None for name in definition.states)
+    states = tuple(_state_kind(kept[name], sizes, specs) if name in kept else None for name in definition.states)
     kind = Kind(
-        sizes=_pattern(real),
+        sizes=_pattern(sizes),
         param=real.dtype,
         grad=tensors["grad"].dtype,
         states=states,
@@ -102,15 +113,19 @@ def entry_of(
         written=manner.written,
         at_random=manner.at_random,
         is_flat=is_flat and bool(real.dim()),
+        is_part=specs is not None,
     )
-    is_empty = not real.numel()  # no kernel is valid for sizes of zero
-    served = plain and not is_empty and all(t.dtype in _DTYPES for t in tensors.values()) and _is_written_once(real)
-    return Entry(param, state, number, group, tensors, kind, served, copied)
+    is_empty = 0 in sizes  # no kernel is valid for sizes of zero
+    fits = specs is None or (kind.is_flat and 1 not in sizes)  # tables serve no sizes of one
+    known = all(t.dtype in _DTYPES for t in tensors.values())
+    served = plain and fits and known and not is_empty and _is_written_once(real)
+    return Entry(param, state, number, group, tensors, kind, served, copied, specs)
 
 
 def copy_gradient(entry: Entry, grad: torch.Tensor) -> None:
-    """Bring a gradient into the order of its parameter."""
-    made = _real(_copy(grad, entry.param))
+    """Bring a gradient into the order of its parameter, and to its places."""
+    own = entry.tensors["param"] if entry.specs else entry.param
+    made = _real(_copy(part_of(grad, entry.specs["param"]) if entry.specs else grad, own))
     entry.tensors["grad"].copy_(made)
 
 
@@ -124,12 +139,14 @@ def _real(tensor: torch.Tensor) -> torch.Tensor:
     return torch.view_as_real(plain.resolve_conj()) if plain.is_complex() else plain
 
 
-def _state_kind(state: torch.Tensor, param: torch.Tensor) -> StateKind:
-    return StateKind(state.dtype, _pattern(state), is_number=not state.dim() and bool(param.dim()))
+def _state_kind(state: torch.Tensor, sizes: Sequence[int], specs: Specs | None) -> StateKind:
+    is_number = not state.dim() and bool(sizes)
+    own = sizes if specs and not is_number else state.shape
+    return StateKind(state.dtype, _pattern(own), is_number=is_number)
 
 
-def _pattern(tensor: torch.Tensor) -> tuple[bool, ...]:
-    return tuple(size == 1 for size in tensor.shape)
+def _pattern(sizes: Sequence[int]) -> tuple[bool, ...]:
+    return tuple(size == 1 for size in sizes)
 
 
 def _strides(tensor: torch.Tensor) -> tuple[tuple[int, int], ...]:

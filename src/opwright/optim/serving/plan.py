@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -16,7 +16,9 @@ from opwright.optim.definition import STEP, Definition
 from opwright.optim.kinds import Kind
 from opwright.optim.serving.buckets import Bucket, run_composed
 from opwright.optim.serving.entries import Manner, copy_gradient, entry_of, overlapping
+from opwright.optim.serving.parts import number_of, part_of, place_of, placed_alike
 from opwright.optim.serving.variants import Variants
+from opwright.tracing.torch_hooks.spread import has_spread, spec_of
 
 
 class Plan:
@@ -56,21 +58,24 @@ class Plan:
             for number, (param, state, group) in enumerate(zip(params, states, groups, strict=True))
         ]
         shared = overlapping(self.entries)
-        by_kind: dict[Kind, list[int]] = {}
+        by_kind: dict[tuple[Kind, Hashable], list[int]] = {}
         self._composed: list[int] = []
         for position, entry in enumerate(self.entries):
             if entry.served and position not in shared:
-                by_kind.setdefault(entry.kind, []).append(position)
+                by_kind.setdefault((entry.kind, placed_alike(entry.specs)), []).append(position)
             else:
                 self._composed.append(position)
         self._buckets = [
             Bucket(definition, variants, kind, positions, [self.entries[p] for p in positions],
                    hyper[self.entries[positions[0]].group])
-            for kind, positions in by_kind.items()
+            for (kind, _), positions in by_kind.items()
         ]  # fmt: skip
         self._held = self._now_held()
-        self._watched = [t for t in (*params, *self._held) if isinstance(t, torch.Tensor) and type(t) in PLAIN_TYPES]
-        self._places = list(map(_place, self._watched))
+        self._parts = [position for position, entry in enumerate(self.entries) if entry.specs]
+        self._where = place_of if self._parts else _place
+        tensors = [t for t in (*params, *self._held) if isinstance(t, torch.Tensor)]
+        self._watched = [t for t in tensors if self._parts or type(t) in PLAIN_TYPES]
+        self._places = list(map(self._where, self._watched))
         self._shapes = self._now_shapes()
         self._gradients = _facts([param.grad for param in params if param.grad is not None])
         self._points = True
@@ -85,7 +90,7 @@ class Plan:
             and len(held) == len(self._held)
             and all(map(operator.is_, params, self.params))
             and all(map(operator.is_, held, self._held))
-            and list(map(_place, self._watched)) == self._places
+            and list(map(self._where, self._watched)) == self._places
             and self._now_shapes() == self._shapes
             and _facts(gradients) == self._gradients
         )
@@ -118,6 +123,8 @@ class Plan:
         """
         for position in self._copied:
             copy_gradient(self.entries[position], gradients[position])
+        if self._parts:
+            gradients = [part_of(g) if e.specs else g for g, e in zip(gradients, self.entries, strict=True)]
         composed: Sequence[int] = self._composed
         if quiet:
             self._run_buckets(gradients, state, numbers, seed)
@@ -150,7 +157,8 @@ class Plan:
         for number, bucket in enumerate(self._buckets):
             mine = places if len(self._buckets) == 1 and not self._composed else [places[p] for p in bucket.positions]
             point_to = functools.partial(self._point_to, gradients)
-            bucket.run(state, numbers, mine, point_to, seed + (number << _SEEDS_APART))
+            shift = number_of(bucket.entries[0].specs) << _PARTS_APART
+            bucket.run(state, numbers, mine, point_to, seed + (number << _SEEDS_APART) + shift)
 
     def _point_to(self, gradients: Sequence[torch.Tensor]) -> None:
         """Let all entries have these gradients."""
@@ -166,7 +174,7 @@ class Plan:
                 grad.copy_(torch.view_as_complex(made) if grad.is_complex() else made)
 
 
-_SEEDS_APART = 40
+_SEEDS_APART, _PARTS_APART = 40, 52
 _PLAIN = frozenset(PLAIN_TYPES)
 _place, _strides, _is_negative = torch.Tensor.data_ptr, torch.Tensor.stride, torch.Tensor.is_neg
 
@@ -175,8 +183,15 @@ def _facts(gradients: Sequence[torch.Tensor]) -> list[Any]:
     """What kernels must know of gradients, beside where they are."""
     types, layouts = {type(grad) for grad in gradients}, {grad.layout for grad in gradients}
     if not _PLAIN.issuperset(types) or layouts != {torch.strided}:
-        return [[type(grad) for grad in gradients], [grad.layout for grad in gradients]]
+        return [_fact(grad) for grad in gradients]
     dtypes = [grad.dtype for grad in gradients]
     is_complex = any(dtype.is_complex for dtype in set(dtypes))
     conjugated = [grad.is_conj() for grad in gradients] if is_complex else []
     return [*map(_strides, gradients), *dtypes, *map(_is_negative, gradients), *conjugated]
+
+
+def _fact(grad: torch.Tensor) -> Any:
+    if grad.layout is not torch.strided or not (type(grad) in _PLAIN or has_spread([grad])):
+        return type(grad), grad.layout
+    own = part_of(grad)
+    return type(grad), spec_of(grad) if has_spread([grad]) else (), own.stride(), own.dtype, own.is_neg(), own.is_conj()

@@ -165,8 +165,13 @@ class Variants:
         rounded = not_yet if kind.at_random else None
         update, names = self._update(state, kind, hyper, tensors, numbers, rounded)
         if kind.is_flat:
-            with contextlib.suppress(NotElementwise):
+            with contextlib.suppress(*([] if kind.is_part else [NotElementwise])):
                 return self._table(update)
+        if kind.is_part:
+            raise NotElementwise(
+                "parts of the parameter and its states lie in memory in other orders",
+                hint="make the parts contiguous before the optimizer is made",
+            )
         return self._tensor(update, names)
 
     def _update(

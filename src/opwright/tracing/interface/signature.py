@@ -96,11 +96,13 @@ class Signature:
         parameters: Every parameter, positional or keyword.
         outputs: How many tensors it returns when the annotation says so; None if only the first call shows it.
         structured: Whether the annotation says that it returns another structure than a tuple.
+        name: What messages call the function; "" if it has no name that a user would know.
     """
 
     parameters: tuple[Parameter, ...]
     outputs: int | None
     structured: bool = False
+    name: str = field(default="", compare=False)
     _inspected: inspect.Signature = field(init=False, repr=False, compare=False)
     _takes_all_by_position: bool = field(init=False, repr=False, compare=False)
 
@@ -143,11 +145,14 @@ class Signature:
         """Order arguments by parameter and fill in defaults.
 
         Raises:
-            TypeError: For missing, extra or repeated arguments, in Python's words.
+            TypeError: For missing, extra or repeated arguments, in Python's words after the name of the function.
         """
         if self._takes_all_by_position and not kwargs and len(args) == len(self.parameters):
             return args
-        bound = self._inspected.bind(*args, **kwargs)
+        try:
+            bound = self._inspected.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.name}(): {error}" if self.name else str(error)) from None
         bound.apply_defaults()
         return tuple(bound.arguments.values())
 
@@ -246,7 +251,8 @@ def read_signature(reference: Callable[..., Any], mutates: Sequence[str] = ()) -
     hints = read_annotations(reference)
     parameters = tuple(_read_parameter(parameter, hints, mutates) for parameter in inspected.parameters.values())
     outputs = _read_return(reference, hints.get("return"))
-    return Signature(parameters, outputs, structured="return" in hints and outputs is None)
+    structured, name = "return" in hints and outputs is None, getattr(reference, "__name__", "")
+    return Signature(parameters, outputs, structured, name)
 
 
 def _read_parameter(parameter: inspect.Parameter, hints: Mapping[str, Any], mutates: Sequence[str]) -> Parameter:

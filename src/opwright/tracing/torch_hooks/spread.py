@@ -35,6 +35,24 @@ def is_usual(spec: Any) -> bool:
     return bool(usual) and all(type(p).__name__ in ("Shard", "Replicate", "Partial") for p in spec.placements)
 
 
+def cuts_of(placement: Any) -> int:
+    """Into how many blocks a dimension is cut before each is spread: 1 for `Shard`; 0 if nothing is spread."""
+    match type(placement).__name__:
+        case "Shard":
+            return 1
+        case "_StridedShard":
+            return int(placement.split_factor)
+        case _:
+            return 0
+
+
+def cut(dim: int, cuts: int) -> Any:
+    """The placement that spreads a dimension, cut into blocks before."""
+    from torch.distributed.tensor.placement_types import Shard, _StridedShard
+
+    return Shard(dim) if cuts == 1 else _StridedShard(dim, split_factor=cuts)
+
+
 def local_of(tensor: Any) -> torch.Tensor:
     """What this process has of a DTensor, when it has arrived."""
     local: Any = tensor._local_tensor

@@ -1,5 +1,7 @@
 """What a packaged operator does when its kernels decline, without a library: its kernels here are Python."""
 
+import pydoc
+
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -89,3 +91,54 @@ def test_what_must_see_torch_operations_sees_those_of_the_reference(quiet):
     with torch.autocast("cpu", torch.bfloat16, enabled=not quiet):
         operator(torch.randn(3), False)
     assert operator.last_rung == ("cpp" if quiet else "composed")
+
+
+def scaled(x: torch.Tensor, times: float) -> torch.Tensor:
+    """Multiply."""
+    return x * times
+
+
+def scaling(**changed):
+    """An operator with a number at run time, whose kernels note what they are given."""
+    given = []
+
+    def forward(x, times):
+        given.append(times)
+        return x * times
+
+    record = {**NOTHING, "constants": {}, "tensors": (0, 1), "numbers": (1,), "arguments": (1,), **changed}
+    kernels = {"forward": forward, "backward": lambda times, g: given.append(times) or g * times}
+    return PackagedOperator("mine::scaled", scaled, [Variant.from_record(record, kernels.get)]), given
+
+
+@pytest.mark.parametrize(
+    ("x", "times", "rung"),
+    [
+        (torch.ones(3), 2, "cpp"),
+        (torch.ones(3), 2.0, "cpp"),
+        (torch.ones(3), True, "composed"),
+        (torch.ones(3), 2**53 + 1, "composed"),
+        (torch.ones(3, dtype=torch.int64), 2, "composed"),
+    ],
+)
+def test_an_int_is_taken_for_the_float_of_its_value(x, times, rung):
+    operator, given = scaling()
+    torch.testing.assert_close(operator(x, times), x * times)
+    assert operator.last_rung == rung
+    assert [number.dtype for number in given] == [torch.float64] * (rung == "cpp")
+
+
+def test_a_backward_kernel_gets_an_int_as_a_float_too():
+    operator, given = scaling()
+    x = torch.ones(3, requires_grad=True)
+    torch.testing.assert_close(torch.autograd.grad(operator(x, 2).sum(), x), (torch.full((3,), 2.0),))
+    assert [number.dtype for number in given] == [torch.float64, torch.float64]
+
+
+def test_help_shows_the_signature_and_a_wrong_call_names_the_function():
+    operator, _ = scaling()
+    assert "scaled(x: torch.Tensor, times: float) -> torch.Tensor" in pydoc.plain(pydoc.render_doc(operator))
+    with pytest.raises(TypeError, match=r"^scaled\(\): missing a required argument: 'times'$"):
+        operator(torch.ones(3))
+    held = type("Holder", (), {"scaled": operator})().scaled
+    assert held(torch.ones(3), 2.0).tolist() == [2.0] * 3

@@ -102,7 +102,10 @@ class PackagedOperator:
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Order arguments by parameter and fill in defaults."""
-        bound = self._signature.bind(*args, **kwargs)
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.reference.__name__}(): {error}") from None
         bound.apply_defaults()
         return tuple(bound.arguments.values())
 
@@ -223,6 +226,10 @@ class PackagedOperator:
         """Run that of its gradients."""
         found = self.gradients_overload(*arguments)
         return (found,) if isinstance(found, torch.Tensor) else tuple(found)
+
+    def __get__(self, instance: object, owner: type | None = None) -> PackagedOperator:
+        """Stay as it is in a class, as functions of torch do; with this method, `help` shows a signature."""
+        return self
 
     def __reduce__(self) -> str:
         """It is copied and pickled as a function is: by its name."""

@@ -83,7 +83,7 @@ class Variant:
         """Outputs, then intermediates; None if it does not take the arguments."""
         if not self._fits(arguments):
             return None
-        made = self.forward(*[_as_tensor(arguments[position]) for position in self.tensors])
+        made = self.forward(*[self._as_tensor(arguments, position) for position in self.tensors])
         if isinstance(made, torch.Tensor):
             return (made,)
         return None if made is None or made[0] is None else tuple(made)
@@ -104,7 +104,7 @@ class Variant:
             shapes: Of each argument; those of constants may be anything.
         """
         assert self.backward is not None
-        read = [_as_tensor(arguments[position]) for position in self.arguments]
+        read = [self._as_tensor(arguments, position) for position in self.arguments]
         sizes = [shapes[position][dimension] for position, dimension in self.sizes]
         made = self.backward(*read, *kept, *cotangents, *sizes)
         if isinstance(made, torch.Tensor):
@@ -115,10 +115,22 @@ class Variant:
         return (
             all(_is_written(arguments[position], *value) for position, value in self.constants.items())
             and all((_is_integer if p in self.integers else _is_float)(arguments[p]) for p in self.numbers)
+            and (self._floats_are_floats(arguments) or _are_floating(arguments))
             and all(guard.holds(arguments[p]) for p, guard in self.number_guards)
             and self.orders in ((), orders_of(arguments))
             and (not self.needs_row_major or lie_row_by_row(arguments, whole_memory=self.needs_whole_memory))
         )
+
+    def _floats_are_floats(self, arguments: Sequence[Any]) -> bool:
+        return all(position in self.integers or type(arguments[position]) is float for position in self.numbers)
+
+    def _as_tensor(self, arguments: Sequence[Any], position: int) -> Any:
+        """An argument as kernels take it: Python's numbers in float64 or int64, an int in the place of a float too."""
+        argument = arguments[position]
+        if not isinstance(argument, (int, float)):
+            return argument
+        dtype = torch.int64 if position in self.integers or position not in self.numbers else torch.float64
+        return torch.scalar_tensor(argument, dtype=torch.float64 if isinstance(argument, float) else dtype)
 
 
 def _is_written(argument: Any, kind: str, text: str) -> bool:
@@ -127,14 +139,16 @@ def _is_written(argument: Any, kind: str, text: str) -> bool:
 
 
 def _is_float(argument: Any) -> bool:
+    """Whether it is a float in this range, or an int that a float holds."""
+    if type(argument) is int:
+        return abs(argument) < _MOST and int(float(argument)) == argument
     return type(argument) is float and abs(argument) < _MOST
+
+
+def _are_floating(arguments: Sequence[Any]) -> bool:
+    """Whether an int among the arguments does as a float of this value does: integer tensors tell them apart."""
+    return all(a.is_floating_point() or a.is_complex() for a in arguments if isinstance(a, torch.Tensor))
 
 
 def _is_integer(argument: Any) -> bool:
     return type(argument) is int and 0 <= argument - _LEAST_INTEGER < _INTEGERS
-
-
-def _as_tensor(argument: Any) -> Any:
-    if isinstance(argument, float):
-        return torch.scalar_tensor(argument, dtype=torch.float64)
-    return torch.scalar_tensor(argument, dtype=torch.int64) if isinstance(argument, int) else argument
