@@ -79,7 +79,7 @@ def derive(console: Console) -> None:
     for title in ("Forward", "Backward", "Saved for backward"):
         console.print(Text.assemble((title, "bold"), "\n", sections[title]))
         if title == "Forward":
-            console.print("\nas C++ (all of it: opwright source examples/lltm.py:lltm_cell)", style="dim")
+            console.print(f"\nas C++ (all of it: {program()} source examples/lltm.py:lltm_cell)", style="dim")
             console.print(code(first_kernel(lltm_cell.source("cpp")), "cpp"))
         console.print()
 

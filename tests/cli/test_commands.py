@@ -21,6 +21,7 @@ COMMANDS = (
     "new",
     "build",
     "deploy",
+    "report",
     "cache",
 )
 
@@ -234,3 +235,9 @@ def test_an_interrupt_ends_what_was_started(monkeypatch):
     with pytest.raises(SystemExit) as end:
         main(["audit", "operators.py"])
     assert (end.value.code, abandoned) == (130, [True])
+
+
+def test_extras_are_not_taken_for_markup(capsys):
+    with pytest.raises(SystemExit):
+        main(["report", "--help"])
+    assert "opwright[report]" in capsys.readouterr().out
