@@ -36,7 +36,8 @@ def test_nothing_stays_of_one_that_fails(tmp_path):
 
 
 _WRITE = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have had it ignored
 from pathlib import Path
 from opwright.deployment.programs.folder import MANIFEST, written_whole
 with written_whole(Path(sys.argv[1])) as folder:
