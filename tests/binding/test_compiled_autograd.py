@@ -91,7 +91,7 @@ def test_it_gives_the_gradients_and_compiles_no_more_than_twice(step):
 
 def test_the_gradients_asked_for_are_operators_in_the_graph():
     _, graphs = under_compiled_autograd(one_gradient, (2,))
-    assert {"opwright.layer_backward_weight.default", "opwright.two_backward_x.default"} <= graphs[0]
+    assert {"opwright.layer_backward_weight.default", "opwright.two_backward_x_of_0.default"} <= graphs[0]
 
 
 def test_nothing_of_a_derivation_is_compiled():

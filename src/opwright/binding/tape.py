@@ -71,7 +71,7 @@ class Tape:
         self.native = native
         self.variants: list[Variant] = []
         self.runs: Any = None
-        self._narrowed: dict[tuple[int, ...], Plan] = {}
+        self._narrowed: dict[tuple[Any, ...], Plan] = {}
         self._varying = [(each.position, each.type is float, each.apart) for each in varying]
         self._results: list[tuple[Any, Any]] = []
         ways: dict[Any, tuple[Any, ...]] = {}
@@ -115,16 +115,27 @@ class Tape:
             number: The number of the variant that made the results.
             arguments: The arguments of the call; None in place of constants.
             intermediates: What was saved besides arguments and results.
-            cotangents: Gradients of its results.
+            cotangents: Gradients of its results that can have one; None for those that were not used.
             wanted: Positions of the arguments whose gradients are asked for.
+
+        Returns:
+            One for each of `wanted`; None where no gradient flows from the results that were used.
         """
-        variant, key = self.variants[number], (number, *wanted)
+        variant = self.variants[number]
+        used = tuple([p for p, given in zip(variant.plan.tangents, cotangents, strict=True) if given is not None])
+        key = number, used, *wanted
         if key not in self._narrowed:
-            self._narrowed[key] = replace(variant.plan, gradients=tuple(wanted))
+            plan = variant.plan.of_outputs(used)
+            self._narrowed[key] = replace(plan, gradients=tuple([p for p in wanted if p in plan.gradients]))
+        plan = self._narrowed[key]
+        if not plan.gradients:
+            return [None] * len(wanted)
         constants = variant.constants
         every = [constants.get(position, argument) for position, argument in enumerate(arguments)]
-        given = variant.plan.saved.given(intermediates)
-        return variant.differentiate(every, [*cotangents, *given], self._narrowed[key])
+        flowing = [cotangent for cotangent in cotangents if cotangent is not None]
+        found = variant.differentiate(every, [*flowing, *plan.saved.given(intermediates)], plan)
+        gradients = dict(zip(plan.gradients, found, strict=True))
+        return [gradients.get(position) for position in wanted]
 
 
 @dataclass(frozen=True, slots=True)

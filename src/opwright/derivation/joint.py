@@ -30,12 +30,14 @@ class Joint:
         graph: Takes the tensor arguments, then one cotangent per differentiable output; returns the outputs.
         tangents: The cotangents; None for an output that has no derivative.
         gradients: One per argument of the reference; None where no gradient flows.
+        reach: For each cotangent, the positions of the arguments to which a gradient flows from it.
         result: The structure of what the reference returns.
     """
 
     graph: Graph
     tangents: tuple[Node | None, ...]
     gradients: tuple[Node | None, ...]
+    reach: tuple[tuple[int, ...], ...]
     result: Result
 
 
@@ -64,12 +66,29 @@ def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -
     with session.recording(), unchanged_outside(reference.__name__, reference):
         found = torch.autograd.grad(flowing, wanted, [cotangents[id(output)] for output in flowing], allow_unused=True)
     gradients = {id(argument): gradient for argument, gradient in zip(wanted, found, strict=True)}
+    behind = [_leaves_behind(output) for output in flowing]
     return Joint(
         graph=session.graph(outputs),
         tangents=tuple(session.node(cotangents[id(o)]) if id(o) in cotangents else None for o in outputs),
         gradients=tuple(None if g is None else session.node(g) for g in map(gradients.get, map(id, arguments))),
+        reach=tuple(tuple(p for p, a in enumerate(arguments) if id(a) in leaves) for leaves in behind),
         result=result,
     )
+
+
+def _leaves_behind(output: torch.Tensor) -> set[int]:
+    """The identities of the leaves that autograd's graph leads to from an output."""
+    if output.grad_fn is None:
+        return {id(output)}
+    leaves, met, left = set(), {output.grad_fn}, [output.grad_fn]
+    while left:
+        node = left.pop()
+        if hasattr(node, "variable"):
+            leaves.add(id(node.variable))
+        new = {behind for behind, _ in node.next_functions if behind is not None} - met
+        met |= new
+        left += new
+    return leaves
 
 
 def _requires_grad(spec: ArgumentSpec) -> bool:

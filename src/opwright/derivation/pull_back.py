@@ -19,7 +19,9 @@ def pull_back(
     places: Sequence[int],
     cotangents: Sequence[torch.Tensor],
     wanted: Sequence[int],
-) -> tuple[torch.Tensor, ...]:
+    *,
+    allow_unused: bool = False,
+) -> tuple[Any, ...]:
     """Differentiate a function; the result is differentiable if gradients are recorded or transformed.
 
     Args:
@@ -28,6 +30,7 @@ def pull_back(
         places: Positions of the outputs that have a cotangent.
         cotangents: The cotangents of these outputs.
         wanted: Positions of the arguments whose gradients are asked for.
+        allow_unused: Give None, where torch can, for an argument that these outputs do not depend on; else zeros.
     """
     given = list(arguments)
     if are_active() or is_forward_mode():
@@ -40,7 +43,8 @@ def pull_back(
             given[position] = alias if alias.requires_grad else alias.detach().requires_grad_()
         outputs = function(given)
         sources = [given[position] for position in wanted]
-        return gradients([outputs[place] for place in places], sources, cotangents, create_graph=create_graph)
+        chosen = [outputs[place] for place in places]
+        return gradients(chosen, sources, cotangents, create_graph=create_graph, allow_unused=allow_unused)
 
 
 def gradients(
@@ -50,18 +54,20 @@ def gradients(
     *,
     create_graph: bool,
     retain_graph: bool | None = None,
-) -> tuple[torch.Tensor, ...]:
-    """The gradients that autograd gives; zeros where an output does not depend on a source, or on anything."""
+    allow_unused: bool = False,
+) -> tuple[Any, ...]:
+    """The gradients that autograd gives; zeros, or None, for a source that no output depends on."""
     flowing = [(out, given) for out, given in zip(outputs, cotangents, strict=True) if out.requires_grad]
     if not flowing:
-        return tuple(torch.zeros_like(source) for source in sources)
+        return tuple(None if allow_unused else torch.zeros_like(source) for source in sources)
     return torch.autograd.grad(
         [out for out, _ in flowing],
         sources,
         [given for _, given in flowing],
         retain_graph=retain_graph,
         create_graph=create_graph,
-        materialize_grads=True,
+        allow_unused=True,
+        materialize_grads=not allow_unused,
     )
 
 

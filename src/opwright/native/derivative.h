@@ -72,10 +72,12 @@ class Derivative : public KeepingNode {
 
   variable_list apply(variable_list&& cotangents) override {
     variable_list gradients(num_outputs());
-    const auto describe = [this](size_t k) { return described(input_metadata(route().tangents[k])); };
-    const Arguments tangents = with_zeros(route().tangents, cotangents, describe);
-    if (tangents.empty()) return gradients;
-    if (!is_followed(tangents) && !spares_products() && run_kernel(tangents, gradients)) return gradients;
+    const size_t used = used_of(route().tangents, cotangents).size();
+    if (used == 0) return gradients;
+    const Arguments tangents = cotangents_of(route().tangents, cotangents);
+    const bool are_all_used = used == tangents.size();  // the kernel has no zeros, as zero times infinity is not zero
+    if (are_all_used && !is_followed(tangents) && !spares_products() && run_kernel(tangents, gradients))
+      return gradients;
     differentiate_again(differentiate_, drawn_, unpack(), described_, tangents, wanted(), gradients);
     return gradients;
   }
@@ -86,23 +88,18 @@ class Derivative : public KeepingNode {
     asked.collect(kept_, /*is_output=*/true);  // or not: saved outputs are unpacked with their node
     asked.collect(described_);
     asked.collect(drawn_);
-    for (int64_t position : route().tangents) asked.collect(input_metadata(position));
   }
 
   variable_list apply_with_saved(const variable_list& cotangents, SwapSavedVariables& saved) override {
     saved.before(kept_);
     saved.before(described_);
     saved.before(drawn_);
-    for (int64_t position : route().tangents) saved.before(mutable_input_metadata(position));
-    std::vector<Described> outputs;
-    for (int64_t position : route().tangents) outputs.push_back(described(input_metadata(position)));
     const bool is_traceable = drawn_.empty() && !route().has_numbers;
     variable_list gradients =
-        put_into_graph(*this, as_function(), is_traceable, cotangents, saved, unpack(), described_, outputs, drawn_);
+        put_into_graph(*this, as_function(), is_traceable, cotangents, saved, unpack(), described_, drawn_);
     saved.after(kept_);
     saved.after(described_);
     saved.after(drawn_);
-    for (int64_t position : route().tangents) saved.after(mutable_input_metadata(position));
     return gradients;
   }
 
@@ -165,12 +162,11 @@ class Derivative : public KeepingNode {
       Given given(besides);
       const auto kept = given.unpack<Arguments>();
       const auto described = given.unpack<std::vector<Described>>();
-      const auto outputs = given.unpack<std::vector<Described>>();
       const auto drawn = given.unpack<Arguments>();
       variable_list gradients(count);
-      const auto describe = [&outputs](size_t k) { return outputs[k]; };
-      const Arguments tangents = with_zeros(differentiate.route().tangents, cotangents, describe);
-      if (!tangents.empty()) differentiate_again(differentiate, drawn, kept, described, tangents, wanted, gradients);
+      const Positions& outputs = differentiate.route().tangents;
+      if (used_of(outputs, cotangents).empty()) return gradients;
+      differentiate_again(differentiate, drawn, kept, described, cotangents_of(outputs, cotangents), wanted, gradients);
       return gradients;
     };
   }

@@ -18,7 +18,7 @@ namespace opwright {
 
 class Differentiable {
  public:
-  // (route, arguments, intermediates, cotangents, wanted) -> gradients
+  // (route, arguments, intermediates, cotangents, wanted) -> gradients; None for a cotangent of an unused output
   using Operator = std::shared_ptr<c10::SafePyObject>;
 
   Differentiable(std::shared_ptr<const Route> route, Operator call)

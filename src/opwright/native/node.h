@@ -62,13 +62,6 @@ class KeepingNode : public Node {
   std::vector<SavedVariable> kept_;
 };
 
-inline Described described(const torch::autograd::InputMetadata& output) {
-  Described found;
-  found.sym_sizes.assign(output.shape_as_dim_vector().begin(), output.shape_as_dim_vector().end());
-  found.options = output.options();
-  return found;
-}
-
 // Expanded zeros, with one element of memory.
 inline at::Tensor zeros(const Described& described) {
   return at::zeros({}, described.options).expand_symint(described.sym_sizes);
@@ -76,19 +69,19 @@ inline at::Tensor zeros(const Described& described) {
 
 inline bool is_differentiable(const at::Tensor& tensor) { return tensor.is_floating_point() || tensor.is_complex(); }
 
-// Cotangents of some outputs, with zeros for missing ones; empty if all are missing. `describe` describes the k-th.
-template <typename Describe>
-inline Arguments with_zeros(const Positions& outputs, const variable_list& cotangents, const Describe& describe) {
-  Arguments tangents;
-  bool any = false;
-  for (int64_t position : outputs) {
-    any |= cotangents[position].defined();
-    tangents.push_back(cotangents[position]);
-  }
-  if (!any) return {};
-  for (size_t k = 0; k < tangents.size(); ++k)
-    if (!tangents[k].defined()) tangents[k] = zeros(describe(k));
-  return tangents;
+// Which of these outputs were used: they have a cotangent.
+inline Positions used_of(const Positions& outputs, const variable_list& cotangents) {
+  Positions used;
+  for (int64_t position : outputs)
+    if (cotangents[position].defined()) used.push_back(position);
+  return used;
+}
+
+// The cotangents of these outputs, undefined for those that were not used.
+inline Arguments cotangents_of(const Positions& outputs, const variable_list& cotangents) {
+  Arguments found;
+  for (int64_t position : outputs) found.push_back(cotangents[position]);
+  return found;
 }
 
 // Pass a Python error to the engine.

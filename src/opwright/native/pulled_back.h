@@ -47,19 +47,18 @@ class PulledBack : public KeepingNode {
 
   variable_list apply(variable_list&& cotangents) override {
     variable_list gradients(num_outputs());
-    const auto describe = [this](size_t k) { return described(input_metadata(flowing_[k])); };
-    const Arguments tangents = with_zeros(flowing_, cotangents, describe);
+    const Positions used = used_of(flowing_, cotangents);
     Positions wanted, edges;
     for (size_t edge = 0; edge < positions_.size(); ++edge) {
       if (!task_should_compute_output(edge)) continue;
       wanted.push_back(positions_[edge]);
       edges.push_back(static_cast<int64_t>(edge));
     }
-    if (tangents.empty() || wanted.empty()) return gradients;
+    if (used.empty() || wanted.empty()) return gradients;
     const Arguments kept = unpack();
     const py::gil_scoped_acquire gil;
     try {
-      const py::object found = pull_back(wanted, kept, tangents);
+      const py::object found = pull_back(wanted, kept, used, cotangents_of(used, cotangents));
       if (is_tensor(found)) {
         gradients[edges[0]] = tensor_in(found);
       } else {
@@ -85,12 +84,13 @@ class PulledBack : public KeepingNode {
     return c10::SafePyObject(object.release().ptr(), getPyInterpreter());
   }
 
-  py::object pull_back(const Positions& wanted, const Arguments& kept, const Arguments& tangents) const {
+  py::object pull_back(const Positions& wanted, const Arguments& kept, const Positions& used,
+                       const Arguments& tangents) const {
     Positions places;
-    for (int64_t position : flowing_) places.push_back(places_[position]);
+    for (int64_t position : used) places.push_back(places_[position]);
     const py::handle transforms = transforms_.ptr(getPyInterpreter());
     const py::object backward =
-        transforms.attr("backward")(tuple_of(wanted), tuple_of(places), tuple_of(flowing_), places_.size());
+        transforms.attr("backward")(tuple_of(wanted), tuple_of(places), tuple_of(used), places_.size());
     Objects arguments;
     for (py::handle given : py::reinterpret_borrow<py::tuple>(rest_.ptr(getPyInterpreter())))
       arguments.push_back(py::reinterpret_borrow<py::object>(given));

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch.autograd import Function
-from torch.distributed.tensor import DTensor, Replicate
+from torch.distributed.tensor import DTensor
 
 from opwright.binding.autograd.derived_node import Made, gradients, keep, keep_again
 from opwright.binding.environment import is_compiling_or_exporting, is_overheard
@@ -161,7 +161,7 @@ class _Call:
 class _Node(Function):
     @staticmethod
     def forward(ctx: Any, call: Any, *args: Any) -> Any:
-        ctx.mesh, known = call.mesh, {}
+        known: dict[str, torch.Tensor] = {}
         if call.plan.is_simple and not _dispatch_modes():
             given = [local_of(arg) if isinstance(arg, DTensor) else arg for arg in args]
             made = simply(call.plan, call.serve, given)
@@ -182,7 +182,7 @@ class _Node(Function):
         """Call the operator of the gradients on DTensors."""
         saved = ctx.saved_tensors
         known = dict(zip(ctx.digests, saved[len(saved) - len(ctx.digests) :], strict=True))
-        return gradients(ctx, cotangents, lambda operator, *args: _called(operator, args, ctx.mesh, known), saved=saved)
+        return gradients(ctx, cotangents, lambda operator, *args: _called(operator, args, known), saved=saved)
 
 
 class _Again(_Node):
@@ -198,21 +198,13 @@ class _Again(_Node):
 
     @staticmethod
     def backward(ctx: Any, *cotangents: torch.Tensor | None) -> Any:
-        ctx.kept, ctx.mesh, ctx.digests = ctx.call.kept, ctx.call.mesh, ()
+        ctx.kept, ctx.digests = ctx.call.kept, ()
         return _Node.backward(ctx, *cotangents)
 
 
-def _called(operator: BaseOperator, args: Sequence[Any], mesh: Any, known: Mapping[str, torch.Tensor]) -> Any:
-    placed = [_placed(arg, mesh) for arg in args]
-    result = serve_sharded(operator, placed, known) if known else NotImplemented
-    return operator(*placed) if result is NotImplemented else result
-
-
-def _placed(value: Any, mesh: Any) -> Any:
-    """A zero in place of a cotangent that is missing, as a DTensor."""
-    if isinstance(value, torch.Tensor) and not isinstance(value, DTensor) and value.ndim:
-        return DTensor.from_local(value, mesh, [Replicate()] * mesh.ndim, run_check=False)
-    return value
+def _called(operator: BaseOperator, args: Sequence[Any], known: Mapping[str, torch.Tensor]) -> Any:
+    result = serve_sharded(operator, args, known) if known else NotImplemented
+    return operator(*args) if result is NotImplemented else result
 
 
 _apply: Any = super(Function, _Node).apply

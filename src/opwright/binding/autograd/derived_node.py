@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from opwright.binding.autograd.node import some_missing, zeros
 from opwright.binding.autograd.redraw import Draw, drawn_again
 from opwright.derivation.forward import differentiable
 from opwright.tracing.torch_hooks.functorch import unwrap_dead
@@ -51,7 +50,6 @@ class _Kept:
     rest: list[Any] | None
     draw: Draw | None
     more: int
-    devices: list[torch.device]
 
 
 def keep(ctx: Any, made: Made) -> tuple[torch.Tensor, ...]:
@@ -70,7 +68,6 @@ def keep(ctx: Any, made: Made) -> tuple[torch.Tensor, ...]:
         None if len(tensors) == len(made.args) else _rest(made.args),
         made.draw,
         len(made.more),
-        [output.device for output in outputs],
     )
     return outputs
 
@@ -114,15 +111,13 @@ def gradients(
     found: list[torch.Tensor | None] = [None] * len(needed)
     if wanted is None:
         wanted = tuple([position for position, is_needed in enumerate(needed[1:]) if is_needed])
-    tangents = [cotangents[position] for position in kept.flowing]
-    if some_missing(tangents):
-        if all(tangent is None for tangent in tangents):
-            wanted = ()
-        tangents = [_nothing(kept, p) if cotangents[p] is None else cotangents[p] for p in kept.flowing]
-    if not wanted:
+    used = [(place, p) for place, p in zip(kept.places, kept.flowing, strict=True) if cotangents[p] is not None]
+    if not wanted or not used:
         return tuple(found)
-    operator = kept.gradients_of(wanted, kept.places, kept.flowing, len(kept.described))
+    places, flowing = zip(*used, strict=True)
+    operator = kept.gradients_of(wanted, places, flowing, len(kept.described))
     saved = ctx.saved_tensors if saved is None else saved
+    tangents = [cotangents[position] for position in flowing]
     given = [*_arguments(kept, saved), *tangents]  # perhaps of a level of torch.func that has ended
     alive = [unwrap_dead(value) if isinstance(value, torch.Tensor) else value for value in given]
     result = _drawing(kept.draw, call, operator, *alive)
@@ -148,10 +143,6 @@ def described(ctx: Any) -> Sequence[tuple[tuple[int, ...], torch.dtype]]:
     """Sizes and dtypes of the outputs of a node."""
     kept: _Kept = ctx.kept
     return kept.described
-
-
-def _nothing(kept: _Kept, position: int) -> torch.Tensor:
-    return zeros(*kept.described[position], kept.devices[position])
 
 
 def _drawing(draw: Draw | None, call: Callable[..., Any], *args: Any) -> Any:

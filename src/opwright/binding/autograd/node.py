@@ -55,14 +55,19 @@ class OperatorFunction(Function):
     def backward(ctx: Any, *cotangents: torch.Tensor | None) -> Any:
         """Run the backward kernel, or the differentiable backward if this pass is itself differentiated or mapped."""
         variant: Variant = ctx.variant
-        if not variant.all_outputs_differentiable or some_missing(cotangents):
-            cotangents = _tangents(ctx, cotangents, variant)
-            if not cotangents:
-                return (None,) * len(ctx.needs_input_grad)
         found, plan = None, variant.plan
+        if not variant.all_outputs_differentiable or some_missing(cotangents):
+            used = [position for position in plan.tangents if cotangents[position] is not None]
+            cotangents = tuple([cotangents[position] for position in used])
+            if not used:
+                return (None,) * len(ctx.needs_input_grad)
+            if len(used) < len(plan.tangents):
+                plan = plan.of_outputs(used)
         if plan.spared:
             edges = dict(zip(plan.tensors, ctx.next_functions, strict=True))
             plan = plan.narrowed([position for position in plan.gradients if is_asked_for(edges[position][0])])
+        if not plan.gradients:
+            return (None,) * len(ctx.needs_input_grad)
         if plan is variant.plan and not (torch.is_grad_enabled() or is_transformed()):
             found = _run_backward(ctx, cotangents, variant)
         if found is None:
@@ -195,20 +200,6 @@ def _arguments(ctx: Any, variant: Variant) -> list[Any]:
 def _intermediates(ctx: Any, variant: Variant) -> Sequence[torch.Tensor]:
     count = variant.plan.saved.intermediates
     return ctx.saved_tensors[-count:] if count else ()
-
-
-def _tangents(ctx: Any, cotangents: Sequence[torch.Tensor | None], variant: Variant) -> tuple[torch.Tensor, ...]:
-    """Cotangents of the differentiable outputs, with zeros for missing ones; empty if all are missing."""
-    positions = variant.plan.tangents
-    if all(cotangents[position] is None for position in positions):
-        return ()
-    outputs = ctx._input_metadata
-    return tuple(
-        zeros(tuple(outputs[position].shape), outputs[position].dtype, outputs[position].device)
-        if gradient is None
-        else gradient
-        for position, gradient in ((position, cotangents[position]) for position in positions)
-    )
 
 
 def _describe(argument: Any) -> Any:

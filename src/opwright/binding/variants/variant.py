@@ -69,6 +69,7 @@ class Plan:
         tangents: Positions of the outputs that have a cotangent.
         gradients: For each result of the backward kernel, the position of the argument it belongs to.
         saved: What is saved for the backward pass.
+        reach: For each of `tangents`, the positions of the arguments to which a gradient flows from it.
         products: For each product or convolution of the backward pass, the gradients that need it.
         kernels: How many kernels of ours run forward, and backward.
         left_to_function: Whether kernels gain nothing over the function itself, which serves unless a rung is pinned.
@@ -90,6 +91,7 @@ class Plan:
     tangents: tuple[int, ...]
     gradients: tuple[int, ...]
     saved: Saved
+    reach: tuple[tuple[int, ...], ...] = ()
     products: tuple[tuple[int, ...], ...] = ()
     kernels: tuple[int, ...] = ()
     left_to_function: bool = False
@@ -117,6 +119,20 @@ class Plan:
         if all(not needing.isdisjoint(wanted) for needing in map(set, self.spared)):
             return self
         return replace(self, gradients=tuple(wanted))
+
+    def of_outputs(self, used: Sequence[int]) -> Plan:
+        """The plan of the backward pass of some outputs, with the gradients that flow from them.
+
+        A zero in place of the cotangent of an unused output would not do: times an infinite derivative, it is NaN.
+        """
+        reached = {
+            position
+            for output, reach in zip(self.tangents, self.reach, strict=True)
+            if output in used
+            for position in reach
+        }
+        gradients = tuple(position for position in self.gradients if position in reached)
+        return replace(self, tangents=tuple(used), gradients=gradients)
 
     def to_record(self) -> dict[str, Any] | None:
         """Plain data for the record store; None if the result contains a user's class."""

@@ -63,6 +63,8 @@ def _with_placeholders(layout: FunctionLayout) -> FunctionLayout:
 def _draft(name: str, forward: Program, backward: Program | None, layout: FunctionLayout) -> str:
     class_name = "".join(part[:1].upper() + part[1:] for part in name.split("_")) + "Function"
     derivative = None if backward is None else _derivative(backward, layout)
+    is_parted = sum(name is not None for name in layout.cotangents) > 1 and derivative is not None
+    methods = _forward_in_parts if is_parted else _forward
     lines = [
         *_header(layout),
         "",
@@ -72,8 +74,9 @@ def _draft(name: str, forward: Program, backward: Program | None, layout: Functi
         f"class {class_name}(torch.autograd.Function):",
         f'{_INDENT}"""{layout.operator}{", forward and backward" if derivative else ""}."""',
         "",
-        *_forward(forward, derivative, layout),
-        *(["", *_backward(derivative)] if derivative else []),
+        *methods(forward, derivative, layout, class_name),
+        *(["", *_backward(derivative, layout, class_name if is_parted else None)] if derivative else []),
+        *(["", *_of_used(class_name)] if is_parted else []),
         "",
         "",
         *entry_lines(name, class_name, forward, layout),
@@ -119,13 +122,12 @@ def _derivative(backward: Program, layout: FunctionLayout) -> _Derivative:
     )
 
 
-def _forward(forward: Program, derivative: _Derivative | None, layout: FunctionLayout) -> Iterator[str]:
-    names = {tensor.name: tensor.name for tensor in layout.tensors}
-    body = spell_body(forward, names, own_outputs=True)
-    cotangents = derivative.cotangents if derivative else (None,) * len(body.outputs)
-    constant = [output for output, tangent in zip(body.outputs, cotangents, strict=True) if tangent is None]
+def _forward(forward: Program, derivative: _Derivative | None, layout: FunctionLayout, _: str) -> Iterator[str]:
+    names = [tensor.name for tensor in layout.tensors]
+    body = _forward_body(forward, layout)
+    constant = _constant(body, derivative)
     yield f"{_INDENT}@staticmethod"
-    yield f"{_INDENT}def forward({', '.join(['ctx', *names.values()])}):"
+    yield f"{_INDENT}def forward({', '.join(['ctx', *names])}):"
     if derivative and derivative.saved:
         yield f"{_INDENT * 2}ctx.save_for_backward({', '.join(derivative.saved)})"
     yield from _assignments((*body.sizes, *body.statements))
@@ -134,16 +136,77 @@ def _forward(forward: Program, derivative: _Derivative | None, layout: FunctionL
     yield f"{_INDENT * 2}return {', '.join(body.outputs)}{'' if layout.bare or len(body.outputs) > 1 else ','}"
 
 
-def _backward(derivative: _Derivative) -> Iterator[str]:
-    saved = derivative.saved
+def _forward_in_parts(
+    forward: Program, derivative: _Derivative | None, layout: FunctionLayout, class_name: str
+) -> Iterator[str]:
+    """Forward where several outputs have cotangents: `of_used` calls the function that computes them."""
+    names = ", ".join(tensor.name for tensor in layout.tensors)
+    body = _forward_body(forward, layout)
+    constant = _constant(body, derivative)
+    outputs, call = ", ".join(body.outputs), f"{class_name}.compute({names})"
+    yield f"{_INDENT}@staticmethod"
+    yield f"{_INDENT}def compute({names}):"
+    yield from _assignments((*body.sizes, *body.statements))
+    yield f"{_INDENT * 2}return {outputs}"
+    yield ""
+    yield f"{_INDENT}@staticmethod"
+    yield f"{_INDENT}def forward(ctx, {names}):"
+    yield f"{_INDENT * 2}ctx.set_materialize_grads(False)"
+    yield f"{_INDENT * 2}ctx.save_for_backward({names})"
+    if constant:
+        yield f"{_INDENT * 2}{outputs} = {call}"
+        yield f"{_INDENT * 2}ctx.mark_non_differentiable({', '.join(constant)})"
+    yield f"{_INDENT * 2}return {outputs if constant else call}"
+
+
+def _forward_body(forward: Program, layout: FunctionLayout) -> Body:
+    return spell_body(forward, {tensor.name: tensor.name for tensor in layout.tensors}, own_outputs=True)
+
+
+def _constant(body: Body, derivative: _Derivative | None) -> list[str]:
+    """The outputs that have no derivative."""
+    cotangents = derivative.cotangents if derivative else (None,) * len(body.outputs)
+    return [output for output, tangent in zip(body.outputs, cotangents, strict=True) if tangent is None]
+
+
+def _backward(derivative: _Derivative, layout: FunctionLayout, parted: str | None) -> Iterator[str]:
+    """Backward; `parted` is the class, if several outputs have cotangents."""
+    names = [tensor.name for tensor in layout.tensors]
+    saved = names if parted else derivative.saved
     cotangents = [name or f"_grad_output_{position}" for position, name in enumerate(derivative.cotangents)]
     yield f"{_INDENT}@staticmethod"
     yield f"{_INDENT}def backward({', '.join(['ctx', *cotangents])}):"
     if saved:
         yield f"{_INDENT * 2}{f'({saved[0]},)' if len(saved) == 1 else ', '.join(saved)} = ctx.saved_tensors"
+    if parted:
+        arriving = [name for name in derivative.cotangents if name]
+        inputs = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+        yield f"{_INDENT * 2}if {' or '.join(f'{name} is None' for name in arriving)}:"
+        yield f"{_INDENT * 3}return {parted}.of_used({inputs}, ({', '.join(cotangents)}))"
     yield from _assignments(derivative.body.sizes)
     yield from _gradients(derivative.body.statements, derivative.gradients)
     yield f"{_INDENT * 2}return {', '.join(name or 'None' for name in derivative.gradients)}"
+
+
+def _of_used(class_name: str) -> Iterator[str]:
+    """The backward pass of some outputs, by autograd; a formula for each set of them would be many."""
+    yield from (
+        f"{_INDENT}@staticmethod",
+        f"{_INDENT}def of_used(inputs, grads):",
+        f'{_INDENT * 2}"""Differentiate the outputs that were used: zero times an infinite derivative would be NaN."""',
+        f"{_INDENT * 2}again = torch.is_grad_enabled()",
+        f"{_INDENT * 2}with torch.enable_grad():",
+        f"{_INDENT * 3}given = [each.view_as(each) for each in inputs]",
+        f"{_INDENT * 3}made = {class_name}.compute(*given)",
+        f"{_INDENT * 2}pairs = zip(made, grads)",
+        f"{_INDENT * 2}used = [(each, grad) for each, grad in pairs if grad is not None and each.requires_grad]",
+        f"{_INDENT * 2}if not used:",
+        f"{_INDENT * 3}return (None,) * len(inputs)",
+        f"{_INDENT * 2}sources = [each for each in given if each.requires_grad]",
+        f"{_INDENT * 2}made, grads = zip(*used)",
+        f"{_INDENT * 2}found = iter(torch.autograd.grad(made, sources, grads, create_graph=again, allow_unused=True))",
+        f"{_INDENT * 2}return tuple(next(found) if each.requires_grad else None for each in given)",
+    )
 
 
 def _gradients(statements: Sequence[Statement], gradients: Sequence[str | None]) -> Iterator[str]:

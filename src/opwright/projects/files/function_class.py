@@ -32,10 +32,16 @@ def calls_otherwise(form: Form, parameters: Parameters) -> bool:
     return inputs != list(parameters.names) or bool(parameters.by_keyword)
 
 
-def keeps_more(form: Form) -> bool:
-    """Whether a kernel returns more than the outputs that have cotangents."""
+def may_be_none(form: Form) -> bool:
+    """Whether a class asks for None in place of derivatives of outputs that are not used, or are none of the user's."""
     plan = form.derivation.plan
-    return bool(plan.gradients) and len(plan.tangents) < plan.outputs + plan.saved.intermediates
+    keeps_more = len(plan.tangents) < plan.outputs + plan.saved.intermediates
+    return bool(plan.gradients) and (keeps_more or has_several_cotangents(form))
+
+
+def has_several_cotangents(form: Form) -> bool:
+    """Whether several outputs have cotangents, so that only some of these may be given."""
+    return bool(form.derivation.plan.gradients) and len(form.derivation.plan.tangents) > 1
 
 
 def function_class(name: str, form: Form, parameters: Parameters) -> str:
@@ -154,9 +160,10 @@ class _FunctionClass:
         body = [f"{_unpacked(self.inputs)} = inputs"] if plan.gradients else []
         body += [f"{outputs} = outputs"] if fixed or plan.saved.outputs else []
         body += [f"ctx.mark_non_differentiable({', '.join(fixed)})"] if fixed else []
-        if keeps_more(self.form):
-            arriving = _tuple([self.outputs[position] for position in plan.tangents])
+        if may_be_none(self.form):
             body += ["ctx.set_materialize_grads(False)"]
+        if may_be_none(self.form) and not has_several_cotangents(self.form):
+            arriving = _tuple([self.outputs[position] for position in plan.tangents])
             body += [f"ctx.made = [(each.shape, each.dtype, each.device) for each in {arriving}]"]
         if plan.gradients:
             body += [f"ctx.save_for_backward({', '.join(saved)})"]
@@ -179,15 +186,19 @@ class _FunctionClass:
         as_given = returned == ", ".join(gradients) and len(gradients) > 1
         call = f"torch.ops.{self.name}.backward{self.form.suffix}({operands})"
         body = [f"{_unpacked(saved)} = ctx.saved_tensors"] if saved else []
-        if keeps_more(self.form):
+        is_parted = has_several_cotangents(self.form)
+        if may_be_none(self.form) and not is_parted:
             body += [f"{_unpacked(arriving)} = filled({_tuple(arriving)}, ctx.made)"]
-        body += [f"if not torch.is_grad_enabled():{_REASON}"]
+        if is_parted:
+            body += [f"are_used = {' and '.join(f'{name} is not None' for name in arriving)}"]
+        body += [f"if {'are_used and ' if is_parted else ''}not torch.is_grad_enabled():{_REASON}"]
         body += _indented(_kernel_gradients(call, gradients, returned, as_given))
-        body += [
-            *self._stand_ins(),
-            f"_, pull_back = torch.func.vjp({self._composed()}, {', '.join(self.differentiable)})",
-        ]
-        pulled = f"pull_back({_cotangents(arriving, bare=len(self._gathered()) == 1)})"
+        body += self._stand_ins()
+        if is_parted:
+            pulled = f"pulled_back({self._composed()}, {_tuple(self.differentiable)}, {_tuple(arriving)})"
+        else:
+            body += [f"_, pull_back = torch.func.vjp({self._composed()}, {', '.join(self.differentiable)})"]
+            pulled = f"pull_back({_cotangents(arriving, bare=len(self._gathered()) == 1)})"
         body += [f"return {pulled}"] if as_given else [f"{_unpacked(gradients)} = {pulled}", f"return {returned}"]
         rest = ["*_"] if self.intermediates else []
         return [f"def backward({', '.join(['ctx', *cotangents, *rest])}):", *_indented(body)]
@@ -207,7 +218,7 @@ class _FunctionClass:
         fill = "tangents = filled(tangents, [(each.shape, each.dtype, each.device) for each in inputs])"
         return [
             "inputs = ctx.saved_tensors",
-            *([fill] if keeps_more(self.form) else []),
+            *([fill] if may_be_none(self.form) else []),
             f"_, tangents = torch.func.jvp({self._composed()}, inputs, tangents)",
         ]
 
@@ -218,7 +229,7 @@ class _FunctionClass:
         fill = f"{_unpacked(tangents)} = filled({_tuple(tangents)}, {likes})"
         return [
             f"{_unpacked(tensors)} = ctx.saved_tensors",
-            *([fill] if keeps_more(self.form) else []),
+            *([fill] if may_be_none(self.form) else []),
             f"_, tangents = torch.func.jvp({self._composed()}, {primals}, {_tuple(tangents)})",
         ]
 

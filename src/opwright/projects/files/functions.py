@@ -6,7 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from opwright.codegen.placeholders import placeholder
-from opwright.projects.files.function_class import calls_otherwise, class_name, function_class, keeps_more
+from opwright.projects.files.function_class import (
+    calls_otherwise,
+    class_name,
+    function_class,
+    has_several_cotangents,
+    may_be_none,
+)
 from opwright.projects.files.parameters import Parameters, spelled, with_own_names
 from opwright.projects.files.wrapped import wrapped
 from opwright.projects.kinds import Form
@@ -31,7 +37,8 @@ def function_module(name: str, forms: Sequence[Form], parameters: Parameters) ->
     facts = {
         "name": name,
         "composed": [_written(_composed(form, drafted)) for form in drafts if calls_otherwise(form, drafted)],
-        "fills": any(keeps_more(form) for form in forms),
+        "fills": any(map(may_be_none, forms)),
+        "parts": any(map(has_several_cotangents, forms)),
         "floats": any(set(plan.numbers) > set(plan.integers) for plan in plans),
         "integers": any(plan.integers for plan in plans),
         "classes": [function_class(name, form, parameters) for form in forms],

@@ -56,6 +56,7 @@ class KernelNode(Function):
         else:
             raise Declined
         ctx.operator, ctx.variant, ctx.draw = operator, variant, draw
+        ctx.set_materialize_grads(False)
         ctx.described = [_describe(argument) for argument in arguments]
         ctx.save_for_backward(*[arguments[p] for p in variant.contributing], *[made[p] for p in variant.kept])
         fixed = [made[position] for position in range(variant.outputs) if position not in variant.tangents]
@@ -63,21 +64,35 @@ class KernelNode(Function):
         return made[0] if variant.outputs == 1 else made[: variant.outputs]
 
     @staticmethod
-    def backward(ctx: Any, *cotangents: torch.Tensor) -> Any:
-        """Run the backward kernel, or differentiate the reference where somebody differentiates or maps this pass."""
+    def backward(ctx: Any, *cotangents: torch.Tensor | None) -> Any:
+        """Run the backward kernel, or differentiate the reference.
+
+        The reference serves where somebody differentiates or maps this pass, and where an output was not used: a zero
+        for its cotangent, times an infinite derivative, would be NaN.
+        """
         variant: Variant = ctx.variant
         saved = ctx.saved_tensors
         arguments = _restored(ctx.described, dict(zip(variant.contributing, saved, strict=False)))
         kept = saved[len(variant.contributing) :]
         flowing = [cotangents[position] for position in variant.tangents]
-        found = None
-        if not (torch.is_grad_enabled() or is_transformed() or is_overheard()) and are_plain(flowing):
+        used = [cotangent for cotangent in flowing if cotangent is not None]
+        found: Sequence[torch.Tensor | None] | None = None
+        if (
+            len(used) == len(flowing)
+            and not (torch.is_grad_enabled() or is_transformed() or is_overheard())
+            and are_plain(used)
+        ):
             shapes = [shape for _, shape, _ in ctx.described]
-            found = variant.run_backward(arguments, kept, flowing, shapes)
+            found = variant.run_backward(arguments, kept, used, shapes)
         if found is None:
             with drawn_again(ctx.draw):
                 found = gradients_by_reference(
-                    ctx.operator.run_reference, arguments, variant.tangents, flowing, variant.gradients
+                    ctx.operator.run_reference,
+                    arguments,
+                    variant.tangents,
+                    flowing,
+                    variant.gradients,
+                    allow_unused=True,
                 )
         return _placed(ctx, dict(zip(variant.gradients, found, strict=True)))
 
@@ -91,6 +106,7 @@ class WholeNode(Function):
         made = operator.call_whole(*arguments)
         outputs = (made,) if isinstance(made, torch.Tensor) else tuple(made)
         ctx.operator = operator
+        ctx.set_materialize_grads(False)
         ctx.rest = [None if isinstance(argument, torch.Tensor) else argument for argument in arguments]
         ctx.places = [position for position, argument in enumerate(arguments) if isinstance(argument, torch.Tensor)]
         ctx.save_for_backward(*[arguments[position] for position in ctx.places])
@@ -98,13 +114,25 @@ class WholeNode(Function):
         return made
 
     @staticmethod
-    def backward(ctx: Any, *cotangents: torch.Tensor) -> Any:
-        """Run the operation of the gradients."""
+    def backward(ctx: Any, *cotangents: torch.Tensor | None) -> Any:
+        """Run the operation of the gradients; the reference, if an output was not used."""
         operator: Differentiated = ctx.operator
         arguments = list(ctx.rest)
         for position, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             arguments[position] = tensor
-        found = operator.call_gradients(*arguments, *[cotangents[position] for position in operator.tangents])
+        flowing = [cotangents[position] for position in operator.tangents]
+        found: Sequence[torch.Tensor | None]
+        if any(cotangent is None for cotangent in flowing):
+            found = gradients_by_reference(
+                operator.run_reference,
+                arguments,
+                operator.tangents,
+                flowing,
+                operator.differentiable,
+                allow_unused=True,
+            )
+        else:
+            found = operator.call_gradients(*arguments, *flowing)
         gradients = dict(zip(operator.differentiable, found, strict=True))
         return (None, *[gradients.get(position) for position in range(len(arguments))])
 
@@ -126,7 +154,7 @@ def _restored(described: Sequence[Any], saved: dict[int, torch.Tensor]) -> list[
     ]
 
 
-def _placed(ctx: Any, gradients: dict[int, torch.Tensor]) -> tuple[torch.Tensor | None, ...]:
+def _placed(ctx: Any, gradients: dict[int, torch.Tensor | None]) -> tuple[torch.Tensor | None, ...]:
     """The gradients where `apply` had its arguments: the operator, its variants, those of the call."""
     return (
         None,
