@@ -231,7 +231,7 @@ def test_parts_in_processes_make_the_whole(write_file, run):
     code, out, err = run(*rows)
     ended = run_warm("-m", "opwright", *rows)
     assert (ended.returncode, ended.stdout, ended.stderr) == (code, out, err)
-    assert code == 1 and out.count("loaded") == 1
+    assert (code, out.count("loaded")) == (1, 1)
 
 
 def test_an_interrupt_ends_what_was_started(monkeypatch):
