@@ -188,7 +188,7 @@ def change(world: World, random: Random, undo: list[Callable[[], None]]) -> None
         undo.append(lambda: setattr(helper, "__defaults__", before[0]))
     elif kind == 8:
         holder, cls, base = names["holder"], names["Holder"], names["Above"]
-        other = type("Other", (base,), {"shared": 2.0, "own": world.answering, "method": cls.method})
+        other = type("Other", (base,), {"shared": 2.0, "own": world.answering, "method": getattr(cls, "method", None)})
         if isinstance(holder, cls):
             holder.__class__ = other
             undo.append(lambda: setattr(holder, "__class__", cls))
