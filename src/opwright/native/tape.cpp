@@ -8,6 +8,7 @@
 #include "entry.h"
 #include "modules.h"
 #include "step_below.h"
+#include "watched.h"
 
 namespace opwright {
 
@@ -76,13 +77,19 @@ PYBIND11_MODULE(opwright_tape, module, py::mod_gil_not_used()) {
       .def(py::init<py::tuple, py::handle, py::handle, py::handle, size_t>(), py::arg("spec"), py::arg("function"),
            py::arg("absent"), py::arg("are_same"), py::arg("slots") = 0)
       .def("hold", py::overload_cast<>(&Guards::hold))
-      .def("found", &Guards::found);
+      .def("found", &Guards::found)
+      .def("counts", &Guards::counts);
   py::class_<LeftCalls, std::shared_ptr<LeftCalls>>(module, "LeftCalls").def(py::init<>()).def("add", &LeftCalls::add);
   py::class_<Tape, std::shared_ptr<Tape>>(module, "Tape")
       .def(py::init<std::vector<Tape::Given>, std::vector<std::tuple<size_t, bool, py::tuple>>, size_t,
                     std::vector<py::object>, py::object, std::shared_ptr<Guards>, py::object>(),
            py::kw_only(), py::arg("ways"), py::arg("varying"), py::arg("arity"), py::arg("plain_types"),
            py::arg("owner"), py::arg("guards"), py::arg("state"));
+  py::class_<Watched>(module, "Watched")
+      .def(py::init<py::tuple>(), py::arg("plain_types"))
+      .def("look", &Watched::look)
+      .def("holds", &Watched::holds)
+      .def("gradients", &Watched::gradients);
   module.def("order_of", [](const at::Tensor& tensor) {
     const Order order = order_of(tensor);
     return std::vector<int64_t>(order.begin(), order.end());

@@ -21,5 +21,15 @@ def lie_row_by_row(arguments: Iterable[Any], *, whole_memory: bool) -> bool:
     return not whole_memory or all(map(_is_whole_memory, tensors))
 
 
+def laid_row_by_row(values: Iterable[Any], *, whole_memory: bool) -> list[Any]:
+    """Copies in place of the tensors for which `lie_row_by_row` would say no."""
+    return [
+        value.clone(memory_format=torch.contiguous_format)
+        if not lie_row_by_row((value,), whole_memory=whole_memory)
+        else value
+        for value in values
+    ]
+
+
 def _is_whole_memory(tensor: torch.Tensor) -> bool:
     return tensor.storage_offset() == 0 and tensor.untyped_storage().nbytes() == tensor.nbytes
