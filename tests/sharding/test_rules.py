@@ -37,10 +37,12 @@ CASES: dict[str, tuple[list[tuple[int, ...]], list[str]]] = {
     "spread_positions": ([(6, 8)], ["1>1", "P>P"]),
     "spread_scores": ([(2, 3, 4, 5), (2, 3, 6, 5)], ["00>0", "11>1", "2R>2", "33>P", "R2>3", "PR>P", "RP>P"]),
     "spread_pairs": ([(6,)], []),
+    "spread_padded": ([(6, 8)], ["0>0", "P>P"]),
+    "spread_padded_steps": ([(6, 8)], ["0>0"]),
 }
 _REFUSED = {
     "spread_chunks": "whose parts do not correspond",
-    "spread_rolled": "takes some elements of the axis",
+    "spread_rolled": "one element of x along the axis",
     "spread_positions": "positions along the axis",
     "spread_norm": "takes a sum over it",
     "spread_pairs": "runs along the axis twice",
