@@ -112,3 +112,18 @@ def spread_padded(x: torch.Tensor) -> torch.Tensor:
 
 def spread_padded_steps(x: torch.Tensor) -> torch.Tensor:
     return torch.cat([x.floor(), torch.zeros_like(x)], -1)
+
+
+OUTSIDE = 1.0
+
+
+def spread_by_outside(x: torch.Tensor) -> torch.Tensor:
+    return x * OUTSIDE
+
+
+def spread_unknown(x: torch.Tensor) -> torch.Tensor:
+    return torch.linalg.matrix_exp(x) * x
+
+
+def spread_noise(x: torch.Tensor) -> torch.Tensor:
+    return x * torch.randn_like(x)
