@@ -121,9 +121,5 @@ def spread_by_outside(x: torch.Tensor) -> torch.Tensor:
     return x * OUTSIDE
 
 
-def spread_unknown(x: torch.Tensor) -> torch.Tensor:
-    return torch.linalg.matrix_exp(x) * x
-
-
 def spread_noise(x: torch.Tensor) -> torch.Tensor:
     return x * torch.randn_like(x)

@@ -57,7 +57,7 @@ def test_random_numbers_are_those_of_pytorch() -> None:
 
 @pytest.mark.nightly
 @pytest.mark.seconds(600)
-@pytest.mark.parametrize("which", ["cases", "sizes", "outside", "plain"])
+@pytest.mark.parametrize("which", ["cases", "outside", "plain"])
 def test_compiled_calls(which: str) -> None:
     assert on_mesh("tests.sharding.on_compiled", "judge", 2, which, seconds=500) == []
 

@@ -135,9 +135,3 @@ class Operator(BaseOperator, Generic[Parameters, Result]):
         from opwright.sharding.serving import serve_sharded
 
         return serve_sharded(self, args)
-
-    def record_sharded(self, call: Callable[..., Any], args: Sequence[Any]) -> Any:
-        """Serve such a call where a compiler records it; see `opwright.sharding.compiled`."""
-        from opwright.sharding.compiled import record_sharded
-
-        return record_sharded(self, call, args)

@@ -133,7 +133,6 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure):
             self._server,
             lambda: self.transforms.backward,
             lambda: self._variants.plain and self._serving is self._server,
-            self.record_sharded,
             autocast=autocast,
             inline=inline,
         )

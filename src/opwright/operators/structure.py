@@ -116,13 +116,3 @@ class HasStructure:
         """Serve a call with tensors that are spread over processes; NotImplemented if there are none, or no rules."""
         del args
         return NotImplemented
-
-    def record_sharded(self, call: Callable[..., Any], args: Sequence[Any]) -> Any:
-        """The same for a call that a compiler records.
-
-        Args:
-            call: Calls the operator at torch's dispatcher.
-            args: The arguments, in order.
-        """
-        del call, args
-        return NotImplemented

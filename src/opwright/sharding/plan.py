@@ -51,9 +51,7 @@ class Plan:
     is_bare: bool
 
 
-def plan_for(
-    operator: BaseOperator, args: Sequence[Any], mesh: Any, known: Mapping[str, torch.Tensor], *, splits: bool = True
-) -> Plan | None:
+def plan_for(operator: BaseOperator, args: Sequence[Any], mesh: Any, known: Mapping[str, torch.Tensor]) -> Plan | None:
     """The plan for flat arguments; None if no rule is known.
 
     Args:
@@ -61,7 +59,6 @@ def plan_for(
         args: Flat arguments: DTensors, tensors without dimensions and constants.
         mesh: The mesh of the DTensors.
         known: Reductions of other calls on the same arguments, by their digests.
-        splits: Whether the operator may run in stages, with reductions between them.
     """
     tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
     specs = specs_of(operator, args, [tuple(arg.shape) for arg in tensors])
@@ -75,11 +72,7 @@ def plan_for(
     given = [Given(tuple(t.shape), t.numel() * t.element_size(), placements_of(t, mesh.ndim)) for t in tensors]
     made = [one.numel() * one.element_size() for one in returned.tensors]
     whole = {f"{s.name}_size_{d}": n for s in specs if isinstance(s, TensorSpec) for d, n in enumerate(s.sizes)}
-    rules = [
-        replace(rule, split=rule.split.knowing(known)) if rule.split else rule
-        for rule in derived.rules
-        if splits or not rule.split
-    ]
+    rules = [replace(rule, split=rule.split.knowing(known)) if rule.split else rule for rule in derived.rules]
     between = [rule.split.bytes(whole) if rule.split else 0 for rule in rules]
     choice = choose(rules, given, made, tuple(mesh.shape), between)
     return None if choice is None else _made(operator, args, mesh, choice, returned, known)

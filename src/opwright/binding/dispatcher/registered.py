@@ -17,7 +17,6 @@ from opwright.binding.rungs import RungName
 from opwright.binding.variants.variant import Plan
 from opwright.tracing.interface.signature import Signature
 from opwright.tracing.recording.randomness import draws
-from opwright.tracing.torch_hooks.spread import has_spread
 
 
 class Serving(Protocol):
@@ -46,8 +45,6 @@ class Registered:
         gradients_of: Returns the operators of the gradients for a call made now.
         autocast: The policy under autocast.
         gives_what_kernels_give: Whether results are new tensors, as those of kernels.
-        serve_spread: `(call, arguments) -> result` for calls with DTensors that a compiler records; `call` calls the
-            operator at the dispatcher. It returns NotImplemented if the operations of the reference are to serve.
         inline: Whether compilers and exporters see the operations of the reference.
 
     Attributes:
@@ -63,7 +60,6 @@ class Registered:
         server: Serving,
         gradients_of: Callable[[], GradientsOf],
         gives_what_kernels_give: Callable[[], bool],
-        serve_spread: Callable[[Callable[..., Any], Sequence[Any]], Any],
         *,
         autocast: AutocastPolicy | None,
         inline: bool,
@@ -76,7 +72,6 @@ class Registered:
         self._server = server
         self._gradients_of = gradients_of
         self._gives_what_kernels_give = gives_what_kernels_give
-        self._serve_spread = serve_spread
         self._laid_out: Callable[[Any, Sequence[Any]], Any] | None = None
         self._autocast = autocast
         self._is_whole = not inline and signature.is_flat
@@ -112,7 +107,7 @@ class Registered:
 
     def serve_compiled(self, args: Sequence[Any]) -> Any:
         """Serve a call under a compiler or exporter: as one operation, or as those of the reference."""
-        if self.overload is not None and self._is_whole:
+        if self.overload is not None and self._is_whole and not _are_spread(args):
             return self._call(*args)
         if self._autocast is not None and is_autocast():
             return without_autocast(self._autocast, self._run_reference, args)
@@ -134,9 +129,6 @@ class Registered:
         if self._is_whole and (is_exported or is_recorded() or are_abstract(given)) and not is_transformed():
             if is_recorded() and draws(self._reference, given):
                 return owned(self._run_reference(*given))
-            if has_spread(given):
-                result = self._serve_spread(self._call, given)
-                return owned(self._run_reference(*given)) if result is NotImplemented else result
             return call_whole(self._call, self._gradients_of(), given)
         return self._own(self._server.serve(args, kwargs), args, kwargs)
 
@@ -158,3 +150,8 @@ class Registered:
         if by_kernels and self._laid_out is not None:
             result = self._laid_out(result, self._signature.bind(args, kwargs))
         return owned(result)
+
+
+def _are_spread(args: Sequence[Any]) -> bool:
+    """Whether there are DTensors, of whose results a compiler knows nothing; by name, since it traces this too."""
+    return any(type(arg).__name__ == "DTensor" for arg in args)
