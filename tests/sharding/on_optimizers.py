@@ -168,7 +168,11 @@ def judge_meshes(mesh: Any) -> Faults:
             everyone = [torch.empty_like(whole.float()) for _ in range(count)]
             if number != 3:
                 dist.all_gather(everyone, whole.float())
-                faults += [] if all(torch.equal(one, everyone[0]) for one in everyone) else [f"{rounding}: replicas of {number} differ"]
+                faults += (
+                    []
+                    if all(torch.equal(one, everyone[0]) for one in everyone)
+                    else [f"{rounding}: replicas of {number} differ"]
+                )
     return faults
 
 

@@ -26,7 +26,9 @@ def judge(count: int) -> Faults:
             for seed in (3, 3 + dist.get_rank()):
                 runs = [_run(call, placement, seed, mesh) for call in (operator, function)]
                 where = f"{name} on {placement}, seed {seed}"
-                faults += [f"{where}: other {what}" for what, *two in zip(_WHAT, *runs, strict=True) if not torch.equal(*two)]
+                faults += [
+                    f"{where}: other {what}" for what, *two in zip(_WHAT, *runs, strict=True) if not torch.equal(*two)
+                ]
                 made, gradient, x, _ = runs[0]
                 if name == "spread_random" and not torch.equal(gradient * x, made):
                     faults.append(f"{where}: the gradient is of other numbers than the result")

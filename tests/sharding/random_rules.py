@@ -11,7 +11,7 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -122,7 +122,10 @@ def fault_of(subject: Subject, rule: Rule, seed: int) -> str | None:
             return "no shapes"
         for name, values in [*VALUES.items()][trial % 2 :: 2]:
             generator = torch.Generator().manual_seed(seed + trial)
-            given = [_drawn(spec.dtype, shape, values, generator) for spec, shape in zip(subject.tensors, shapes, strict=True)]
+            given = [
+                _drawn(spec.dtype, shape, values, generator)
+                for spec, shape in zip(subject.tensors, shapes, strict=True)
+            ]
             parts = [cut(one, to, count, generator, trial) for one, to in zip(given, rule.inputs, strict=True)]
             if fault := fault_on(subject, rule, given, parts):
                 return f"{count} processes, size {size}, {name}: {fault}"

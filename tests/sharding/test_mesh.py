@@ -44,7 +44,9 @@ def test_a_block_is_trained_on_a_grid_as_in_one_process(which: str) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.seconds(300)
-@pytest.mark.parametrize("which", ["optimizer", "saving", "checkpointing", "callables", "pipeline"])
+@pytest.mark.parametrize(
+    "which", ["optimizer", "saving", "checkpointing", "callables", "transforms", "parallel", "pipeline"]
+)
 def test_what_training_needs(which: str) -> None:
     assert on_mesh("tests.sharding.on_training", "judge", 2, which, seconds=250) == []
 

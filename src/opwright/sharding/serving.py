@@ -124,7 +124,9 @@ def mesh_of(operator: BaseOperator, args: Sequence[Any]) -> tuple[Any, Sequence[
                     hint="distribute its arguments over one mesh",
                 )
             mesh = other
-    plain = next((arg for arg in args if isinstance(arg, torch.Tensor) and arg.ndim and not isinstance(arg, DTensor)), None)
+    plain = next(
+        (arg for arg in args if isinstance(arg, torch.Tensor) and arg.ndim and not isinstance(arg, DTensor)), None
+    )
     if plain is None:
         return mesh, args
     if replicates_implicitly():
@@ -146,7 +148,7 @@ def _plan(operator: BaseOperator, args: Sequence[Any], mesh: Any, known: Mapping
     if len(plans) >= _MOST_PLANS:
         plans.clear()
     usual = all(is_usual(spec_of(arg)) for arg in args if isinstance(arg, DTensor))
-    plans[key] = plan_for(operator, args, mesh, known) if usual else plan_asplaced_on(operator, args, mesh)
+    plans[key] = plan_for(operator, args, mesh, known) if usual else plan_as_placed(operator, args, mesh)
     return plans[key]
 
 

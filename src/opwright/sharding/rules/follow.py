@@ -57,7 +57,9 @@ def follow_all(
                 assert_never(step)
         for target in ir.targets_of(step):
             found = _consistent(target, lies[target.name], axis, sizes)
-            lies[target.name] = replace(found, kind="same", power=0) if target.name in mended and found.kind != "unknown" else found
+            lies[target.name] = (
+                replace(found, kind="same", power=0) if target.name in mended and found.kind != "unknown" else found
+            )
     return lies
 
 

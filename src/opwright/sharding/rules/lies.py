@@ -68,7 +68,6 @@ class Lies:
         """The same where the axis is elsewhere."""
         return replace(self, at=at)
 
-
     def joined(self, other: Lies) -> Lies:
         """How a buffer lies of which some elements lie so, and others otherwise: several kernels wrote it."""
         if "unknown" in (self.kind, other.kind):
