@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, assert_never
 
 from opwright.codegen.allocator import allocate
@@ -108,8 +108,10 @@ def emit_launcher(
     texts = [f'#include "{header}"\n\nnamespace opwright::emitted {{']
     for emitter in cases:
         texts += emitter.definitions(emitter.unchecked())
-    renamed = with_placeholders(program).cases if cases else ()
-    choices = [line for case, emitter in zip(renamed, cases, strict=True) for line in _choice(case, emitter)]
+    renamed = with_placeholders(
+        replace(program, cases=tuple(replace(case, steps=()) for case in program.cases), steps=())
+    )
+    choices = [line for case, emitter in zip(renamed.cases, cases, strict=True) for line in _choice(case, emitter)]
     texts += plain.definitions([*plain.checked(), *choices])
     return "\n\n".join(texts) + "\n", plain.registration
 
