@@ -98,7 +98,7 @@ class RowMajor:
     def _element_wise(self, func: OpOverload, args: Sequence[Any]) -> FakeTensor | None:
         if not all(map(self._is_plain, args)):
             return None
-        if func in _CHOOSING and args[0].dtype is not torch.bool:
+        if func in _CHOOSING and (args[0].dtype is not torch.bool or not _has_sizes_of_arguments(args[0])):
             return None
         of_dtype = [each for each in (args[1:] if func in _CHOOSING else args) if isinstance(each, torch.Tensor)]
         if not of_dtype:
@@ -222,6 +222,11 @@ class RowMajor:
 
 def _changes_nothing(tensor: FakeTensor, dtype: torch.dtype | None = None, *others: Any) -> bool:
     return not others and (not tensor.dtype.is_complex if dtype is None else dtype is tensor.dtype)
+
+
+def _has_sizes_of_arguments(tensor: FakeTensor) -> bool:
+    """Whether its sizes are numbers or symbols; of others, such as `n // 2`, torch asks more where it chooses."""
+    return all(type(size) is int or size.is_Symbol for size in _spelled(tensor.shape))
 
 
 def _spelled(sizes: Sequence[Any]) -> tuple[Size, ...]:
