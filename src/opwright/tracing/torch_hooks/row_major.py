@@ -92,7 +92,7 @@ class RowMajor:
         if func in self._others:
             return self._others[func](*args) if self._is_plain(args[0]) else None
         if func in _PRODUCTS:
-            return self._product(*args, rank=_PRODUCTS[func]) if all(map(self._is_plain, args)) else None
+            return self._product(_PRODUCTS[func], *args) if all(map(self._is_plain, args)) else None
         return self._element_wise(func, args) if func in _ELEMENT_WISE else None
 
     def _element_wise(self, func: OpOverload, args: Sequence[Any]) -> FakeTensor | None:
@@ -122,7 +122,7 @@ class RowMajor:
             return None
         return self._made(size, dtype)
 
-    def _product(self, left: FakeTensor, right: FakeTensor, rank: int) -> FakeTensor | None:
+    def _product(self, rank: int, left: FakeTensor, right: FakeTensor) -> FakeTensor | None:
         a, b, dtype = _spelled(left.shape), _spelled(right.shape), left.dtype
         if (
             not len(a) == len(b) == rank
