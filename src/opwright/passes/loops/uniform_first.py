@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from opwright.ir.contents import needed, nodes
-from opwright.ir.expressions.expression import Apply, Expression, Load, Local, rewrite_children
+from opwright.ir.contents import needed
+from opwright.ir.expressions.expression import Apply, Expression, Load, Local, nodes, rewrite_children
 from opwright.ir.expressions.functions import FUNCTIONS
 from opwright.ir.expressions.integer import symbol, symbols_of
 from opwright.ir.names.fresh import fresh

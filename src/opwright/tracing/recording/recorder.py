@@ -145,8 +145,7 @@ class Recorder(Unseen, TorchDispatchMode):
             return func(*args, **kwargs)
         if func is aten._local_scalar_dense.default:
             return self._assumed(func, args[0])
-        if self._watching and not func.is_view and gives_tensors(func):
-            self.operations.append(func.name())
+        self.operations += [func.name()] * (self._watching and not func.is_view and gives_tensors(func))
         hidden = self._recording and not torch.is_grad_enabled()
         if self._watching and (hidden or self._reads_detached(args, kwargs)):
             self.hides_from_autograd = True
