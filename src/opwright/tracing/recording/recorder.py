@@ -58,8 +58,13 @@ class Recorder(Unseen, TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self._sizes = sizes
         self.numbers = NumberTable(sizes)
+<<<<<<< HEAD
+        self.fx = FxGraph()
+        self.hides_from_autograd, self.operations = False, list[str]()
+=======
         self.fx, self.described = FxGraph(), Described()
         self.hides_from_autograd, self.operations = False, 0
+>>>>>>> main
         self.is_random = self.needs_row_major = self.needs_whole_memory = self.may_assume = False
         self._generator = torch.get_rng_state()
         self._watching, self._recording = False, True
@@ -145,7 +150,8 @@ class Recorder(Unseen, TorchDispatchMode):
             return func(*args, **kwargs)
         if func is aten._local_scalar_dense.default:
             return self._assumed(func, args[0])
-        self.operations += self._watching and not func.is_view and gives_tensors(func)
+        if self._watching and not func.is_view and gives_tensors(func):
+            self.operations.append(func.name())
         hidden = self._recording and not torch.is_grad_enabled()
         if self._watching and (hidden or self._reads_detached(args, kwargs)):
             self.hides_from_autograd = True
