@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import select
 import sys
+import threading
 import time
 from dataclasses import replace
 
@@ -154,3 +155,29 @@ def test_without_a_compiler_there_is_none(directory, settings):
     user = User()
     Native(directory).equip(user, replace(settings, compiler="/nowhere/g++"))
     assert user.module is None
+
+
+def test_a_process_ends_while_nobody_is_being_equipped(settings, directory, monkeypatch):
+    """A thread that is in C++ when Python ends aborts the process."""
+    Extension(directory, "tape", settings).build()
+    begun, events = threading.Event(), []
+
+    class SlowUser:
+        def equip(self, module):
+            begun.set()
+            time.sleep(0.3)
+            events.append("equipped")
+
+    native, user, late = Native(directory), SlowUser(), SlowUser()
+    monkeypatch.setattr(native, "_module", None)
+    native._waiting.add(user)
+    waiting = threading.Thread(target=native._await, args=(Extension(directory, "tape", settings),))
+    waiting.start()
+    assert begun.wait(60)
+    native._leave()
+    events.append("left")
+    waiting.join(60)
+    native._module = None
+    native._waiting.add(late)
+    native._await(Extension(directory, "tape", settings))
+    assert events == ["equipped", "left"]

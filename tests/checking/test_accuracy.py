@@ -121,3 +121,22 @@ def test_errors_are_relative_to_the_largest_of_all_elements():
 def test_nothing_is_right():
     empty = torch.ones(0, 3)
     assert Comparison("output", [empty], [empty], [empty.double()], []).judge().error == 0.0
+
+
+@pytest.mark.parametrize("width", [8, 33, 768])
+@pytest.mark.parametrize("place", [0, 5, -1])
+def test_a_norm_that_overflows_may_be_nan_wherever_eager_is_not(width, place):
+    """Eager has NaN or the bias in such a row, depending on the place and on the width."""
+    generator = torch.Generator().manual_seed(width)
+    x, weight, bias = (torch.randn(shape, generator=generator) for shape in ((3, width), (width,), (width,)))
+    x[1, place] = 3e38
+    given = x, (width,), weight, bias
+    eager = torch.nn.functional.layer_norm(*given)
+    exact = torch.nn.functional.layer_norm(x.double(), (width,), weight.double(), bias.double())
+    honest = eager.clone()
+    honest[1] = NAN
+    Comparison("output", [honest], [eager], [exact], [x, weight, bias]).judge()
+    wrong = honest.clone()
+    wrong[2, 3] = NAN  # no element of this row overflows
+    with pytest.raises(Fault, match=r"output 0 is nan at \[2, 3\]"):
+        Comparison("output", [wrong], [eager], [exact], [x, weight, bias]).judge()

@@ -224,6 +224,16 @@ def test_python_m_opwright_is_the_command_line():
     assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", "error: there is no file nowhere.py\n")
 
 
+def test_parts_in_processes_make_the_whole(write_file, run):
+    """The same rows as in one process, in the same order, and what the file prints only once."""
+    file = write_file("print('loaded')\n" + WRONG)
+    rows = ("check", file, "--only", "values", "--only", "layouts", "--json")
+    code, out, err = run(*rows)
+    ended = run_warm("-m", "opwright", *rows)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (code, out, err)
+    assert (code, out.count("loaded")) == (1, 1)
+
+
 def test_an_interrupt_ends_what_was_started(monkeypatch):
     abandoned = []
 

@@ -81,6 +81,14 @@ def joined(x: Tensor, y: Tensor) -> Tensor:
     return torch.cat([x * 2, y], 1)
 
 
+def vectors_of_singular_values(x: Tensor) -> Tensor:
+    return torch.linalg.svd(x * 2, full_matrices=False).Vh
+
+
+def transformed(x: Tensor) -> Tensor:
+    return torch.fft.rfft2(x * 2).abs()
+
+
 def summed(x: Tensor) -> Tensor:
     return (x * 2).sum(1)
 
@@ -113,6 +121,8 @@ CASES = {
     "padding": (padded, lambda: [last(2, 3, 4, 6)]),
     "pieces": (in_pieces, lambda: [transposed(4, 6)]),
     "joined": (joined, lambda: [transposed(4, 6), transposed(4, 5)]),
+    "vectors of singular values": (vectors_of_singular_values, lambda: [random(4, 6)]),
+    "a Fourier transform": (transformed, lambda: [random(4, 6)]),
     "sums": (summed, lambda: [last(2, 3, 4, 5)]),
 }
 

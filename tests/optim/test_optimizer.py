@@ -374,3 +374,23 @@ def test_other_strides_beside_sparse_gradients_are_noticed() -> None:
         before = weight.detach().clone()
         optimizer.step()
         assert torch.equal((weight.detach() - before).sign(), -given.sign())
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch.jit, which torch.compile imports
+@pytest.mark.parametrize("cls", [SGD, torch.optim.SGD])
+def test_a_compiled_step_is_as_far_in_a_graph_as_that_of_torch(cls: Any) -> None:
+    """Around a step, `torch.compile` breaks its graph, and with `fullgraph` refuses: for both."""
+
+    def stepped(fullgraph: bool | None) -> torch.Tensor:
+        param = torch.ones(3, requires_grad=True)
+        param.grad = torch.full((3,), 2.0)
+        optimizer = cls([param], lr=0.1)
+        step = optimizer.step
+        if fullgraph is not None:
+            step = torch.compile(lambda: optimizer.step(), backend="eager", fullgraph=fullgraph)
+        step()
+        return param.detach()
+
+    assert torch.equal(stepped(False), stepped(None))
+    with pytest.raises(torch._dynamo.exc.Unsupported):
+        stepped(True)

@@ -110,3 +110,22 @@ def test_muon_makes_updates_nearly_orthogonal() -> None:
 def test_muon_takes_matrices_only() -> None:
     with pytest.raises(ValueError, match="Muon only supports 2D parameters whereas we found a parameter with size"):
         opwright.optim.Muon([torch.ones(3, requires_grad=True)])
+
+
+def test_muon_is_within_twice_eagers_error() -> None:
+    """Its iteration is in bfloat16, so it is judged against the definition without that rounding."""
+    verdict = opwright.optim.Muon.check()
+    assert verdict.passed, verdict
+    errors = [row.error / row.eager_error for row in verdict.rows if row.error and row.eager_error]
+    assert len(errors) >= 3
+    assert max(errors) < 2
+
+
+def test_the_check_of_muon_sees_another_rate() -> None:
+    from opwright.optim.telling.checked import checked
+
+    def make(params: list[torch.Tensor]) -> torch.optim.Optimizer:
+        return opwright.optim.Muon(params, lr=1.1e-3)
+
+    muon = opwright.optim.Muon
+    assert not checked(make, muon.definition, muon._defaults({}), (torch.float32,)).passed

@@ -8,7 +8,7 @@ from typing import Any
 
 from opwright.auditing.cases import cases_of
 from opwright.auditing.options import Options
-from opwright.auditing.scorecard import Scorecard
+from opwright.auditing.scorecard import Scorecard, together
 from opwright.checking.parts import in_parts, part_of
 from opwright.checking.subject import subject_of
 from opwright.errors import CheckUnknown
@@ -50,8 +50,7 @@ def audit(
         ValueError: `part` is not written as "i/n".
     """
     if executor is not None:
-        found = in_parts(executor, parts, audit, subject, reference, samples, **options)
-        return Scorecard(found[0].subject, tuple(row for card in found for row in card.rows))
+        return together(in_parts(executor, parts, audit, subject, reference, samples, **options))
     from opwright.auditing.families.table import FAMILIES  # imports torch's compilers, which nothing else needs
 
     chosen = Options(**options)

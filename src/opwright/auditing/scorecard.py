@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from opwright.checking.parts import whole_of
 from opwright.report.shown import Shown
 
 if TYPE_CHECKING:
@@ -66,7 +68,17 @@ class Scorecard(Shown):
         part = {"part": self.part} if self.part else {}
         return {"subject": self.subject, "passed": self.passed, **part, "rows": [asdict(row) for row in self.rows]}
 
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Scorecard:
+        """The inverse of `to_json`."""
+        return cls(found["subject"], tuple(Row(**row) for row in found["rows"]), found.get("part", ""))
+
     def _table(self) -> RenderableType:
         from opwright.report.audit_table import audit_table  # imports rich
 
         return audit_table(self.to_json())
+
+
+def together(scorecards: Sequence[Scorecard]) -> Scorecard:
+    """The scorecard of which these are all parts."""
+    return Scorecard(scorecards[0].subject, tuple(whole_of([each.rows for each in scorecards])))

@@ -58,13 +58,16 @@ def bench(
             if progress:
                 progress(f"{name}: {what}", done, len(chosen))
 
-        contenders = _contenders(judged.reference, candidates, compile)
+        contenders = contenders_of(judged.reference, candidates, compile)
         entries += race(sample, contenders, plan=plan or Plan(), measure=_measure_on(device), tell=tell)
     kind = str(dtype).removeprefix("torch.")
     return BenchReport(judged.name, kind, device, this_machine(), tuple(entries), missing)
 
 
-def _contenders(reference: Callable[..., Any], candidates: Sequence[Candidate], compile: bool) -> dict[str, Candidate]:
+def contenders_of(
+    reference: Callable[..., Any], candidates: Sequence[Candidate], compile: bool
+) -> dict[str, Candidate]:
+    """Who races: the reference, each rung, and perhaps `torch.compile`, which is started anew."""
     contenders = {REFERENCE: Candidate(REFERENCE, reference)}
     contenders |= {candidate.rung: candidate for candidate in candidates if candidate.rung != WHOLE_OPERATOR}
     if compile:

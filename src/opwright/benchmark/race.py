@@ -66,13 +66,13 @@ def race(
         measure: How a call is measured; None for the time on the processor.
         tell: Told what is under way.
     """
-    course = _course(sample, contenders["composed"])
+    course = course_of(sample, contenders["composed"])
     stopped: dict[str, Entry] = {}
     runners: dict[str, Runner] = {}
     for name, contender in contenders.items():
         tell(f"warm up {name}")
         try:
-            runners[name] = _runner(contender, course)
+            runners[name] = runner_of(contender, course)
         except Skipped as reason:
             stopped[name] = Entry(sample.name, name, "absent", str(reason))
         except Fault as fault:
@@ -93,7 +93,8 @@ def race(
     ]
 
 
-def _course(sample: Sample, reference: Candidate) -> Course:
+def course_of(sample: Sample, reference: Candidate) -> Course:
+    """Prepare a sample for all contenders."""
     call = tracked(fresh(sample))
     try:
         return Course(call, random_gradients(outputs_of(reference.function, call)), "")
@@ -101,7 +102,7 @@ def _course(sample: Sample, reference: Candidate) -> Course:
         return Course(call, [], str(reason))
 
 
-def _runner(contender: Candidate, course: Course) -> Runner:
+def runner_of(contender: Candidate, course: Course) -> Runner:
     """Run forward and backward, which builds what has to be built.
 
     Raises:

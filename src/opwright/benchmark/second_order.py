@@ -44,7 +44,7 @@ def second_order(
     reasons: dict[str, str] = {}
     for name, function in contenders.items():
         try:
-            thunks[name] = _penalty(sample, function)
+            thunks[name] = penalty_of(sample, function)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of a compiler, while it compiles
                 thunks[name]()
@@ -56,7 +56,7 @@ def second_order(
     return [SecondOrder(sample.name, name, timings.get(name), reasons.get(name, "")) for name in contenders]
 
 
-def _penalty(sample: Sample, function: Callable[..., Any]) -> Thunk:
+def penalty_of(sample: Sample, function: Callable[..., Any]) -> Thunk:
     """The gradients of the sum of squares of the gradients.
 
     Raises:

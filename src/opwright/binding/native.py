@@ -7,6 +7,7 @@ started, as in a frozen application, only OPWRIGHT_TAPE=now builds it.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import os
@@ -55,6 +56,8 @@ class Native:
         self._module: ModuleType | None = None
         self._asked_in: int | None = None  # the process: a forked child lacks the waiting thread
         self._building: threading.Thread | None = None
+        self._loading = Lock()
+        self._is_leaving = False
         self._builder: subprocess.Popen[bytes] | None = None
         self._waiting: weakref.WeakSet[Equipped] = weakref.WeakSet()
 
@@ -94,6 +97,7 @@ class Native:
                 self._module = module_of_library("opwright_tape", path)
             elif not extension.was_refused() and can_start_python():
                 self._building = threading.Thread(target=self._await, args=(extension,), daemon=True)
+                atexit.register(self._leave)
                 self._building.start()
         except Exception as error:
             _stay_in_python(error)
@@ -107,15 +111,19 @@ class Native:
                 self._builder = _build_elsewhere(self._directory, extension.settings)
                 self._builder.wait()
             path = extension.find()
-            if path is None:
-                return
-            module = module_of_library("opwright_tape", path)
+            with self._loading:
+                if path is not None and not self._is_leaving:
+                    module = module_of_library("opwright_tape", path)
+                    with self._lock:
+                        self._module = module
+                    self._equip_all()
         except Exception as error:
             _stay_in_python(error)
-            return
-        with self._lock:
-            self._module = module
-        self._equip_all()
+
+    def _leave(self) -> None:
+        """At the end of the process: the thread that waits must not be in the middle of C++ (process/threads.py)."""
+        with self._loading:
+            self._is_leaving = True
 
     def _equip_all(self) -> None:
         """Pass it to all waiting users, if it is built."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
+_NONE: Any = object()
 
 
 def part_of(items: Sequence[Item], part: str) -> Sequence[Item]:
@@ -28,6 +30,12 @@ def part_of(items: Sequence[Item], part: str) -> Sequence[Item]:
     if not 1 <= index <= count:
         raise ValueError(f"a part is written i/n, from 1/n to n/n, such as 2/5; got {part!r}")
     return items[index - 1 :: count]
+
+
+def whole_of(parts: Sequence[Sequence[Item]]) -> list[Item]:
+    """The inverse of `part_of`: the items of all parts, in the order of the whole."""
+    turns = zip_longest(*parts, fillvalue=_NONE)
+    return [item for turn in turns for item in turn if item is not _NONE]
 
 
 def in_parts(executor: Executor, count: int, run: Callable[..., Found], *args: Any, **kwargs: Any) -> list[Found]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
+from opwright.checking.parts import whole_of
 from opwright.report.shown import Shown
 
 if TYPE_CHECKING:
@@ -79,6 +81,12 @@ class Verdict(Shown):
             "rows": rows,
         }
 
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Verdict:
+        """The inverse of `to_json`, but for errors that are not finite."""
+        rows = tuple(Row(**row) for row in found["rows"])
+        return cls(found["subject"], rows, tuple(found["left_out"]), found["quick"], found.get("part", ""))
+
     def _table(self) -> RenderableType:
         from opwright.report.verdict_table import verdict_table  # imports rich
 
@@ -92,18 +100,26 @@ SERVED = "served"
 def together(verdicts: Sequence[Verdict]) -> Verdict:
     """The verdict of which these are all parts."""
     first = verdicts[0]
+    steps = whole_of([[list(rows) for _, rows in groupby(each.rows, _step)] for each in verdicts])
     served = {
         row.rung for verdict in verdicts for row in verdict.rows if row.check == SERVED and row.status == "passed"
     }
     rows: dict[tuple[str, str, str], Row] = {}
     services: dict[str, Row] = {}
-    for row in (row for verdict in verdicts for row in verdict.rows):
+    for row in (row for step in steps for row in step):
         if row.check == SERVED:
             status: Status = "passed" if row.rung in served else "failed"
             services[row.rung] = Row(row.rung, SERVED, "", status, "" if row.rung in served else "it served no call")
         else:
             rows[row.rung, row.check, row.sample] = row
-    return Verdict(first.subject, (*rows.values(), *services.values()), first.left_out, first.quick)
+    rungs = list(dict.fromkeys(row.rung for row in rows.values()))
+    checks = list(dict.fromkeys(row.check for row in rows.values()))
+    in_order = sorted(rows.values(), key=lambda row: (rungs.index(row.rung), checks.index(row.check)))
+    return Verdict(first.subject, (*in_order, *services.values()), first.left_out, first.quick)
+
+
+def _step(row: Row) -> tuple[str, str]:
+    return row.rung, row.check
 
 
 def _jsonable(value: object) -> object:

@@ -27,6 +27,7 @@ from opwright.cli.commands.explain import explain_command
 from opwright.cli.commands.new import new_command
 from opwright.cli.commands.report import report_command
 from opwright.cli.commands.source import source_command
+from opwright.cli.side_by_side import Invocation
 from opwright.cli.terminal import say_refusal, write_text
 from opwright.errors import Fault, OpwrightError
 from opwright.tracing.recording.faults import line_of_ours, summary
@@ -68,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         SystemExit: Always; with the exit code.
     """
     try:
-        app(arguments)
+        app(arguments, obj=Invocation(may_fork=arguments is None))
     except SystemExit as end:
         if end.code == INTERRUPTED:
             native.abandon()

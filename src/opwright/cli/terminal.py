@@ -61,7 +61,7 @@ def say_refusal(refusal: OpwrightError) -> None:
 
 
 @contextmanager
-def progress_on_stderr(subject: str) -> Iterator[Callable[[str, int, int], None]]:
+def progress_on_stderr(subject: str = "") -> Iterator[Callable[[str, int, int], None]]:
     """Show progress while a command runs, if stderr is a terminal.
 
     Yields:
@@ -73,6 +73,6 @@ def progress_on_stderr(subject: str) -> Iterator[Callable[[str, int, int], None]
         task = progress.add_task(subject)
 
         def tell(what: str, done: int, total: int) -> None:
-            progress.update(task, description=f"{subject}: {what}", completed=done, total=total)
+            progress.update(task, description=f"{subject}: {what}" if subject else what, completed=done, total=total)
 
         yield tell

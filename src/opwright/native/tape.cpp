@@ -8,6 +8,7 @@
 #include "entry.h"
 #include "modules.h"
 #include "step_below.h"
+#include "watched.h"
 
 namespace opwright {
 
@@ -83,6 +84,11 @@ PYBIND11_MODULE(opwright_tape, module, py::mod_gil_not_used()) {
                     std::vector<py::object>, py::object, std::shared_ptr<Guards>, py::object>(),
            py::kw_only(), py::arg("ways"), py::arg("varying"), py::arg("arity"), py::arg("plain_types"),
            py::arg("owner"), py::arg("guards"), py::arg("state"));
+  py::class_<Watched>(module, "Watched")
+      .def(py::init<py::tuple>(), py::arg("plain_types"))
+      .def("look", &Watched::look)
+      .def("holds", &Watched::holds)
+      .def("gradients", &Watched::gradients);
   module.def("order_of", [](const at::Tensor& tensor) {
     const Order order = order_of(tensor);
     return std::vector<int64_t>(order.begin(), order.end());

@@ -135,26 +135,36 @@ class DerivedOptimizer(Optimizer):
         scale, found = getattr(self, "grad_scale", None), getattr(self, "found_inf", None)
         if found is not None and found.item():
             return
-        params, gradients, groups = self._with_gradients()
-        if not params:
+        scaled = scale is not None or self._options.max_grad_norm is not None
+        manner = Manner(scaled, scale is not None, self._options.rounding == "stochastic")
+        plan = self._plan_of_step(manner)
+        if plan is None:
             return
-        factor = self._factor(gradients, scale)
-        manner = Manner(factor is not None, scale is not None, self._options.rounding == "stochastic")
-        changed = self._read_groups()
-        plan = self._plan
-        if plan is None or changed or not plan.holds(params, gradients, manner) or plan.groups != groups:
-            plan = self._plan = self._new_plan(params, groups, manner)
+        factor = self._factor(plan, scale)
         numbers = [read[1] for read in self._read]
         if factor is not None:
             numbers = [{**each, "grad_factor": factor} for each in numbers]
         self._drawn += 1
         seed = _mixed(self._seed, self._drawn) if manner.at_random else 0
         quiet = is_quiet()
-        plan.run(gradients, self.variants.state() if quiet else None, numbers, seed, quiet=quiet)
-        torch.autograd.graph.increment_version(params)
+        plan.run(self.variants.state() if quiet else None, numbers, seed, quiet=quiet)
+        torch.autograd.graph.increment_version(plan.params)
         if self._options.free_grads:
-            for param in params:
+            for param in plan.params:
                 param.grad = None
+
+    def _plan_of_step(self, manner: Manner) -> Plan | None:
+        """The plan of the last step if it holds, or a new one; None if no parameter has a gradient."""
+        changed = self._read_groups()
+        plan = None if changed else self._plan
+        if plan is not None and plan.holds_unseen([group["params"] for group in self.param_groups], self.state, manner):
+            return plan
+        params, gradients, groups = self._with_gradients()
+        if not params:
+            return None
+        if plan is None or plan.groups != groups or not plan.holds(params, gradients, self.state, manner):
+            plan = self._plan = self._new_plan(params, groups, manner)
+        return plan
 
     def _with_gradients(self) -> tuple[list[torch.Tensor], list[torch.Tensor], list[int]]:
         """The parameters that have gradients, these, and the numbers of their groups."""
@@ -171,12 +181,12 @@ class DerivedOptimizer(Optimizer):
         found = ([each[position] for position in there] for each in (params, gradients, self._groups))
         return tuple(found)  # type: ignore[return-value]  # as above
 
-    def _factor(self, gradients: Sequence[torch.Tensor], scale: torch.Tensor | None) -> float | None:
+    def _factor(self, plan: Plan, scale: torch.Tensor | None) -> float | None:
         """By what the gradients are multiplied; None for nothing."""
         unscaled = None if scale is None else 1.0 / float(scale)
         if self._options.max_grad_norm is None:
             return unscaled
-        return clip_factor(gradients, self._options.max_grad_norm, 1.0 if unscaled is None else unscaled)
+        return clip_factor(plan.gradients(), self._options.max_grad_norm, 1.0 if unscaled is None else unscaled)
 
     def _read_groups(self) -> bool:
         """Read the hyper-parameters of all groups; returns whether others than numbers have changed."""
@@ -207,7 +217,8 @@ class DerivedOptimizer(Optimizer):
         hyper = [self._hyper(group) for group in self.param_groups]
         states = [self._state_of(p, hyper[g]) for p, g in zip(params, groups, strict=True)]
         maximize = [bool(group["maximize"]) for group in self.param_groups]
-        return Plan(self.definition, self.variants, params, states, groups, hyper, maximize, manner)
+        lists = [group["params"] for group in self.param_groups]
+        return Plan(self.definition, self.variants, params, states, groups, hyper, maximize, manner, lists, self.state)
 
     def _state_of(self, param: torch.Tensor, hyper: Mapping[str, Any]) -> dict[str, Any]:
         """The states of a parameter, with first values if there are none."""

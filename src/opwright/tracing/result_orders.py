@@ -26,6 +26,7 @@ from opwright.tracing.recording.validation import GoesOn
 from opwright.tracing.torch_hooks.disabled import spare_the_compiler
 from opwright.tracing.torch_hooks.isolation import Modes, in_fresh_thread
 from opwright.tracing.torch_hooks.memory_formats import MemoryFormats
+from opwright.tracing.torch_hooks.processor_formats import ProcessorFormats
 
 aten = torch.ops.aten
 
@@ -89,7 +90,7 @@ def _permutes(graph: Graph, gradients: Sequence[Node]) -> bool:
 
 def _seen(reference: Callable[..., Any], specs: Sequence[ArgumentSpec], *, differentiated: bool) -> ResultOrders:
     spare_the_compiler()
-    with torch.device("meta"), _AsOnProcessor(), MemoryFormats(), GoesOn():
+    with torch.device("meta"), _AsOnProcessor(), MemoryFormats(), ProcessorFormats(), GoesOn():
         arguments = [_argument(spec) for spec in specs]
         with unchanged_outside(reference.__name__, reference, arguments):
             returned = reference(*arguments)

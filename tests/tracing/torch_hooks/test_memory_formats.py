@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from opwright.tracing.interface.orders import order_of
 from opwright.tracing.torch_hooks.memory_formats import MemoryFormats
+from opwright.tracing.torch_hooks.processor_formats import ProcessorFormats
 from tests.opinfo.cases import operations, samples_of
 from tests.suite.strides import stride_difference
 
@@ -26,8 +27,7 @@ KNOWN = {
         "nn.functional.max_unpool2d",
     ),
     *("nn.functional.pad.reflect", "nn.functional.pad.replicate", "nn.functional.pad.replicate_negative"),
-    *("nn.functional.pad.circular", "fft.hfft", "fft.hfftn", "fft.irfft", "fft.irfft2", "fft.irfftn"),
-    *("fft.hfft2", "fft.rfft2", "fft.rfftn", "linalg.eig", "svd_lowrank", "pca_lowrank"),
+    "nn.functional.pad.circular",
 }
 
 
@@ -57,7 +57,7 @@ def differences(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Ite
         try:
             eager = function(*given)
             like = tree_map_only(Tensor, lambda t: torch.empty_strided(t.shape, t.stride(), dtype=t.dtype), given)
-            with torch.device("meta"), MemoryFormats():
+            with torch.device("meta"), MemoryFormats(), ProcessorFormats():
                 told = function(*tree_map_only(Tensor, lambda t: t.to("meta"), like))
         except Exception:  # a call without meta tensors
             continue
@@ -75,7 +75,7 @@ def _is_sparse(*tensors: Tensor) -> bool:
     return any(tensor.layout is not torch.strided or tensor.is_nested for tensor in tensors)
 
 
-IMAGES, VOLUMES = torch.randn(2, 4, 9, 7), torch.randn(2, 4, 5, 9, 7)
+IMAGES, VOLUMES, WIDE = torch.randn(2, 4, 9, 7), torch.randn(2, 4, 5, 9, 7), torch.randn(5, 20)
 MENDED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "convolution": (functional.conv2d, (IMAGES, torch.randn(6, 4, 3, 3))),
     "in float64": (functional.conv2d, (IMAGES.double(), torch.randn(6, 4, 3, 3).double())),
@@ -86,6 +86,12 @@ MENDED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "batch norm": (lambda x: functional.batch_norm(x, None, None, None, None, True), (IMAGES,)),
     "padding": (lambda x: functional.pad(x, (1, 2)), (IMAGES,)),
     "pixel shuffle": (lambda x: functional.pixel_shuffle(x, 2), (IMAGES,)),
+    "decomposition in singular values": (lambda x: torch.linalg.svd(x[0]), (IMAGES,)),
+    "of low rank": (lambda x: torch.svd_lowrank(x, 2), (WIDE,)),
+    "principal components": (lambda x: torch.pca_lowrank(x, 2), (WIDE,)),
+    "eigenvectors": (torch.linalg.eig, (WIDE @ WIDE.T,)),
+    "Fourier transform of two dimensions": (torch.fft.rfft2, (WIDE,)),
+    "its inverse": (torch.fft.irfft2, (WIDE + 0j,)),
     "channel shuffle": (lambda x: functional.channel_shuffle(x, 2), (IMAGES,)),
 }
 

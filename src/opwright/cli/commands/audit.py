@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
 from opwright.auditing import Scorecard, audit
+from opwright.auditing.scorecard import together
 from opwright.cli.arguments import AsJson, Device, Part, Target, checked_part, dtype_named
-from opwright.cli.load import Loaded, load_subjects
-from opwright.cli.terminal import progress_on_stderr, write_judged
+from opwright.cli.load import load_subjects
+from opwright.cli.side_by_side import by_subject, parts_of, titled, whole, workers
+from opwright.cli.terminal import write_judged
 from opwright.report.audit_table import audit_table
+from opwright.samples import Progress
 
 
 def audit_command(
+    context: typer.Context,
     target: Target,
     as_json: AsJson = False,
     device: Device = "cpu",
@@ -35,19 +38,27 @@ def audit_command(
     TARGET is a file of operators, or FILE:NAME for one operator, torch.autograd.Function, operator of torch.ops or
     plain function. What is not an operator of opwright is compared with the file's `reference`, on its `samples`.
     """
-    options = {
+    given = checked_part(part)
+    options: dict[str, Any] = {
         "dtype": dtype_named(dtype),
         "device": device,
         "steps": steps,
         "quick": quick,
         "only": tuple(only or ()),
-        "part": checked_part(part),
     }
-    subjects = load_subjects(target, reference, samples)
-    scorecards = [_scorecard(subject, options).to_json() for subject in subjects]
-    write_judged(scorecards, audit_table, as_json=as_json)
 
+    def judged(part: str, tell: Progress) -> list[Any]:
+        return [
+            audit(
+                each.subject,
+                each.reference,
+                each.samples,
+                progress=titled(tell, each.name),
+                part=part or given,
+                **options,
+            ).to_json()
+            for each in load_subjects(target, reference, samples)
+        ]
 
-def _scorecard(loaded: Loaded, options: Mapping[str, Any]) -> Scorecard:
-    with progress_on_stderr(loaded.name) as tell:
-        return audit(loaded.subject, loaded.reference, loaded.samples, progress=tell, **options)
+    found = by_subject(parts_of(workers(context, device, given), judged))
+    write_judged([whole(parts, Scorecard.from_json, together) for parts in found], audit_table, as_json=as_json)

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
-from opwright.api.operator import Operator
 from opwright.checking import Verdict, check
+from opwright.checking.verdict import together
 from opwright.cli.arguments import DEFAULT, AsJson, Device, Dtypes, Part, Target, checked_part, dtypes_named
 from opwright.cli.load import load_operators
 from opwright.cli.sanitizer import Sanitizer, run_under
-from opwright.cli.terminal import progress_on_stderr, write_judged
+from opwright.cli.side_by_side import by_subject, parts_of, titled, whole, workers
+from opwright.cli.terminal import write_judged
 from opwright.report.verdict_table import verdict_table
+from opwright.samples import Progress
 from opwright.settings import Settings
 
 UnderSanitizer = Annotated[Sanitizer | None, typer.Option(help="Run the kernels under NVIDIA's compute-sanitizer.")]
 
 
 def check_command(
+    context: typer.Context,
     target: Target,
     as_json: AsJson = False,
     device: Device = "cpu",
@@ -37,12 +39,15 @@ def check_command(
         again += [*(f"--only={text}" for text in only or ()), *["--quick"] * quick, *["--json"] * as_json]
         again += ["--part", part] if part else []
         raise typer.Exit(run_under(sanitizer, again, Settings.from_environment()))
-    options = {"device": device, "dtypes": dtypes_named(dtype), "only": tuple(only or ()), "quick": quick}
-    options["part"] = checked_part(part)
-    verdicts = [_verdict(operator, options).to_json() for operator in load_operators(target)]
-    write_judged(verdicts, verdict_table, as_json=as_json)
+    options: dict[str, Any] = {"device": device, "dtypes": dtypes_named(dtype), "only": tuple(only or ())}
+    options["quick"] = quick
+    given = checked_part(part)
 
+    def judged(part: str, tell: Progress) -> list[Any]:
+        operators = load_operators(target)
+        return [
+            check(each, progress=titled(tell, each.name), part=part or given, **options).to_json() for each in operators
+        ]
 
-def _verdict(operator: Operator, options: Mapping[str, Any]) -> Verdict:
-    with progress_on_stderr(operator.name) as tell:
-        return check(operator, progress=tell, **options)
+    found = by_subject(parts_of(workers(context, device, given), judged))
+    write_judged([whole(parts, Verdict.from_json, together) for parts in found], verdict_table, as_json=as_json)

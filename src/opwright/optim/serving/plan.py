@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import operator
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -18,6 +17,7 @@ from opwright.optim.serving.buckets import Bucket, run_composed
 from opwright.optim.serving.entries import Manner, copy_gradient, entry_of, overlapping
 from opwright.optim.serving.parts import number_of, part_of, place_of, placed_alike
 from opwright.optim.serving.variants import Variants
+from opwright.optim.serving.watching import watching
 from opwright.tracing.torch_hooks.spread import has_spread, spec_of
 
 
@@ -33,6 +33,8 @@ class Plan:
         hyper: The hyper-parameters of each group.
         maximize: Whether each group is maximized.
         manner: How the optimizer updates.
+        lists: The parameters of each group, also those without gradients.
+        kept: The states of all parameters that have some.
     """
 
     def __init__(
@@ -45,6 +47,8 @@ class Plan:
         hyper: Sequence[Mapping[str, Any]],
         maximize: Sequence[bool],
         manner: Manner,
+        lists: list[list[torch.Tensor]],
+        kept: dict[torch.Tensor, Any],
     ) -> None:
         self._definition = definition
         self._hyper = hyper
@@ -52,6 +56,7 @@ class Plan:
         self.params = params
         self.groups = groups
         self._states = states
+        self._kept = list(kept.values())
         self._is_strided = all(param.layout is torch.strided for param in params)
         self.entries = [
             entry_of(definition, param, state, number, group, hyper[group], maximize[group], manner)
@@ -80,12 +85,50 @@ class Plan:
         self._gradients = _facts([param.grad for param in params if param.grad is not None])
         self._points = True
         self._copied = [position for position, entry in enumerate(self.entries) if entry.copied]
+        self._seen: list[int] | None = None
+        is_simple = not (self._copied or self._parts or self._composed)
+        self._everything = (lists, [*map(list, lists)], dict(kept))  # so that no other object has the address of one
+        self._watched_natively = watching.look(lists, kept) if is_simple else None
 
-    def holds(self, params: Sequence[torch.Tensor], gradients: Sequence[torch.Tensor], manner: Manner) -> bool:
-        """Whether everything is where it was, except that gradients may be others of the same strides."""
+    def gradients(self) -> list[torch.Tensor]:
+        """The gradients now."""
+        return [param.grad for param in self.params if param.grad is not None]
+
+    def holds_unseen(self, lists: list[list[torch.Tensor]], kept: dict[torch.Tensor, Any], manner: Manner) -> bool:
+        """Whether `holds` is known to be true without a look from Python at each tensor.
+
+        Args:
+            lists: The parameters of each group.
+            kept: The states of all parameters.
+            manner: How the optimizer updates.
+        """
+        watched = self._watched_natively
+        if watched is None or manner != self._manner or not watched.holds(lists, kept):
+            return False
+        self._seen = watched.gradients()
+        return True
+
+    def holds(
+        self,
+        params: Sequence[torch.Tensor],
+        gradients: Sequence[torch.Tensor],
+        kept: Mapping[torch.Tensor, Any],
+        manner: Manner,
+    ) -> bool:
+        """Whether everything is where it was, except that gradients may be others of the same strides.
+
+        Args:
+            params: The parameters that have gradients.
+            gradients: These.
+            kept: The states of all parameters.
+            manner: How the optimizer updates.
+        """
         held = self._now_held()
+        self._seen = None
         return (
             manner == self._manner
+            and len(kept) == len(self._kept)
+            and all(map(operator.is_, kept.values(), self._kept))
             and len(params) == len(self.params)
             and len(held) == len(self._held)
             and all(map(operator.is_, params, self.params))
@@ -105,7 +148,6 @@ class Plan:
 
     def run(
         self,
-        gradients: Sequence[torch.Tensor],
         state: State | None,
         numbers: Sequence[Mapping[str, float]],
         seed: int,
@@ -115,19 +157,23 @@ class Plan:
         """Update all parameters.
 
         Args:
-            gradients: Their gradients.
             state: What the definition reads outside.
             numbers: For each group, the numbers among its hyper-parameters.
             seed: Of random rounding.
             quiet: Whether kernels may run: nothing must see the operations.
         """
+        if self._seen is not None and quiet:  # then there is nothing beside the buckets
+            self._run_buckets(self._seen, state, numbers, seed, self.gradients)
+            self._let_go()
+            return
+        gradients = self.gradients()
         for position in self._copied:
             copy_gradient(self.entries[position], gradients[position])
         if self._parts:
             gradients = [part_of(g) if e.specs else g for g, e in zip(gradients, self.entries, strict=True)]
         composed: Sequence[int] = self._composed
         if quiet:
-            self._run_buckets(gradients, state, numbers, seed)
+            self._run_buckets(self._places_of(gradients), state, numbers, seed, lambda: gradients)
         else:
             composed = range(len(self.entries))
         if composed:
@@ -138,15 +184,18 @@ class Plan:
             run_composed(self._definition, self._hyper[entry.group], entry, given, seed)
         if self._manner.written:
             self._write_back(gradients)
-        if self._points:  # gradients belong to the user, who may free them
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Forget the gradients, which belong to the user, who may free them."""
+        if self._points:
             self._points = False
             for entry in self.entries:
                 if not entry.copied:
                     del entry.tensors["grad"]
 
-    def _run_buckets(
-        self, gradients: Sequence[torch.Tensor], state: State | None, numbers: Sequence[Mapping[str, float]], seed: int
-    ) -> None:
+    def _places_of(self, gradients: Sequence[torch.Tensor]) -> list[int]:
+        """The addresses of gradients, or of their copies."""
         if self._copied or self._composed:  # which may have no address, as sparse gradients
             known = set(self._copied).union(self._composed)
             places = [0 if position in known else _place(grad) for position, grad in enumerate(gradients)]
@@ -154,11 +203,21 @@ class Plan:
             places = list(map(_place, gradients))
         for position in self._copied:
             places[position] = self.entries[position].tensors["grad"].data_ptr()
+        return places
+
+    def _run_buckets(
+        self,
+        places: Sequence[int],
+        state: State | None,
+        numbers: Sequence[Mapping[str, float]],
+        seed: int,
+        gradients: Callable[[], Sequence[torch.Tensor]],
+    ) -> None:
         for number, bucket in enumerate(self._buckets):
             mine = places if len(self._buckets) == 1 and not self._composed else [places[p] for p in bucket.positions]
-            point_to = functools.partial(self._point_to, gradients)
             shift = number_of(bucket.entries[0].specs) << _PARTS_APART
-            bucket.run(state, numbers, mine, point_to, seed + (number << _SEEDS_APART) + shift)
+            own_seed = seed + (number << _SEEDS_APART) + shift
+            bucket.run(state, numbers, mine, lambda: self._point_to(gradients()), own_seed)
 
     def _point_to(self, gradients: Sequence[torch.Tensor]) -> None:
         """Let all entries have these gradients."""

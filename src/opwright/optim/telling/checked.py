@@ -11,6 +11,7 @@ from torch.autograd import gradcheck, gradgradcheck
 from opwright.checking.verdict import Row, Verdict
 from opwright.optim.definition import Definition
 from opwright.optim.functional import functional
+from opwright.optim.telling.widened import Widened
 
 STEPS = 3
 MATRICES = ((5, 7), (8, 3), (1, 4))
@@ -50,7 +51,8 @@ def _of_steps(
     start = _drawn(shape, generator).to(dtype)
     gradients = [_drawn(shape, generator).to(dtype) for _ in range(STEPS)]
     try:
-        exact = _by_definition(definition, hyper, start.double(), [grad.double() for grad in gradients])
+        with Widened():  # type: ignore[no-untyped-call]  # torch's
+            exact = _by_definition(definition, hyper, start.double(), [grad.double() for grad in gradients])
         eager = _by_definition(definition, hyper, start, gradients)
         param = start.clone().requires_grad_()
         optimizer = make([param])
@@ -87,7 +89,8 @@ def _of_derivatives(definition: Definition, hyper: Mapping[str, Any]) -> Iterato
 
     def stepped(param: torch.Tensor, grad: torch.Tensor) -> Any:
         known = {name: state for name, state in zip(definition.states, begun, strict=True) if state is not None}
-        new, made = functional(definition, [param], [grad], [known], 2.0, hyper)
+        with Widened():  # type: ignore[no-untyped-call]  # torch's
+            new, made = functional(definition, [param], [grad], [known], 2.0, hyper)
         return (*new, *(state for state in made[0].values() if state.requires_grad))
 
     for name, compare in (("first derivatives", gradcheck), ("second derivatives", gradgradcheck)):

@@ -25,11 +25,22 @@ aten = torch.ops.aten
 
 
 def _add_product(product: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """beta·added + alpha·product(left, right): the sum can be fused with what follows."""
+    """beta·added + alpha·product(left, right): the sum can be fused with what follows.
+
+    With factors and in half types, as in the Newton-Schulz iteration of Muon, the product is of float32, because eager
+    rounds the sum alone: where both nearly cancel, a rounding more is more than eager's own error.
+    """
 
     def rule(
         added: torch.Tensor, left: torch.Tensor, right: torch.Tensor, *, beta: float = 1, alpha: float = 1
     ) -> torch.Tensor:
+        half = left.dtype if left.dtype in (torch.bfloat16, torch.float16) else None
+        if (
+            half
+            and added.dtype is half
+            and not all(type(factor) in (int, float) and factor == 1 for factor in (beta, alpha))
+        ):
+            return rule(added.float(), left.float(), right.float(), beta=beta, alpha=alpha).to(half)
         result = product(left, right)
         result = result if alpha == 1 else result * alpha
         if beta == 0:

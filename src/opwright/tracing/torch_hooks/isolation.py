@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import torch
 
 from opwright.toolchain.process.forks import hold_off_forks
+from opwright.toolchain.process.threads import run_in_thread
 
 Result = TypeVar("Result")
 
@@ -52,6 +53,8 @@ RECORDING = Modes()
 def in_fresh_thread(work: Callable[[], Result], modes: Modes = RECORDING) -> Result:
     """Do work on a new thread, in a copy of the caller's context, and return its result, or raise what it raises.
 
+    If this thread is interrupted, the work is stopped.
+
     Saved-tensor hooks, profilers and dispatch modes belong to a thread; under the caller's, a trace would show them
     fake tensors. Other threads can fork only after it.
 
@@ -72,9 +75,8 @@ def in_fresh_thread(work: Callable[[], Result], modes: Modes = RECORDING) -> Res
             errors.append(error)
 
     with hold_off_forks():
-        thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), name="opwright trace")
-        thread.start()
-        thread.join()
+        context = contextvars.copy_context()
+        run_in_thread(lambda: context.run(run), "opwright trace")
     if errors:
         raise errors[0]
     return results[0]

@@ -1,0 +1,52 @@
+"""Watching: whether anything has moved since the last step, asked in C++ if the hot path is built."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import torch
+
+from opwright.binding.environment import PLAIN_TYPES
+from opwright.binding.native import native
+from opwright.settings import Settings
+
+
+class Watched(Protocol):
+    """What native/watched.h has of one plan."""
+
+    def holds(self, lists: list[list[torch.Tensor]], kept: dict[torch.Tensor, Any]) -> bool:
+        """Whether nothing but the addresses of gradients has changed."""
+
+    def gradients(self) -> list[int]:
+        """The addresses of the gradients that `holds` has seen."""
+
+
+class Watching:
+    """Makes what watches a plan, as soon as the hot path is built."""
+
+    def __init__(self) -> None:
+        self._native: Any = None
+
+    def equip(self, native: Any) -> None:
+        """Use the hot path from now on."""
+        self._native = native
+
+    def look(self, lists: list[list[torch.Tensor]], kept: dict[torch.Tensor, Any]) -> Watched | None:
+        """Look at parameters, their gradients and their states.
+
+        Args:
+            lists: The parameters of each group.
+            kept: The states of all.
+
+        Returns:
+            What tells whether they are still there; None if only Python can, as for subclasses of tensors.
+        """
+        if self._native is None:
+            native.equip(self, Settings.from_environment())
+        if self._native is None:
+            return None
+        watched = self._native.Watched(PLAIN_TYPES)
+        return watched if watched.look(lists, kept) else None
+
+
+watching = Watching()

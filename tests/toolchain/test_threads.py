@@ -1,0 +1,79 @@
+"""A thread that still runs PyTorch when the process ends aborts it: "terminate called without an active exception"."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from opwright.toolchain.process.threads import run_in_thread
+
+TWICE = """
+import os, signal, threading, time
+import torch
+from opwright.tracing.torch_hooks.isolation import in_fresh_thread
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+def work():
+    threading.Thread(target=interrupt, daemon=True).start()
+    x = torch.ones(4)
+    while True:
+        x = (x * 2).sin()
+
+def interrupt():
+    for _ in range(2):
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.5)
+
+in_fresh_thread(work)
+"""
+
+
+@pytest.fixture
+def interrupts():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have had it ignored
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("patience_s", [0.0, 0.3])
+def test_an_interrupted_wait_stops_the_thread(interrupts, patience_s):
+    """Also one that does not listen at once."""
+    stopped = []
+
+    def work():
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+        until = time.monotonic() + patience_s
+        while True:
+            try:
+                time.sleep(0.001)
+            except KeyboardInterrupt:
+                if time.monotonic() > until:
+                    stopped.append(True)
+                    return
+
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        run_in_thread(work, "work")
+    assert (stopped, threading.active_count()) == ([True], before)
+
+
+def test_a_wait_that_is_not_interrupted_stops_nothing():
+    done = []
+    run_in_thread(lambda: done.append(time.sleep(0.05)), "work")
+    assert done == [None]
+
+
+def test_interrupts_in_a_trace_do_not_abort_the_process():
+    ended = subprocess.run(
+        [sys.executable, "-c", TWICE], capture_output=True, text=True, check=False, timeout=300, cwd=os.getcwd()
+    )
+    assert "terminate" not in ended.stderr
+    assert ended.stderr.rstrip().endswith("KeyboardInterrupt")
+    assert ended.returncode in (1, 130, -signal.SIGINT)
