@@ -110,7 +110,6 @@ class Lowering:
     aliases: set[str] = field(default_factory=set)
     rounded: dict[str, Buffer] = field(default_factory=dict)
     ranges: set[str] = field(default_factory=set)
-    sizes: dict[object, Integer] = field(default_factory=dict)  # those of the trace, by their expressions
 
     def program(self) -> Program:
         """Lower it."""
@@ -134,10 +133,7 @@ class Lowering:
         return tuple(self._size(size) for size in value_of(node).shape)
 
     def _size(self, size: int | torch.SymInt) -> Integer:
-        key = size if isinstance(size, int) else size.node.expr
-        if key not in self.sizes:
-            self.sizes[key] = self.equal.spell(self.graph.sizes.integer(size))
-        return self.sizes[key]
+        return self.equal.spell(self.graph.sizes.integer(size))
 
     def _buffer(self, node: Node) -> Buffer:
         value = value_of(node)

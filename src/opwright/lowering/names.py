@@ -10,6 +10,7 @@ from torch._ops import OpOverload
 from torch.fx import Node
 
 from opwright.ir.expressions.functions import FUNCTIONS
+from opwright.ir.names.fresh import fresh
 from opwright.lowering.views import VIEWS
 from opwright.tracing.graph import Graph
 
@@ -22,7 +23,6 @@ class Names:
         self._wished = graph.described | spoken | {node: name for name, node in outputs if node not in spoken}
         self._given: dict[Node, str] = dict(inputs)
         self._taken = set(inputs.values())
-        self._numbers: dict[str, int] = {}  # by the wanted name: smaller ones are taken
 
     def of(self, node: Node) -> str:
         """The name of a node."""
@@ -32,13 +32,8 @@ class Names:
 
     def fresh(self, wished: str) -> str:
         """The wanted name, with a number if it is taken; no value is called like a function."""
-        number = self._numbers.get(wished, 0)
-        name = f"{wished}_{number}" if number else wished
-        while name in self._taken or name in FUNCTIONS:
-            number += 1
-            name = f"{wished}_{number}"
+        name = fresh(wished, self._taken, FUNCTIONS)
         self._taken.add(name)
-        self._numbers[wished] = number
         return name
 
     def _describe(self, node: Node) -> str:

@@ -59,7 +59,8 @@ def _makes_set(code: types.CodeType, steps: Sequence[dis.Instruction], place: in
 def _is_asked_for(steps: Sequence[dis.Instruction], place: int) -> bool:
     """Whether a class is what `isinstance` is asked for, alone or among others in a tuple."""
     behind = next((at for at in range(place + 1, len(steps)) if steps[at].opname not in _GLOBALS), len(steps))
-    behind += steps[behind : behind + 1] != [] and steps[behind].opname == "BUILD_TUPLE"
+    if behind < len(steps) and steps[behind].opname == "BUILD_TUPLE":
+        behind += 1
     if behind >= len(steps) or steps[behind].opname != "CALL" or steps[behind].arg != 2:
         return False
     start = _start(steps[behind])
