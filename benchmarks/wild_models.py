@@ -53,7 +53,7 @@ def _loss_of(returned: Any) -> Tensor:
     return first.square().mean()
 
 
-def _library(name: str) -> Any:
+def load(name: str) -> Any:
     """Import a library; torchvision's operators, whose library may need CUDA, are declared before any imports it."""
     _declare_operators_of_torchvision()
     return importlib.import_module(name)
@@ -79,7 +79,8 @@ def _tokens(length: int = 16) -> Tensor:
     return torch.randint(0, _VOCABULARY, (2, length), generator=_generator())
 
 
-def _floats(*shape: int) -> Tensor:
+def floats(*shape: int) -> Tensor:
+    """Random numbers, the same each time."""
     return torch.randn(shape, generator=_generator())
 
 
@@ -88,7 +89,7 @@ def _text() -> dict[str, Tensor]:
 
 
 def _image() -> dict[str, Tensor]:
-    return {"pixel_values": _floats(2, 3, 32, 32), "labels": torch.tensor([0, 1])}
+    return {"pixel_values": floats(2, 3, 32, 32), "labels": torch.tensor([0, 1])}
 
 
 def _language(**more: Any) -> dict[str, Any]:
@@ -177,7 +178,7 @@ _TRANSFORMERS: dict[str, tuple[str, str, dict[str, Any], Callable[[], dict[str, 
     "clip": (
         *("CLIPModel", "CLIPConfig"),
         {"text_config": _language(eos_token_id=99), "vision_config": _vision(), "projection_dim": 16},
-        lambda: {"input_ids": _tokens(), "pixel_values": _floats(2, 3, 32, 32), "return_loss": True},
+        lambda: {"input_ids": _tokens(), "pixel_values": floats(2, 3, 32, 32), "return_loss": True},
     ),
     "wav2vec2": (
         *("Wav2Vec2Model", "Wav2Vec2Config"),
@@ -191,7 +192,7 @@ _TRANSFORMERS: dict[str, tuple[str, str, dict[str, Any], Callable[[], dict[str, 
             mask_time_prob=0.0,
             layerdrop=0.0,
         ),
-        lambda: {"input_values": _floats(2, 800)},
+        lambda: {"input_values": floats(2, 800)},
     ),
     "whisper": (
         *("WhisperForConditionalGeneration", "WhisperConfig"),
@@ -204,7 +205,7 @@ _TRANSFORMERS: dict[str, tuple[str, str, dict[str, Any], Callable[[], dict[str, 
             begin_suppress_tokens=None,
             **_SPECIAL,
         ),
-        lambda: {"input_features": _floats(2, 16, 64), "labels": _tokens()},
+        lambda: {"input_features": floats(2, 16, 64), "labels": _tokens()},
     ),
 }
 _TORCHVISION: dict[str, dict[str, Any]] = {
@@ -223,7 +224,7 @@ _TIMM = {
 
 
 def _of_transformers(name: str) -> Subject:
-    transformers = _library("transformers")
+    transformers = load("transformers")
     cls, config, values, inputs = _TRANSFORMERS[name]
     made = getattr(transformers, config)(**values)
     if hasattr(made, "use_cache"):
@@ -232,19 +233,19 @@ def _of_transformers(name: str) -> Subject:
 
 
 def _of_torchvision(name: str) -> Subject:
-    make = getattr(_library("torchvision").models, name)
-    return Subject(make(weights=None, num_classes=10, **_TORCHVISION[name]), (_floats(2, 3, 64, 64),))
+    make = getattr(load("torchvision").models, name)
+    return Subject(make(weights=None, num_classes=10, **_TORCHVISION[name]), (floats(2, 3, 64, 64),))
 
 
 def _of_timm(name: str) -> Subject:
     size = _TIMM[name]
-    _library("torchvision")
-    model = _library("timm").create_model(name, pretrained=False, num_classes=10)
-    return Subject(model, (_floats(2, 3, size, size),))
+    load("torchvision")
+    model = load("timm").create_model(name, pretrained=False, num_classes=10)
+    return Subject(model, (floats(2, 3, size, size),))
 
 
 def _unet() -> Subject:
-    model = _library("diffusers").UNet2DModel(
+    model = load("diffusers").UNet2DModel(
         sample_size=16,
         in_channels=3,
         out_channels=3,
@@ -254,11 +255,11 @@ def _unet() -> Subject:
         down_block_types=("DownBlock2D", "AttnDownBlock2D"),
         up_block_types=("AttnUpBlock2D", "UpBlock2D"),
     )
-    return Subject(model, (_floats(2, 3, 16, 16), torch.tensor(7)))
+    return Subject(model, (floats(2, 3, 16, 16), torch.tensor(7)))
 
 
 def _conditional_unet() -> Subject:
-    model = _library("diffusers").UNet2DConditionModel(
+    model = load("diffusers").UNet2DConditionModel(
         sample_size=16,
         in_channels=4,
         out_channels=4,
@@ -270,21 +271,21 @@ def _conditional_unet() -> Subject:
         cross_attention_dim=16,
         attention_head_dim=8,
     )
-    return Subject(model, (_floats(2, 4, 16, 16), torch.tensor(7), _floats(2, 5, 16)))
+    return Subject(model, (floats(2, 4, 16, 16), torch.tensor(7), floats(2, 5, 16)))
 
 
 def _autoencoder() -> Subject:
-    model = _library("diffusers").AutoencoderKL(
+    model = load("diffusers").AutoencoderKL(
         block_out_channels=(16, 32),
         down_block_types=("DownEncoderBlock2D",) * 2,
         up_block_types=("UpDecoderBlock2D",) * 2,
         norm_num_groups=8,
     )
-    return Subject(model, (_floats(2, 3, 16, 16),))
+    return Subject(model, (floats(2, 3, 16, 16),))
 
 
 def _diffusion_transformer() -> Subject:
-    model = _library("diffusers").DiTTransformer2DModel(
+    model = load("diffusers").DiTTransformer2DModel(
         num_attention_heads=2,
         attention_head_dim=16,
         in_channels=4,
@@ -295,7 +296,7 @@ def _diffusion_transformer() -> Subject:
         num_embeds_ada_norm=10,
     )
     given = {"timestep": torch.tensor([1, 2]), "class_labels": torch.tensor([0, 1])}
-    return Subject(model, (_floats(2, 4, 8, 8),), given)
+    return Subject(model, (floats(2, 4, 8, 8),), given)
 
 
 def _named(library: str, make: Callable[[str], Subject], names: Any) -> dict[str, Callable[[], Subject]]:

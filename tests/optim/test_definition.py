@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 import warnings
 from typing import Any
@@ -213,3 +215,17 @@ def test_kernels_for_branches_are_limited(monkeypatch: pytest.MonkeyPatch) -> No
         optimizer.step()
     assert param[0] == -sum(range(1, 11))
     assert restless.variants.built == MOST_VARIANTS
+
+
+MOST_LINES = 15
+
+
+@pytest.mark.parametrize("name", sorted(set(opwright.optim.__all__) - {"DerivedOptimizer"}))
+def test_ready_optimizers_are_short(name: str) -> None:
+    """The statements of a definition, without its signature and its docstring."""
+    function = getattr(opwright.optim, name).definition.function
+    (tree,) = ast.parse(inspect.getsource(function)).body
+    assert isinstance(tree, ast.FunctionDef)
+    assert ast.get_docstring(tree), "it cites where it comes from"
+    body = tree.body[1:]
+    assert body[-1].end_lineno - body[0].lineno < MOST_LINES

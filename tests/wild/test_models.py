@@ -23,6 +23,8 @@ sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
 from wild_models import MODELS, Subject, make
 
+from tests.wild.record import NOTHING, how_served, write
+
 _ONLY_IN_FLOAT32 = frozenset({"transformers/mixtral"})  # torch's product of groups takes nothing wider
 _STEPS, _TOLERANCE = 3, 1e-5  # of the largest value: some compute parts in float32
 
@@ -33,8 +35,17 @@ pytestmark = [
 ]
 
 
+@pytest.fixture(scope="module")
+def record(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
+    """What serves the models that passed, by their names."""
+    found: dict[str, Any] = {}
+    yield found
+    if request.config.getoption("--record-sweeps"):
+        write(request.config.rootpath, found)
+
+
 @pytest.mark.parametrize("name", MODELS)
-def test_a_served_model_trains_as_it_does(name: str) -> None:
+def test_a_served_model_trains_as_it_does(name: str, record: dict[str, Any]) -> None:
     subject = make(name) if name in _ONLY_IN_FLOAT32 else make(name).double()
     plain, written = subject.model, copy.deepcopy(subject.model)
     served = opwright.module(written)
@@ -47,7 +58,8 @@ def test_a_served_model_trains_as_it_does(name: str) -> None:
             optimizer.zero_grad()
     _assert_alike(dict(plain.named_buffers()), dict(written.named_buffers()))
     told = str(served.explain())  # type: ignore[operator]
-    assert "kernels: " in told, told
+    record[name] = how_served(told)
+    assert record[name]["served"] != NOTHING, told
 
 
 def _step(subject: Subject, model: nn.Module, step: int) -> dict[str, Any]:

@@ -77,7 +77,8 @@ PYBIND11_MODULE(opwright_tape, module, py::mod_gil_not_used()) {
       .def(py::init<py::tuple, py::handle, py::handle, py::handle, size_t>(), py::arg("spec"), py::arg("function"),
            py::arg("absent"), py::arg("are_same"), py::arg("slots") = 0)
       .def("hold", py::overload_cast<>(&Guards::hold))
-      .def("found", &Guards::found);
+      .def("found", &Guards::found)
+      .def("counts", &Guards::counts);
   py::class_<LeftCalls, std::shared_ptr<LeftCalls>>(module, "LeftCalls").def(py::init<>()).def("add", &LeftCalls::add);
   py::class_<Tape, std::shared_ptr<Tape>>(module, "Tape")
       .def(py::init<std::vector<Tape::Given>, std::vector<std::tuple<size_t, bool, py::tuple>>, size_t,

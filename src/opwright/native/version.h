@@ -20,12 +20,17 @@ struct Version {
 // Python 3.14 has no dictionary versions, and from 3.13 on some objects change their attributes without a new version.
 #if PY_VERSION_HEX < 0x030D0000 && !defined(Py_GIL_DISABLED)
 
-inline uint64_t version_of_dictionary(PyObject* dictionary) {
+constexpr bool versions_are_told = true;
+
+// Where the version of a dictionary is.
+inline const uint64_t* place_of_version(PyObject* dictionary) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-  return reinterpret_cast<PyDictObject*>(dictionary)->ma_version_tag;
+  return &reinterpret_cast<PyDictObject*>(dictionary)->ma_version_tag;
 #pragma GCC diagnostic pop
 }
+
+inline uint64_t version_of_dictionary(PyObject* dictionary) { return *place_of_version(dictionary); }
 
 inline unsigned int version_of_type(PyTypeObject* type) {
   return PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
@@ -45,6 +50,10 @@ inline Version version_of(PyObject* holder) {
 }
 
 #else
+
+constexpr bool versions_are_told = false;
+
+inline const uint64_t* place_of_version(PyObject*) { return nullptr; }
 
 inline Version version_of(PyObject*) { return {}; }
 

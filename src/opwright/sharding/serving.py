@@ -24,7 +24,15 @@ from opwright.operators.base import BaseOperator
 from opwright.sharding.plan import Plan, plan_for
 from opwright.sharding.quick import short_way, simply
 from opwright.sharding.strided import plan_as_placed
-from opwright.tracing.torch_hooks.spread import is_usual, local_of, only_counted, spec_of, spread, uncounted
+from opwright.tracing.torch_hooks.spread import (
+    is_usual,
+    local_of,
+    only_counted,
+    replicates_implicitly,
+    spec_of,
+    spread,
+    uncounted,
+)
 
 _plans: WeakKeyDictionary[BaseOperator, dict[Any, Plan | None]] = WeakKeyDictionary()
 _MOST_PLANS = 1024
@@ -51,7 +59,7 @@ def serve_sharded(operator: BaseOperator, args: Sequence[Any], known: Mapping[st
     """
     if is_compiling_or_exporting() or (is_overheard() and not _is_only_counted()):
         return NotImplemented
-    mesh = _mesh_of(operator, args)
+    mesh, args = mesh_of(operator, args)
     known = known or {}
     plan = _plan(operator, args, mesh, known)
     if plan is None:
@@ -96,7 +104,16 @@ def _is_only_counted() -> bool:
     return only_counted() and not torch._C._is_any_autocast_enabled() and torch.get_default_dtype() is torch.float32
 
 
-def _mesh_of(operator: BaseOperator, args: Sequence[Any]) -> Any:
+def mesh_of(operator: BaseOperator, args: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
+    """The mesh of a call, and its arguments, where plain tensors became DTensors if PyTorch is told to make them some.
+
+    Args:
+        operator: The operator.
+        args: Flat arguments, with a DTensor among them.
+
+    Raises:
+        MixedPlacement: If there are DTensors of two meshes, or DTensors and plain tensors.
+    """
     mesh = None
     for arg in args:
         if isinstance(arg, DTensor):
@@ -107,12 +124,17 @@ def _mesh_of(operator: BaseOperator, args: Sequence[Any]) -> Any:
                     hint="distribute its arguments over one mesh",
                 )
             mesh = other
-        elif isinstance(arg, torch.Tensor) and arg.ndim:
-            raise MixedPlacement(
-                f"{operator.name} is called with DTensors and with a plain tensor of shape {[*arg.shape]}",
-                hint="DTensor.from_local(tensor, mesh, [Replicate()]) makes it one, if every process has all of it",
-            )
-    return mesh
+    plain = next(
+        (arg for arg in args if isinstance(arg, torch.Tensor) and arg.ndim and not isinstance(arg, DTensor)), None
+    )
+    if plain is None:
+        return mesh, args
+    if replicates_implicitly():
+        return mesh, [placed_on(arg, mesh) for arg in args]
+    raise MixedPlacement(
+        f"{operator.name} is called with DTensors and with a plain tensor of shape {[*plain.shape]}",
+        hint="DTensor.from_local(tensor, mesh, [Replicate()]) makes it one, if every process has all of it",
+    )
 
 
 def _plan(operator: BaseOperator, args: Sequence[Any], mesh: Any, known: Mapping[str, torch.Tensor]) -> Plan | None:
@@ -203,13 +225,13 @@ class _Again(_Node):
 
 
 def _called(operator: BaseOperator, args: Sequence[Any], mesh: Any, known: Mapping[str, torch.Tensor]) -> Any:
-    placed = [_placed(arg, mesh) for arg in args]
+    placed = [placed_on(arg, mesh) for arg in args]
     result = serve_sharded(operator, placed, known) if known else NotImplemented
     return operator(*placed) if result is NotImplemented else result
 
 
-def _placed(value: Any, mesh: Any) -> Any:
-    """A zero in place of a cotangent that is missing, as a DTensor."""
+def placed_on(value: Any, mesh: Any) -> Any:
+    """A plain tensor with dimensions that all processes have, as a DTensor; other values as they are."""
     if isinstance(value, torch.Tensor) and not isinstance(value, DTensor) and value.ndim:
         return DTensor.from_local(value, mesh, [Replicate()] * mesh.ndim, run_check=False)
     return value

@@ -53,3 +53,32 @@ def test_little_work_is_done_twice():
         lowered_from(lambda x, y: ((x * 2).sum(0), (x * 2 + 1) @ y), torch.zeros(6, 4), torch.zeros(4, 4))
     )
     assert len([target for kernel in kernels(program) for target in kernel.targets]) == 2
+
+
+def rotated(x: torch.Tensor) -> torch.Tensor:
+    length, width = x.shape[-2:]
+    angles = torch.arange(length, dtype=x.dtype)[:, None] * torch.arange(width, dtype=x.dtype)
+    return x * angles.cos()
+
+
+def by_rows(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x * torch.tanh(y)[:, None]
+
+
+def scaled(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x * (y * 2 + 1)
+
+
+def test_a_table_is_computed_once():
+    program = fuse(lowered_from(rotated, torch.zeros(2, 3, 5, 4)))
+    table, product = kernels(program)
+    assert [len(kernel.axes) for kernel in (table, product)] == [2, 4]
+    assert most_work(program) < 16
+
+
+def test_what_is_uniform_over_the_innermost_loop_is_no_table():
+    assert len(kernels(fuse(lowered_from(by_rows, torch.zeros(6, 4), torch.zeros(6))))) == 1
+
+
+def test_a_table_that_takes_little_work_is_not_stored():
+    assert len(kernels(fuse(lowered_from(scaled, torch.zeros(6, 4), torch.zeros(4))))) == 1

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import gc
+import sys
 import types
 from collections import OrderedDict
 from collections.abc import Callable
@@ -12,15 +15,46 @@ from typing import Any
 import pytest
 import torch
 
-from opwright.tracing.outside.guard import ABSENT, Guard, first_failing
+from opwright.tracing.outside.guard import ABSENT, Guard, count, first_failing
 from opwright.tracing.outside.plain import are_same
 from opwright.tracing.outside.reach import reads_of
 
 WORLD = """
-import torch
+import enum, torch
 
 class Above:
     inherited = 1.0
+
+class Kinds(enum.Enum):
+    one, two = 1.0, 2.0
+
+class Meta(type):
+    pass
+
+class OfMeta(metaclass=Meta):
+    held = 19.0
+
+class Wrapping:
+    def __init__(self):
+        self.own = 20.0
+    @property
+    def doubled(self):
+        return 2.0 * self.own
+    @classmethod
+    def made(cls, x):
+        return x * 21.0
+    @staticmethod
+    def plain(x):
+        return x * 22.0
+
+def adding(number):
+    def add(x):
+        return x + number
+    return add
+
+chain, wrapping, chosen = [adding(23.0), adding(24.0)], Wrapping(), {"a", "b", 25.0}
+part = functools.partial(adding(26.0))
+bound = wrapping.made
 
 class Holder(Above):
     shared = 2.0
@@ -50,6 +84,9 @@ def helper(x, k=16.0, *, more=17.0):
 def f(x):
     y = helper(layer(holder.method(x))) * number + len(text) + pair[1][1] + max(numbers[0], len(numbers))
     y = y + names["a"] + names["b"][0] + sum(ordered.values()) + len(list(ordered)) + slotted.held
+    y = chain[0](chain[1](part(bound(wrapping.made(wrapping.plain(y)))))) * wrapping.doubled
+    if "a" in chosen and len(chosen) == 3 and OfMeta.held and Kinds.one.value:
+        y = y + 1.0
     return y * settings.rate * box.inside + holder.shared + holder.inherited
 """
 VALUES = (1.0, 2.0, -0.0, 0.0, 1, True, "a", None)
@@ -63,7 +100,7 @@ class World:
         self.names: dict[str, Any] = vars(module)
         self.settings = types.ModuleType("some_settings")
         self.settings.rate = 18.0  # type: ignore[attr-defined]
-        self.names.update(OrderedDict=OrderedDict, types=types, settings=self.settings)
+        self.names.update(OrderedDict=OrderedDict, types=types, functools=functools, settings=self.settings)
         exec(WORLD, self.names)
         self.made = dict(self.names)
         self.answer = 4.0
@@ -97,8 +134,9 @@ def places(world: World) -> list[tuple[Callable[[], Any], Callable[[Any], None],
 
     names = world.made
     items(
-        world.names, "number", "text", "pair", "numbers", "names", "ordered", "holder", "layer", "box", "max", "unread"
-    )
+        world.names, "number", "text", "pair", "numbers", "names", "ordered", "holder", "layer", "box", "max", "unread",
+        "chain", "wrapping", "chosen", "part", "bound", "OfMeta", "Kinds",
+    )  # fmt: skip
     items(names["names"], "a", "b", "c")
     items(names["ordered"], "a", "b", "c")
     attributes(world.settings, "rate", "unread")
@@ -109,14 +147,21 @@ def places(world: World) -> list[tuple[Callable[[], Any], Callable[[Any], None],
     attributes(names["layer"], "scale", "training", "forward")
     attributes(names["Layer"], "scale", "forward")
     attributes(names["box"], "inside", "other")
+    attributes(names["Wrapping"], "doubled", "made", "plain", "own")
+    attributes(names["wrapping"], "own", "made")
+    attributes(names["OfMeta"], "held", "other")
+    attributes(names["Meta"], "held", "other")
+    attributes(names["Kinds"], "other")
     return found
 
 
 def change(world: World, random: Random, undo: list[Callable[[], None]]) -> None:
     """Change something, by one of many ways; remember how to have it back."""
     names = world.made
-    kind = random.randrange(11)
-    if kind < 5:
+    kind = random.randrange(16)
+    if kind >= 11:
+        change_wrapped(names, kind, random, undo)
+    elif kind < 5:
         ask, put, take = random.choice(places(world))
         try:
             before = ask()
@@ -143,7 +188,7 @@ def change(world: World, random: Random, undo: list[Callable[[], None]]) -> None
         undo.append(lambda: setattr(helper, "__defaults__", before[0]))
     elif kind == 8:
         holder, cls, base = names["holder"], names["Holder"], names["Above"]
-        other = type("Other", (base,), {"shared": 2.0, "own": world.answering, "method": cls.method})
+        other = type("Other", (base,), {"shared": 2.0, "own": world.answering, "method": getattr(cls, "method", None)})
         if isinstance(holder, cls):
             holder.__class__ = other
             undo.append(lambda: setattr(holder, "__class__", cls))
@@ -156,6 +201,39 @@ def change(world: World, random: Random, undo: list[Callable[[], None]]) -> None
         before = world.answer
         world.answer = random.choice((4.0, *VALUES))
         undo.append(lambda: setattr(world, "answer", before))
+
+
+def change_wrapped(names: dict[str, Any], kind: int, random: Random, undo: list[Callable[[], None]]) -> None:
+    """Change what leads to functions: closures, lists of them, properties, methods, sets of values."""
+    chain, adding, wrapping = names["chain"], names["adding"], names["Wrapping"]
+    if kind == 11:
+        cell = random.choice([*chain, names["part"].func]).__closure__[0]
+        before = cell.cell_contents
+        cell.cell_contents = random.choice([23.0, 27.0, before])
+        undo.append(lambda: setattr(cell, "cell_contents", before))
+    elif kind == 12:
+        place = random.randrange(2)
+        before_number = chain[place].__closure__[0].cell_contents
+        chain[place] = None  # so that another function comes to lie at the same address
+        chain[place] = adding(random.choice([before_number, 28.0]))
+        undo.append(lambda: chain.__setitem__(place, adding(before_number)))
+    elif kind == 13:
+        member = vars(wrapping).get(random.choice(["doubled", "made", "plain"]))
+        before = getattr(member, "__func__", None) or getattr(member, "fget", None)
+        if before is not None:
+            member.__init__(random.choice([before, lambda *_: 1.0]))  # in place: the class does not hear of it
+            undo.append(lambda: member.__init__(before))
+    elif kind == 14:
+        chosen, before = names["chosen"], sorted(names["chosen"], key=str)
+        change = random.choice([lambda: chosen.discard("a"), lambda: chosen.add(29.0), chosen.clear, lambda: None])
+        change()
+        undo.append(lambda: (chosen.clear(), chosen.update(before)))  # type: ignore[arg-type]
+    else:
+        part, before = names["part"], names["part"].func
+        part.__setstate__((random.choice([before, adding(26.0), adding(30.0)]), (), {}, None))
+        undo.append(lambda: part.__setstate__((before, (), {}, None)))
+    if random.random() < 0.2:
+        gc.collect()
 
 
 def take_or_leave(work: Callable[[], Any]) -> None:
@@ -195,6 +273,22 @@ def test_versions_settle_nothing_else(seed: int, extension: Any) -> None:
     failing, holding = run(extension, seed, 400)
     assert failing > 50
     assert holding > 50
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(1000, 1200))
+def test_versions_settle_nothing_else_in_long_walks(seed: int, extension: Any) -> None:
+    failing, holding = run(extension, seed, 2000)
+    assert min(failing, holding) > 100
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="dictionaries have no versions")
+def test_words_of_memory_stand_for_nearly_all_guards(extension: Any) -> None:
+    """The rest is asked of functions: whether gradients are recorded, say."""
+    _, guard, guards = new_world(extension)
+    assert guards.hold()
+    words, live = guards.counts()
+    assert 10 * live < count(guard) < 3 * words
 
 
 def test_what_runs_while_guards_are_compared_may_change_what_they_compare(extension: Any) -> None:

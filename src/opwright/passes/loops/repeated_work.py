@@ -1,7 +1,8 @@
-"""Values that are stored because several kernels would repeat a long computation.
+"""Values that are stored because kernels would repeat a long computation.
 
 Fusion computes each value where it is used. A value that depends on the one before it, as the state of an unrolled
-recurrence does, would then be computed from the beginning by every kernel that reads it.
+recurrence does, would then be computed from the beginning by every kernel that reads it. And a table of sines that is
+the same for every batch and head would be computed for each of them.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ def stored_instead(program: ir.Program, producers: Producers, times: Mapping[str
 
     A value is not stored if it is larger than all that it is computed from.
 
+    Before:  table[i0, i1] = sin(…); kernel y[i0, i1, i2, i3] reads table[i2, i3] and computes it for each i0 and i1
+    After:   table is in memory
+
     Args:
         program: The unfused Program.
         producers: Where its values come from.
@@ -47,7 +51,14 @@ def stored_instead(program: ir.Program, producers: Producers, times: Mapping[str
     behind: dict[str, frozenset[str]] = {}
     costs: dict[str, int] = {}
     for step in program.steps:
-        if not isinstance(step, ir.Kernel) or producers.is_placed(step):
+        if not isinstance(step, ir.Kernel):
+            continue
+        for source in _sources(step, producers):
+            computed = behind.get(source, frozenset()).intersection(costs).difference(stored)
+            if _is_table(source, step, shapes) and sum(costs[each] for each in computed) >= _OF_A_FUNCTION:
+                stored.add(source)
+                behind[source] = frozenset((source,))
+        if producers.is_placed(step):
             continue
         name, found = step.targets[0].name, set[str]()
         for source in _sources(step, producers):
@@ -60,6 +71,14 @@ def stored_instead(program: ir.Program, producers: Producers, times: Mapping[str
             stored.add(name)
             behind[name] = frozenset((name,))
     return stored
+
+
+def _is_table(name: str, reader: ir.Kernel, shapes: Mapping[str, Counter[Integer]]) -> bool:
+    """Whether a kernel reads a value for each point of more axes than it has, the innermost ones of the loops."""
+    if name not in shapes or any(isinstance(let, ir.Reduce) for let in reader.lets):
+        return False
+    own, around = shapes[name], [axis.extent for axis in reader.axes if axis.extent != ONE]
+    return bool(around) and own < Counter(around) and around[-1] in own
 
 
 def times_between_calls(program: ir.Program, producers: Producers) -> Counter[str]:

@@ -78,9 +78,10 @@ class FlatReference:
             NoKernel: If it changes a container, because the caller's would not change.
         """
         arguments = tree_unflatten(leaves, self._layout)
+        before, given = tree_flatten(arguments)  # a torch.Size of symbolic sizes is a tuple
         returned = self.__wrapped__(*arguments)
         after, layout = tree_flatten(arguments)
-        if layout != self._layout or not _same(after, leaves):
+        if layout != given or not _same(after, before):
             raise NoKernel("the function changes a list or dict that it is given", hint="change a copy, and return it")
         return returned
 

@@ -190,11 +190,11 @@ def _static_of(base: type, name: str, _: type) -> Any:
 
 def cached_property(walk: Walk, value: Any, way: Way) -> Guard:
     """A cached property, whose value is an attribute of the object."""
-    inner = walk.describe(value.func, way.to(Fetch.VIA, operator.attrgetter("func"), way.label))
+    inner = walk.describe(value.func, way.to(Fetch.MEMBER, "func", way.label))
     return walk.guard(way, Check.IDENTITY, value, "cached property", (inner,))
 
 
 def property_of(walk: Walk, value: Any, way: Way) -> Guard:
     """A property, which is the function behind it."""
-    inner = walk.describe(value.fget, way.to(Fetch.VIA, operator.attrgetter("fget"), way.label))
+    inner = walk.describe(value.fget, way.to(Fetch.MEMBER, "fget", way.label))
     return walk.guard(way, Check.IDENTITY, value, "property", (inner,))

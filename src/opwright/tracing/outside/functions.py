@@ -25,10 +25,6 @@ from opwright.tracing.outside.ran import spelled_code
 from opwright.tracing.outside.unordered import ASKING
 from opwright.tracing.outside.walk import Walk, Way
 
-_get_self = operator.attrgetter("__self__")
-_get_function = operator.attrgetter("__func__")
-_get_wrapped = operator.attrgetter("__wrapped__")
-
 
 def function(walk: Walk, value: Any, way: Way) -> Guard:
     """A Python function."""
@@ -225,7 +221,7 @@ def builtin(walk: Walk, value: Any, way: Way) -> Guard:
         return walk.unknown(value, way, f"the answer of {value.__name__}")
     if owner is None or isinstance(owner, types.ModuleType):
         return _answer(walk, value, way) if asks_torch(value) else walk.same(value, way)
-    bound = walk.describe(owner, way.to(Fetch.VIA, _get_self, f"what {way.label} belongs to"))
+    bound = walk.describe(owner, way.to(Fetch.MEMBER, "__self__", f"what {way.label} belongs to"))
     return walk.guard(way, Check.TYPE, type(value), value.__name__, (bound,))
 
 
@@ -234,21 +230,21 @@ def method(walk: Walk, value: Any, way: Way) -> Guard:
     if answers_otherwise(value):
         return walk.unknown(value, way, f"the answer of {way.label}")
     inner = (
-        walk.describe(value.__func__, way.to(Fetch.VIA, _get_function, way.label)),
-        walk.describe(value.__self__, way.to(Fetch.VIA, _get_self, "'self'")),
+        walk.describe(value.__func__, way.to(Fetch.MEMBER, "__func__", way.label)),
+        walk.describe(value.__self__, way.to(Fetch.MEMBER, "__self__", "'self'")),
     )
     return walk.guard(way, Check.TYPE, type(value), "method", inner)
 
 
 def wrapper(walk: Walk, value: Any, way: Way) -> Guard:
     """A static method or class method, guarded as its function."""
-    inner = walk.describe(value.__wrapped__, way.to(Fetch.VIA, _get_wrapped, way.label))
+    inner = walk.describe(value.__wrapped__, way.to(Fetch.MEMBER, "__wrapped__", way.label))
     return walk.guard(way, Check.TYPE, type(value), type(value).__name__, (inner,))
 
 
 def cached(walk: Walk, value: Any, way: Way) -> Guard:
     """A cached function: guard its cache too, unless the results would be the same again."""
-    function = walk.describe(value.__wrapped__, way.to(Fetch.VIA, _get_wrapped, way.label))
+    function = walk.describe(value.__wrapped__, way.to(Fetch.MEMBER, "__wrapped__", way.label))
     held = _remembered(value)
     if all(map(is_plain, held)) and not any(map(_is_state, _within(function))):
         return walk.guard(way, Check.TYPE, type(value), type(value).__name__, (function,))
@@ -286,7 +282,7 @@ def getter(walk: Walk, value: Any, way: Way) -> Guard:
 def partial(walk: Walk, value: Any, way: Way) -> Guard:
     """A function with some of its arguments."""
     inner = [
-        walk.describe(getattr(value, part), way.to(Fetch.VIA, operator.attrgetter(part), f"{part} of {way.label}"))
+        walk.describe(getattr(value, part), way.to(Fetch.MEMBER, part, f"{part} of {way.label}"))
         for part in ("func", "args", "keywords")
     ]
     return walk.guard(way, Check.TYPE, type(value), "partial", inner)

@@ -62,6 +62,7 @@ class Fetch(IntEnum):
     VIA = 13  # the result of the key, a function
     KNOWN = 14  # the key itself, which is never replaced
     OF_CLASS = 15  # the result of the key, a function of the members of a class and its bases
+    MEMBER = 16  # of an object of Python's, such as the function of a method
 
 
 class Check(IntEnum):
@@ -187,6 +188,7 @@ _FETCHES: Mapping[Fetch, Callable[[Any, Any], Any]] = {
     Fetch.CONTEXT: lambda value, _: value.get(ABSENT),
     Fetch.VIA: lambda value, key: key(value),
     Fetch.OF_CLASS: lambda value, key: key(value),
+    Fetch.MEMBER: object.__getattribute__,
     Fetch.KNOWN: lambda _, key: key,
 }
 _CHECKS: Mapping[Check, Callable[[Any, Any], bool]] = {
