@@ -58,13 +58,8 @@ class Recorder(Unseen, TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self._sizes = sizes
         self.numbers = NumberTable(sizes)
-<<<<<<< HEAD
-        self.fx = FxGraph()
-        self.hides_from_autograd, self.operations = False, list[str]()
-=======
         self.fx, self.described = FxGraph(), Described()
-        self.hides_from_autograd, self.operations = False, 0
->>>>>>> main
+        self.hides_from_autograd, self.operations = False, list[str]()
         self.is_random = self.needs_row_major = self.needs_whole_memory = self.may_assume = False
         self._generator = torch.get_rng_state()
         self._watching, self._recording = False, True
