@@ -33,6 +33,7 @@ from opwright.ir.expressions.integer import ONE, Condition, Integer
 from opwright.passes.order import finish
 
 NAMESPACE = "opwright_kernels"
+_LONG_LAUNCHER = 512  # lines; g++ 12 takes 7 ms for each
 MOST_ARGUMENTS = 64  # of an operator, in PyTorch's dispatcher; kernels with more take lists
 
 
@@ -225,8 +226,10 @@ class _Emitter:
             back = f".permuted({_braced(map(order.index, range(len(order))))})" if order else ""
             lines.append(f"made[{position}] = {made}{back};")
         lines.append("return true;")
+        lines = used(lines)
+        attribute = ["OPWRIGHT_AS_WRITTEN"] if len(lines) > _LONG_LAUNCHER else []
         head = f"static bool {self.program.name}(const Tensor* given, const Size* sizes, Tensor* made) {{"
-        return "\n".join([head, *(f"  {line}" for line in used(lines)), "}"])
+        return "\n".join([*attribute, head, *(f"  {line}" for line in lines), "}"])
 
     def checked(self) -> Iterable[str]:
         """The beginning of a launcher: the inputs and sizes, or false if the Program does not take them."""
