@@ -5,6 +5,7 @@ python benchmarks/all.py [--json FILE]
 
 from __future__ import annotations
 
+import author_functions
 import axes
 import blocks
 import call_cost
@@ -26,7 +27,7 @@ from scorecard import Options, Row, Scorecard, run_script
 
 BENCHMARKS = (
     *(lltm_cell, lltm_step, rows, norms, axes, blocks, call_cost, second_order, transforms, func),
-    *(repeated_gradients, saved_bytes, first_call, library),
+    *(repeated_gradients, saved_bytes, first_call, library, author_functions),
 )
 
 

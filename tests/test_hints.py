@@ -41,7 +41,7 @@ _NO_REMEDY = {
     "checking/: your function serves": "the function raises its own error, as it should",
     "binding/serving/server.py: a guard of its new kernel fails": "the reference then says what is wrong with them",
     "binding/variants/backends.py: kernels are linked as Linux does it": "another system is needed",
-    "codegen/cpp/access.py: is indexed by": "the user wrote no such index: passes store it first",
+    "codegen/cpp/loops/access.py: is indexed by": "the user wrote no such index: passes store it first",
     "deployment/library/": "calls that need such a reference end in a sentence of the library",
     "codegen/python/": "the function rung cannot spell it; kernels serve the operator",
     "deployment/onnx/runnable.py: ": "the body of the ONNX function is then made for the value of the number",

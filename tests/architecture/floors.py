@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from graphlib import CycleError, TopologicalSorter
 
 from tests.architecture.source_tree import Import, Module
@@ -78,9 +78,10 @@ def no_cycle(modules: Modules) -> list[str]:
 def no_circle_of_folders(modules: Modules) -> list[str]:
     """Folders that stand beside each other in a component import in one direction."""
     between: dict[tuple[str, str], str] = {}
+    packages = {name.rpartition(".")[0] for name in modules}
     for module in modules.values():
         for imported in _internal_imports(module):
-            here, there = _folder(module.name, modules), _folder(imported.target, modules)
+            here, there = _folder(module.name, packages), _folder(imported.target, packages)
             if here != there and component(module.name) == component(imported.target):
                 between.setdefault((here, there), f"{module.name}:{imported.line} imports {imported.target}")
     return [
@@ -133,10 +134,9 @@ def _reachable(start: str, modules: Modules) -> set[str]:
     return reached
 
 
-def _folder(name: str, modules: Modules) -> str:
+def _folder(name: str, packages: Set[str]) -> str:
     """The package that a module stands in; of a package itself."""
-    is_package = any(other.startswith(f"{name}.") for other in modules)
-    return name if is_package else name.rpartition(".")[0]
+    return name if name in packages else name.rpartition(".")[0]
 
 
 FLOOR_CHECKS = (every_module_has_a_floor, no_upward_import, no_cycle, no_circle_of_folders, torch_free_floors)

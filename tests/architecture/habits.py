@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Mapping
 
 from tests.architecture.source_tree import Module
@@ -17,6 +18,7 @@ TORCH_LOADERS = frozenset({"load"})
 UNPICKLES_WHAT_IT_PICKLED = frozenset({"opwright.auditing.families.copies"})
 LOADS_WEIGHTS_ONLY = frozenset({"opwright.cli.commands.deploy"})  # a user's tensors, with weights_only=True
 MOST_LINES = 400
+MOST_FILES = 15
 TORCH_HOOKS = ("opwright.tracing.torch_hooks", "opwright.binding.environment")
 REPLACED_ELSEWHERE = frozenset({"opwright.toolchain.modules"})  # puts the user's own file there
 TORCH_CLASSES = frozenset({"FakeTensor", "FakeTensorMode", "ShapeEnv", "Tensor"})
@@ -66,6 +68,29 @@ def no_module_is_long(modules: Modules) -> list[str]:
     ]
 
 
+def no_folder_is_full(modules: Modules) -> list[str]:
+    """A folder with many modules holds more than one idea."""
+    folders = Counter(name.rpartition(".")[0] for name, module in modules.items() if module.path.name != "__init__.py")
+    return [
+        f"{folder} has {count} modules, {MOST_FILES} are the most"
+        for folder, count in folders.items()
+        if count > MOST_FILES
+    ]
+
+
+def no_member_hides_a_module(modules: Modules) -> list[str]:
+    """What a package takes from its modules is not called like one of them, which could not be imported any more."""
+    return [
+        f"{name}:{node.lineno} hides {name}.{alias.asname or alias.name}"
+        for name, module in modules.items()
+        if module.path.name == "__init__.py"
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ImportFrom) and node.module != name
+        for alias in node.names
+        if f"{name}.{alias.asname or alias.name}" in modules
+    ]
+
+
 def _lines_that_change_torch(module: Module) -> set[int]:
     """Lines that assign to `sys.modules[…]`, `torch.….name` or an attribute of one of torch's classes."""
     targets = [
@@ -107,4 +132,6 @@ HABIT_CHECKS = (
     nothing_is_unpickled,
     torch_is_changed_in_hooks,
     no_module_is_long,
+    no_folder_is_full,
+    no_member_hides_a_module,
 )

@@ -165,6 +165,21 @@ REFUSED = (
         {"ir/long.py": "\n" * (habits.MOST_LINES + 1), "ir/long_enough.py": "\n" * habits.MOST_LINES},
         (f"opwright.ir.long has {habits.MOST_LINES + 1} lines, {habits.MOST_LINES} are the most",),
     ),
+    Planted(
+        "a full folder",
+        habits.no_folder_is_full,
+        {
+            **{f"ir/full/{number}.py": "" for number in range(habits.MOST_FILES + 1)},
+            **{f"ir/{number}.py": "" for number in range(habits.MOST_FILES)},
+        },
+        (f"opwright.ir.full has {habits.MOST_FILES + 1} modules, {habits.MOST_FILES} are the most",),
+    ),
+    Planted(
+        "a hidden module",
+        habits.no_member_hides_a_module,
+        {"api/__init__.py": "from opwright.api.check import check", "api/check.py": ""},
+        ("opwright.api:1 hides opwright.api.check",),
+    ),
 )
 
 ALLOWED = (
@@ -173,6 +188,9 @@ ALLOWED = (
     Planted("listed sideways", floors.no_upward_import, {"lowering/lower.py": "import opwright.tracing.trace"}),
     Planted("the roof", floors.no_upward_import, {"__init__.py": "from opwright.api.decorator import operator"}),
     Planted("torch on the roof", floors.torch_free_floors, {"__init__.py": "import torch", "ir/a.py": ""}),
+    Planted(
+        "a module itself", habits.no_member_hides_a_module, {"__init__.py": "from opwright import ir", "ir/a.py": ""}
+    ),
     Planted("torch above", floors.torch_free_floors, {"tracing/trace.py": "import torch"}),
     Planted("settings", habits.environment_is_read_in_settings, {"settings.py": "import os\nos.environ"}),
     Planted(

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from opwright.deployment.deploy import Deployment
+from opwright.deployment.deploying import Deployment
 from opwright.errors import DeploymentFailed
 
 TEXT = """

@@ -1,6 +1,6 @@
 """Which choices become blends by a mask."""
 
-from opwright.codegen.cpp.blends import is_mask, with_blends
+from opwright.codegen.cpp.loops.blends import is_mask, with_blends
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Apply, Literal, Load, Local
 from opwright.ir.expressions.integer import symbol

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor
@@ -152,11 +154,13 @@ def _tensors(returned: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     return (returned,) if isinstance(returned, Tensor) else returned
 
 
-def test_gradients_of_what_lies_in_channels_last_lie_so_too() -> None:
-    operator = Operator(curve, name="strides::curve_of_gradients", settings=quiet_settings(optimized=False))
-    x, y = last(2, 3, 4, 5), last(2, 3, 4, 5)
+@pytest.mark.parametrize("function", [curve, groups_normalized])
+def test_gradients_of_what_lies_in_channels_last_lie_so_too(function: Callable[[Tensor], Tensor]) -> None:
+    name = f"strides::{function.__name__}_of_gradients"
+    operator = Operator(function, name=name, settings=quiet_settings(optimized=False))
+    x, y = last(2, 4, 4, 5), last(2, 4, 4, 5)
     (mine,) = torch.autograd.grad(operator(x), x, torch.ones_like(x))
-    (eager,) = torch.autograd.grad(curve(y), y, torch.ones_like(y))
+    (eager,) = torch.autograd.grad(function(y), y, torch.ones_like(y))
     assert mine.stride() == eager.stride() == x.stride()
 
 

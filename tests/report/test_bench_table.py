@@ -40,7 +40,7 @@ def lines(width=100):
 @pytest.mark.parametrize(
     "line",
     [
-        "cell, float32 on cpu; times in µs, medians",
+        "cell, float32 on cpu; times in µs, medians ± quartiles",
         "rung forward vs eager vs compile fwd+bwd vs eager vs compile error (eager's)",
         "composed 40.0 1.00× 0.50× 1,200 1.00× 0.50× 2.0e-07 (2.0e-07)",
         "function ABSENT – – – – – – –",
@@ -61,3 +61,17 @@ def test_a_hundred_columns_are_enough():
     rows = [line for line in lines() if line.split()[:1] == ["torch.compile"]]
     assert len(rows) == 1
     assert max(map(len, lines())) <= 100
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shown", "warns"),
+    [(99, 101, "100", False), (93, 107, "100 ±7%", False), (80, 125, "100 ±22%", True)],
+)
+def test_spreads_are_shown_and_wide_ones_warned_of(low, high, shown, warns):
+    entry = Entry("B=1", "cpp", "measured", "", Timing(100.0, low, high, 15), None)
+    stream = io.StringIO()
+    report = BenchReport("cell", "float32", "cpu", MACHINE, (entry,))
+    Console(file=stream, width=100).print(bench_table(report.to_json()))
+    text = " ".join(stream.getvalue().split())
+    assert f"cpp {shown} –" in text
+    assert ("within 45% of its median, as on a busy machine" in text) is warns

@@ -104,3 +104,22 @@ def spread_columns(x: torch.Tensor) -> torch.Tensor:
 
 def spread_scaled(x: torch.Tensor, by: float) -> torch.Tensor:
     return x * by
+
+
+def spread_padded(x: torch.Tensor) -> torch.Tensor:
+    return torch.cat([x * 2, torch.zeros_like(x)], -1)
+
+
+def spread_padded_steps(x: torch.Tensor) -> torch.Tensor:
+    return torch.cat([x.floor(), torch.zeros_like(x)], -1)
+
+
+OUTSIDE = 1.0
+
+
+def spread_by_outside(x: torch.Tensor) -> torch.Tensor:
+    return x * OUTSIDE
+
+
+def spread_noise(x: torch.Tensor) -> torch.Tensor:
+    return x * torch.randn_like(x)

@@ -10,7 +10,7 @@ from unittest import mock
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 from torch.nn.utils import clip_grad_norm_
 
@@ -135,9 +135,50 @@ def judge_rounding(mesh: Any) -> Faults:
     return faults
 
 
+def judge_meshes(mesh: Any) -> Faults:
+    """One optimizer of parameters on several meshes, one of which this process may not be in, and of plain ones."""
+    torch.manual_seed(0)
+    count = mesh.size()
+    grid, alone = init_device_mesh("cpu", (1, count)), DeviceMesh("cpu", [0])
+    wholes = [torch.randn(5, 64).bfloat16() for _ in range(4)]
+    gradients = [torch.randn(5, 64).bfloat16() for _ in range(4)]
+    places = ((mesh, [Shard(0)]), (grid, [Replicate(), Shard(1)]), (mesh, [Replicate()]), (alone, [Replicate()]))
+    faults = []
+    for rounding in ("stochastic", "nearest"):
+        params = [nn.Parameter(distribute_tensor(w, *where)) for w, where in zip(wholes, places, strict=True)]
+        params.append(nn.Parameter(wholes[0].clone()))
+        exact = [nn.Parameter(w.float()) for w in (*wholes, wholes[0])]
+        torch.manual_seed(dist.get_rank())
+        make = {"lr": 0.01, "rounding": rounding}
+        optimizer, like = opwright.optim.AdamW(params, **make), torch.optim.AdamW(exact, lr=0.01)
+        for _ in range(_STEPS):
+            for p, gradient, where in zip(params, gradients, places, strict=False):
+                p.grad = distribute_tensor(gradient, *where)
+            params[-1].grad = gradients[0].clone()
+            for p, gradient in zip(exact, (*gradients, gradients[0]), strict=True):
+                p.grad = gradient.float()
+            optimizer.step()
+            like.step()
+        for number, (p, right) in enumerate(zip(params, exact, strict=True)):
+            if number == 3 and dist.get_rank():
+                continue  # it is in no mesh of this parameter
+            whole = p.detach().full_tensor() if isinstance(p, DTensor) else p.detach()
+            if not torch.allclose(whole.float(), right.detach(), rtol=0.02, atol=0.02):
+                faults.append(f"{rounding}: parameter {number} differs by {(whole.float() - right).abs().max()}")
+            everyone = [torch.empty_like(whole.float()) for _ in range(count)]
+            if number != 3:
+                dist.all_gather(everyone, whole.float())
+                faults += (
+                    []
+                    if all(torch.equal(one, everyone[0]) for one in everyone)
+                    else [f"{rounding}: replicas of {number} differ"]
+                )
+    return faults
+
+
 def judge(count: int, which: str) -> Faults:
     """One of them."""
     os.environ["OPWRIGHT_STRICT"] = "0"  # LAMB is served by its definition, with a warning
     mesh = init_device_mesh("cpu", (count,))
-    judges = (judge_fsdp, judge_placements, judge_rounding)
+    judges = (judge_fsdp, judge_placements, judge_rounding, judge_meshes)
     return {one.__name__.removeprefix("judge_"): one for one in judges}[which](mesh)

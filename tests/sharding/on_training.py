@@ -16,6 +16,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
 from torch.utils.checkpoint import checkpoint
 
 import opwright
@@ -160,6 +161,56 @@ def judge_callables(mesh: Any) -> Faults:
     return faults
 
 
+def judge_transforms(mesh: Any) -> Faults:
+    """Transforms of `opwright.func` on DTensors, of uneven parts, against those of torch on whole tensors."""
+    norm = functions.spread_norm
+    torch.manual_seed(0)
+    x, w, v = torch.randn(5, 8), torch.randn(8), torch.randn(5, 8)
+    spread = [distribute_tensor(x, mesh, [Shard(0)]), distribute_tensor(w, mesh, [Replicate()])]
+    spread.append(distribute_tensor(v, mesh, [Shard(0)]))
+
+    def loss(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return norm(a, b).square().sum()
+
+    calls: dict[str, Callable[..., Any]] = {
+        "grad": lambda func, a, b, c: func.grad(loss, argnums=1)(a, b),
+        "vjp": lambda func, a, b, c: func.vjp(norm, a, b)[1](c)[0],
+        "jvp": lambda func, a, b, c: func.jvp(norm, (a, b), (c, torch.zeros_like(b)))[1],
+        "vmap": lambda func, a, b, c: func.vmap(norm, (0, None))(a, b),
+        "jacrev": lambda func, a, b, c: func.jacrev(loss)(a, b),
+    }
+    faults = []
+    for name, call in calls.items():
+        found, right = call(opwright.func, *spread), call(torch.func, x, w, v)
+        if not isinstance(found, DTensor) or not torch.allclose(found.full_tensor(), right, rtol=1e-3, atol=1e-4):
+            faults.append(f"{name}: another result, of type {type(found).__name__}")
+    return faults
+
+
+def judge_parallel(mesh: Any) -> Faults:
+    """A module that runs as one operator, with products in parts: by kernels, as in one process."""
+    torch.manual_seed(0)
+    module, x = Gated(), torch.randn(6, 8)
+    whole = module(x)
+    whole.square().sum().backward()
+    spread = Gated()
+    spread.load_state_dict(module.state_dict())
+    columns = ColwiseParallel(use_local_output=False)
+    served = opwright.module(parallelize_module(spread, mesh, {"left": columns, "right": columns}))
+    faults = []
+    for _ in range(2):
+        spread.zero_grad()
+        made = served(distribute_tensor(x, mesh, [Replicate()]))
+        made.square().sum().backward()
+        if not torch.allclose(made.full_tensor(), whole, rtol=1e-4, atol=1e-5):
+            faults.append("another result")
+        for (name, one), like in zip(spread.named_parameters(), module.parameters(), strict=True):
+            assert isinstance(one.grad, DTensor)
+            if not torch.allclose(one.grad.full_tensor(), like.grad, rtol=1e-4, atol=1e-5):
+                faults.append(f"another gradient of {name}")
+    return faults
+
+
 def judge_pipeline(mesh: Any) -> Faults:
     """Two stages of a pipeline, four parts of a batch: the losses and gradients of one process."""
     del mesh
@@ -191,5 +242,13 @@ def judge_pipeline(mesh: Any) -> Faults:
 def judge(count: int, which: str) -> Faults:
     """One of them."""
     mesh = init_device_mesh("cpu", (count,))
-    judges = (judge_optimizer, judge_saving, judge_checkpointing, judge_callables, judge_pipeline)
+    judges = (
+        judge_optimizer,
+        judge_saving,
+        judge_checkpointing,
+        judge_callables,
+        judge_transforms,
+        judge_parallel,
+        judge_pipeline,
+    )
     return {one.__name__.removeprefix("judge_"): one for one in judges}[which](mesh)

@@ -44,14 +44,29 @@ def test_a_block_is_trained_on_a_grid_as_in_one_process(which: str) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.seconds(300)
-@pytest.mark.parametrize("which", ["optimizer", "saving", "checkpointing", "callables", "pipeline"])
+@pytest.mark.parametrize(
+    "which", ["optimizer", "saving", "checkpointing", "callables", "transforms", "parallel", "pipeline"]
+)
 def test_what_training_needs(which: str) -> None:
     assert on_mesh("tests.sharding.on_training", "judge", 2, which, seconds=250) == []
 
 
 @pytest.mark.nightly
 @pytest.mark.seconds(300)
-@pytest.mark.parametrize("which", ["fsdp", "placements", "rounding"])
+def test_random_numbers_are_those_of_pytorch() -> None:
+    assert on_mesh("tests.sharding.on_random", "judge", 2, seconds=250) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.seconds(600)
+@pytest.mark.parametrize("which", ["cases", "outside", "plain"])
+def test_compiled_calls(which: str) -> None:
+    assert on_mesh("tests.sharding.on_compiled", "judge", 2, which, seconds=500) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.seconds(300)
+@pytest.mark.parametrize("which", ["fsdp", "placements", "rounding", "meshes"])
 def test_optimizers_update_parts(which: str) -> None:
     assert on_mesh("tests.sharding.on_optimizers", "judge", 2, which, seconds=250) == []
 

@@ -16,7 +16,7 @@ from opwright.sharding.known import specs_of
 from opwright.sharding.prove import Subject, disproof
 from opwright.sharding.report import Sharding
 from opwright.sharding.rule import Rule, told
-from tests.sharding import at_scale, functions
+from tests.sharding import at_scale, functions, random_rules
 
 _WORDS = {"R": "Replicate()", "P": "Partial(sum)", "M": "Partial(max)", **{str(d): f"Shard({d})" for d in range(4)}}
 
@@ -37,10 +37,12 @@ CASES: dict[str, tuple[list[tuple[int, ...]], list[str]]] = {
     "spread_positions": ([(6, 8)], ["1>1", "P>P"]),
     "spread_scores": ([(2, 3, 4, 5), (2, 3, 6, 5)], ["00>0", "11>1", "2R>2", "33>P", "R2>3", "PR>P", "RP>P"]),
     "spread_pairs": ([(6,)], []),
+    "spread_padded": ([(6, 8)], ["0>0", "P>P"]),
+    "spread_padded_steps": ([(6, 8)], ["0>0"]),
 }
 _REFUSED = {
     "spread_chunks": "whose parts do not correspond",
-    "spread_rolled": "takes some elements of the axis",
+    "spread_rolled": "one element of x along the axis",
     "spread_positions": "positions along the axis",
     "spread_norm": "takes a sum over it",
     "spread_pairs": "runs along the axis twice",
@@ -108,6 +110,26 @@ def test_a_wrong_rule_is_disproved(name: str, rule: Rule, why: str) -> None:
     specs = specs_of(operator, [torch.empty(shape) for shape in shapes], shapes)
     subject = Subject(operator.flat_reference, specs, operator.structure(specs))
     assert why in str(disproof(subject, rule))
+
+
+@pytest.mark.nightly
+@pytest.mark.seconds(400)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("first", range(0, 20, 5))
+def test_rules_of_random_functions(first: int) -> None:
+    judged = random_rules.Judged()
+    for seed in range(first, first + 5):
+        random_rules.judge(seed, judged)
+    assert judged.faults == []
+    assert judged.counts["rules"] > 20
+
+
+def test_wrong_rules_of_random_functions_are_found() -> None:
+    operator = opwright.operator(functions.spread_softmax)
+    specs = specs_of(operator, [torch.empty(6, 8)], [(6, 8)])
+    subject = Subject(operator.flat_reference, specs, operator.structure(specs))
+    for wrong in (Rule("", (Shard(1),), (Shard(1),), (0,)), Rule("", (Partial(),), (Partial(),), (0,))):
+        assert "differs" in str(random_rules.fault_of(subject, wrong, 0))
 
 
 def test_a_report_shows_itself() -> None:

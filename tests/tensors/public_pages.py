@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from opwright.tensors.coverage.pages import unexplained
+from opwright.tensors.covering.pages import unexplained
 from tests.tensors.public_types import PUBLIC
 
 FOLDER = Path(__file__).parents[2] / "docs" / "coverage"

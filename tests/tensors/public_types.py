@@ -15,7 +15,7 @@ import torch
 
 import opwright
 from opwright.tensors import CoverageReport
-from opwright.tensors.coverage.trial import quiet
+from opwright.tensors.covering.trial import quiet
 from tests.tensors.public_reasons import OF_AO, OF_FLOAT8, OF_INT8, OF_MASKED, OF_NESTED, UNWRAPPED
 
 

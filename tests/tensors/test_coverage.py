@@ -9,9 +9,9 @@ import torch
 
 from opwright.errors import HandlerRefused, SamplesMissing
 from opwright.tensors import CoverageReport, Like, coverage
-from opwright.tensors.coverage.calls.aten import core_operations
-from opwright.tensors.coverage.calls.known import is_known
-from opwright.tensors.coverage.calls.plan import plans
+from opwright.tensors.covering.calls.aten import core_operations
+from opwright.tensors.covering.calls.known import is_known
+from opwright.tensors.covering.calls.plan import plans
 from opwright.tensors.spellings.table import spelling_of, spellings
 from tests.tensors.planted import FAULTS, Owned, sample, with_fault
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from opwright.tensors import coverage
-from opwright.tensors.coverage.apart import each_apart
+from opwright.tensors.covering.apart import each_apart
 from tests.tensors.planted import sample, with_fault
 
 

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import pytest
 import torch
 
-from opwright.tensors.coverage.pages import page_of, unexplained
+from opwright.tensors.covering.pages import page_of, unexplained
 from tests.tensors.public_pages import FOLDER
 from tests.tensors.public_types import PUBLIC
 

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from opwright.benchmark.stopwatch import Plan, interleave
-from opwright.ir.contents import nodes, statements
-from opwright.ir.expressions.expression import Apply, Load
+from opwright.ir.contents import statements
+from opwright.ir.expressions.expression import Apply, Load, nodes
 from opwright.ir.expressions.integer import Integer, evaluate, symbols_of
 from opwright.ir.program import Buffer, Call, Kernel, Program, TensorOperand, buffers_of, targets_of
 

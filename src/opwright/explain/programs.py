@@ -6,8 +6,7 @@ from typing import assert_never
 
 from opwright.codegen.formula import step_formulas
 from opwright.explain.layout import counted, labelled, wrapped
-from opwright.ir.contents import nodes
-from opwright.ir.expressions.expression import Apply, Cast, Load
+from opwright.ir.expressions.expression import Apply, Cast, Load, nodes
 from opwright.ir.program import Call, Check, Iota, Kernel, Number, Program, Step, View
 
 

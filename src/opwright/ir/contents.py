@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from opwright.ir import program as ir
-from opwright.ir.expressions.expression import Expression, Load, Local, children, leaves
+from opwright.ir.expressions.expression import Expression, Load, Local, leaves, nodes
 from opwright.ir.expressions.integer import Integer, symbols_of
 from opwright.ir.parts import parts_of
 
@@ -24,13 +24,6 @@ def statements(kernel: ir.Kernel) -> tuple[ir.Binding | ir.Store, ...]:
 def reducing_stores(kernel: ir.Kernel) -> list[ir.Store]:
     """Those that reduce the values that go to one element."""
     return [store for store in kernel.stores if store.reduction is not None]
-
-
-def nodes(expression: Expression) -> Iterator[Expression]:
-    """A scalar expression and all below it."""
-    yield expression
-    for child in children(expression):
-        yield from nodes(child)
 
 
 def loads(kernel: ir.Kernel) -> Iterator[tuple[Load, ir.Binding | ir.Store]]:

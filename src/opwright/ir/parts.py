@@ -7,6 +7,8 @@ from dataclasses import fields, is_dataclass
 from operator import attrgetter, is_
 from typing import Any, TypeVar, cast
 
+from opwright.ir.expressions.dtype import DType
+
 Node = TypeVar("Node")
 
 
@@ -32,7 +34,7 @@ def parts_of(node: object, kind: type[Node]) -> Iterator[Node]:
             yield from parts_of(getattr(node, name), kind)
 
 
-_LEAVES = frozenset((str, int, float, complex, bool, type(None)))
+_LEAVES = frozenset((str, int, float, complex, bool, type(None), DType))
 _NAMES: dict[type, tuple[str, ...]] = {}
 _TAKERS: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
 

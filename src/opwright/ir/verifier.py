@@ -17,14 +17,13 @@ from opwright.ir.contents import (
     bound_sizes,
     kernels,
     loads,
-    nodes,
     reads,
     reads_of,
     sizes_in,
     statements,
 )
 from opwright.ir.expressions.dtype import DType
-from opwright.ir.expressions.expression import Apply, Cast, Expression, Load, Local
+from opwright.ir.expressions.expression import Apply, Cast, Expression, Load, Local, nodes
 from opwright.ir.expressions.functions import FUNCTIONS
 from opwright.ir.expressions.integer import ZERO, Integer, symbols_of
 from opwright.ir.expressions.reductions import REDUCERS

@@ -44,7 +44,6 @@ from opwright.toolchain.process.forks import hold_off_forks, refuse_torn
 from opwright.tracing.guarded import guarded
 from opwright.tracing.interface.callables import as_function, operator_name
 from opwright.tracing.interface.flatten import flatten
-from opwright.tracing.interface.memory import laid_row_by_row
 from opwright.tracing.interface.signature import (
     Signature,
     check_outputs,
@@ -242,10 +241,8 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure):
     ) -> Sequence[Any]:
         """The backward pass as an operator of its own: what runs under `create_graph=True`."""
         state.ensure_same()
-        given = [*[value.item() if p in plan.numbers else value for p, value in enumerate(arguments)], *cotangents]
-        if plan.needs_row_major:  # so does the operator, and stand-ins for arguments are expanded, as cotangents may be
-            given = laid_row_by_row(given, whole_memory=plan.needs_whole_memory)
-        found = self._transforms.backward_of(plan)(*given)
+        given = [value.item() if p in plan.numbers else value for p, value in enumerate(arguments)]
+        found = self._transforms.backward_of(plan)(*plan.laid_out([*given, *cotangents]))
         return (found,) if isinstance(found, torch.Tensor) else found
 
     # -- transforms ------------------------------------------------------------------------------------------------

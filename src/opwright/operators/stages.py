@@ -27,11 +27,12 @@ from opwright.derivation.save_policy import SavePolicy
 from opwright.errors import NoKernel
 from opwright.ir.expressions.integer import Condition
 from opwright.ir.names.fresh import fresh_stem
-from opwright.ir.program import Call, Kernel, Program, View, buffers_of, programs_of
+from opwright.ir.program import Kernel, Program, buffers_of
 from opwright.lowering.lay_out import lay_out
 from opwright.lowering.lower import lower
 from opwright.lowering.pointwise.promotion import program_dtype
 from opwright.lowering.size_hints import size_hints
+from opwright.operators.left_to_function import gains_nothing
 from opwright.operators.names import named_inputs, named_outputs, saved_names
 from opwright.operators.orders import (
     NodeOrders,
@@ -160,7 +161,7 @@ def _derived(
     lowered = _lowered(graph, f"{name}_forward", named_inputs(graph), named_outputs(graph), graph.guards, orders=orders)
     forward = _optimized(lowered, backend)
     plan = _plan(graph, specs, result, _source(forward, backend, origin))
-    plan = replace(plan, kernels=_kernels(forward), left_to_function=_gains_nothing(graph, origin, forward))
+    plan = replace(plan, kernels=_kernels(forward), left_to_function=gains_nothing(graph, origin, forward))
     return Derivation(specs, graph, forward, None, (lowered, None), plan, origin)
 
 
@@ -270,7 +271,7 @@ def _derive_with_gradients(
         saved=_saved(joint, kept, backward, positions, [given in unrounded for given, _ in intermediates]),
         products=() if graph.is_random else gradients_by_product(joint, kept),
         kernels=_kernels(forward, backward),
-        left_to_function=_gains_nothing(graph, origin, forward, backward),
+        left_to_function=gains_nothing(graph, origin, forward, backward),
     )
     return Derivation(specs, graph, forward, backward, (lowered, lowered_backward), plan, origin, kept.budget)
 
@@ -298,18 +299,6 @@ def _plan(graph: Graph, specs: Sequence[ArgumentSpec], result: Result, forward: 
 
 def _kernels(*programs: Program) -> tuple[int, ...]:
     return tuple(sum(isinstance(step, Kernel) for step in program.steps) for program in programs)
-
-
-def _gains_nothing(graph: Graph, origin: Origin | None, *programs: Program) -> bool:
-    """Whether the user's function is at most one operation of PyTorch, and the Programs have no kernel of ours.
-
-    Then they are at best the calls that PyTorch makes itself. The references of this package, such as gradients, are
-    slower to run than their Programs.
-    """
-    if origin is None or graph.is_random or graph.operations > 1:
-        return False
-    steps = [step for program in programs for part in programs_of(program) for step in part.steps]
-    return all(isinstance(step, Call | View) for step in steps)
 
 
 def _lowered(

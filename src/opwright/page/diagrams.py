@@ -7,8 +7,8 @@ from typing import assert_never
 
 from opwright.codegen.formula import step_formulas
 from opwright.drawing.graph import Box, Diagram, Kind
-from opwright.ir.contents import nodes, reads_of, statements
-from opwright.ir.expressions.expression import Apply, Cast
+from opwright.ir.contents import reads_of, statements
+from opwright.ir.expressions.expression import Apply, Cast, nodes
 from opwright.ir.program import (
     Binding,
     Call,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from opwright.page.gather import gather
-from opwright.page.render import render
+from opwright.page.gathering import gather
+from opwright.page.rendering import render
 
 if TYPE_CHECKING:
     from opwright.operators.base import BaseOperator

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from opwright.report.figures import error_beside, microseconds, ratio
+from opwright.report.figures import error_beside, median_and_spread, ratio, unsteady
 
 _PASSAGES = {"forward": "forward", "training": "fwd+bwd"}
 _PEERS = {"composed": "vs eager", "torch.compile": "vs compile"}
@@ -22,8 +22,9 @@ def bench_table(report: Mapping[str, Any]) -> RenderableType:
     samples = dict.fromkeys(entry["sample"] for entry in entries)
     tables = [_table(sample, [entry for entry in entries if entry["sample"] == sample]) for sample in samples]
     missing = [Text(f"{rung}: not here: {reason}") for rung, reason in report["missing"].items()]
-    headline = Text(f"{report['subject']}, {report['dtype']} on {report['device']}; times in µs, medians")
-    return Group(headline, *tables, *_remarks(entries), *missing, _machine(report["machine"]))
+    headline = Text(f"{report['subject']}, {report['dtype']} on {report['device']}; times in µs, medians ± quartiles")
+    doubt = [Text(text, "yellow")] if (text := unsteady(entries)) else []
+    return Group(headline, *tables, *_remarks(entries), *doubt, *missing, _machine(report["machine"]))
 
 
 def _table(sample: str, entries: Sequence[Mapping[str, Any]]) -> Table:
@@ -50,7 +51,7 @@ def _times(entry: Mapping[str, Any]) -> list[str]:
     cells = []
     for passage in _PASSAGES:
         timing = entry[passage]
-        cells.append(microseconds(timing["median_us"] if timing else None))
+        cells.append(median_and_spread(timing))
         cells += [ratio(entry["speedup"][passage][peer]) for peer in _PEERS]
     return cells
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 MISSING = "–"
+_WAYS = ("forward", "training")
+_SEEN, _UNSTEADY = 0.05, 0.3  # parts of the median
 _KILO = 1000
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
@@ -13,6 +18,29 @@ def microseconds(value: float | None) -> str:
         return MISSING
     decimals = 2 if value < 10 else 1 if value < 100 else 0
     return f"{value:,.{decimals}f}"
+
+
+def median_and_spread(timing: Mapping[str, Any] | None) -> str:
+    """Write the median of a time, and, where that is seen, how far the quartiles lie from it, as in "12.3 ±14%"."""
+    if timing is None:
+        return MISSING
+    part = _spread(timing) / 2
+    return microseconds(timing["median_us"]) + (f" ±{part:.0%}" if part >= _SEEN else "")
+
+
+def unsteady(entries: Sequence[Mapping[str, Any]]) -> str:
+    """Warn of times that vary as they do on a busy machine; an empty text where none does."""
+    widest = max((_spread(each[way]) for each in entries for way in _WAYS if each[way]), default=0.0)
+    if widest < _UNSTEADY:
+        return ""
+    return (
+        f"warning: the middle half of the measurements of one time lies within {widest:.0%} of its median, as on a "
+        "busy machine: measure again when it is quiet"
+    )
+
+
+def _spread(timing: Mapping[str, Any]) -> float:
+    return float((timing["high_us"] - timing["low_us"]) / timing["median_us"]) if timing["median_us"] else 0.0
 
 
 def ratio(value: float | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product as combinations
 from typing import Any
 
@@ -29,7 +30,7 @@ _CLOSE_CONVERTED = 1e-4  # where the function converts to float32, also of doubl
 Function = Callable[..., Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Subject:
     """What rules are proven of.
 
@@ -48,7 +49,7 @@ class Subject:
         """The arguments that are tensors."""
         return [spec for spec in self.specs if isinstance(spec, TensorSpec)]
 
-    @property
+    @cached_property
     def closeness(self) -> float:
         """How far results of parts may be from those of the whole, relative to the largest."""
         named = (tree_leaves((node.args, node.kwargs)) for node in self.structure.graph.fx.nodes)
@@ -109,8 +110,22 @@ def small_shapes(subject: Subject, rule: Rule, size: int) -> list[tuple[int, ...
 def _fault(subject: Subject, rule: Rule, shapes: Sequence[tuple[int, ...]], count: int, draw: int) -> str | None:
     generator = torch.Generator().manual_seed(count + 7 * draw)
     given = [drawn(spec, shape, generator, draw) for spec, shape in zip(subject.tensors, shapes, strict=True)]
-    whole = _run(subject, given)
     parts = [_cut(tensor, placement, count, generator) for tensor, placement in zip(given, rule.inputs, strict=True)]
+    return fault_on(subject, rule, given, parts)
+
+
+def fault_on(
+    subject: Subject, rule: Rule, given: Sequence[torch.Tensor], parts: Sequence[Sequence[torch.Tensor]]
+) -> str | None:
+    """What is wrong if processes compute by a rule; None if nothing is.
+
+    Args:
+        subject: What is computed.
+        rule: The rule.
+        given: The whole arguments, in double precision.
+        parts: For each of them, what each process has of it.
+    """
+    count, whole = len(parts[0]), _run(subject, given)
     found = _found(subject, rule, parts, given, whole)
     for position, (expected, placement) in enumerate(zip(whole, rule.outputs, strict=True)):
         pieces = [part[position] for part in found]

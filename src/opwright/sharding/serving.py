@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch.autograd import Function
-from torch.distributed.tensor import DTensor
+from torch.distributed.tensor import DTensor, Replicate
 
 from opwright.binding.autograd.derived_node import Made, gradients, keep, keep_again
 from opwright.binding.environment import is_compiling_or_exporting, is_overheard
@@ -24,7 +24,15 @@ from opwright.operators.base import BaseOperator
 from opwright.sharding.plan import Plan, plan_for
 from opwright.sharding.quick import short_way, simply
 from opwright.sharding.strided import plan_as_placed
-from opwright.tracing.torch_hooks.spread import is_usual, local_of, only_counted, spec_of, spread, uncounted
+from opwright.tracing.torch_hooks.spread import (
+    is_usual,
+    local_of,
+    only_counted,
+    replicates_implicitly,
+    spec_of,
+    spread,
+    uncounted,
+)
 
 _plans: WeakKeyDictionary[BaseOperator, dict[Any, Plan | None]] = WeakKeyDictionary()
 _MOST_PLANS = 1024
@@ -51,7 +59,7 @@ def serve_sharded(operator: BaseOperator, args: Sequence[Any], known: Mapping[st
     """
     if is_compiling_or_exporting() or (is_overheard() and not _is_only_counted()):
         return NotImplemented
-    mesh = _mesh_of(operator, args)
+    mesh, args = mesh_of(operator, args)
     known = known or {}
     plan = _plan(operator, args, mesh, known)
     if plan is None:
@@ -96,7 +104,16 @@ def _is_only_counted() -> bool:
     return only_counted() and not torch._C._is_any_autocast_enabled() and torch.get_default_dtype() is torch.float32
 
 
-def _mesh_of(operator: BaseOperator, args: Sequence[Any]) -> Any:
+def mesh_of(operator: BaseOperator, args: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
+    """The mesh of a call, and its arguments, where plain tensors became DTensors if PyTorch is told to make them some.
+
+    Args:
+        operator: The operator.
+        args: Flat arguments, with a DTensor among them.
+
+    Raises:
+        MixedPlacement: If there are DTensors of two meshes, or DTensors and plain tensors.
+    """
     mesh = None
     for arg in args:
         if isinstance(arg, DTensor):
@@ -107,12 +124,17 @@ def _mesh_of(operator: BaseOperator, args: Sequence[Any]) -> Any:
                     hint="distribute its arguments over one mesh",
                 )
             mesh = other
-        elif isinstance(arg, torch.Tensor) and arg.ndim:
-            raise MixedPlacement(
-                f"{operator.name} is called with DTensors and with a plain tensor of shape {[*arg.shape]}",
-                hint="DTensor.from_local(tensor, mesh, [Replicate()]) makes it one, if every process has all of it",
-            )
-    return mesh
+    plain = next(
+        (arg for arg in args if isinstance(arg, torch.Tensor) and arg.ndim and not isinstance(arg, DTensor)), None
+    )
+    if plain is None:
+        return mesh, args
+    if replicates_implicitly():
+        return mesh, [placed_on(arg, mesh) for arg in args]
+    raise MixedPlacement(
+        f"{operator.name} is called with DTensors and with a plain tensor of shape {[*plain.shape]}",
+        hint="DTensor.from_local(tensor, mesh, [Replicate()]) makes it one, if every process has all of it",
+    )
 
 
 def _plan(operator: BaseOperator, args: Sequence[Any], mesh: Any, known: Mapping[str, torch.Tensor]) -> Plan | None:
@@ -161,7 +183,7 @@ class _Call:
 class _Node(Function):
     @staticmethod
     def forward(ctx: Any, call: Any, *args: Any) -> Any:
-        known: dict[str, torch.Tensor] = {}
+        ctx.mesh, known = call.mesh, {}
         if call.plan.is_simple and not _dispatch_modes():
             given = [local_of(arg) if isinstance(arg, DTensor) else arg for arg in args]
             made = simply(call.plan, call.serve, given)
@@ -182,7 +204,7 @@ class _Node(Function):
         """Call the operator of the gradients on DTensors."""
         saved = ctx.saved_tensors
         known = dict(zip(ctx.digests, saved[len(saved) - len(ctx.digests) :], strict=True))
-        return gradients(ctx, cotangents, lambda operator, *args: _called(operator, args, known), saved=saved)
+        return gradients(ctx, cotangents, lambda operator, *args: _called(operator, args, ctx.mesh, known), saved=saved)
 
 
 class _Again(_Node):
@@ -198,13 +220,21 @@ class _Again(_Node):
 
     @staticmethod
     def backward(ctx: Any, *cotangents: torch.Tensor | None) -> Any:
-        ctx.kept, ctx.digests = ctx.call.kept, ()
+        ctx.kept, ctx.mesh, ctx.digests = ctx.call.kept, ctx.call.mesh, ()
         return _Node.backward(ctx, *cotangents)
 
 
-def _called(operator: BaseOperator, args: Sequence[Any], known: Mapping[str, torch.Tensor]) -> Any:
-    result = serve_sharded(operator, args, known) if known else NotImplemented
-    return operator(*args) if result is NotImplemented else result
+def _called(operator: BaseOperator, args: Sequence[Any], mesh: Any, known: Mapping[str, torch.Tensor]) -> Any:
+    placed = [placed_on(arg, mesh) for arg in args]
+    result = serve_sharded(operator, placed, known) if known else NotImplemented
+    return operator(*placed) if result is NotImplemented else result
+
+
+def placed_on(value: Any, mesh: Any) -> Any:
+    """A plain tensor with dimensions that all processes have, as a DTensor; other values as they are."""
+    if isinstance(value, torch.Tensor) and not isinstance(value, DTensor) and value.ndim:
+        return DTensor.from_local(value, mesh, [Replicate()] * mesh.ndim, run_check=False)
+    return value
 
 
 _apply: Any = super(Function, _Node).apply

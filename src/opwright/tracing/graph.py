@@ -36,7 +36,7 @@ class Graph:
         described: Names of the variables of our decompositions.
         number_guards: For which values of varying numbers it is valid.
         hides_from_autograd: Whether the reference detaches a value or computes under no_grad.
-        operations: How many operations of PyTorch the reference calls, not counting views.
+        operations: The operations of PyTorch that the reference calls, in order, without views.
         is_random: Whether it draws random numbers.
         needs_row_major: Whether it is valid only for contiguous inputs, as in the trace.
         needs_whole_memory: Whether it is valid only for inputs that fill their storage.
@@ -50,7 +50,7 @@ class Graph:
     names: dict[Node, str]
     described: dict[Node, str]
     hides_from_autograd: bool
-    operations: int
+    operations: tuple[str, ...]
     is_random: bool
     needs_row_major: bool
     needs_whole_memory: bool

@@ -123,13 +123,30 @@ def _order(tensor: torch.Tensor | None) -> Order:
 
 
 class _AsOnProcessor(TorchFunctionMode):
-    """Keeps the layout of a group norm's operand, which torch makes contiguous on other devices than the processor."""
+    """Lays a group norm out as on a processor: torch makes operand and cotangent contiguous on other devices."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         made = func(*args, **(kwargs or {}))
-        if func not in _GROUP_NORMS:
-            return made
-        operand = args[0] if args else (kwargs or {})["input"]
-        return made.contiguous(memory_format=MEMORY_FORMATS[made.dim()]) if is_in_channels_last(operand) else made
+        return _like_a_group_norm(*args, **(kwargs or {})) if func in _GROUP_NORMS else made
+
+
+def _like_a_group_norm(
+    input: torch.Tensor,
+    num_groups: int,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    *further: Any,
+    **named: Any,
+) -> torch.Tensor:
+    """Other values, which nobody looks at, of the same arguments: results and gradients lie as the operand."""
+    each_channel = (-1, *[1] * (input.dim() - 2))
+    made = input.contiguous(memory_format=_format_of(input)).square()
+    made = made if weight is None else made * weight.view(each_channel)
+    made = made if bias is None else made + bias.view(each_channel)
+    return made.to(input.dtype)
+
+
+def _format_of(tensor: torch.Tensor) -> torch.memory_format:
+    return MEMORY_FORMATS[tensor.dim()] if is_in_channels_last(tensor) else torch.contiguous_format

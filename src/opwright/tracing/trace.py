@@ -175,7 +175,7 @@ class Session:
             described=self._recorder.described.names,
             hides_from_autograd=self._recorder.hides_from_autograd,
             number_guards=() if self._is_conditioned else self._recorder.numbers.guards(),
-            operations=self._recorder.operations,
+            operations=tuple(self._recorder.operations),
             is_random=self._recorder.is_random,
             needs_row_major=self._recorder.needs_row_major,
             needs_whole_memory=self._recorder.needs_whole_memory,

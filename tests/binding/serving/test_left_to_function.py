@@ -26,6 +26,18 @@ def layer(x: Tensor, y: Tensor) -> Tensor:
     return functional.linear(x, y.t())
 
 
+def remaining(x: Tensor, y: Tensor) -> Tensor:
+    return torch.remainder(x, y)
+
+
+def remaining_and_more(x: Tensor, y: Tensor) -> Tensor:
+    return torch.remainder(x, y) + x
+
+
+def multiplied(x: Tensor, y: Tensor) -> Tensor:
+    return x.prod(-1)
+
+
 def product_and_more(x: Tensor, y: Tensor) -> Tensor:
     return (x @ y).tanh()
 
@@ -58,8 +70,8 @@ def strict() -> Settings:
 @pytest.mark.parametrize(
     ("function", "rung"),
     [
-        *((each, "composed") for each in (product, layer, image, handed_on)),
-        *((each, "cpp") for each in (product_and_more, one_kernel, normalized)),
+        *((each, "composed") for each in (product, layer, image, handed_on, remaining, multiplied)),
+        *((each, "cpp") for each in (product_and_more, one_kernel, normalized, remaining_and_more)),
     ],
     ids=lambda value: getattr(value, "__name__", value),
 )

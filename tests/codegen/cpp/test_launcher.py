@@ -34,3 +34,15 @@ def test_it_is_what_a_library_is_made_of_but_for_its_registration():
     )
     for word in ("Registration", "on_stack", "namespace", "#include"):
         assert word not in text
+
+
+def test_a_long_launcher_is_compiled_as_it_is_written():
+    def sums(x, w, count):
+        for _ in range(count):
+            x = (x @ w).sin()
+        return x
+
+    given = specs_of(["x", "w"], [torch.ones(4, 4), torch.ones(4, 4)])
+    for count, is_long in ((2, False), (40, True)):
+        program = optimize(lowered(lambda x, w, count=count: sums(x, w, count), given))
+        assert ("OPWRIGHT_AS_WRITTEN\nstatic bool program(" in emit_program(program).text) == is_long

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from opwright.codegen.cpp.pieces import MOST_WORK, is_long, pieces_of, with_results
+from opwright.codegen.cpp.loops.pieces import MOST_WORK, is_long, pieces_of, with_results
 from opwright.codegen.cpp.program import emit_program
 from opwright.codegen.placeholders import placeholder, without_names
 from opwright.ir.expressions.dtype import DType

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import opwright
-from opwright.deployment.deploy import Deployment
+from opwright.deployment.deploying import Deployment
 from opwright.deployment.library.planned import _level
 from opwright.deployment.runner.running import run_program
 from opwright.errors import DeploymentFailed

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from opwright.deployment.deploy import deploy
+from opwright.deployment.deploying import deploy
 from opwright.errors import DeploymentUnsupported
 from tests.deployment.models import MODELS, made
 from tests.deployment.onnx.operators import CASES, bounded, convolved, masked_softmax, residual_norm

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from opwright.deployment.deploy import deploy
+from opwright.deployment.deploying import deploy
 from opwright.errors import DeploymentUnsupported, ToolMissing
 from tests.deployment.models import MODELS, made
 from tests.deployment.onnx.operators import CASES

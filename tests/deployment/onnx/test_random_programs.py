@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import opwright
-from opwright.deployment.deploy import deploy
+from opwright.deployment.deploying import deploy
 from opwright.errors import DeploymentFailed, DeploymentUnsupported
 from tests.random_program import random_program
 

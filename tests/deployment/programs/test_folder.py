@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from opwright.deployment.deploy import deploy
+from opwright.deployment.deploying import deploy
 from opwright.deployment.programs.folder import refuse_taken, write_manifest, written_whole
 from opwright.errors import DeploymentUnsupported, DirectoryTaken, ToolMissing
 

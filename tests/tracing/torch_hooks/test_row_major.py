@@ -35,9 +35,13 @@ class Situation:
         shape = [chooser.choice((size, size, 1)) for size in self.sizes[chooser.randrange(4) :]]
         with self.mode:
             made = torch.empty(shape, dtype=dtype)
-            match chooser.randrange(4):
+            match chooser.randrange(6):
                 case 0 if shape:
                     return made.transpose(0, len(shape) - 1)
+                case 4 if shape:
+                    return torch.empty([*shape[:-1], 3 * shape[-1]], dtype=dtype)[..., : shape[-1]]
+                case 5 if shape:
+                    return torch.empty([*shape, 2], dtype=dtype)[..., 1]
                 case 1:
                     return made.expand([*self.sizes[: 3 - len(shape)], *shape])
                 case 2 if shape:
@@ -51,22 +55,35 @@ class Situation:
         result = LeanFakeTensorMode.__torch_dispatch__(self.mode, operation, (), tuple(args), {})
         return result, len(self.environment.guards) - before
 
-    def told_as_by_torch(self, operation: OpOverload, args: Sequence[Any]) -> torch.Tensor | None:
+    def told_as_by_torch(self, operation: OpOverload, args: Sequence[Any]) -> Any:
         """What the short cut tells, which is what torch gives without a guard; None if torch must tell."""
         quick = self.quick.result(operation, args, {})
         if quick is not None:
             torchs, guards = self.slowly(operation, args)
-            assert described(quick) == described(torchs), (operation, args)
+            assert alike(quick, torchs, args), (operation, args)
             assert guards == 0, (operation, args)
         return quick
+
+
+def alike(quick: Any, torchs: Any, args: Sequence[Any]) -> bool:
+    """Whether both are such tensors, in the memory of an argument or not; or both the argument itself."""
+    if quick is args[0] or torchs is args[0]:
+        return quick is torchs
+    tensors = [each for each in args if isinstance(each, torch.Tensor)]
+    places = [[memory(each) == memory(result) for each in tensors] for result in (quick, torchs)]
+    return described(quick) == described(torchs) and places[0] == places[1]
+
+
+def memory(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage()._cdata
 
 
 def described(result: Any) -> tuple[Any, ...]:
     """What is known of a tensor."""
     assert type(result) is FakeTensor
     sizes = [size.node.expr if isinstance(size, torch.SymInt) else size for size in (*result.shape, *result.stride())]
-    offset = result.storage_offset()
-    assert isinstance(offset, int)
+    begin = result.storage_offset()
+    offset = begin.node.expr if isinstance(begin, torch.SymInt) else begin
     return result.dtype, result.device, sizes, offset, result.requires_grad
 
 
@@ -90,7 +107,9 @@ def all_of(names: str, *overloads: str) -> list[OpOverload]:
     return [getattr(packet, name) for packet in packets for name in overloads if name in packet.overloads()]
 
 
+CHOOSING = all_of("where", "self", "ScalarSelf", "ScalarOther")
 ELEMENT_WISE = [
+    *CHOOSING,
     *all_of(OF_ONE, "default"),
     *all_of(OF_TWO, "Tensor", "default"),
     *all_of(COMPARING, "Tensor", "Scalar"),
@@ -103,7 +122,7 @@ def test_element_wise_operations(seed: int) -> None:
     situation = Situation()
     for operation in chooser.choices(ELEMENT_WISE, k=120):
         given = operands(situation, chooser, operation)
-        if operation is aten.where.self:
+        if operation in CHOOSING:
             given[0] = situation.tensor(chooser, torch.bool)
         found += situation.told_as_by_torch(operation, given) is not None
     assert found > 10
@@ -120,6 +139,56 @@ def test_copies_and_reductions(seed: int) -> None:
             given += [chooser.sample(dims, chooser.randrange(min(len(dims), 3) + 1)), chooser.random() < 0.5]
         found += situation.told_as_by_torch(operation, given) is not None
     assert found > 10
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_other_orders(seed: int) -> None:
+    chooser, found = random.Random(seed), 0
+    situation = Situation()
+    for operation in chooser.choices((aten.alias.default, aten.permute.default, aten.as_strided.default), k=60):
+        tensor = situation.tensor(chooser, chooser.choice((torch.float32, torch.int64)))
+        rank, given = tensor.dim(), [tensor]
+        if operation is aten.permute.default:
+            given.append(chooser.sample([chooser.choice((dim, dim - rank)) for dim in range(rank)], rank))
+        if operation is aten.as_strided.default:
+            given += [[*tensor.shape, 2], [*tensor.stride(), chooser.choice((0, 3))], *chooser.choice(((), (1,)))]
+        found += situation.told_as_by_torch(operation, given) is not None
+    assert found > 40
+
+
+@pytest.mark.parametrize("operation", [aten.mm.default, aten.bmm.default], ids=str)
+def test_products_of_matrices(operation: OpOverload) -> None:
+    chooser, found = random.Random(operation.name()), 0
+    situation = Situation()
+    *batch, rows, inner = situation.sizes[-3:] if operation is aten.bmm.default else situation.sizes[-2:]
+    for _ in range(20):
+        dtypes = chooser.choices((torch.float32, torch.complex64, torch.int64), (8, 1, 1), k=2)
+        with situation.mode:
+            left = torch.empty([*batch, rows, inner], dtype=dtypes[0])
+            right = torch.empty([*batch, *chooser.choice(((inner, 1), (rows, inner), (inner, rows)))], dtype=dtypes[1])
+            given = [left, right.mT if chooser.random() < 0.5 else right]
+        quick = situation.quick.result(operation, given, {})
+        fits = (
+            given[1].shape[-2].node.expr == inner.node.expr if isinstance(given[1].shape[-2], torch.SymInt) else False
+        )
+        assert (quick is not None) is (fits and len({*dtypes}) == 1 and dtypes[0] is not torch.int64)
+        if quick is not None:
+            found += 1
+            torchs, guards = situation.slowly(operation, given)
+            assert alike(quick, torchs, given)
+            assert guards == 0
+    assert found > 3
+
+
+def test_conversions_that_change_nothing() -> None:
+    situation = Situation()
+    for dtype in (torch.float32, torch.complex64, torch.int64):
+        with situation.mode:
+            x = torch.empty(situation.sizes, dtype=dtype)
+        assert situation.told_as_by_torch(aten.to.dtype, (x, dtype)) is x
+        assert situation.quick.result(aten.to.dtype, (x, torch.float64), {}) is None
+        is_same = situation.told_as_by_torch(aten.conj_physical.default, (x,)) is x
+        assert is_same is not dtype.is_complex
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.complex64, torch.bool])
@@ -167,6 +236,9 @@ def test_torch_tells_of_all_else() -> None:
         (aten.exp.default, (x.to(torch.int64),)),
         (aten.mul.Tensor, (x.transpose(0, 1), x.transpose(0, 1))),
         (aten.mul.Tensor, (x[:, :1], x[:1])),
+        (aten.mul.Tensor, (x[..., 1:], x[..., 1:])),  # whose size may be one
+        (aten.mm.default, (x[0], x[0])),
+        (aten.permute.default, (x, [0, 0, 1])),
         (aten.sum.default, (x,)),
         (aten.exp.default, (known,)),
         (aten.view.default, (x.transpose(0, 1), [-1])),

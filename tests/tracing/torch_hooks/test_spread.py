@@ -11,8 +11,10 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.debug import CommDebugMode
+from torch.distributed.tensor.experimental import implicit_replication
 from torch.distributed.tensor.placement_types import _StridedShard
 from torch.overrides import TorchFunctionMode
+from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from opwright.tracing.torch_hooks.spread import (
     cut,
@@ -21,6 +23,7 @@ from opwright.tracing.torch_hooks.spread import (
     is_usual,
     local_of,
     only_counted,
+    replicates_implicitly,
     spec_for,
     spec_of,
     spread,
@@ -63,3 +66,28 @@ def test_modes_that_count_are_told_from_others() -> None:
         assert torch._C._len_torch_dispatch_stack() == 1
     with TorchFunctionMode():
         assert not only_counted()
+
+
+def test_plain_tensors_are_replicated_where_torch_says_so() -> None:
+    assert not replicates_implicitly()
+    with implicit_replication():
+        assert replicates_implicitly()
+
+
+@pytest.mark.nightly
+@pytest.mark.seconds(120)
+def test_compiled_graphs_have_no_guard_on_whole_sizes() -> None:
+    """Why operators on DTensors are their functions under compilers: a factor of a whole size would go stale."""
+    dist.init_process_group("fake", store=FakeStore(), rank=1, world_size=2)
+    try:
+        mesh = init_device_mesh("cpu", (2,))
+        compiled = torch.compile(lambda x: x * x.shape[0], backend="eager", dynamic=False)
+        assert _rows(compiled, 4, mesh) == 4
+        assert _rows(compiled, 5, mesh) == 4  # not 5: the second process has two rows of either
+    finally:
+        dist.destroy_process_group()
+
+
+def _rows(call: Any, whole: int, mesh: Any) -> float:
+    given = DTensor.from_local(torch.ones(2, 3), mesh, [Shard(0)], run_check=False, shape=(whole, 3), stride=(3, 1))
+    return float(call(given).to_local()[0, 0])

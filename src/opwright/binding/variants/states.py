@@ -11,7 +11,7 @@ import torch
 from opwright.errors import NoKernel, OpwrightError
 from opwright.toolchain.process.forks import Lock
 from opwright.tracing.outside.guard import ABSENT, Guard, are_distinct, facts_of, first_failing, values_in_slots
-from opwright.tracing.outside.hazards import ImportedMeanwhile, OutsideUnknown, refusing
+from opwright.tracing.outside.hazards import ImportedMeanwhile, OutsideUnknown, refusing, telling
 from opwright.tracing.outside.plain import are_same
 from opwright.tracing.outside.ran import Codes, RanMore, keeping_to, left_out, number_of_a_trace
 from opwright.tracing.outside.reach import Reads, reads_of
@@ -36,7 +36,8 @@ class State:
 
     Attributes:
         reads: The same.
-        identity: A digest of all of it, the same in any process; None if something in it has no text.
+        identity: A digest of all of it, the same in any process; None if something in it has no text, or once a trace
+            has gone another way than that of another process may.
         guards: The same comparison in C++, once the extension module is loaded; None before.
     """
 
@@ -123,13 +124,17 @@ class State:
                 raise
         raise RanMore(frozenset())  # what the module can reach cannot be compared; perhaps what it runs can
 
+    def _go_unrecorded(self) -> None:
+        self.identity = None
+
     def _tracing(self, reference: Callable[..., Any], derive: Callable[[Callable[..., Any]], Any]) -> Any:
         if not self.holds():
             raise OutsideMoved(
                 "what it reads outside of its arguments has changed", hint="pass what changes as an argument"
             )
         try:
-            derived = derive(refusing(reference, self.reads.hazards))
+            watched = telling(reference, self.reads.unordered, self._go_unrecorded)
+            derived = derive(refusing(watched, self.reads.hazards))
         except ImportedMeanwhile as imported:
             raise OutsideMoved(imported.fact, hint=imported.hint) from None
         if not self.holds():

@@ -16,6 +16,7 @@ from opwright.binding.variants.launcher import Launcher, load_launcher
 from opwright.binding.variants.record_types import as_tuples, has_declared_types
 from opwright.toolchain.source import Source
 from opwright.toolchain.storage.records import canonical_json
+from opwright.tracing.interface.memory import laid_row_by_row
 from opwright.tracing.interface.orders import Orders
 from opwright.tracing.interface.results import Result
 from opwright.tracing.scalars.guards import NumberGuard
@@ -133,6 +134,13 @@ class Plan:
         }
         gradients = tuple(position for position in self.gradients if position in reached)
         return replace(self, tangents=tuple(used), gradients=gradients)
+
+    def laid_out(self, values: Sequence[Any]) -> Sequence[Any]:
+        """What the operator of the gradients takes: as this one does, perhaps only tensors that lie row by row.
+
+        Stand-ins for arguments are expanded, and so may cotangents be.
+        """
+        return laid_row_by_row(values, whole_memory=self.needs_whole_memory) if self.needs_row_major else values
 
     def to_record(self) -> dict[str, Any] | None:
         """Plain data for the record store; None if the result contains a user's class."""

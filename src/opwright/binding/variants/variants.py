@@ -232,14 +232,13 @@ class Variants:
     def _derived(
         self, kind: Key, arguments: Sequence[Any], settings: Settings, derive: Callable[[], Plan], *, pinned: bool
     ) -> Variant:
-        identity = self._identity()
-        if (found := find_refusal(identity, kind, arguments, settings)) is not None:
+        if (found := find_refusal(self._identity(), kind, arguments, settings)) is not None:
             raise found
         try:
             plan = derive()
         except OpwrightError as refusal:
             if refusal.is_settled:
-                record_refusal(identity, kind, arguments, settings, refusal)
+                record_refusal(self._identity(), kind, arguments, settings, refusal)
             raise
         variant = self._built(plan, settings, arguments) if pinned or not plan.left_to_function else None
         try:

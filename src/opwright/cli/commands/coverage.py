@@ -10,7 +10,7 @@ from opwright.cli.arguments import AsJson
 from opwright.cli.load import load_type
 from opwright.cli.terminal import write_judged, write_text
 from opwright.report.coverage_table import coverage_table
-from opwright.tensors.coverage import coverage
+from opwright.tensors.covering import coverage
 
 
 def coverage_command(

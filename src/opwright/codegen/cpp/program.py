@@ -9,20 +9,20 @@ from __future__ import annotations
 import hashlib
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, assert_never
 
 from opwright.codegen.allocator import allocate
-from opwright.codegen.cpp.access import strides_along
-from opwright.codegen.cpp.across import rows_lie_across
 from opwright.codegen.cpp.call import emit_call
 from opwright.codegen.cpp.dying import memory_of_the_dying
 from opwright.codegen.cpp.expression import CPP_TYPES, TORCH_TYPES
-from opwright.codegen.cpp.kernel import emit_functions, emit_launch
 from opwright.codegen.cpp.line_breaks import MOST_COLUMNS, broken
+from opwright.codegen.cpp.loops.access import strides_along
+from opwright.codegen.cpp.loops.across import rows_lie_across
+from opwright.codegen.cpp.loops.kernel import emit_functions, emit_launch
+from opwright.codegen.cpp.loops.shared_functions import SharedFunctions
 from opwright.codegen.cpp.names import CPP
 from opwright.codegen.cpp.part import Formulas, Part, part_of
-from opwright.codegen.cpp.shared_functions import SharedFunctions
 from opwright.codegen.cpp.size import spell_condition, spell_size
 from opwright.codegen.cpp.used import used
 from opwright.codegen.placeholders import plain_refusals, with_placeholders
@@ -33,6 +33,7 @@ from opwright.ir.expressions.integer import ONE, Condition, Integer
 from opwright.passes.order import finish
 
 NAMESPACE = "opwright_kernels"
+_LONG_LAUNCHER = 512  # lines; g++ 12 takes 7 ms for each
 MOST_ARGUMENTS = 64  # of an operator, in PyTorch's dispatcher; kernels with more take lists
 
 
@@ -108,8 +109,10 @@ def emit_launcher(
     texts = [f'#include "{header}"\n\nnamespace opwright::emitted {{']
     for emitter in cases:
         texts += emitter.definitions(emitter.unchecked())
-    renamed = with_placeholders(program).cases if cases else ()
-    choices = [line for case, emitter in zip(renamed, cases, strict=True) for line in _choice(case, emitter)]
+    renamed = with_placeholders(
+        replace(program, cases=tuple(replace(case, steps=()) for case in program.cases), steps=())
+    )
+    choices = [line for case, emitter in zip(renamed.cases, cases, strict=True) for line in _choice(case, emitter)]
     texts += plain.definitions([*plain.checked(), *choices])
     return "\n\n".join(texts) + "\n", plain.registration
 
@@ -223,8 +226,10 @@ class _Emitter:
             back = f".permuted({_braced(map(order.index, range(len(order))))})" if order else ""
             lines.append(f"made[{position}] = {made}{back};")
         lines.append("return true;")
+        lines = used(lines)
+        attribute = ["OPWRIGHT_AS_WRITTEN"] if len(lines) > _LONG_LAUNCHER else []
         head = f"static bool {self.program.name}(const Tensor* given, const Size* sizes, Tensor* made) {{"
-        return "\n".join([head, *(f"  {line}" for line in used(lines)), "}"])
+        return "\n".join([*attribute, head, *(f"  {line}" for line in lines), "}"])
 
     def checked(self) -> Iterable[str]:
         """The beginning of a launcher: the inputs and sizes, or false if the Program does not take them."""

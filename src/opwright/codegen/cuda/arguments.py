@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
-from opwright.codegen.cpp.access import Access
 from opwright.codegen.cpp.expression import CPP_TYPES
+from opwright.codegen.cpp.loops.access import Access
 from opwright.codegen.cpp.size import spell_size
 from opwright.ir.expressions.integer import ONE
 from opwright.ir.program import Axis

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import replace
 
-from opwright.codegen.cpp.access import accesses_of, store_names
 from opwright.codegen.cpp.expression import spell_value
-from opwright.codegen.cpp.reductions import ReducerSpelling, column_reducer
+from opwright.codegen.cpp.loops.access import accesses_of, store_names
+from opwright.codegen.cpp.loops.reductions import ReducerSpelling, column_reducer
 from opwright.codegen.cuda.arguments import Arguments, Geometry, padded
 from opwright.codegen.cuda.functions import CUDA
 from opwright.codegen.cuda.packs import indented, loads, loop_over_pack, member, numbers, read_into_members, stores

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from opwright.codegen.cpp.access import Access
 from opwright.codegen.cpp.expression import CPP_TYPES, spell_value
+from opwright.codegen.cpp.loops.access import Access
 from opwright.codegen.cuda.arguments import Arguments
 from opwright.codegen.cuda.functions import CUDA
 from opwright.ir.expressions.expression import Load

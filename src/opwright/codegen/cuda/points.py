@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
-from opwright.codegen.cpp.access import accesses_of, store_names
 from opwright.codegen.cpp.expression import spell_value
+from opwright.codegen.cpp.loops.access import accesses_of, store_names
 from opwright.codegen.cuda.arguments import Arguments, Geometry, padded
 from opwright.codegen.cuda.functions import CUDA
 from opwright.codegen.cuda.packs import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from opwright.codegen.cpp.reductions import ReducerSpelling
+from opwright.codegen.cpp.loops.reductions import ReducerSpelling
 
 
 def reductions_struct(name: str, spellings: Mapping[str, ReducerSpelling]) -> list[str]:

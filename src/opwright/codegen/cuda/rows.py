@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
-from opwright.codegen.cpp.access import accesses_of, store_names
 from opwright.codegen.cpp.expression import CPP_TYPES, spell_value
-from opwright.codegen.cpp.rows import kept_between_passes, reducing_step, spellings_of
+from opwright.codegen.cpp.loops.access import accesses_of, store_names
+from opwright.codegen.cpp.loops.rows import kept_between_passes, reducing_step, spellings_of
 from opwright.codegen.cuda.arguments import Arguments, Geometry, padded
 from opwright.codegen.cuda.functions import CUDA
 from opwright.codegen.cuda.packs import (

@@ -3,6 +3,14 @@
 
 #include "opwright/tensor.h"
 
+// A long launcher is compiled as it is written: its lines are run once a call, and optimizing them takes the compiler
+// several times as long as all kernels that they start.
+#if defined(__clang__)
+#define OPWRIGHT_AS_WRITTEN __attribute__((optnone, noinline))
+#else
+#define OPWRIGHT_AS_WRITTEN __attribute__((optimize("O0")))
+#endif
+
 namespace opwright {
 
 // Integer division and remainder that round towards minus infinity, as in Python.

@@ -10,8 +10,8 @@ expression = Literal(value, dtype)              a number
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
-from typing import assert_never
+from dataclasses import dataclass
+from operator import is_
 
 from opwright.ir.expressions.conversion import Scalar, convert_number
 from opwright.ir.expressions.dtype import DType
@@ -106,32 +106,39 @@ def _cast_literal(literal: Literal, dtype: DType) -> Expression:
 
 
 def rewrite_children(expression: Expression, rewrite: Callable[[Expression], Expression]) -> Expression:
-    """Rebuild a node with rewritten operands; leaves come back as they are."""
-    match expression:
-        case Apply(function, operands, dtype):
-            return Apply(function, tuple(rewrite(operand) for operand in operands), dtype)
-        case Cast(operand, _):
-            return replace(expression, operand=rewrite(operand))
-        case Literal() | Load() | Local():
+    """Rebuild a node with rewritten operands; leaves, and nodes whose operands stay, come back as they are."""
+    if isinstance(expression, Apply):
+        operands = tuple([rewrite(operand) for operand in expression.operands])
+        if all(map(is_, operands, expression.operands)):
             return expression
-        case _:
-            assert_never(expression)
+        return Apply(expression.function, operands, expression.dtype)
+    if isinstance(expression, Cast):
+        operand = rewrite(expression.operand)
+        return expression if operand is expression.operand else Cast(operand, expression.dtype)
+    return expression
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
     """The operands of a node."""
-    match expression:
-        case Apply(operands=operands):
-            return operands
-        case Cast(operand, _):
-            return (operand,)
-        case Literal() | Load() | Local():
-            return ()
-        case _:
-            assert_never(expression)
+    if isinstance(expression, Apply):
+        return expression.operands
+    return (expression.operand,) if isinstance(expression, Cast) else ()
 
 
-def leaves(expression: Expression) -> tuple[Expression, ...]:
+def nodes(expression: Expression) -> list[Expression]:
+    """A node and all below it, each before its operands, left to right."""
+    found: list[Expression] = []
+    waiting = [expression]
+    while waiting:
+        node = waiting.pop()
+        found.append(node)
+        if isinstance(node, Apply):
+            waiting += node.operands[::-1]
+        elif isinstance(node, Cast):
+            waiting.append(node.operand)
+    return found
+
+
+def leaves(expression: Expression) -> list[Expression]:
     """All leaves below a node, left to right."""
-    below = children(expression)
-    return tuple(leaf for child in below for leaf in leaves(child)) if below else (expression,)
+    return [node for node in nodes(expression) if not isinstance(node, Apply | Cast)]

@@ -123,6 +123,7 @@ def integer(value: Integer | int) -> Integer:
     return Integer((((), value),)) if value else ZERO
 
 
+@lru_cache(maxsize=4096)
 def symbol(name: str) -> Integer:
     """Make an integer expression of a symbol."""
     return _atom(Symbol(name))
@@ -206,6 +207,8 @@ def evaluate(expression: Integer, values: Mapping[str, int]) -> int:
 
 def substitute(expression: Integer, replacements: Mapping[str, Integer]) -> Integer:
     """Replace symbols by expressions."""
+    if (name := _lone_symbol(expression)) is not None:
+        return replacements.get(name, expression)
     if symbols_of(expression).isdisjoint(replacements):
         return expression
     total = ZERO
@@ -298,6 +301,16 @@ def _is_product(expression: Integer) -> bool:
         return False
     monomial, coefficient = expression.terms[0]
     return len(monomial) + (coefficient != 1) > 1
+
+
+def _lone_symbol(expression: Integer) -> str | None:
+    """The name, if an expression is nothing but a symbol."""
+    if len(expression.terms) != 1:
+        return None
+    monomial, coefficient = expression.terms[0]
+    if coefficient != 1 or len(monomial) != 1 or not isinstance(monomial[0], Symbol):
+        return None
+    return monomial[0].name
 
 
 def _atom(atom: Atom) -> Integer:

@@ -104,9 +104,11 @@ def rounded_in_parts(
 
 def same_everywhere(seed: int, params: Sequence[torch.Tensor]) -> int:
     """The seed of the first process, for all processes of the meshes of parameters."""
-    for mesh in dict.fromkeys(spec_of(param).mesh for param in params if has_spread([param])):
+    meshes = list(dict.fromkeys(spec_of(param).mesh for param in params if has_spread([param])))
+    for mesh in meshes * len(meshes):  # meshes that share some processes hand it on
         from torch.distributed.tensor import Replicate, distribute_tensor  # as above
 
-        given = torch.tensor([seed], dtype=torch.int64, device=mesh.device_type)
-        seed = int(part_of(distribute_tensor(given, mesh, [Replicate()] * mesh.ndim)))
+        if mesh.get_coordinate() is not None:
+            given = torch.tensor([seed], dtype=torch.int64, device=mesh.device_type)
+            seed = int(part_of(distribute_tensor(given, mesh, [Replicate()] * mesh.ndim)))
     return seed

@@ -21,8 +21,10 @@ def is_plain(step: ir.Step) -> bool:
     if not all(isinstance(let, ir.Gather) for let in step.lets):
         return False
     (store,), (target,) = step.stores, step.targets
-    moving = [index for index, size in zip(store.indices, target.shape, strict=True) if (index, size) != (ZERO, ONE)]
-    return store.reduction is None and moving == [symbol(axis.name) for axis in step.axes]
+    if store.reduction is not None:
+        return False
+    moving = [index for index, size in zip(store.indices, target.shape, strict=True) if index != ZERO or size != ONE]
+    return moving == [symbol(axis.name) for axis in step.axes]
 
 
 def is_whole(step: ir.Step) -> bool:

@@ -22,7 +22,10 @@ def map_kernels(program: Program, rewrite: Callable[[Kernel], Kernel]) -> Progra
 
 def rewrite_let(let: Binding, rewrite: Callable[[Expression], Expression]) -> Binding:
     """Rewrite the value of a let; a gathered index stays an element of a buffer."""
-    return let if isinstance(let, Gather) else replace(let, value=rewrite(let.value))
+    if isinstance(let, Gather):
+        return let
+    value = rewrite(let.value)
+    return let if value is let.value else replace(let, value=value)
 
 
 def _rewrite_kernel(kernel: Kernel, rewrite: Callable[[Expression], Expression]) -> Kernel:

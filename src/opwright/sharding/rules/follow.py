@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
+from dataclasses import replace
 from typing import assert_never
 
 from opwright.ir import program as ir
@@ -38,7 +39,8 @@ def follow_all(
     for step in program.steps:
         match step:
             case ir.Kernel():
-                lies.update(follow_kernel(step, buffers, lies, axis, sizes))
+                for name, one in follow_kernel(step, buffers, lies, axis, sizes).items():
+                    lies[name] = lies[name].joined(one) if name in lies else one
             case ir.View(target=target, source=source):
                 lies[target.name] = follow_view(step, buffers[source], lies[source], axis, sizes)
             case ir.Number(target=target, value=value):
@@ -55,7 +57,9 @@ def follow_all(
                 assert_never(step)
         for target in ir.targets_of(step):
             found = _consistent(target, lies[target.name], axis, sizes)
-            lies[target.name] = Lies(at=found.at) if target.name in mended and found.kind != "unknown" else found
+            lies[target.name] = (
+                replace(found, kind="same", power=0) if target.name in mended and found.kind != "unknown" else found
+            )
     return lies
 
 

@@ -36,7 +36,11 @@ def follow_kernel(
         for load, at in read:
             nest.check(load.indices, at, along, load.buffer)
         scope = _Scope(kernel, lies, along)
-        return {store.buffer: scope.stored(store, nest) for store in _in_order(kernel, scope)}
+        made: dict[str, Lies] = {}
+        for store in _in_order(kernel, scope):
+            stored = scope.stored(store, nest)
+            made[store.buffer] = made[store.buffer].joined(stored) if store.buffer in made else stored
+        return made
     except NotAlong as refusal:
         return dict.fromkeys(targets, unknown(f"{kernel.name}: {refusal}"))
 
@@ -114,7 +118,8 @@ class _Scope:
             return Value("unknown", why=f"{self.kernel.name} reads what it writes")
         lies = self.lies[buffer]
         gathered = any(name in self.locals and self.locals[name].along for i in indices for name in symbols_of(i))
-        return Value(lies.kind, lies.power, lies.at is not None or gathered, why=lies.why)
+        along = lies.at is not None or gathered
+        return Value(lies.kind, lies.power, along, is_zero=lies.is_zero, why=lies.why)
 
     def bind(self, statement: ir.Binding) -> None:
         value = self.value(statement.value)
@@ -159,4 +164,4 @@ class _Scope:
     def _lies(self, value: Value, at: At | None) -> Lies:
         if value.kind == "unknown":
             return unknown(f"{self.kernel.name}: {value.why}")
-        return Lies(value.kind, at, value.power)
+        return Lies(value.kind, at, value.power, is_zero=value.is_zero)

@@ -43,12 +43,21 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class Lies:
-    """How a buffer, or a value in a kernel, lies; see the top of this module."""
+    """How a buffer, or a value in a kernel, lies; see the top of this module.
+
+    Attributes:
+        kind: As told there.
+        at: As told there.
+        power: As told there.
+        why: As told there.
+        is_zero: Whether all of it is zero, which is also a sum of zeros.
+    """
 
     kind: Kind = "same"
     at: At | None = None
     power: int = 0
     why: str = ""
+    is_zero: bool = False
 
     @property
     def is_plain(self) -> bool:
@@ -58,6 +67,20 @@ class Lies:
     def moved(self, at: At | None) -> Lies:
         """The same where the axis is elsewhere."""
         return replace(self, at=at)
+
+    def joined(self, other: Lies) -> Lies:
+        """How a buffer lies of which some elements lie so, and others otherwise: several kernels wrote it."""
+        if "unknown" in (self.kind, other.kind):
+            return self if self.kind == "unknown" else other
+        if self.at != other.at:
+            return unknown("its elements are written in several ways along the axis")
+        if other.is_zero and self.kind in ("same", "sum"):
+            return self
+        if self.is_zero and other.kind in ("same", "sum"):
+            return other
+        if (self.kind, self.power) == (other.kind, other.power):
+            return self
+        return unknown("some of its elements are reductions over the axis, and others are not")
 
 
 SAME = Lies()

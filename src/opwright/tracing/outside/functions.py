@@ -22,6 +22,7 @@ from opwright.tracing.outside.instructions import Lines, Named, named_by, used_c
 from opwright.tracing.outside.plain import is_plain, spelled, spelled_in_any_order
 from opwright.tracing.outside.purity import answers_otherwise, asks_torch, is_installed, is_third_party
 from opwright.tracing.outside.ran import spelled_code
+from opwright.tracing.outside.unordered import ASKING
 from opwright.tracing.outside.walk import Walk, Way
 
 
@@ -63,8 +64,12 @@ def _code(walk: Walk, value: Any, way: Way) -> Guard:
     inside = Way(Fetch.CODE, None, f"code of {value.__name__}", code, way.lines)
     if not walk.searches(code):
         return walk.guard(inside, Check.PLAIN, code, spelled_code(code))
-    # The order of sets of strings or objects varies by process.
-    return walk.guard(inside, Check.PLAIN, code, None if named_by(code).makes_sets else _spelled(code))
+    # The order of sets of strings or objects varies by process. Where it is told what runs, so is whether one is made.
+    sets = named_by(code).sets
+    if sets and walk.ran is not None:
+        walk.unordered.append(Hazard(code, sets, "a set"))
+    is_unknown = (sets and walk.ran is None) or not ASKING.isdisjoint(value.__globals__)
+    return walk.guard(inside, Check.PLAIN, code, None if is_unknown else _spelled(code))
 
 
 def _closure(walk: Walk, value: Any, named: Named) -> Iterator[Guard]:

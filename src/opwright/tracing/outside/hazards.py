@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -58,7 +58,7 @@ def refusing(function: Callable[..., Any], hazards: Sequence[Hazard]) -> Callabl
     def watched(*arguments: Any) -> Any:
         with _lines_run([code for hazard in hazards for code in codes_in(hazard.code)]) as run:
             result = function(*arguments)
-        met = [hazard for hazard in hazards if any((hazard.place.file, line) in run for line in hazard.lines)]
+        met = [hazard for hazard in hazards if _is_met(hazard, run)]
         for hazard in met:
             if not hazard.imports:
                 raise OutsideUnknown(
@@ -71,6 +71,28 @@ def refusing(function: Callable[..., Any], hazards: Sequence[Hazard]) -> Callabl
         return result
 
     return watched
+
+
+def telling(function: Callable[..., Any], hazards: Sequence[Hazard], tell: Callable[[], object]) -> Callable[..., Any]:
+    """Wrap a function so that a call which runs the line of a hazard tells so, whatever becomes of it."""
+    if not hazards:
+        return function
+
+    @functools.wraps(function)
+    def watched(*arguments: Any) -> Any:
+        run = set[tuple[str, int]]()
+        try:
+            with _lines_run([code for hazard in hazards for code in codes_in(hazard.code)]) as run:
+                return function(*arguments)
+        finally:
+            if any(_is_met(hazard, run) for hazard in hazards):
+                tell()
+
+    return watched
+
+
+def _is_met(hazard: Hazard, run: Set[tuple[str, int]]) -> bool:
+    return any((hazard.place.file, line) in run for line in hazard.lines)
 
 
 @contextmanager

@@ -10,6 +10,8 @@ import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from opwright.tracing.outside.unordered import is_only_asked, set_lines
+
 Lines = frozenset[int]
 
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM", "STORE_ATTR", "LOAD_SUPER_ATTR"})
@@ -33,10 +35,6 @@ _IMPLIES: Mapping[str, frozenset[str]] = {
                      "CONVERT_VALUE", "%"), frozenset({"__str__", "__repr__", "__format__"})),
     **dict.fromkeys(("type", "__class__", "cls", "replace"), frozenset({"__init__", "__new__", "__post_init__"})),
 }  # fmt: skip
-_SETS = frozenset({"set", "frozenset"})
-_OF_SETS = frozenset({"union", "intersection", "difference", "symmetric_difference"})
-_VIEWS = frozenset({"keys", "items"})  # `d.keys() - names` is a set
-_HARMLESS = frozenset({"GET_ITER", "CONTAINS_OP", "CALL"})
 _FIELDS = re.compile(r"\.([^\W\d]\w*)")  # attributes in `"{0.scale}".format(config)`
 _CATCHING = frozenset({"AttributeError", "Exception", "BaseException", "suppress"})
 
@@ -55,7 +53,7 @@ class Named:
         environment: Environment variables, by name.
         environment_unknown: Lines that read environment variables whose names are computed.
         used: Globals and closure variables that are used for more than `in`, with the lines that do.
-        makes_sets: Whether sets are made whose order may matter.
+        sets: Lines that make sets whose order may matter.
         is_dynamic: Whether attributes may be read by computed names.
         may_miss: Whether missing attributes may be read.
         lines: The lines of attributes and strings.
@@ -71,7 +69,7 @@ class Named:
     environment: Mapping[str, Lines]
     environment_unknown: Lines
     used: Mapping[str, Lines]
-    makes_sets: bool
+    sets: Lines
     is_dynamic: bool
     may_miss: bool
     lines: Mapping[str, Lines]
@@ -81,8 +79,8 @@ class Named:
 @functools.lru_cache(maxsize=4096)
 def named_by(code: types.CodeType) -> Named:
     """The names in a code object, including nested functions."""
-    found = _Found(code.co_freevars)
     steps = [step for step in dis.get_instructions(code) if step.opname not in _NOTHING]
+    found = _Found(code.co_freevars, set_lines(code, steps))
     line, has_jumped = code.co_firstlineno, False
     for position, step in enumerate(steps):
         line = (step.positions and step.positions.lineno) or line
@@ -95,7 +93,7 @@ def named_by(code: types.CodeType) -> Named:
 
 
 class _Found:
-    def __init__(self, free: Sequence[str]) -> None:
+    def __init__(self, free: Sequence[str], sets: Lines) -> None:
         self._free = frozenset(free)
         self._globals: dict[str, Lines] = {}
         self._cells: dict[str, Lines] = {}
@@ -106,7 +104,7 @@ class _Found:
         self._environment: dict[str, Lines] = {}
         self._unknown: Lines = frozenset()
         self._used: dict[str, Lines] = {}
-        self._makes_sets = False
+        self._sets = sets
         self._is_dynamic = False
         self._may_miss = False
         self._lines: dict[str, Lines] = {}
@@ -114,11 +112,8 @@ class _Found:
 
     def note(self, step: dis.Instruction, following: Sequence[dis.Instruction], line: int, *, is_certain: bool) -> None:
         kind, name = step.opname, step.argval
-        if not _is_only_asked(following):
-            if kind in _GLOBALS | _CELLS:
-                _add(self._used, name, line)
-            self._makes_sets |= kind == "BUILD_SET" and step.arg != 0
-        self._makes_sets |= _makes_set(kind, name, following)
+        if kind in _GLOBALS | _CELLS and not is_only_asked(following):
+            _add(self._used, name, line)
         if kind in _GLOBALS:
             _add(self._globals, name, line)
         elif kind in _CELLS and name in self._free:
@@ -170,7 +165,7 @@ class _Found:
         self._attributes |= inner.attributes
         self._strings |= inner.strings
         self._unknown |= inner.environment_unknown
-        self._makes_sets |= inner.makes_sets
+        self._sets |= inner.sets
         self._is_dynamic |= inner.is_dynamic
         self._may_miss |= inner.may_miss
         self._computed |= inner.computed
@@ -188,21 +183,12 @@ class _Found:
             self._environment,
             self._unknown,
             self._used,
-            self._makes_sets,
+            self._sets,
             is_dynamic,
             is_dynamic or self._may_miss or not _CATCHING.isdisjoint(named),
             self._lines,
             self._computed,
         )
-
-
-def _makes_set(kind: str, name: object, following: Sequence[dis.Instruction]) -> bool:
-    if kind == "SET_ADD" or (kind in _GLOBALS and name in _SETS):
-        return True
-    if kind not in _ATTRIBUTES or name not in _OF_SETS | _VIEWS:
-        return False
-    is_gone_through = [step.opname in _HARMLESS for step in following[:2]] == [True, True]
-    return name in _OF_SETS or not is_gone_through
 
 
 def _names_a_constant(following: Sequence[dis.Instruction]) -> bool:
@@ -214,18 +200,13 @@ def _names_a_constant(following: Sequence[dis.Instruction]) -> bool:
     return False
 
 
-def _is_only_asked(following: Sequence[dis.Instruction]) -> bool:
-    """Whether a value is only used for a membership test, as in `mode in MODES`."""
-    return bool(following) and following[0].opname == "CONTAINS_OP"
-
-
 def used_constants(code: types.CodeType) -> frozenset[object]:
     """The constant sets of code that are used for more than `in`."""
     steps = [step for step in dis.get_instructions(code) if step.opname not in _NOTHING]
     return frozenset(
         step.argval
         for step, following in itertools.pairwise(steps)
-        if step.opname == "LOAD_CONST" and isinstance(step.argval, frozenset) and not _is_only_asked([following])
+        if step.opname == "LOAD_CONST" and isinstance(step.argval, frozenset) and not is_only_asked([following])
     )
 
 

@@ -38,6 +38,7 @@ class Reads:
         ran: The functions to which the walk kept; None if it searched all that can be reached.
         searched: Of these, those that it has found.
         names: The names of attributes in code that was searched.
+        unordered: Lines that make sets; a trace that runs one has no record.
     """
 
     guard: Guard
@@ -46,6 +47,7 @@ class Reads:
     ran: Codes | None = None
     searched: Codes | None = None
     names: frozenset[str] = frozenset()
+    unordered: tuple[Hazard, ...] = ()
 
 
 # What is given to these runs in a backward pass, after the trace of the forward.
@@ -96,7 +98,8 @@ def _walked(root: Any, make: Callable[[frozenset[str], bool, frozenset[str]], Wa
         walk = make(names, is_dynamic, asked)
         guard = walk.describe(root, way)
         if walk.met_names <= names and walk.met_asked <= asked and walk.met_dynamic == is_dynamic:
-            return Reads(guard, walk.every_hazard(), walk.layers, walk.ran, walk.searched(), names)
+            more = walk.ran, walk.searched(), names, tuple(walk.unordered)
+            return Reads(guard, walk.every_hazard(), walk.layers, *more)
         names, asked, is_dynamic = names | walk.met_names, asked | walk.met_asked, walk.met_dynamic
 
 

@@ -94,6 +94,7 @@ class Walk:
         own: The packages whose code is read: those of the function, or of a module and of those inside it.
         follow: The rule for a value.
         hazards: What cannot be compared.
+        unordered: Lines that make sets, which other processes go through in another order.
         known: Guards of shared objects (modules, classes, plain functions) by identity; classes with the methods
             assumed to be called.
         layers: What is known of the modules inside a served one; None for a function.
@@ -111,6 +112,7 @@ class Walk:
     most_values: int = MOST_VALUES
     ran: Codes | None = None
     hazards: list[Hazard] = field(default_factory=list)
+    unordered: list[Hazard] = field(default_factory=list)
     known: set[object] = field(default_factory=set)
     met_names: set[str] = field(default_factory=set)
     met_asked: set[str] = field(default_factory=set)

@@ -48,7 +48,7 @@ from opwright.tracing.torch_hooks.unseen import Unseen
 
 aten = torch.ops.aten
 
-_MOST_CONSTANTS = 64
+_DEVICE, _MOST_CONSTANTS = torch.ops.prim.device.default, 64
 
 
 class Recorder(Unseen, TorchDispatchMode):
@@ -58,14 +58,13 @@ class Recorder(Unseen, TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self._sizes = sizes
         self.numbers = NumberTable(sizes)
-        self.fx = FxGraph()
-        self.hides_from_autograd, self.operations = False, 0
+        self.fx, self.described = FxGraph(), Described()
+        self.hides_from_autograd, self.operations = False, list[str]()
         self.is_random = self.needs_row_major = self.needs_whole_memory = self.may_assume = False
         self._generator = torch.get_rng_state()
         self._watching, self._recording = False, True
         self._detached: set[int] = set()
         self._nodes: dict[int, Node] = {}
-        self.described = Described()
         self._looked_at: set[int] = set()
         self._inputs: list[torch.Tensor] = []
         self._views: dict[int, SeenThrough] = {}
@@ -124,6 +123,8 @@ class Recorder(Unseen, TorchDispatchMode):
     def __torch_dispatch__(
         self, func: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        if func is _DEVICE and type(args[0]) is FakeTensor:  # asked by torch's own functions, several times each
+            return args[0].fake_device
         self.described.look_from(sys._getframe(1))
         with paused():
             if func in LOOKS_FOR_NAN and torch.is_anomaly_check_nan_enabled() and not is_outside(sys._getframe(1)):
@@ -144,7 +145,7 @@ class Recorder(Unseen, TorchDispatchMode):
             return func(*args, **kwargs)
         if func is aten._local_scalar_dense.default:
             return self._assumed(func, args[0])
-        self.operations += self._watching and not func.is_view and gives_tensors(func)
+        self.operations += [func.name()] * (self._watching and not func.is_view and gives_tensors(func))
         hidden = self._recording and not torch.is_grad_enabled()
         if self._watching and (hidden or self._reads_detached(args, kwargs)):
             self.hides_from_autograd = True

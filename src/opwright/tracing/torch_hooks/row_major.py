@@ -6,24 +6,26 @@ a trace. Here is what can be told by looking:
 - Element-wise operations. All operands have one floating-point dtype, or any for sums and products, and are row-major,
   expanded or not, and one that is not expanded has a shape to which the others broadcast as they are written. The
   result has that shape and is row-major too: torch's TensorIterator orders dimensions by strides that are not 0.
+- Products of matrices, which are row-major.
 - Views of row-major tensors with as many elements, as written, and copies of row-major tensors.
+- Permutations, and views that keep or are given their strides.
 - Sums and extremes of floating-point tensors along dimensions, if the tensors are row-major: so is the result.
-- Empty tensors.
+- Empty tensors, and conversions that change nothing.
 
 All else is left to torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 from math import prod
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch._ops import OpOverload
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, in_kernel_invocation_manager
 
 aten = torch.ops.aten
 
@@ -44,10 +46,12 @@ COMPARING = "eq ge gt le lt ne"
 
 _SAME_DTYPE = _overloads(OF_ONE, "default") | _overloads(OF_TWO, "Tensor", "Scalar", "default")
 _TRUTHS = _overloads(COMPARING, "Tensor", "Scalar")
-_CHOOSING = aten.where.self
-_ELEMENT_WISE = _SAME_DTYPE | _TRUTHS | {_CHOOSING}
+_CHOOSING = _overloads("where", "self", "ScalarSelf", "ScalarOther")
+_ELEMENT_WISE = _SAME_DTYPE | _TRUTHS | _CHOOSING
 _PROMOTING = _overloads("add mul", "Tensor", "Scalar")
 _REDUCING = frozenset((aten.sum.dim_IntList, aten.amax.default, aten.amin.default))
+_PRODUCTS = {aten.mm.default: 2, aten.bmm.default: 3}
+_CONVERSIONS = frozenset((aten.to.dtype, aten.conj_physical.default))
 VIEWS = frozenset((aten.view.default, aten._unsafe_view.default))
 
 
@@ -66,26 +70,37 @@ class RowMajor:
         self._mode = mode
         self._strides: dict[tuple[Size, ...], tuple[Size, ...]] = {}  # of row-major tensors, by their shapes
 
+        self._others: Mapping[OpOverload, Callable[..., FakeTensor | None]] = {
+            aten.clone.default: self._copy,
+            aten.alias.default: self._as_it_is,
+            aten.as_strided.default: self._strided,
+            aten.permute.default: self._permuted,
+        }
+
     def result(self, func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> FakeTensor | None:
         """The result of an operation; None if torch must tell."""
         if func is aten.empty.memory_format:
             return self._empty(*args, **kwargs)
         if kwargs:
             return None
+        if func in _CONVERSIONS:
+            return args[0] if self._is_plain(args[0]) and _changes_nothing(*args) else None
         if func in VIEWS:
             return self._view(*args) if self._is_plain(args[0]) else None
         if func in _REDUCING:
             return self._reduced(*args) if self._is_plain(args[0]) else None
-        if func is aten.clone.default:
-            return self._copy(*args) if self._is_plain(args[0]) else None
+        if func in self._others:
+            return self._others[func](*args) if self._is_plain(args[0]) else None
+        if func in _PRODUCTS:
+            return self._product(_PRODUCTS[func], *args) if all(map(self._is_plain, args)) else None
         return self._element_wise(func, args) if func in _ELEMENT_WISE else None
 
     def _element_wise(self, func: OpOverload, args: Sequence[Any]) -> FakeTensor | None:
         if not all(map(self._is_plain, args)):
             return None
-        if func is _CHOOSING and args[0].dtype is not torch.bool:
+        if func in _CHOOSING and (args[0].dtype is not torch.bool or not _has_sizes_of_arguments(args[0])):
             return None
-        of_dtype = [each for each in (args[1:] if func is _CHOOSING else args) if isinstance(each, torch.Tensor)]
+        of_dtype = [each for each in (args[1:] if func in _CHOOSING else args) if isinstance(each, torch.Tensor)]
         if not of_dtype:
             return None
         dtype: torch.dtype = of_dtype[0].dtype
@@ -106,6 +121,17 @@ class RowMajor:
         if dtype is None or others or any(type(each) is int and each < 0 for each in size):
             return None
         return self._made(size, dtype)
+
+    def _product(self, rank: int, left: FakeTensor, right: FakeTensor) -> FakeTensor | None:
+        a, b, dtype = _spelled(left.shape), _spelled(right.shape), left.dtype
+        if (
+            not len(a) == len(b) == rank
+            or right.dtype is not dtype
+            or not (dtype.is_floating_point or dtype.is_complex)
+        ):
+            return None
+        is_one = a[:-2] == b[:-2] and a[-1] == b[-2] and 0 not in (*a, *b)
+        return self._made((*left.shape[:-1], right.shape[-1]), dtype) if is_one else None
 
     def _copy(self, tensor: FakeTensor) -> FakeTensor | None:
         is_row_major = self._layout(tensor, _spelled(tensor.shape)) is Layout.ROW_MAJOR
@@ -151,9 +177,25 @@ class RowMajor:
             sizes[place] = tensor.numel() // prod(sizes)
         if prod(_spelled(sizes)) != prod(seen):
             return None
-        strides = torch.empty(sizes, device="meta").stride()
-        with self._mode:
-            return cast(FakeTensor, aten.as_strided.default(tensor, sizes, strides, tensor.storage_offset()))
+        return self._strided(tensor, sizes, torch.empty(sizes, device="meta").stride())
+
+    def _strided(
+        self, tensor: FakeTensor, sizes: Sequence[Any], strides: Sequence[Any], offset: Any = None
+    ) -> FakeTensor:
+        """A tensor in the same memory."""
+        with in_kernel_invocation_manager(self._mode):
+            seen = aten.as_strided.default(tensor, sizes, strides, offset)
+        return FakeTensor(self._mode, seen, _CPU)
+
+    def _as_it_is(self, tensor: FakeTensor) -> FakeTensor:
+        return self._strided(tensor, tensor.shape, tensor.stride())
+
+    def _permuted(self, tensor: FakeTensor, order: Sequence[int]) -> FakeTensor | None:
+        rank = tensor.dim()
+        if sorted(dim % rank if -rank <= dim < rank else rank for dim in order) != [*range(rank)]:
+            return None
+        strides = tensor.stride()
+        return self._strided(tensor, [tensor.shape[dim] for dim in order], [strides[dim] for dim in order])
 
     def _is_plain(self, argument: Any) -> bool:
         """Whether it is a number that changes no dtype, or a tensor of this mode without a known value."""
@@ -176,6 +218,15 @@ class RowMajor:
         if spelled not in self._strides:
             self._strides[spelled] = _spelled(torch.empty(shape, device="meta").stride())
         return self._strides[spelled]
+
+
+def _changes_nothing(tensor: FakeTensor, dtype: torch.dtype | None = None, *others: Any) -> bool:
+    return not others and (not tensor.dtype.is_complex if dtype is None else dtype is tensor.dtype)
+
+
+def _has_sizes_of_arguments(tensor: FakeTensor) -> bool:
+    """Whether its sizes are numbers or symbols; of others, such as `n // 2`, torch asks more where it chooses."""
+    return all(type(size) is int or size.is_Symbol for size in _spelled(tensor.shape))
 
 
 def _spelled(sizes: Sequence[Any]) -> tuple[Size, ...]:

@@ -75,6 +75,11 @@ def spread(local: torch.Tensor, spec: Any) -> Any:
     return kind.__new__(kind, local, spec, requires_grad=False)
 
 
+def replicates_implicitly() -> bool:
+    """Whether `torch.distributed.tensor.experimental.implicit_replication` is on: all processes have plain tensors."""
+    return bool(sys.modules[_MODULE].DTensor._op_dispatcher._allow_implicit_replication)
+
+
 def only_counted() -> bool:
     """Whether the only modes count collectives: `torch.distributed.tensor.debug.CommDebugMode`, perhaps several."""
     if torch._C._len_torch_function_stack():

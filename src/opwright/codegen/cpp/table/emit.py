@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from opwright.codegen.allocator import allocate
-from opwright.codegen.cpp.access import Access, accesses_of
 from opwright.codegen.cpp.expression import CPP_TYPES, spell_value
-from opwright.codegen.cpp.kernel import grain
 from opwright.codegen.cpp.line_breaks import broken
+from opwright.codegen.cpp.loops.access import Access, accesses_of
+from opwright.codegen.cpp.loops.kernel import grain
 from opwright.codegen.cpp.names import CPP
 from opwright.codegen.cpp.part import Formulas, part_of
 from opwright.codegen.cpp.program import CppSource, digest

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from opwright.tensors.coverage.calling import Call
-from opwright.tensors.coverage.calls.plan import other_of
-from opwright.tensors.coverage.calls.values import OTHER, SAMPLE
+from opwright.tensors.covering.calling import Call
+from opwright.tensors.covering.calls.plan import other_of
+from opwright.tensors.covering.calls.values import OTHER, SAMPLE
 
 
 def in_other_memory(call: Call, found: Any, right: Any, own: Any) -> str:

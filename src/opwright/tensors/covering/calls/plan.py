@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from opwright.tensors.coverage.calls.known import is_known, known_arguments
-from opwright.tensors.coverage.calls.values import OTHER, SAMPLE, Place, candidates, variants
+from opwright.tensors.covering.calls.known import is_known, known_arguments
+from opwright.tensors.covering.calls.values import OTHER, SAMPLE, Place, candidates, variants
 from opwright.tensors.spellings.overloads import MISSING, Overload, Parameter
 
 MOST_TRIES = 60

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
-from opwright.codegen.cpp.access import Access, accesses_of, handed_over, scratch_of, store_names, widened
 from opwright.codegen.cpp.expression import CPP, CPP_TYPES, Dialect, is_costly, spell_value
-from opwright.codegen.cpp.reductions import ReducerSpelling, column_reducer, row_reducer
+from opwright.codegen.cpp.loops.access import Access, accesses_of, handed_over, scratch_of, store_names, widened
+from opwright.codegen.cpp.loops.reductions import ReducerSpelling, column_reducer, row_reducer
 from opwright.ir.contents import locals_in, reducing_stores
 from opwright.ir.expressions.expression import Expression, Load, Local
 from opwright.ir.phases import Phase, Schedule, needed_lets, schedule

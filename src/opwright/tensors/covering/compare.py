@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from opwright.tensors.coverage.subject import Subject
+from opwright.tensors.covering.subject import Subject
 
 _LOOSE = {torch.float16: 1e-2, torch.bfloat16: 5e-2, torch.float32: 1e-4, torch.complex64: 1e-4}
 _EXACT = 1e-8

@@ -13,13 +13,13 @@ from typing import Any
 import torch
 
 from opwright.errors import HandlerRefused, SamplesMissing
-from opwright.tensors.coverage.apart import each_apart
-from opwright.tensors.coverage.calling import Side
-from opwright.tensors.coverage.calls.aten import core_operations
-from opwright.tensors.coverage.calls.plan import Plan, plans, runs
-from opwright.tensors.coverage.report import CoverageReport, Entry, How
-from opwright.tensors.coverage.subject import Subject, is_dispatched, subject_of
-from opwright.tensors.coverage.trial import SIDES, Trial, applies, quiet, tried
+from opwright.tensors.covering.apart import each_apart
+from opwright.tensors.covering.calling import Side
+from opwright.tensors.covering.calls.aten import core_operations
+from opwright.tensors.covering.calls.plan import Plan, plans, runs
+from opwright.tensors.covering.report import CoverageReport, Entry, How
+from opwright.tensors.covering.subject import Subject, is_dispatched, subject_of
+from opwright.tensors.covering.trial import SIDES, Trial, applies, quiet, tried
 from opwright.tensors.spellings.overloads import Overload, overloads
 from opwright.tensors.spellings.table import Spelling, families
 from opwright.tensors.wrapper.base import Wrapper

@@ -10,7 +10,7 @@ from typing import Any
 from opwright.drawing.graph import MOST_BOXES, Box, Diagram, graph_svg
 from opwright.page.figures import memory_plots, roofline_plot, speed_plots
 from opwright.page.tables import audit_families, headlines, verdict_rows
-from opwright.report.figures import in_units, microseconds, ratio
+from opwright.report.figures import in_units, median_and_spread, ratio, unsteady
 
 _TEMPLATE = "page.html.jinja"
 
@@ -30,7 +30,7 @@ def render(facts: Mapping[str, Any]) -> str:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"bytes": in_units, "us": microseconds, "ratio": ratio}
+    environment.filters |= {"bytes": in_units, "timing": median_and_spread, "ratio": ratio, "unsteady": unsteady}
     template = environment.from_string(_read(_TEMPLATE))
     return template.render(
         facts=facts,

@@ -15,13 +15,13 @@ from typing import Any, Literal
 import torch
 from torch.utils._pytree import tree_leaves
 
-from opwright.tensors.coverage.calling import Call, Side, invoke, typed
-from opwright.tensors.coverage.calls.plan import Plan, other_of
-from opwright.tensors.coverage.calls.values import OTHER, SAMPLE
-from opwright.tensors.coverage.compare import difference, first_line, kinds, lost
-from opwright.tensors.coverage.memory import in_other_memory, is_stale
-from opwright.tensors.coverage.state import restored, state_of
-from opwright.tensors.coverage.subject import Subject
+from opwright.tensors.covering.calling import Call, Side, invoke, typed
+from opwright.tensors.covering.calls.plan import Plan, other_of
+from opwright.tensors.covering.calls.values import OTHER, SAMPLE
+from opwright.tensors.covering.compare import difference, first_line, kinds, lost
+from opwright.tensors.covering.memory import in_other_memory, is_stale
+from opwright.tensors.covering.state import restored, state_of
+from opwright.tensors.covering.subject import Subject
 from opwright.tensors.spellings.table import Spelling
 
 State = Literal["ok", "fails", "wrong"]

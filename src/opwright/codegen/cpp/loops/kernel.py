@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 
-from opwright.codegen.cpp.access import Access, accesses_of, handed_over, store_names
-from opwright.codegen.cpp.blends import is_mask, with_blends
 from opwright.codegen.cpp.expression import CPP_TYPES, TRANSCENDENTAL, spell_value
-from opwright.codegen.cpp.lanes import lanes_function
-from opwright.codegen.cpp.pieces import is_long, pieces_of, with_results
-from opwright.codegen.cpp.reductions import column_reducer
-from opwright.codegen.cpp.rows import RowEmitter, column_functions
-from opwright.codegen.cpp.shared_functions import SharedFunctions
+from opwright.codegen.cpp.loops.access import Access, accesses_of, handed_over, store_names
+from opwright.codegen.cpp.loops.blends import is_mask, with_blends
+from opwright.codegen.cpp.loops.lanes import lanes_function
+from opwright.codegen.cpp.loops.pieces import is_long, pieces_of, with_results
+from opwright.codegen.cpp.loops.reductions import column_reducer
+from opwright.codegen.cpp.loops.rows import RowEmitter, column_functions
+from opwright.codegen.cpp.loops.shared_functions import SharedFunctions
 from opwright.codegen.cpp.size import spell_size
 from opwright.ir.contents import needed, reducing_stores
 from opwright.ir.expressions.expression import Apply, Expression, Load, children

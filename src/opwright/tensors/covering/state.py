@@ -6,7 +6,7 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
-from opwright.tensors.coverage.subject import Subject
+from opwright.tensors.covering.subject import Subject
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from opwright.tensors.coverage.calls.values import OTHER, SAMPLE
+from opwright.tensors.covering.calls.values import OTHER, SAMPLE
 
 Arguments = tuple[Any, ...]
 _BOTH = (True, True, False)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from opwright.codegen.cpp.expression import CPP_TYPES
-from opwright.codegen.cpp.reductions import column_reducer
+from opwright.codegen.cpp.loops.reductions import column_reducer
 from opwright.codegen.cpp.size import spell_size
 from opwright.errors import NoKernel
 from opwright.ir.expressions.dtype import DType

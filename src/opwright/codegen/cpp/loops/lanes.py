@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from opwright.codegen.cpp.access import Access
 from opwright.codegen.cpp.expression import CPP_TYPES, spell_value
-from opwright.codegen.cpp.reductions import column_reducer
-from opwright.codegen.cpp.rows import RowEmitter, kept_name, reducing_step, spellings_of
+from opwright.codegen.cpp.loops.access import Access
+from opwright.codegen.cpp.loops.reductions import column_reducer
+from opwright.codegen.cpp.loops.rows import RowEmitter, kept_name, reducing_step, spellings_of
 from opwright.ir.contents import locals_in
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Expression, Load, Local

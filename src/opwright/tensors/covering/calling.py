@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import torch
 
-from opwright.tensors.coverage.calls.plan import Plan, other_of
-from opwright.tensors.coverage.calls.values import OTHER, SAMPLE
-from opwright.tensors.coverage.subject import Subject
+from opwright.tensors.covering.calls.plan import Plan, other_of
+from opwright.tensors.covering.calls.values import OTHER, SAMPLE
+from opwright.tensors.covering.subject import Subject
 from opwright.tensors.spellings.aliases import OPERATORS
 from opwright.tensors.spellings.table import Spelling
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from opwright.report.shown import Page, Shown
-from opwright.tensors.coverage.pages import page_of
+from opwright.tensors.covering.pages import page_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

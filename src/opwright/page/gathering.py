@@ -19,8 +19,7 @@ from opwright.explain.layout import counted
 from opwright.explain.origin import place_from_here
 from opwright.explain.saved import saved_tensors, shape_of
 from opwright.explain.source import source_text
-from opwright.ir.contents import nodes
-from opwright.ir.expressions.expression import Load
+from opwright.ir.expressions.expression import Load, nodes
 from opwright.ir.program import Call, Check, Iota, Kernel, Number, Program, Step, View
 from opwright.operators.stages import Derivation, Lowered
 from opwright.page.diagrams import described_work, diagram_of
