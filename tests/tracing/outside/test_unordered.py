@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from opwright.binding.variants.states import State
-from opwright.tracing.outside.instructions import named_by
+from opwright.tracing.outside.code.instructions import named_by
 from opwright.tracing.outside.ran import spelled_code
 from opwright.tracing.outside.reach import reads_of_module
 

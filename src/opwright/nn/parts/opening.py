@@ -13,7 +13,7 @@ from torch import nn
 from opwright.errors import NoKernel
 from opwright.nn.parts.cut import has_forward
 from opwright.nn.parts.part import is_special, why_not
-from opwright.tracing.outside.instructions import codes_in
+from opwright.tracing.outside.code.instructions import codes_in
 from opwright.tracing.outside.purity import is_installed
 
 _MOST_FUNCTIONS = 1000

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
+from opwright.tracing.outside.code.instructions import names_in
 from opwright.tracing.outside.guard import ABSENT, content, slots_of_class
-from opwright.tracing.outside.instructions import names_in
 from opwright.tracing.outside.purity import is_installed, is_library, is_own
 
 GLOBALS = "globals"

@@ -11,8 +11,8 @@ import types
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from opwright.tracing.outside.code.instructions import codes_in, named_by
 from opwright.tracing.outside.hazards import Hazard
-from opwright.tracing.outside.instructions import codes_in, named_by
 from opwright.tracing.outside.plain import is_plain, spelled
 from opwright.tracing.outside.purity import answers_otherwise, is_installed
 

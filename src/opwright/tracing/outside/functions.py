@@ -15,14 +15,14 @@ from typing import Any
 
 from opwright.settings import variable
 from opwright.tracing.outside import containers
+from opwright.tracing.outside.code.instructions import Lines, Named, named_by, used_constants
+from opwright.tracing.outside.code.unordered import ASKING
 from opwright.tracing.outside.foreign import read_deep_inside
 from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard, content
 from opwright.tracing.outside.hazards import Hazard
-from opwright.tracing.outside.instructions import Lines, Named, named_by, used_constants
 from opwright.tracing.outside.plain import is_plain, spelled, spelled_in_any_order
 from opwright.tracing.outside.purity import answers_otherwise, asks_torch, is_installed, is_third_party
 from opwright.tracing.outside.ran import spelled_code
-from opwright.tracing.outside.unordered import ASKING
 from opwright.tracing.outside.walk import Walk, Way
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opwright.errors import NoKernel, Place
-from opwright.tracing.outside.instructions import codes_in
+from opwright.tracing.outside.code.instructions import codes_in
 
 
 class OutsideUnknown(NoKernel):

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from opwright.errors import Place
+from opwright.tracing.outside.code.instructions import Lines, Named, codes_in, named_by
 from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard
 from opwright.tracing.outside.hazards import Hazard
-from opwright.tracing.outside.instructions import Lines, Named, codes_in, named_by
 from opwright.tracing.outside.plain import is_plain, spelled
 from opwright.tracing.outside.ran import Codes, spelled_code
 

@@ -7,8 +7,8 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from opwright.tracing.outside.code.instructions import named_by, names_in
 from opwright.tracing.outside.guard import content
-from opwright.tracing.outside.instructions import named_by, names_in
 from opwright.tracing.outside.purity import is_installed
 
 _QUESTIONS = frozenset(

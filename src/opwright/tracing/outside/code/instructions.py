@@ -10,7 +10,7 @@ import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from opwright.tracing.outside.unordered import is_only_asked, set_lines
+from opwright.tracing.outside.code.unordered import is_only_asked, set_lines
 
 Lines = frozenset[int]
 
