@@ -16,7 +16,7 @@ ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb"})
 PICKLING_MODULES = frozenset({"pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "shelve", "marshal"})
 TORCH_LOADERS = frozenset({"load"})
 UNPICKLES_WHAT_IT_PICKLED = frozenset({"opwright.auditing.families.copies"})
-LOADS_WEIGHTS_ONLY = frozenset({"opwright.cli.commands.deploy"})  # a user's tensors, with weights_only=True
+LOADS_WEIGHTS_ONLY = {"opwright.cli.commands.deploy", "opwright.deployment.executorch.program"}
 MOST_LINES = 400
 MOST_FILES = 15
 TORCH_HOOKS = ("opwright.tracing.torch_hooks", "opwright.binding.environment")
