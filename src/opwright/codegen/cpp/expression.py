@@ -66,7 +66,7 @@ VMATH_FUNCTIONS = {
     "round", "rsqrt", "shift_left", "shift_right", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 }  # fmt: skip
 COMPLEX_FUNCTIONS = {"angle", "complex", "conj", "imag", "real"}  # of complex.h
-BLENDING = {"blend", "mask_of"}  # of blend.h
+BLENDING = {"blend", "choose", "mask_of"}  # of blend.h
 CPP_PREDICATES = {"is_nan": "__builtin_isnan", "is_infinite": "__builtin_isinf"}
 TRANSCENDENTAL = VMATH_FUNCTIONS - {"abs", "ceil", "floor", "round", "sign", "sqrt", "trunc"}
 
@@ -86,7 +86,9 @@ class Dialect:
     nans: Mapping[DType, str]
 
 
-def _cpp_function(name: str, _: DType) -> str | None:
+def _cpp_function(name: str, dtype: DType) -> str | None:
+    if name == "choose":  # small integers are promoted
+        return f"choose<{CPP_TYPES[dtype]}>"
     known = name in VMATH_FUNCTIONS | COMPLEX_FUNCTIONS | BLENDING
     return name if known else CPP_PREDICATES.get(name)
 

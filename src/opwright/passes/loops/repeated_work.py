@@ -26,7 +26,8 @@ def work(value: Expression) -> int:
     """The work of an expression, in operations such as a sum."""
     own = 0
     if isinstance(value, Apply):
-        own = _OF_A_FUNCTION if FUNCTIONS[value.function].template is None else 1
+        known = FUNCTIONS.get(value.function)  # not what an emitter writes in its place, such as a choice made of bits
+        own = _OF_A_FUNCTION if known and known.template is None else 1
     return own + sum(map(work, children(value)))
 
 

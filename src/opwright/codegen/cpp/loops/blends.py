@@ -10,7 +10,7 @@ from opwright.ir.expressions.expression import Apply, Expression, Literal, Local
 from opwright.ir.program import Binding, Gather, Kernel, Let
 from opwright.ir.rows import row_axes, varies, varying_locals
 
-MASK, BLEND = "mask_of", "blend"
+MASK, BLEND, CHOOSE = "mask_of", "blend", "choose"
 _BLENDED = {DType.FLOAT32, DType.FLOAT64, DType.INT32, DType.INT64}
 
 
@@ -28,6 +28,27 @@ def with_blends(kernel: Kernel) -> Kernel:
         lets += tuple(rewriting.new_masks())
         stores.append(replace(store, value=value))
     return replace(kernel, lets=lets, stores=tuple(stores))
+
+
+def with_choices(kernel: Kernel) -> Kernel:
+    """Make all choices of a kernel by bits.
+
+    Before: where(x > 0, y, 0)
+    After:  choose(x > 0, y, 0)
+    """
+
+    def rewritten(value: Expression) -> Expression:
+        value = rewrite_children(value, rewritten)
+        match value:
+            case Apply("where", operands, dtype):
+                return Apply(CHOOSE, operands, dtype)
+        return value
+
+    lets = tuple(
+        replace(binding, value=rewritten(binding.value)) if isinstance(binding, Let) else binding
+        for binding in kernel.lets
+    )
+    return replace(kernel, lets=lets, stores=tuple(replace(s, value=rewritten(s.value)) for s in kernel.stores))
 
 
 def is_mask(binding: Binding) -> bool:
@@ -61,20 +82,20 @@ class _Blends:
         """A value with blends in place of choices."""
         value = rewrite_children(value, self.rewritten)
         match value:
-            case Apply("where", (condition, a, b), dtype) if dtype in _BLENDED and self._varies(a, b):
-                return self._chosen(condition, a, b, dtype)
+            case Apply("where" | "choose" as how, (condition, a, b), dtype) if dtype in _BLENDED and self._varies(a, b):
+                return self._chosen(how, condition, a, b, dtype)
             case _:
                 return value
 
-    def _chosen(self, condition: Expression, a: Expression, b: Expression, dtype: DType) -> Expression:
+    def _chosen(self, how: str, condition: Expression, a: Expression, b: Expression, dtype: DType) -> Expression:
         if not self._varies(condition):
             mask = self._mask_of(condition)
-            return Apply(BLEND, (mask, a, b), dtype) if mask else Apply("where", (condition, a, b), dtype)
+            return Apply(BLEND, (mask, a, b), dtype) if mask else Apply(how, (condition, a, b), dtype)
         match self._conditions.get(condition.name, condition) if isinstance(condition, Local) else condition:
             case Apply("logical_and", (p, q)) if isinstance(b, Local | Literal) and self._varies(p) != self._varies(q):
                 uniform, varying = (q, p) if self._varies(p) else (p, q)
-                return self._chosen(uniform, Apply("where", (varying, a, b), dtype), b, dtype)
-        return Apply("where", (condition, a, b), dtype)
+                return self._chosen(how, uniform, Apply(how, (varying, a, b), dtype), b, dtype)
+        return Apply(how, (condition, a, b), dtype)
 
     def _mask_of(self, condition: Expression) -> Local | None:
         """A mask with a name of its own; conditions without a name are left to the compiler."""

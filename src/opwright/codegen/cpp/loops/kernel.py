@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 
 from opwright.codegen.cpp.expression import CPP_TYPES, TRANSCENDENTAL, spell_value
 from opwright.codegen.cpp.loops.access import Access, accesses_of, handed_over, store_names
-from opwright.codegen.cpp.loops.blends import is_mask, with_blends
+from opwright.codegen.cpp.loops.blends import is_mask, with_blends, with_choices
 from opwright.codegen.cpp.loops.lanes import lanes_function
 from opwright.codegen.cpp.loops.pieces import is_long, pieces_of, with_results
 from opwright.codegen.cpp.loops.reductions import column_reducer
@@ -41,6 +41,8 @@ def emit_functions(
         shared: The functions of the source.
     """
     before, parts = [], []
+    if _has_elements_of_parts(kernel, iotas):
+        kernel = with_choices(kernel)
     if kernel.row_axes == 0:
         *before, function = _point_functions(kernel, name, formulas, iotas, shared)
         parts.append(function)
@@ -54,6 +56,11 @@ def emit_functions(
     if reducing_stores(kernel):
         parts.append(column_functions(kernel, name))
     return [*before, "\n\n".join(parts)]
+
+
+def _has_elements_of_parts(kernel: Kernel, iotas: Set[str]) -> bool:
+    """Whether neighbours in memory are parts of one element, which GCC reads as groups (0056)."""
+    return any(len(access.parts) > 1 or access.dtype.is_complex for access in accesses_of(kernel, iotas))
 
 
 def _point_functions(
