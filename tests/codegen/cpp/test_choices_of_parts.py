@@ -37,6 +37,11 @@ CHOICES = (
     "torch.remainder({0}, 2.0) * {1}",
     "torch.sign({0}) * {1}",
 )
+AGAIN = (
+    "torch.where(c, {0}, 0.0)",
+    "torch.where(c, {0} * {1}, 0.0)",
+    "torch.where(c, 0.0, {0}) * {1}",
+)  # one condition
 COMPLEX = (
     "torch.where({0}.real > 0, {1}, {2})",
     "torch.where({0}.real > {1}.real, {1} * {2}, 0.0 * {1})",
@@ -48,13 +53,14 @@ COMPLEX = (
 
 def function_of(seed, choices):
     choose = numbers.Random(seed)
-    lines, names = [], ["x", "y", "z"]
+    lines, names = [f"    c = x{choose.choice(('.real > 0', '.real <= y.real', '.real > z.real'))}"], ["x", "y", "z"]
     for step in range(choose.choice((2, 3, 4))):
-        lines.append(f"    v{step} = {choose.choice(choices).format(*choose.sample(names, 3))}")
+        written = choose.choice(AGAIN if choose.random() < 0.5 else choices)
+        lines.append(f"    v{step} = {written.format(*choose.sample(names, 3))}")
         names.append(f"v{step}")
     text = "\n".join(lines)
     namespace = {"torch": torch}
-    exec(f"def parts_{seed}(x, y, z):\n{text}\n    return v{len(lines) - 1} + 0 * {names[-2]}", namespace)
+    exec(f"def parts_{seed}(x, y, z):\n{text}\n    return v{len(lines) - 2}", namespace)
     function = namespace[f"parts_{seed}"]
     function.__annotations__ = dict.fromkeys("xyz", torch.Tensor)
     return function, text
@@ -74,7 +80,7 @@ def everything(function, leaves):
 
 
 @pytest.mark.seconds(60)
-@pytest.mark.parametrize("seed", mostly_at_night(range(100), by_day=2))
+@pytest.mark.parametrize("seed", mostly_at_night(range(100), by_day=1))
 def test_choices_between_parts(seed):
     is_complex = seed % 5 == 4
     function, text = function_of(seed, COMPLEX if is_complex else CHOICES)
