@@ -18,14 +18,12 @@ from opwright.passes.buffers.narrow_products import narrow_products
 from opwright.passes.buffers.pool_without_positions import pool_without_positions
 from opwright.passes.buffers.return_views import return_views
 from opwright.passes.loops.add_before_reducing import add_before_reducing
-from opwright.passes.loops.columns_first import columns_first
 from opwright.passes.loops.drop_unit_axes import drop_unit_axes
 from opwright.passes.loops.fuse import fuse
 from opwright.passes.loops.separate_columns import separate_columns
 from opwright.passes.loops.short_rows import short_rows
 from opwright.passes.loops.specialize import specialize
 from opwright.passes.loops.split_axes import split_axes
-from opwright.passes.loops.uniform_first import uniform_first
 from opwright.passes.loops.unroll import unroll
 from opwright.passes.scalars.inline import inline
 from opwright.passes.scalars.prune import prune
@@ -58,7 +56,7 @@ _KERNELS: Passes = (split_axes, *_EVERYWHERE, bias_in_product, prune)
 ORDERS: Mapping[Written, Order] = {
     "cpp": Order(
         (indexed_loads, accumulate_in_place, pool_without_positions, return_views, *_KERNELS),
-        (columns_first, drop_unit_axes, uniform_first, reciprocals),
+        (drop_unit_axes, reciprocals),
     ),
     "cuda": Order((return_views, *_KERNELS), (separate_columns, drop_unit_axes)),
     "function": Order(_EVERYWHERE),
