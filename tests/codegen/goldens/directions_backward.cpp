@@ -38,9 +38,9 @@ static void directions_backward_case_0_row(Size count, void* const* row) {
     const float sum = 0.0f + -grad_output * (div / norm) + -grad_output_1 * (div_3 / norm) +
         -grad_output_2 * (div_4 / norm);
     const bool eq_norm = norm == 0.0f;
-    grad_x_0_row[3 * j] = grad_output / norm + sum * (eq_norm ? 0.0f : div);
-    grad_x_0_row[3 * j + 1] = grad_output_1 / norm + sum * (eq_norm ? 0.0f : div_3);
-    grad_x_0_row[3 * j + 2] = grad_output_2 / norm + sum * (eq_norm ? 0.0f : div_4);
+    grad_x_0_row[3 * j] = grad_output / norm + sum * choose<float>(eq_norm, 0.0f, div);
+    grad_x_0_row[3 * j + 1] = grad_output_1 / norm + sum * choose<float>(eq_norm, 0.0f, div_3);
+    grad_x_0_row[3 * j + 2] = grad_output_2 / norm + sum * choose<float>(eq_norm, 0.0f, div_4);
   }
 }
 
@@ -146,7 +146,7 @@ static void directions_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "directions_backward_77212d743dfc(Tensor x, Tensor saved_sum, Tensor grad_output) -> Tensor",
-    "directions_backward_77212d743dfc", directions_backward_on_stack);
+    "directions_backward_0de54e100ec5(Tensor x, Tensor saved_sum, Tensor grad_output) -> Tensor",
+    "directions_backward_0de54e100ec5", directions_backward_on_stack);
 
 }  // namespace opwright::emitted
