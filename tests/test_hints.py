@@ -66,8 +66,9 @@ def _refusals(package):
     """Where a refusal is made without a hint, as `file: text of the call`; and how many are made in all."""
     bare, count = [], 0
     for path in sorted(package.rglob("*.py")):
+        names = _names_in(path)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in _names_in(path):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in names:
                 count += 1
                 if not any(keyword.arg == "hint" for keyword in node.keywords):
                     bare.append(f"{path.relative_to(package).as_posix()}: {ast.unparse(node)}")

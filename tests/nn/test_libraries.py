@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 import opwright
+from tests.suite.nights import mostly_at_night
 
 _LIBRARY = '''
 import dataclasses, io, time
@@ -158,7 +159,7 @@ CHANGES: dict[str, Callable[[ModuleType, Any], object]] = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("change", mostly_at_night(CHANGES, by_day=[*CHANGES][::2]))
 def test_what_the_code_that_runs_reads_is_compared(library: ModuleType, change: str) -> None:
     model = library.Model()
     library.Output(torch.ones(1))
