@@ -221,8 +221,9 @@ class Server(RemembersRung):
         try:
             return self._serve_found_or_made(args, pinned=pinned, gradients=gradients)
         except Exception as error:
-            looks_again = isinstance(error, RanMore) and isinstance(args, Leaves)  # at what a module reads
-            if pinned or looks_again or is_for_the_caller(error):
+            if (
+                pinned or isinstance(error, RanMore) or is_for_the_caller(error)
+            ):  # a module looks again at what it reads
                 raise
             fault = fault_of(error)
         result = self.serve_by_reference(args, fault if self.is_ordinary(args) else None)
@@ -377,7 +378,14 @@ class Server(RemembersRung):
             examine(backend, self._settings)  # before the work of tracing
             return self._derive(args, recording, variants.state)
 
-        return variants.add(way, args, tried, self._settings, derive, pinned=pinned)
+        try:
+            return variants.add(way, args, tried, self._settings, derive, pinned=pinned)
+        except RanMore as more:
+            if isinstance(args, Leaves):  # of a module, which looks again at what it reads
+                raise
+            refusal = NoKernel(more.fact, place=more.place, hint=more.hint)
+            variants.refuse(way, args, refusal)
+            raise refusal from None
 
     def is_ordinary(self, args: Sequence[Any]) -> bool:
         """Whether kernels may serve: no active mode, plain nonempty tensors, and constants."""

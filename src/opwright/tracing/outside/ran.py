@@ -87,6 +87,17 @@ def keeping_to(codes: Codes, searched: Codes, number: int, function: Callable[..
     return watched
 
 
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """Watch no function that this thread calls in the block, because it is none of the reference's."""
+    before = sys.gettrace()
+    sys.settrace(None)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
 def _is_of_library(module: str | None) -> bool:
     """Whether a function is of Python, torch or NumPy, or makes a named tuple or an annotation."""
     return is_installed(module) or (module or "").startswith(("namedtuple_", "typing_extensions"))
