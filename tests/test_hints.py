@@ -12,7 +12,7 @@ from opwright.package import PACKAGE
 
 _FAMILY = {
     "AutocastRefused", "CallableUnsupported", "ChangesItself", "Fault", "ImportedMeanwhile", "LeftToFunction",
-    "ModuleUnsupported", "NotElementwise",
+    "ModuleUnsupported", "NotElementwise", "OutsideTensor",
     "NoKernel", "NotEjectable", "NumberNeeded", "OutsideMoved", "OutsideUnknown", "PartsRefused", "RanMore",
     "ReferenceMissing",
     "RungMissing", "SamplesMissing", "SaveRefused", "SideEffect", "Skipped", "TracingFailed", "UndeclaredMutation",
