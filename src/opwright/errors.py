@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing import Self  # of Python 3.11; wheels include this module, and run on 3.10
 
 
 @dataclass(frozen=True, slots=True)
