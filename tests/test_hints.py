@@ -12,7 +12,7 @@ from opwright.package import PACKAGE
 
 _FAMILY = {
     "AutocastRefused", "CallableUnsupported", "ChangesItself", "Fault", "ImportedMeanwhile", "LeftToFunction",
-    "ModuleUnsupported", "NotElementwise",
+    "ModuleUnsupported", "NotElementwise", "OutsideTensor",
     "NoKernel", "NotEjectable", "NumberNeeded", "OutsideMoved", "OutsideUnknown", "PartsRefused", "RanMore",
     "ReferenceMissing",
     "RungMissing", "SamplesMissing", "SaveRefused", "SideEffect", "Skipped", "TracingFailed", "UndeclaredMutation",
@@ -119,7 +119,7 @@ def test_a_refusal_without_a_hint_is_found(call, found, tmp_path):
     assert len(bare) == found
 
 
-_CLOSED_OVER = torch.ones(3)
+_MANY = [torch.ones(3) for _ in range(65)]
 
 
 def branches(x: torch.Tensor) -> torch.Tensor:
@@ -130,8 +130,8 @@ def returns_a_view(x: torch.Tensor) -> torch.Tensor:
     return x[1:]
 
 
-def uses_a_global(x: torch.Tensor) -> torch.Tensor:
-    return x * _CLOSED_OVER
+def uses_one_of_many(x: torch.Tensor) -> torch.Tensor:
+    return x * _MANY[0]
 
 
 def compares_a_size(x: torch.Tensor) -> torch.Tensor:
@@ -149,7 +149,7 @@ def doubles(x: torch.Tensor) -> torch.Tensor:
 _WARNINGS = {
     branches: ("looks at the values of a tensor", "choose with torch.where"),
     returns_a_view: ("returns a view of one of its arguments", "return a copy (.clone())"),
-    uses_a_global: ("uses a tensor that is not one of its parameters", "pass it as an argument"),
+    uses_one_of_many: ("uses a tensor that is not one of its parameters", "pass it as an argument"),
     compares_a_size: ("which depends on sizes", "decide with `if`"),
     looks_for_unique: ("depend on the values of a tensor", "keep this operation outside of the operator"),
 }

@@ -85,7 +85,7 @@ def test_one_kernel_serves_all_tensors_and_all_rates() -> None:
     for param in params:
         param.grad = torch.randn_like(param)
     optimizer.step()
-    sources = {variant.source.name for kind in OwnAdamW.variants._found.values() for variant in kind.found
+    sources = {variant.name for _, found in OwnAdamW.variants.all() for variant in found
                if hasattr(variant, "operands")}  # fmt: skip
     assert len(sources) == 1
     before = OwnAdamW.variants.built

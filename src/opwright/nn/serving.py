@@ -103,7 +103,7 @@ class Serving(RemembersRung):
         self._fallbacks = Fallbacks(self._name, telling, to_parts if make_opened else to_function)
         self._noted = Noted(self._settings)
         searched = _searched_of(module, self._noted)
-        self._outside = Outside(weakref.ref(module), read=reads_of_module, searched=searched)
+        self._outside = Outside(weakref.ref(module), read=reads_of_module, searched=searched, may_search=True)
         if make_opened is not None and not tries:
             self.opened = make_opened()
 

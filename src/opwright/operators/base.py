@@ -32,13 +32,16 @@ from opwright.binding.variants.states import Outside, State
 from opwright.binding.variants.variant import Plan
 from opwright.binding.variants.variants import Variants, VariantsByState
 from opwright.derivation.save_policy import SavePolicy, read_policy
-from opwright.errors import NoKernel, OpwrightError
+from opwright.errors import NoKernel, OpwrightError, OutsideTensor
 from opwright.handwritten.server import WrittenServer
 from opwright.ir.names.identifiers import ascii_spelling, identifiers
+from opwright.operators.capturing import Captures
+from opwright.operators.example import HasExample
+from opwright.operators.methods import Binds, Methods
 from opwright.operators.registry import remember
 from opwright.operators.structure import HasStructure
 from opwright.operators.transforming import Transforming
-from opwright.samples import Sample, SampleFactory, first_sample
+from opwright.samples import SampleFactory
 from opwright.settings import Settings
 from opwright.toolchain.process.forks import hold_off_forks, refuse_torn
 from opwright.tracing.guarded import guarded
@@ -61,7 +64,7 @@ if TYPE_CHECKING:
 DEFAULT_NAMESPACE = "opwright"
 
 
-class BaseOperator(Transforming["BaseOperator"], HasStructure):
+class BaseOperator(Transforming["BaseOperator"], HasStructure, Captures, HasExample, Binds):
     """A PyTorch function with kernels of its own: called, differentiated, transformed.
 
     Call it like the function it was made from. The first call with a new dtype, rank or broadcast pattern derives and
@@ -95,8 +98,9 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure):
         outside: Outside | None = None,
         fallbacks: Fallbacks | None = None,
     ) -> None:
-        if signature is None:
-            reference = as_function(getattr(reference, "reference", reference))
+        given = getattr(reference, "reference", reference)
+        if signature is None and (reference := as_function(given)) is given:
+            self._methods = Methods(functools.partial(self._bind, mutates, freeze))
         if autocast is not None:
             check_policy(autocast, mutates, place_of(reference))
         short = ascii_spelling(name) if name else operator_name(reference)
@@ -124,20 +128,23 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure):
         self._transforms = SafeTransforms(self._family, self._positional, self._arity, self._fallbacks)
         self._server = self._make_server()
         self._serving: Serving = self._server
+        if signature is None and not self._mutated:
+            self.let_capture(freeze)
         self._function = FunctionRung(self._short_name, self._names, self._derive_function)
         self._ladder = self._derived_rungs()
         self._registered = Registered(
             self.name,
             self._signature,
             reference,
-            self._server,
+            self,
             lambda: self.transforms.backward,
             lambda: self._variants.plain and self._serving is self._server,
             autocast=autocast,
             inline=inline,
         )
         functools.update_wrapper(self, reference)
-        remember(self, self._registered, self._signature)
+        if signature is None or signature.schema is not None:
+            remember(self, self._registered, self._signature)
         if self._signature.outputs is not None and not self._mutated:
             self._registered.register(self._signature.outputs)
 
@@ -167,7 +174,7 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure):
 
     def _make_relative(self, reference: Callable[..., Any], **options: Any) -> BaseOperator:
         options |= {"save": self.save, "settings": self._settings, "inline": self.inline, "autocast": self.autocast}
-        options |= {"outside": self._outside}
+        options = {"outside": self._outside, "name": self.name, **options}
         told = self._fallbacks if options["name"] == self.name else None  # then the same, with flat arguments
         return type(self)(reference, fallbacks=told, **options)
 
@@ -192,12 +199,18 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure):
         """Run the operator; see the reference for arguments, results and errors."""
         if is_compiling():
             return self._registered.serve_compiled(self._signature.bind(args, kwargs))
-        return self._serving.serve(args, kwargs)
+        try:
+            return self._serving.serve(args, kwargs)
+        except OutsideTensor:
+            if self._make_capturing is None:
+                raise
+            return self.serve(args, kwargs)
 
     @property
     def last_rung(self) -> RungName | None:
         """The rung that served the last call of this thread; None before the first."""
-        return self._server.last_rung
+        rung: RungName | None = self._server.last_rung
+        return rung
 
     def _recorded_under(self, state: State) -> str | None:
         """The key under which the variants of a state are recorded."""
@@ -226,6 +239,8 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure):
                 )
             except OpwrightError as refusal:
                 refusal.is_settled = True
+                if isinstance(refusal, OutsideTensor):
+                    refusal.outside = self._outside
                 raise
             return derived
 
@@ -278,8 +293,8 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure):
         return None if self._mutated else self._registered.found(self._example_plan)
 
     def _example_plan(self) -> Plan:
-        flat, args = self._flattened(self._example().args)
-        return flat._derive(args, recording=False).plan
+        plan: Plan = self.of_example(lambda flat, args: flat._derive(args, recording=False).plan)
+        return plan
 
     # -- rungs -----------------------------------------------------------------------------------------------------
 
@@ -350,7 +365,7 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure):
         return self._server.serve_by_reference(self._signature.bind(args, kwargs))
 
     def _serve_kernels(self, backend: Backend, *args: Any, **kwargs: Any) -> Any:
-        result = self._server.serve(args, kwargs, pinned=True)
+        result = self.serve(args, kwargs, pinned=True)
         refuse_another(backend, self._server.last_rung)
         return result
 
@@ -361,18 +376,6 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure):
         return result
 
     # -- reading ---------------------------------------------------------------------------------------------------
-
-    def _example(self) -> Sample:
-        return first_sample(self._short_name, self.samples, place_of(self.reference), self._signature.bind)
-
-    def derivation(self) -> Derivation:
-        """What is derived for the first sample: graphs, programs and sources.
-
-        Raises:
-            SamplesMissing: If the operator has no samples.
-        """
-        flat, args = self._flattened(self._example().args)
-        return flat._derive(requiring_gradients(args), recording=True)
 
     def _derive_function(self, args: Sequence[Any]) -> tuple[str, tuple[Condition, ...], Result]:
         refuse_torn()
@@ -385,11 +388,6 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure):
                 self._positional, lambda reference: guarded(reference, lambda: derive_function(reference, specs, *how))
             )
         return module.text, module.guards, module.result
-
-    def function_source(self) -> str:
-        """The emitted text of the rung "function", for the first sample."""
-        flat, args = self._flattened(self._example().args)
-        return flat._derive_function(args)[0]
 
     def __reduce__(self) -> str:
         """An operator is copied and pickled as a function is: by its name."""

@@ -3,6 +3,7 @@
     F.elu(g)     import torch.nn.functional as F
     SLOPE        SLOPE = 0.01
     gate(x)      the function `gate`, comments included, and what it uses in turn; for an operator, its reference
+    @opwright.optimizer(state=("average",))      @optimizer(state=("average",)), of a module that the text imports
 
 An ejected project and a wheel both hold such a module. Whatever has no source is refused by name.
 """
@@ -49,6 +50,7 @@ class ReferenceText:
         constants: The spelling of each constant, by name.
         functions: Sources by name, each after those that it uses.
         objects: What each name stands for.
+        decorated: Functions that keep their decorator, each with what it is called in the module.
     """
 
     with_packages: bool
@@ -57,6 +59,7 @@ class ReferenceText:
     constants: dict[str, str] = field(default_factory=dict)
     functions: dict[str, str] = field(default_factory=dict)
     objects: dict[str, Any] = field(default_factory=dict)
+    decorated: dict[types.FunctionType, str] = field(default_factory=dict)
 
     def text(self, docstring: str) -> str:
         """The module."""
@@ -81,7 +84,9 @@ class ReferenceText:
 
     def _add_function(self, name: str, function: types.FunctionType) -> None:
         self.objects[name] = function
-        node, text = _definition(function)
+        node, text, above = _definition(function)
+        if (decorator := self.decorated.get(function)) is not None:
+            text = f"{self._decorator(node, above, function, decorator)}\n{text}"
         if node.name != name:
             self.add(node.name, function, function)
             text = f"{name} = {node.name}"
@@ -92,6 +97,19 @@ class ReferenceText:
                 with suppress(ReferenceWithoutText):  # the module does not evaluate annotations
                     self._add_used([each], function)
         self.functions[name] = text
+
+    def _decorator(self, node: ast.FunctionDef, above: str, function: types.FunctionType, name: str) -> str:
+        """A decorator that is called with arguments, as it was written, but under another name."""
+        match node.decorator_list:
+            case [ast.Call() as call]:
+                called, whole = (ast.get_source_segment(above, part) for part in (call.func, call))
+                assert called is not None
+                assert whole is not None
+            case _:
+                raise _refused(function, "is not decorated where it is defined", f"write @opwright.{name}(…) above it")
+        used = ast.unparse(ast.Tuple([*call.args, *(keyword.value for keyword in call.keywords)]))
+        self._add_used(sorted(_free_names(symtable.symtable(used, name, "exec"))), function)
+        return f"@{name}{whole.removeprefix(called)}"
 
     def _add_used(self, names: Iterable[str], function: types.FunctionType) -> None:
         scope = _scope(function)
@@ -132,20 +150,34 @@ class ReferenceText:
         return next((home for home in homes if getattr(importlib.import_module(home), own, None) is value), None)
 
 
-def reference_text(functions: Sequence[Callable[..., Any]], *, with_packages: bool) -> ReferenceText:
+def reference_text(
+    functions: Sequence[Callable[..., Any]],
+    *,
+    with_packages: bool,
+    decorated: Sequence[Callable[..., Any]] = (),
+    decorator: Callable[..., Any] | None = None,
+) -> ReferenceText:
     """Collect the source of some functions and of everything that they use.
 
     Args:
         functions: They keep their names.
         with_packages: Whether packages other than torch may be imported.
+        decorated: More of them, which keep their decorator of opwright and its arguments.
+        decorator: What stands for that decorator, imported from where it is defined.
 
     Raises:
         ReferenceWithoutText: If a source cannot be read, or something in it has no text.
     """
     collected = ReferenceText(with_packages)
-    for function in map(inspect.unwrap, functions):
+    if decorator is not None and decorated:
+        collected.objects[decorator.__name__] = decorator
+        collected.imports.add(f"from {decorator.__module__} import {decorator.__name__}")
+    for function in map(inspect.unwrap, (*functions, *decorated)):
         if not isinstance(function, types.FunctionType):
             raise _refused(function, "is not a function written in Python")
+        if function in decorated:
+            assert decorator is not None
+            collected.decorated[function] = decorator.__name__
         collected.add(function.__name__, function, function)
     return collected
 
@@ -164,8 +196,8 @@ def spell(value: Any) -> str | None:
     return repr(value) if type(value) in _CONSTANTS else None
 
 
-def _definition(function: types.FunctionType) -> tuple[ast.FunctionDef, str]:
-    """A function's node, and its text from `def` on."""
+def _definition(function: types.FunctionType) -> tuple[ast.FunctionDef, str, str]:
+    """A function's node, its text from `def` on, and the text with decorators."""
     try:
         text = textwrap.dedent(inspect.getsource(function))
         node = ast.parse(text).body[0]
@@ -177,7 +209,7 @@ def _definition(function: types.FunctionType) -> tuple[ast.FunctionDef, str]:
         if not _is_ours(decorator, function):
             fact = f"has the decorator {ast.unparse(decorator)}, which would be lost"
             raise _refused(function, fact, "move what the decorator does into the function")
-    return node, "\n".join(text.splitlines()[node.lineno - 1 : node.end_lineno])
+    return node, "\n".join(text.splitlines()[node.lineno - 1 : node.end_lineno]), text
 
 
 def _is_ours(decorator: ast.expr, function: types.FunctionType) -> bool:

@@ -5,12 +5,14 @@ Numbers are given at run time, whatever is computed of them: the kernel itself t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from opwright.codegen.cpp.program import emit_program
 from opwright.codegen.cpp.table.emit import TableSource, emit_table
+from opwright.codegen.cpp.table.writer import Updated
+from opwright.codegen.cuda.table import emit_cuda_table
 from opwright.codegen.formula import formula_comment
 from opwright.codegen.header import Origin, built_header
 from opwright.derivation.rounding import rounded_in_registers
@@ -94,10 +96,25 @@ def table_source(update: Update, step: str, origin: Origin | None) -> TableSourc
     Raises:
         NotElementwise: If it is no update element by element.
     """
-    numbers = [name for name in update.numbers if name != step]
     header = built_header(update.program.name, origin, "cpp")
-    how: Mapping[str, Any] = {"formulas": formula_comment, "header": header}
-    return emit_table(update.program, numbers, step, update.replaced, **how)
+    return emit_table(_updated(update, step), formulas=formula_comment, header=header)
+
+
+def cuda_table_source(update: Update, step: str, origin: Origin | None) -> tuple[Source, Updated]:
+    """The same for tensors on a GPU, with what its table has.
+
+    Raises:
+        NotElementwise: As `table_source`, and if it reads states without dimensions.
+    """
+    updated = _updated(update, step)
+    header = built_header(update.program.name, origin, "cuda")
+    emitted = emit_cuda_table(updated, formulas=formula_comment, header=header)
+    return Source(emitted.name, emitted.host, emitted.device), updated
+
+
+def _updated(update: Update, step: str) -> Updated:
+    numbers = tuple(name for name in update.numbers if name != step)
+    return Updated(update.program, numbers, step, update.replaced)
 
 
 def tensor_source(update: Update, origin: Origin | None) -> Source:

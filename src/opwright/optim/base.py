@@ -1,270 +1,69 @@
-"""The base of every optimizer: what PyTorch asks of one, around the update of a definition."""
+"""Optimizers of this process, whose kernels are derived when they are needed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
-from torch.optim.optimizer import Optimizer, ParamsT, required
 
-from opwright.binding.environment import is_quiet
 from opwright.checking.verdict import Verdict
-from opwright.optim.clipping import clip_factor
-from opwright.optim.definition import STEP, Definition
-from opwright.optim.examine import examine
-from opwright.optim.functional import functional
-from opwright.optim.hyper import are_same, as_number, by_name, check_hyper
-from opwright.optim.kinds import MASTER, split_numbers
-from opwright.optim.options import Options, Rounding, StateDtype, check_options
+from opwright.deployment.wheels.optimizers import PlannedOptimizer
+from opwright.optim.hyper import by_name
 from opwright.optim.serving.entries import Manner
-from opwright.optim.serving.parts import same_everywhere
-from opwright.optim.serving.plan import Plan
 from opwright.optim.serving.variants import Variants
+from opwright.optim.shipping.planning import planned
+from opwright.optim.stepping import SteppingOptimizer
 from opwright.optim.telling.checked import checked
 from opwright.optim.telling.explained import explained
 from opwright.optim.telling.timed import COUNT, ROUNDS, StepTimes, sizes_between, timed
 from opwright.report.shown import Page
 from opwright.samples import DEFAULT_DTYPES
 
-_HALVES = (torch.bfloat16, torch.float16)
-_ROUNDING = "rounding"  # in a state_dict: the seed of random rounding, and how often it was used
+if TYPE_CHECKING:
+    from opwright.optim.shipping.ejecting import EjectedOptimizer
 
 
-class DerivedOptimizer(Optimizer):
+class DerivedOptimizer(SteppingOptimizer):
     """An optimizer derived from a definition; see `opwright.optimizer`.
 
     Its states are in `state[param]` under their names, beside `step`. Hyper-parameters are read at every step.
     """
 
-    definition: ClassVar[Definition]
     variants: ClassVar[Variants]
-    _step_supports_amp_scaling = True
-
-    if TYPE_CHECKING:
-        grad_scale: torch.Tensor | None
-        found_inf: torch.Tensor | None
-
-    def __init__(
-        self,
-        params: ParamsT,
-        *given: Any,
-        maximize: bool = False,
-        max_grad_norm: float | None = None,
-        state_dtype: StateDtype = None,
-        rounding: Rounding = "nearest",
-        master: bool = False,
-        free_grads: bool = False,
-        **hyper: Any,
-    ) -> None:
-        """Make an optimizer.
-
-        Args:
-            params: Parameters, named parameters or groups, as for every optimizer of PyTorch.
-            given: Hyper-parameters by position, in the order of the definition.
-            maximize: Whether to go up instead of down.
-            max_grad_norm: Scale the gradients of all groups together down to this norm before the step, as
-                `torch.nn.utils.clip_grad_norm_` does; the gradients themselves stay as they are.
-            state_dtype: In which floating states are kept: a dtype, or one for each name; by default the parameter's.
-            rounding: "nearest"; or "stochastic": up or down at random, so that the mean is exact, for parameters and
-                states of half types. The default generator of PyTorch gives the seed when the optimizer is made.
-            master: Keep a float32 copy of each parameter of a half type, in the state "master", and update that.
-            free_grads: Set gradients to None when the step has used them.
-            hyper: Hyper-parameters of the definition.
-
-        Raises:
-            TypeError: If there is no such hyper-parameter.
-            ValueError: If PyTorch would refuse a value.
-            UpdateRefused: If the definition is not the update of one parameter.
-        """
-        definition = self.definition
-        defaults = {**definition.hyper, **by_name(type(self).__name__, definition, given, hyper)}
-        self._check(defaults)
-        self._options = Options(max_grad_norm, state_dtype, rounding, master, free_grads)
-        check_options(self._options, type(self).__name__, definition.states)
-        self._forget()
-        super().__init__(params, {**defaults, "maximize": maximize})
-        self._seed = self._new_seed() if rounding == "stochastic" else 0
-        self._drawn = 0
-        shapes = {param.dim(): (group, param) for group in self.param_groups for param in group["params"]}
-        for group, param in shapes.values():
-            examine(definition, param, self._hyper(group))
-
-    def _check(self, hyper: Mapping[str, Any]) -> None:
-        check_hyper(hyper)
-        if self.definition.check and required not in hyper.values():
-            self.definition.check(**hyper)
-
-    def _new_seed(self) -> int:
-        params = [param for group in self.param_groups for param in group["params"]]
-        return same_everywhere(int(torch.randint(2**62, ())), params)
-
-    def _forget(self) -> None:
-        """Look at everything again in the next step."""
-        self._plan: Plan | None = None
-        self._read: list[tuple[tuple[Any, ...], dict[str, float]]] = []
-        self._lengths: list[int] = []
-        self._groups: list[int] = []
-        self._constants: dict[int, tuple[dict[str, Any], bool]] = {}
-
-    # -- the step --------------------------------------------------------------------------------------------------
-
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update all parameters that have gradients.
-
-        Args:
-            closure: Computes the loss again and returns it; optional.
-
-        Returns:
-            What the closure returns; None without one.
-
-        Raises:
-            RuntimeError: If a gradient is sparse, and the definition does not take such.
-        """
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
-        advance = torch.compiler.disable(self._advance) if torch.compiler.is_dynamo_compiling() else self._advance
-        with torch.no_grad():
-            advance()
-        return loss
-
-    def _advance(self) -> None:
-        scale, found = getattr(self, "grad_scale", None), getattr(self, "found_inf", None)
-        if found is not None and found.item():
-            return
-        scaled = scale is not None or self._options.max_grad_norm is not None
-        manner = Manner(scaled, scale is not None, self._options.rounding == "stochastic")
-        plan = self._plan_of_step(manner)
-        if plan is None:
-            return
-        factor = self._factor(plan, scale)
-        numbers = [read[1] for read in self._read]
-        if factor is not None:
-            numbers = [{**each, "grad_factor": factor} for each in numbers]
-        self._drawn += 1
-        seed = _mixed(self._seed, self._drawn) if manner.at_random else 0
-        quiet = is_quiet()
-        plan.run(self.variants.state() if quiet else None, numbers, seed, quiet=quiet)
-        torch.autograd.graph.increment_version(plan.params)
-        if self._options.free_grads:
-            for param in plan.params:
-                param.grad = None
-
-    def _plan_of_step(self, manner: Manner) -> Plan | None:
-        """The plan of the last step if it holds, or a new one; None if no parameter has a gradient."""
-        changed = self._read_groups()
-        plan = None if changed else self._plan
-        if plan is not None and plan.holds_unseen([group["params"] for group in self.param_groups], self.state, manner):
-            return plan
-        params, gradients, groups = self._with_gradients()
-        if not params:
-            return None
-        if plan is None or plan.groups != groups or not plan.holds(params, gradients, self.state, manner):
-            plan = self._plan = self._new_plan(params, groups, manner)
-        return plan
-
-    def _with_gradients(self) -> tuple[list[torch.Tensor], list[torch.Tensor], list[int]]:
-        """The parameters that have gradients, these, and the numbers of their groups."""
-        params = [param for group in self.param_groups for param in group["params"]]
-        gradients = [param.grad for param in params]
-        lengths = [len(group["params"]) for group in self.param_groups]
-        if lengths != self._lengths:
-            self._lengths = lengths
-            self._groups = [number for number, length in enumerate(lengths) for _ in range(length)]
-        missing = [grad is None for grad in gradients]
-        if True not in missing:
-            return params, gradients, self._groups  # none is None
-        there = [position for position, is_missing in enumerate(missing) if not is_missing]
-        found = ([each[position] for position in there] for each in (params, gradients, self._groups))
-        return tuple(found)  # type: ignore[return-value]  # as above
-
-    def _factor(self, plan: Plan, scale: torch.Tensor | None) -> float | None:
-        """By what the gradients are multiplied; None for nothing."""
-        unscaled = None if scale is None else 1.0 / float(scale)
-        if self._options.max_grad_norm is None:
-            return unscaled
-        return clip_factor(plan.gradients(), self._options.max_grad_norm, 1.0 if unscaled is None else unscaled)
-
-    def _read_groups(self) -> bool:
-        """Read the hyper-parameters of all groups; returns whether others than numbers have changed."""
-        names = (*self.definition.hyper, "maximize")
-        read = self._read
-        if len(read) != len(self.param_groups):
-            read = self._read = [((), {})] * len(self.param_groups)
-        changed = False
-        for position, group in enumerate(self.param_groups):
-            values = tuple([group[name] for name in names])
-            before, numbers = read[position]
-            if are_same(values, before):
-                continue
-            now, constants = split_numbers(self.definition, self._hyper(group))
-            changed |= not before or now.keys() != numbers.keys() or self._constants.get(position) != (
-                constants, group["maximize"]
-            )  # fmt: skip
-            self._constants[position] = constants, group["maximize"]
-            read[position] = values, now
-        return changed
-
-    def _hyper(self, group: Mapping[str, Any]) -> dict[str, Any]:
-        """The hyper-parameters of a group; tensors as numbers."""
-        defaults = self.definition.hyper
-        return {name: as_number(group[name], defaults[name]) for name in defaults}
-
-    def _new_plan(self, params: list[torch.Tensor], groups: list[int], manner: Manner) -> Plan:
-        hyper = [self._hyper(group) for group in self.param_groups]
-        states = [self._state_of(p, hyper[g]) for p, g in zip(params, groups, strict=True)]
-        maximize = [bool(group["maximize"]) for group in self.param_groups]
-        lists = [group["params"] for group in self.param_groups]
-        return Plan(self.definition, self.variants, params, states, groups, hyper, maximize, manner, lists, self.state)
-
-    def _state_of(self, param: torch.Tensor, hyper: Mapping[str, Any]) -> dict[str, Any]:
-        """The states of a parameter, with first values if there are none."""
-        state: dict[str, Any] = self.state[param]
-        if not isinstance(step := state.get(STEP), torch.Tensor) or step.dtype is not torch.float32 or step.is_cuda:
-            # a state_dict of torch.optim.SGD has no step, and old ones have numbers
-            taken = float(step) if step is not None else float(bool(state))
-            state[STEP] = torch.tensor(taken, dtype=torch.float32)
-        if self._options.master and param.dtype in _HALVES and MASTER not in state:
-            state[MASTER] = param.detach().to(torch.float32, memory_format=torch.preserve_format)
-        for name in self.definition.states:
-            if state.get(name) is None:
-                made = self.definition.start(name, state.get(MASTER, param), hyper)
-                dtype = self._options.dtype_of(name)
-                if made is not None:
-                    state[name] = (
-                        made.to(dtype)
-                        if dtype and made.is_floating_point() and (made.dim() or not param.dim())
-                        else made
-                    )
-        return state
-
-    # -- the definition --------------------------------------------------------------------------------------------
 
     @classmethod
-    def functional(
-        cls,
-        params: Sequence[torch.Tensor],
-        grads: Sequence[torch.Tensor | None],
-        states: Sequence[Mapping[str, torch.Tensor]] | None = None,
-        step: Any = 1,
-        **hyper: Any,
-    ) -> tuple[list[torch.Tensor], list[dict[str, torch.Tensor]]]:
-        """Return parameters and states after a step, and change nothing; differentiable in everything, in any order.
+    def plan_for_wheel(cls, given: Sequence[Any], dtypes: Sequence[torch.dtype]) -> PlannedOptimizer:
+        """What `opwright.build_wheel` builds of this class, or of optimizers of it.
 
         Args:
-            params: The parameters.
-            grads: Their gradients; None leaves a parameter as it is.
-            states: For each parameter its states by name; None before the first step.
-            step: The number of the step, from 1.
-            hyper: Hyper-parameters: numbers, or tensors without dimensions.
-
-        Returns:
-            The new parameters, and the new states.
+            given: The class, or optimizers.
+            dtypes: Of the parameters that the class is tried with.
         """
-        return functional(cls.definition, params, grads, states, step, cls._defaults(hyper))
+        return planned(cls, given, dtypes)
+
+    @classmethod
+    def eject(
+        cls,
+        directory: str | Path,
+        *,
+        dtypes: Sequence[torch.dtype] = DEFAULT_DTYPES,
+        force: bool = False,
+        **hyper: Any,
+    ) -> EjectedOptimizer:
+        """Write a project that does not need opwright: the sources of its kernels, its definition, and tests.
+
+        Args:
+            directory: Where to write it: a new or empty directory.
+            dtypes: Of the parameters that have kernels.
+            force: Whether to overwrite files in a directory that is not empty.
+            hyper: Hyper-parameters other than the defaults, of which flags and None decide what the kernels do.
+        """
+        from opwright.optim.shipping.ejecting import eject_optimizer  # and with it what writes projects
+
+        by_name(cls.__name__, cls.definition, (), hyper)
+        return eject_optimizer(cls, directory, tuple(dict.fromkeys(dtypes)), hyper, force=force)
 
     @classmethod
     def check(cls, *, dtypes: Sequence[torch.dtype] = DEFAULT_DTYPES, **hyper: Any) -> Verdict:
@@ -302,92 +101,3 @@ class DerivedOptimizer(Optimizer):
         optimizer = cls([param], **hyper)
         plan = optimizer._new_plan([param], [0], Manner(scaled=False, written=False, at_random=False))
         return Page(explained(cls.definition, cls.variants, plan.entries[0], cls._defaults(hyper)), "cpp")
-
-    @classmethod
-    def _defaults(cls, hyper: Mapping[str, Any]) -> dict[str, Any]:
-        """The hyper-parameters of the definition, some of them replaced."""
-        return {**cls.definition.hyper, **by_name(cls.__name__, cls.definition, (), hyper)}
-
-    # -- saving and loading ----------------------------------------------------------------------------------------
-
-    def state_dict(self) -> dict[str, Any]:
-        """The states and the groups, as for every optimizer; with the seed of random rounding if there is one."""
-        made = super().state_dict()
-        if self._options.rounding == "stochastic":
-            made[_ROUNDING] = {"seed": self._seed, "drawn": self._drawn}
-        return made
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Load what `state_dict` gave, also that of the optimizer of the same name in torch.optim.
-
-        States keep the dtypes that they were saved in, and are copied.
-
-        Raises:
-            ValueError: If the groups are others.
-            RuntimeError: If a state has another shape than here.
-        """
-        self._refuse_other_shapes(state_dict)
-        super().load_state_dict(state_dict)
-        ids = [number for group in state_dict["param_groups"] for number in group["params"]]
-        params = [param for group in self.param_groups for param in group["params"]]
-        for number, param in zip(ids, params, strict=True):
-            for name, value in (state_dict["state"].get(number) or {}).items():
-                if isinstance(value, torch.Tensor):
-                    device = "cpu" if name == STEP else param.device
-                    self.state[param][name] = value.detach().to(device).clone(memory_format=torch.preserve_format)
-        if rounding := state_dict.get(_ROUNDING):
-            self._seed, self._drawn = rounding["seed"], rounding["drawn"]
-
-    def _refuse_other_shapes(self, state_dict: Mapping[str, Any]) -> None:
-        ids = [number for group in state_dict["param_groups"] for number in group["params"]]
-        params = [param for group in self.param_groups for param in group["params"]]
-        for group in self.param_groups if len(ids) == len(params) else ():
-            hyper = self._hyper(group)
-            for number, param in zip(ids, params, strict=True):
-                saved = state_dict["state"].get(number) or {}
-                if any(param is own for own in group["params"]):
-                    self._refuse_shapes_of(param, saved, hyper)
-
-    def _refuse_shapes_of(self, param: torch.Tensor, saved: Mapping[str, Any], hyper: Mapping[str, Any]) -> None:
-        for name in self.definition.states:
-            value = saved.get(name)
-            if not isinstance(value, torch.Tensor):
-                continue
-            like = self.state[param].get(name) if param in self.state else None
-            own = like if like is not None else self.definition.start(name, param, hyper)
-            if own is not None and own.shape != value.shape:
-                raise RuntimeError(
-                    f"size mismatch for {name}: copying a param with shape {value.shape} from checkpoint, "
-                    f"the shape in current model is {own.shape}."
-                )
-
-    def __getstate__(self) -> dict[str, Any]:
-        own = {"_options": asdict(self._options), "_seed": self._seed, "_drawn": self._drawn}
-        return {**super().__getstate__(), **own}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take what `__getstate__` or `load_state_dict` gives."""
-        state = dict(state)
-        if (options := state.pop("_options", None)) is not None:
-            self._options = Options(**options)
-        super().__setstate__(state)
-        for group in self.param_groups:
-            for name, value in self.defaults.items():
-                group.setdefault(name, value)
-        self._forget()
-
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add a group of parameters with hyper-parameters of its own."""
-        super().add_param_group(param_group)
-        group = self.param_groups[-1]
-        try:
-            self._check({name: group[name] for name in self.definition.hyper})
-        except ValueError:
-            self.param_groups.pop()
-            raise
-        self._forget()
-
-
-def _mixed(seed: int, count: int) -> int:
-    """A seed for one step."""
-    return (seed * 0x9E3779B97F4A7C15 + count * 0xD1342543DE82EF95) % 2**64

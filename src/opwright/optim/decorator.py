@@ -8,6 +8,7 @@ from typing import Any
 from opwright.optim.base import DerivedOptimizer
 from opwright.optim.definition import Start, read_definition
 from opwright.optim.serving.variants import Variants
+from opwright.optim.stepping import optimizer_class
 
 
 def optimizer(
@@ -42,13 +43,6 @@ def optimizer(
 
     def make(function: Callable[..., Any]) -> type[DerivedOptimizer]:
         definition = read_definition(function, state, sparse=sparse, check=check, constants=constants)
-        about = {
-            "__module__": function.__module__,
-            "__qualname__": function.__qualname__,
-            "__doc__": function.__doc__,
-            "definition": definition,
-            "variants": Variants(definition),
-        }
-        return type(function.__name__, (DerivedOptimizer,), about)
+        return optimizer_class(DerivedOptimizer, definition, Variants(definition))
 
     return make

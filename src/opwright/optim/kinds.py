@@ -12,7 +12,6 @@ import torch
 from opwright.errors import UpdateRefused
 from opwright.optim.definition import STEP, Definition
 from opwright.tracing.interface.place import place_of
-from opwright.tracing.interface.specs import ArgumentSpec, NumberSpec, TensorSpec
 
 Rounded = Callable[[torch.Tensor, torch.dtype], torch.Tensor]
 MASTER = "master"
@@ -51,6 +50,7 @@ class Kind:
         at_random: Whether results of half types are rounded at random.
         is_flat: Whether all tensors of the parameter's shape lie in memory in the same dense order.
         is_part: Whether kernels see parts of tensors, and so must be element by element.
+        device: The type of the device.
     """
 
     sizes: tuple[bool, ...]
@@ -65,6 +65,7 @@ class Kind:
     at_random: bool
     is_flat: bool
     is_part: bool = False
+    device: str = "cpu"
 
 
 @functools.lru_cache(maxsize=256)
@@ -255,15 +256,3 @@ def _refuse_other(definition: Definition, name: str, before: Any, after: Any) ->
             place=place_of(definition.function),
             hint="return values of the shapes of the arguments that they replace",
         )
-
-
-def specs_of(
-    names: Sequence[str], tensors: Mapping[str, torch.Tensor], numbers: Mapping[str, float]
-) -> list[ArgumentSpec]:
-    """What the arguments of an update are, for its trace."""
-    return [
-        NumberSpec(name, numbers[name])
-        if name in numbers
-        else TensorSpec(name, tensors[name].dtype, tuple(tensors[name].shape))
-        for name in names
-    ]

@@ -133,7 +133,14 @@ def _files(subject: Subject) -> Mapping[str, str | bytes]:
     }
     build = {
         "setup.py": filled("ejected", "setup.py", name=name, flags=_flags()),
-        "pyproject.toml": filled("ejected", "pyproject.toml", name=name, dependencies=_dependencies(subject.reference)),
+        "pyproject.toml": filled(
+            "ejected",
+            "pyproject.toml",
+            name=name,
+            dependencies=_dependencies(subject.reference),
+            packages=f'"{name}"',
+            what="operator",
+        ),
         ".gitignore": filled("ejected", "gitignore"),
     }
     sources = {

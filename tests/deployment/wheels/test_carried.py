@@ -7,7 +7,7 @@ import pytest
 
 from opwright.deployment.wheels.carried import carried_modules
 
-MODULES = carried_modules()
+MODULES = carried_modules(with_optimizers=True)
 
 
 @pytest.mark.parametrize("name", sorted(MODULES))

@@ -39,6 +39,20 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], str]] = {
           output_1[i0] = output_1
         """,
     ),
+    "a result of one row is not read again": (
+        lambda x: ((made := torch.exp(x)), made * 2),
+        (torch.zeros(1, 6),),
+        """
+        kernel made over i0 < 1, i1 < x_size_1
+          new made: float32[1, x_size_1]
+          new output_1: float32[1, x_size_1]
+          let x = x[0, i1]
+          let made = exp(x)
+          let output_1 = made * 2.0
+          made[i0, i1] = made
+          output_1[i0, i1] = output_1
+        """,
+    ),
     "an operand of a library call stays in memory": (
         lambda x, y: torch.exp(x).mT @ y,
         (MATRIX, MATRIX),

@@ -1,6 +1,7 @@
 """What a function reads from outside: every change is seen, in Python and in C++, and what stays the same stays."""
 
 import contextlib
+import decimal
 import functools
 import sys
 import types
@@ -58,6 +59,8 @@ def test_a_change_is_seen_in_python_and_in_cpp(kind, extension, monkeypatch):
         assert extension.Guards(again.guard.spec, function, ABSENT, are_same).hold()
     finally:
         torch.set_grad_enabled(True)
+        torch.set_autocast_dtype("cpu", torch.bfloat16)
+        decimal.setcontext(decimal.Context())
 
 
 def test_a_module_of_the_user_may_have_the_name_of_one_of_python(monkeypatch):
@@ -259,7 +262,7 @@ def test_a_frozen_name_is_not_compared():
     ],
 )
 def test_libraries_are_compared_by_name_alone(text):
-    assert count(reads_of(made(text)).guard) <= 8
+    assert count(reads_of(made(text)).guard) <= 10
 
 
 def test_shared_objects_do_not_multiply_the_work():

@@ -336,7 +336,7 @@ class Server(RemembersRung):
                 raise
             refusal: OpwrightError = failure.again()
         except OpwrightError as error:
-            if pinned:
+            if pinned or is_for_the_caller(error):
                 raise
             refusal, result = error.again(), self.serve_by_reference(args, error)
         except Declined:

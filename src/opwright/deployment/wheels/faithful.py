@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
+from opwright.deployment.wheels.optimizers import PlannedOptimizer
 from opwright.errors import WheelUnsupported
 from opwright.operators.base import BaseOperator
 from opwright.samples import told
@@ -28,9 +29,23 @@ def refuse_unfaithful(text: str, operator: BaseOperator, dtypes: Sequence[torch.
         carried = getattr(module_of_text(_NAME, text), operator.reference.__name__)
         same = all(_agree(carried, operator.reference, sample) for sample in _first_samples(operator, dtypes))
     except Exception as error:
-        raise _refused(operator, f"raises {type(error).__name__}: {error}") from error
+        raise _refused(operator.reference, f"raises {type(error).__name__}: {error}") from error
     if not same:
-        raise _refused(operator, "gives other results")
+        raise _refused(operator.reference, "gives other results")
+
+
+def refuse_unfaithful_optimizer(text: str, planned: PlannedOptimizer) -> None:
+    """Compare the optimizer that the text defines with the one that it was taken from.
+
+    Raises:
+        WheelUnsupported: If its steps give other results, or the text raises.
+    """
+    try:
+        same = planned.agrees(getattr(module_of_text(_NAME, text), planned.name))
+    except Exception as error:
+        raise _refused(planned.function, f"raises {type(error).__name__}: {error}") from error
+    if not same:
+        raise _refused(planned.function, "gives other results")
 
 
 def _first_samples(operator: BaseOperator, dtypes: Sequence[torch.dtype]) -> list[Any]:
@@ -59,10 +74,9 @@ def _same(first: Any, second: Any) -> bool:
     return bool(first == second)
 
 
-def _refused(operator: BaseOperator, fact: str) -> WheelUnsupported:
-    name = operator.reference.__name__
+def _refused(function: Callable[..., Any], fact: str) -> WheelUnsupported:
     return WheelUnsupported(
-        f"the text of {name}, taken out of its file, {fact}, so it cannot be carried in a wheel",
-        place=place_of(operator.reference),
+        f"the text of {function.__name__}, taken out of its file, {fact}, so it cannot be carried in a wheel",
+        place=place_of(function),
         hint="let it depend on its arguments and on values that do not change",
     )

@@ -73,6 +73,9 @@ OPWRIGHT_INLINE T from_bits(Bits<T> bits) {
   return same_bits<T>(bits);
 }
 
+OPWRIGHT_INLINE uint32_t float_bits(float x) { return static_cast<uint32_t>(to_bits(x)); }
+OPWRIGHT_INLINE float float_from(uint32_t bits) { return from_bits<float>(static_cast<int32_t>(bits)); }
+
 template <class T>
 OPWRIGHT_INLINE T magnitude(T x) {
   return from_bits<T>(to_bits(x) & ~kSignBit<T>);

@@ -7,12 +7,6 @@
 #include "opwright/bits.h"
 
 namespace opwright {
-namespace detail {
-
-OPWRIGHT_INLINE uint32_t float_bits(float x) { return static_cast<uint32_t>(to_bits(x)); }
-OPWRIGHT_INLINE float float_from(uint32_t bits) { return from_bits<float>(static_cast<int32_t>(bits)); }
-
-}  // namespace detail
 
 // Enumerations, because a loop that makes objects of a class is not vectorised.
 enum class BFloat16 : uint16_t {};

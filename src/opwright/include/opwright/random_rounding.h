@@ -1,9 +1,10 @@
 // Rounding to half types at random: up with the probability of the remainder, so that the mean is exact.
 //
-// The bits come from a counter, not from a state: the element and the seed decide, whatever thread runs.
+// The bits come from a counter, not from a state: the element and the seed decide, whatever thread runs. Include the half
+// types before: those of C++ (opwright/half.h) or of CUDA (opwright/cuda/half.h).
 #pragma once
 
-#include "opwright/half.h"
+#include "opwright/bits.h"
 
 namespace opwright {
 
@@ -20,7 +21,7 @@ OPWRIGHT_INLINE uint32_t mixed(uint32_t x) {  // "lowbias32" of C. Wellons, hash
   return x ^ (x >> 16);
 }
 
-inline RandomStream random_stream(uint64_t seed, int64_t first) {
+OPWRIGHT_INLINE RandomStream random_stream(uint64_t seed, int64_t first) {
   const uint64_t start = static_cast<uint64_t>(first);
   const uint32_t high = mixed(static_cast<uint32_t>(seed >> 32) ^ static_cast<uint32_t>(start >> 32) * 0x9e3779b9u);
   return {mixed(static_cast<uint32_t>(seed) ^ high), static_cast<uint32_t>(start)};

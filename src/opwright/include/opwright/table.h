@@ -1,14 +1,17 @@
 // Updates of many tensors in place: a table of addresses, and one loop over the elements of all tensors.
 #pragma once
 
+#include "opwright/half.h"
+#include "opwright/launch.h"
 #include "opwright/parallel.h"
 #include "opwright/random_rounding.h"
+#include "opwright/table_places.h"
 #include "opwright/tensor.h"
 #include "opwright/vmath.h"
 
 namespace opwright {
 
-// What an update is given. Python fills it, see opwright/optim/launches.py.
+// What an update is given. Python fills it, see opwright/optim/serving/tables.py.
 struct Table {
   Size count;                  // tensors
   char* const* const* columns;  // [operand][tensor]: addresses of first elements
@@ -22,28 +25,13 @@ struct Table {
   uint64_t seed;               // of random rounding
 };
 
-namespace detail {
-
-// The last tensor that begins at an element or before it; empty ones have none.
-inline Size tensor_at(const Table& table, Size element) {
-  Size low = 0, high = table.count - 1;
-  while (low < high) {
-    const Size middle = (low + high + 1) / 2;
-    if (table.starts[middle] <= element) low = middle;
-    else high = middle - 1;
-  }
-  return low;
-}
-
-}  // namespace detail
-
-// Update all tensors, or none: returns for how many tensors the update is not valid.
+// Compute the numbers of all tensors: returns for how many the update is not valid.
 //
 // Update::Numbers is what is computed for a tensor, by Update::compute(row, step, operands, numbers), which returns
 // whether the update is valid; Update::elements(count, operands, numbers, seed) updates elements; Update::finish stores
 // the results without dimensions.
 template <class Update, int operands>
-inline Size update_all(const Table& table, const Size (&item_bytes)[operands], Size grain) {
+inline Size compute_numbers(const Table& table) {
   using Numbers = typename Update::Numbers;
   Numbers* const kept = reinterpret_cast<Numbers*>(table.kept);
   Size refused = 0;
@@ -61,7 +49,14 @@ inline Size update_all(const Table& table, const Size (&item_bytes)[operands], S
     }
     refused += !table.served[t];
   }
-  if (refused) return refused;
+  return refused;
+}
+
+// Update all tensors, or none: returns for how many tensors the update is not valid.
+template <class Update, int operands>
+inline Size update_all(const Table& table, const Size (&item_bytes)[operands], Size grain) {
+  using Numbers = typename Update::Numbers;
+  if (const Size refused = compute_numbers<Update, operands>(table)) return refused;
   struct Task {
     const Table& table;
     const Size (&item_bytes)[operands];
@@ -70,7 +65,7 @@ inline Size update_all(const Table& table, const Size (&item_bytes)[operands], S
       const Task& task = *static_cast<const Task*>(context);
       const Table& table = task.table;
       const Numbers* const kept = reinterpret_cast<const Numbers*>(table.kept);
-      for (Size t = detail::tensor_at(table, begin); begin < end; ++t) {
+      for (Size t = tensor_at(table.starts, table.count, begin); begin < end; ++t) {
         const Size stop = table.starts[t + 1] < end ? table.starts[t + 1] : end;
         if (stop <= begin) continue;
         void* row[operands];
@@ -85,10 +80,24 @@ inline Size update_all(const Table& table, const Size (&item_bytes)[operands], S
   for (Size t = 0; t < table.count; ++t) {
     void* first[operands];
     for (int k = 0; k < operands; ++k) first[k] = table.columns[k][t];
-    Update::finish(first, kept[t]);
+    Update::finish(first, reinterpret_cast<const Numbers*>(table.kept)[t]);
     *table.steps[t] += 1;
   }
   return 0;
+}
+
+// The numbers of an update as an operator, as below; the update itself runs elsewhere.
+template <class Update, int operands>
+inline StableIValue numbers_on_stack(StableIValue address) {
+  if (!address) return pass(Size(sizeof(typename Update::Numbers)));
+  return pass(compute_numbers<Update, operands>(*reinterpret_cast<const Table*>(address)));
+}
+
+// An update as an operator: of the address of a table, or of 0, which asks how much room it needs for a tensor.
+template <class Update, int operands>
+inline StableIValue update_on_stack(StableIValue address, const Size (&item_bytes)[operands], Size grain) {
+  if (!address) return pass(Size(sizeof(typename Update::Numbers)));
+  return pass(update_all<Update>(*reinterpret_cast<const Table*>(address), item_bytes, grain));
 }
 
 }  // namespace opwright

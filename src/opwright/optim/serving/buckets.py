@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import torch
 
-from opwright.binding.variants.states import State
 from opwright.errors import OpwrightError
 from opwright.optim.definition import STEP, Definition
 from opwright.optim.kinds import Kind, Rounded, gathered, result_names, to_nearest, updated
 from opwright.optim.rounding import rounded_at_random
 from opwright.optim.serving.entries import Entry
+from opwright.optim.serving.kernels import Kernels, TableVariant, TensorVariant, Variant, Wanted
 from opwright.optim.serving.parts import rounded_in_parts, whole_of
 from opwright.optim.serving.tables import TensorTable
-from opwright.optim.serving.variants import TableVariant, TensorVariant, Variant, Variants
 
 _SEED_BITS = 64
 
@@ -35,7 +34,7 @@ class Bucket:
     def __init__(
         self,
         definition: Definition,
-        variants: Variants,
+        variants: Kernels,
         kind: Kind,
         positions: Sequence[int],
         entries: Sequence[Entry],
@@ -51,7 +50,7 @@ class Bucket:
 
     def run(
         self,
-        state: State | None,
+        state: Hashable,
         numbers: Sequence[Mapping[str, float]],
         gradients: Sequence[int],
         point_to: Callable[[], None],
@@ -79,7 +78,7 @@ class Bucket:
             given = self._numbers_of(remaining[0], numbers)
             whole = whole_of(remaining[0].tensors, remaining[0].specs)
             try:
-                new = self._variants.another(state, self._kind, self._hyper, whole, given)
+                new = self._variants.another(state, Wanted(self._kind, self._hyper, whole, given))
             except OpwrightError as refused:
                 refusal = refused
                 break
@@ -92,7 +91,7 @@ class Bucket:
         if refusal is not None:  # after the definition, which may raise for the same reason
             self._variants.fallbacks.tell(refusal)
 
-    def _by_known(self, state: State, numbers: Sequence[Mapping[str, float]], seed: int) -> Sequence[Entry]:
+    def _by_known(self, state: Hashable, numbers: Sequence[Mapping[str, float]], seed: int) -> Sequence[Entry]:
         """Update what the variants so far serve; returns the rest. The variant of the last parameters comes first."""
         known = self._variants.known(state, self._kind)
         remaining: Sequence[Entry] = self.entries

@@ -14,6 +14,7 @@ from opwright.optim.kinds import MASTER, Kind, StateKind, split_numbers
 from opwright.optim.serving.parts import Specs, part_of, specs_of_parts
 from opwright.tracing.torch_hooks.spread import spec_of
 
+_DEVICES = ("cpu", "cuda")
 _DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
 
@@ -94,7 +95,9 @@ def entry_of(
     kept = {name: _real(part_of(state[name]) if specs else state[name]) for name in names}
     real = _real(param)
     sizes = real.shape if sizes is None else sizes
-    plain = all(type(t) in PLAIN_TYPES for t in (param, grad, *kept.values())) and param.device.type == "cpu"
+    operands = (param, grad, *kept.values())
+    device = param.device
+    plain = device.type in _DEVICES and all(type(t) in PLAIN_TYPES and t.device == device for t in operands)
     if plain and not copied:
         copied = grad.is_conj() or grad.is_neg() or _strides(grad) != _strides(param)
     tensors = {"param": real, "grad": _real(_copy(grad, param) if copied else grad), **kept}
@@ -114,11 +117,13 @@ def entry_of(
         at_random=manner.at_random,
         is_flat=is_flat and bool(real.dim()),
         is_part=specs is not None,
+        device=device.type,
     )
     is_empty = 0 in sizes  # no kernel is valid for sizes of zero
     fits = specs is None or (kind.is_flat and 1 not in sizes)  # tables serve no sizes of one
     known = all(t.dtype in _DTYPES for t in tensors.values())
-    served = plain and fits and known and not is_empty and _is_written_once(real)
+    has_kernels = device.type == "cpu" or kind.is_flat  # those of GPUs are for tables
+    served = plain and fits and known and has_kernels and not is_empty and _is_written_once(real)
     return Entry(param, state, number, group, tensors, kind, served, copied, specs)
 
 
@@ -180,7 +185,7 @@ def overlapping(entries: Sequence[Entry]) -> set[int]:
 def _spans(entry: Entry) -> Iterable[tuple[int, int]]:
     step = entry.state[STEP]
     for name, tensor in (*entry.tensors.items(), (STEP, step)):
-        if name != "grad" and tensor.numel() and tensor.device.type == "cpu" and type(tensor) in PLAIN_TYPES:
+        if name != "grad" and tensor.numel() and tensor.device.type in _DEVICES and type(tensor) in PLAIN_TYPES:
             last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
             start = tensor.data_ptr()
             yield start, start + (last + 1) * tensor.element_size()

@@ -10,14 +10,12 @@ from typing import Any
 import torch
 
 from opwright.binding.environment import PLAIN_TYPES
-from opwright.binding.variants.states import State
 from opwright.optim.definition import STEP, Definition
 from opwright.optim.kinds import Kind
 from opwright.optim.serving.buckets import Bucket, run_composed
 from opwright.optim.serving.entries import Manner, copy_gradient, entry_of, overlapping
+from opwright.optim.serving.kernels import Kernels
 from opwright.optim.serving.parts import number_of, part_of, place_of, placed_alike
-from opwright.optim.serving.variants import Variants
-from opwright.optim.serving.watching import watching
 from opwright.tracing.torch_hooks.spread import has_spread, spec_of
 
 
@@ -40,7 +38,7 @@ class Plan:
     def __init__(
         self,
         definition: Definition,
-        variants: Variants,
+        variants: Kernels,
         params: Sequence[torch.Tensor],
         states: Sequence[dict[str, Any]],
         groups: Sequence[int],
@@ -67,7 +65,8 @@ class Plan:
         self._composed: list[int] = []
         for position, entry in enumerate(self.entries):
             if entry.served and position not in shared:
-                by_kind.setdefault((entry.kind, placed_alike(entry.specs)), []).append(position)
+                alike = placed_alike(entry.specs), entry.param.device
+                by_kind.setdefault((entry.kind, alike), []).append(position)
             else:
                 self._composed.append(position)
         self._buckets = [
@@ -88,7 +87,7 @@ class Plan:
         self._seen: list[int] | None = None
         is_simple = not (self._copied or self._parts or self._composed)
         self._everything = (lists, [*map(list, lists)], dict(kept))  # so that no other object has the address of one
-        self._watched_natively = watching.look(lists, kept) if is_simple else None
+        self._watched_natively = variants.watch(lists, kept) if is_simple else None
 
     def gradients(self) -> list[torch.Tensor]:
         """The gradients now."""
@@ -148,7 +147,7 @@ class Plan:
 
     def run(
         self,
-        state: State | None,
+        state: Hashable,
         numbers: Sequence[Mapping[str, float]],
         seed: int,
         *,
@@ -208,7 +207,7 @@ class Plan:
     def _run_buckets(
         self,
         places: Sequence[int],
-        state: State | None,
+        state: Hashable,
         numbers: Sequence[Mapping[str, float]],
         seed: int,
         gradients: Callable[[], Sequence[torch.Tensor]],

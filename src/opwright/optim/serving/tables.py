@@ -6,9 +6,11 @@ import ctypes
 from array import array
 from collections.abc import Mapping, Sequence
 
+import torch
+
 from opwright.optim.definition import STEP
 from opwright.optim.serving.entries import Entry
-from opwright.optim.serving.variants import TableVariant
+from opwright.optim.serving.kernels import TableVariant
 
 _ADDRESS = ctypes.c_void_p
 
@@ -67,6 +69,7 @@ class TensorTable:
             0,
         )
         self._address = ctypes.addressof(self._layout)
+        self._device = entries[0].param.device
 
     def run(self, gradients: Sequence[int], numbers: Sequence[Mapping[str, float]], seed: int) -> list[int]:
         """Update all tensors, or none; returns the positions of those that the kernel does not serve.
@@ -81,5 +84,16 @@ class TensorTable:
         self._numbers[:] = array("d", [numbers[group][name] for group in self._groups for name in names] or [0.0])
         self._layout.seed = seed
         if not self._variant.run(self._address):
+            if self._variant.launch is not None:
+                self._variant.launch(self._address, self._on_device())
             return []
         return [position for position, served in enumerate(self._served) if not served]
+
+    def _on_device(self) -> torch.Tensor:
+        """A copy of the table where a kernel of a GPU reads it, see include/opwright/cuda/table_launch.h.
+
+        It goes through memory that PyTorch keeps until the copy is done, so that nothing waits for the GPU.
+        """
+        parts = (*self._columns.values(), self._starts, self._kept)
+        table = torch.frombuffer(bytearray(b"".join(parts)), dtype=torch.uint8)
+        return table if self._device.type == "cpu" else table.pin_memory().to(self._device, non_blocking=True)

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
 from opwright.binding.environment import PLAIN_TYPES
 from opwright.binding.native import native
+from opwright.optim.serving.kernels import Watched
 from opwright.settings import Settings
-
-
-class Watched(Protocol):
-    """What native/watched.h has of one plan."""
-
-    def holds(self, lists: list[list[torch.Tensor]], kept: dict[torch.Tensor, Any]) -> bool:
-        """Whether nothing but the addresses of gradients has changed."""
-
-    def gradients(self) -> list[int]:
-        """The addresses of the gradients that `holds` has seen."""
 
 
 class Watching:

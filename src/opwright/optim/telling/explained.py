@@ -8,6 +8,7 @@ from typing import Any
 from opwright.optim.definition import STEP, Definition
 from opwright.optim.kinds import result_names, split_numbers
 from opwright.optim.serving.entries import Entry
+from opwright.optim.serving.kernels import Wanted
 from opwright.optim.serving.variants import Variants
 
 
@@ -23,5 +24,5 @@ def explained(definition: Definition, variants: Variants, entry: Entry, hyper: M
         f"{', '.join((STEP, *numbers))}.",
         f"// A step reads {read} bytes and writes {written} bytes for each element of a parameter.",
     ]
-    text = variants.text(kind, hyper, tensors, {**numbers, STEP: 1.0})
+    text = variants.text(Wanted(kind, hyper, tensors, {**numbers, STEP: 1.0}))
     return "\n".join([*lines, text])

@@ -67,6 +67,11 @@ class _Group:
     def outer(self) -> tuple[ir.Axis, ...]:
         return self.axes[: len(self.axes) - self.row_axes]
 
+    def place(self, buffer: str, indices: Indices) -> tuple[str, Indices]:
+        """Where a value is, the same for all ways to write it: along an axis of one element, the index is zero."""
+        ones = {axis.name: ZERO for axis in self.axes if axis.extent == ONE}
+        return buffer, tuple(substitute(index, ones) for index in indices) if ones else indices
+
     @property
     def is_one_row(self) -> bool:
         return self.row_axes > 0 and all(axis.extent == ONE for axis in self.outer)
@@ -137,7 +142,7 @@ class _Fusion:
             indices = replace_symbols(store.indices, at)
             if store.reduction is None and (kernel.lets or is_whole(kernel) or len(kernel.stores) > 1):
                 value = self._bind(store.buffer, value, group)
-                group.values[(store.buffer, indices)] = value
+                group.values[group.place(store.buffer, indices)] = value
             group.stores.append(replace(store, indices=indices, value=value))
             self.position[store.buffer] = max(place, self.position.get(store.buffer, -1))
 
@@ -215,12 +220,13 @@ class _Fusion:
                 self._needs(child, group, at, needed, seen, found)
             return
         indices = tuple(substitute(index, at) for index in value.indices)
-        known = group.values.get((value.buffer, indices))
+        place = group.place(value.buffer, indices)
+        known = group.values.get(place)
         if known is not None:
             found.update(local.name for local in locals_in(known))
-        if (value.buffer, indices) in seen or known is not None:
+        if place in seen or known is not None:
             return
-        seen.add((value.buffer, indices))
+        seen.add(place)
         if value.buffer in self.views:
             view = self.views[value.buffer]
             self._needs(through(view, indices, value), group, {}, needed, seen, found)
@@ -236,7 +242,7 @@ class _Fusion:
             return rewrite_children(value, lambda child: self._build(child, group, at))
         name = name or value.buffer
         indices = tuple(substitute(index, at) for index in value.indices)
-        key = (value.buffer, indices)
+        key = group.place(value.buffer, indices)
         if key in group.values:
             return group.values[key]
         if value.buffer in self.views:

@@ -45,20 +45,6 @@ def register(operator: PackagedOperator, schema: str, gradients_schema: str | No
         _register_gradients(operator, library, gradients_schema)
 
 
-def find_kernel(namespace: str, name: str) -> Any:
-    """A kernel of the library that is loaded. It records no gradients, so the key of autograd is passed over."""
-    passing = torch.library.Library(namespace, "FRAGMENT")
-    passing.impl(name, torch.library.fallthrough_kernel, "Autograd")
-    _registrations.append(passing)
-    return getattr(getattr(torch.ops, namespace), name).default
-
-
-def is_declared(name: str) -> bool:
-    """Whether there is an operator of that name."""
-    namespace, short = name.split("::")
-    return hasattr(getattr(torch.ops, namespace), short)
-
-
 def _register_gradients(operator: PackagedOperator, library: torch.library.Library, schema: str) -> None:
     namespace, name = operator.name.split("::")
     name = f"{name}_gradients"

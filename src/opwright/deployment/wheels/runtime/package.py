@@ -13,9 +13,10 @@ from typing import Any
 
 import torch
 
-from opwright.deployment.wheels.runtime.dispatcher import find_kernel, is_declared, register
+from opwright.deployment.wheels.runtime.dispatcher import register
 from opwright.deployment.wheels.runtime.gpus import Gpus
 from opwright.deployment.wheels.runtime.packaged import PackagedOperator
+from opwright.deployment.wheels.runtime.registered import find_kernel, is_declared
 from opwright.deployment.wheels.runtime.stamp import mismatch
 from opwright.deployment.wheels.runtime.variant import Variant
 

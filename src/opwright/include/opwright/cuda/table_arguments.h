@@ -1,0 +1,17 @@
+// What a launch that updates many tensors is given: a table in the memory of the GPU, the same for host and device.
+#pragma once
+
+#include "opwright/bits.h"
+
+namespace opwright {
+
+struct TableOnDevice {
+  char* const* columns;   // [operand][tensor]: addresses of first elements
+  const int64_t* starts;  // [tensor] and the end: how many elements there are before it
+  const char* kept;       // [tensor]: what is computed of its row of numbers
+  int64_t count;          // tensors
+  int64_t share;          // elements that a block takes at a time
+  uint64_t seed;          // of random rounding
+};
+
+}  // namespace opwright

@@ -1,0 +1,131 @@
+"""Kernels of an optimizer as steps use them: derived in this process, or built ahead and packaged."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import torch
+
+from opwright.errors import OpwrightError
+from opwright.optim.kinds import Kind
+
+
+@dataclass(frozen=True, eq=False)
+class TableVariant:
+    """A kernel for many tensors.
+
+    Attributes:
+        run: Takes the address of a table, see include/opwright/table.h; returns how many tensors it does not serve.
+            For a GPU, it computes the numbers of the table.
+        name: Of the operator that it is.
+        bytes: How much room it needs for each tensor.
+        operands: The tensors of a row of its table.
+        numbers: The numbers of a row.
+        text: What was built; empty in a package.
+        device: The same for a GPU, if there is one.
+        launch: Takes the address of a table, and a copy of it on the GPU, and updates there; None for the processor.
+    """
+
+    run: Any
+    name: str
+    bytes: int
+    operands: tuple[str, ...]
+    numbers: tuple[str, ...]
+    text: str = ""
+    device: str | None = None
+    launch: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class TensorVariant:
+    """A kernel, with library operations, for one tensor.
+
+    Attributes:
+        run: Takes the arguments in order, numbers as tensors without dimensions; returns the results, and whether they
+            are valid. None for each if the sizes are others than it serves.
+        name: Of the operator that it is.
+        arguments: The names of its arguments.
+        replaced: For each result but the last, the argument that it replaces.
+        text: What was built; empty in a package.
+    """
+
+    run: Any
+    name: str
+    arguments: tuple[str, ...]
+    replaced: tuple[str, ...]
+    text: str = ""
+
+
+Variant = TableVariant | TensorVariant
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a kernel is wanted for.
+
+    Attributes:
+        kind: The kind of parameters.
+        hyper: Hyper-parameters like those of the calls.
+        tensors: The operands of a parameter, by name.
+        numbers: All numbers of a call, by name.
+    """
+
+    kind: Kind
+    hyper: Mapping[str, Any]
+    tensors: Mapping[str, torch.Tensor]
+    numbers: Mapping[str, float]
+
+
+def of_any_sizes(kind: Kind) -> Kind:
+    """The kind whose kernels serve a kind whatever the sizes are; flat parameters have at least one dimension."""
+    if not kind.is_flat:
+        return kind
+    return replace(kind, sizes=(), states=tuple(state and replace(state, sizes=()) for state in kind.states))
+
+
+class Telling(Protocol):
+    """Says, once for each reason, why the definition serves."""
+
+    def tell(self, refusal: OpwrightError) -> None:
+        """Say it."""
+
+
+class Watched(Protocol):
+    """What looks at one plan's tensors, faster than Python (native/watched.h)."""
+
+    def holds(self, lists: list[list[torch.Tensor]], kept: dict[torch.Tensor, Any]) -> bool:
+        """Whether nothing but the addresses of gradients has changed."""
+
+    def gradients(self) -> list[int]:
+        """The addresses of the gradients that `holds` has seen."""
+
+
+class Kernels(Protocol):
+    """The kernels of one definition."""
+
+    @property
+    def fallbacks(self) -> Telling:
+        """Tells where the definition serves instead of kernels."""
+
+    def state(self) -> Hashable:
+        """What the definition reads outside of its arguments now; None if that cannot be compared."""
+
+    def known(self, state: Any, kind: Kind) -> list[Variant]:
+        """The variants of a kind so far, in the order in which they are tried; the list may be put in another order."""
+
+    def another(self, state: Any, wanted: Wanted) -> Variant:
+        """One more variant.
+
+        Raises:
+            OpwrightError: If there can be none.
+        """
+
+    def watch(self, lists: list[list[torch.Tensor]], kept: dict[torch.Tensor, Any]) -> Watched | None:
+        """Look at parameters, their gradients and their states; None if only Python can tell whether they move.
+
+        Args:
+            lists: The parameters of each group.
+            kept: The states of all.
+        """

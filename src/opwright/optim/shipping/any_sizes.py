@@ -1,0 +1,120 @@
+"""Whether a kernel that was derived for parameters of some sizes serves those of all sizes.
+
+A table's kernel goes through memory element by element. It is right for another shape if the definition would do the
+same there: if it asks no tensor for its shape, and all that it runs are operations on elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from opwright.errors import OpwrightError
+from opwright.optim.definition import STEP, Definition
+from opwright.optim.kinds import MASTER, Kind, computes_in, gathered
+from opwright.optim.serving.kernels import TableVariant, Variant, Wanted, of_any_sizes
+from opwright.optim.serving.variants import Variants
+
+_aten = torch.ops.aten
+# Beside operations that PyTorch marks as pointwise: copies, and tensors like others.
+_ON_ELEMENTS = frozenset(
+    {_aten.clone, _aten._to_copy, _aten.detach, _aten.alias, _aten.lift_fresh, _aten.zeros_like, _aten.ones_like,
+     _aten.full_like, _aten.empty_like, _aten.scalar_tensor}
+)  # fmt: skip
+_QUERIES = frozenset({torch.Tensor.dtype.__get__, torch.Tensor.device.__get__, torch.Tensor.is_floating_point})  # type: ignore[attr-defined]
+
+
+class ProbedVariants(Variants):
+    """Kernels, each derived once for all sizes where it serves these."""
+
+    def known(self, state: Any, kind: Kind) -> list[Variant]:
+        """The variants of a kind, also those of any sizes."""
+        return [*super().known(state, kind), *super().known(state, of_any_sizes(kind))]
+
+    def another(self, state: Any, wanted: Wanted) -> Variant:
+        """Derive one more."""
+        variant = super().another(state, wanted)
+        if isinstance(variant, TableVariant) and serves_any_sizes(self._definition, wanted):
+            super().known(state, wanted.kind).remove(variant)
+            super().known(state, of_any_sizes(wanted.kind)).append(variant)
+        return variant
+
+
+def serves_any_sizes(definition: Definition, wanted: Wanted) -> bool:
+    """Whether a definition does the same for all sizes.
+
+    Args:
+        definition: The update.
+        wanted: What a kernel was derived for, which is for a table.
+    """
+    if 1 in wanted.tensors["param"].shape:
+        return False  # along one element, some operations do nothing
+    wide = computes_in(wanted.kind)
+
+    def like(name: str) -> torch.Tensor | None:
+        tensor = wanted.tensors.get(name)
+        if tensor is None:
+            return None
+        dtype = tensor.dtype if not tensor.dim() else wide
+        return torch.empty(tensor.shape, dtype=dtype, device="meta")
+
+    given = [like(MASTER if wanted.kind.master else "param"), like("grad"), *map(like, definition.states)]
+    numbers = wanted.numbers
+    return _only_elements(lambda: definition.function(*given, numbers[STEP], **gathered(wanted.hyper, numbers)))
+
+
+def _only_elements(run: Callable[[], Any]) -> bool:
+    watch = _Watch()
+    try:
+        with torch.no_grad(), watch.watching():
+            run()
+    except (OpwrightError, RuntimeError, TypeError, NotImplementedError):  # on meta tensors
+        return False
+    return watch.only_elements
+
+
+class _Watch:
+    """What a function does with tensors."""
+
+    def __init__(self) -> None:
+        self.only_elements = True
+        self.dispatched = 0
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Look at all that runs."""
+        with _Functions(self), _Operations(self):
+            yield
+
+
+class _Operations(TorchDispatchMode):
+    def __init__(self, watch: _Watch) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's
+        self.watch = watch
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None) -> Any:
+        self.watch.dispatched += 1
+        if torch.Tag.pointwise not in func.tags and func.overloadpacket not in _ON_ELEMENTS:
+            self.watch.only_elements = False
+        return func(*args, **(kwargs or {}))
+
+
+class _Functions(TorchFunctionMode):
+    """Functions that run no operation ask a tensor for something: only what is the same for all sizes may be asked."""
+
+    def __init__(self, watch: _Watch) -> None:
+        super().__init__()
+        self.watch = watch
+
+    def __torch_function__(self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None) -> Any:
+        before = self.watch.dispatched
+        made = func(*args, **(kwargs or {}))
+        returned = made is not None and any(made is arg for arg in args)  # such as a conversion to its own dtype
+        if self.watch.dispatched == before and not returned and func not in _QUERIES:
+            self.watch.only_elements = False
+        return made

@@ -1,0 +1,151 @@
+"""Optimizers of a package: their definitions as they were written, and kernels that were built ahead of time.
+
+The package has this module, and those that it imports; they need torch alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import warnings
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from opwright.deployment.wheels.runtime.registered import find_kernel
+from opwright.errors import NoKernel, OpwrightError
+from opwright.optim.definition import Start, read_definition
+from opwright.optim.kinds import Kind
+from opwright.optim.serving.kernels import TableVariant, TensorVariant, Variant, Wanted, of_any_sizes
+from opwright.optim.stepping import SteppingOptimizer, optimizer_class
+
+Records = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+def optimizer(
+    *,
+    state: Sequence[str] | Mapping[str, Start | None] = (),
+    sparse: bool = False,
+    check: Callable[..., None] | None = None,
+    constants: Sequence[str] = (),
+) -> Callable[[Callable[..., Any]], type[SteppingOptimizer]]:
+    """Turn the update of one parameter into an optimizer, as `opwright.optimizer` does.
+
+    Its kernels come from the package; until `equip` has found them, the function itself runs.
+    """
+
+    def make(function: Callable[..., Any]) -> type[SteppingOptimizer]:
+        definition = read_definition(function, state, sparse=sparse, check=check, constants=constants)
+        return optimizer_class(SteppingOptimizer, definition, PackagedKernels(definition.name))
+
+    return make
+
+
+def equip(made: type[SteppingOptimizer], package: str, records: Records, namespace: str) -> None:
+    """Give an optimizer of a package its kernels.
+
+    Args:
+        made: What `optimizer` has made.
+        package: What Python imports.
+        records: Of the kernels, for the text of each kind.
+        namespace: Where they are registered.
+    """
+    assert isinstance(made.variants, PackagedKernels)
+    made.variants.equip(package, records, functools.partial(find_kernel, namespace))
+
+
+def equip_all(reference: ModuleType, folder: Path, level: str | None) -> None:
+    """Give the optimizers of a wheel their kernels.
+
+    Args:
+        reference: The module with the optimizers.
+        folder: The package.
+        level: Of the processors whose kernels are loaded; None if none are, which was said when they should have been.
+    """
+    stamp = json.loads((folder / "stamp.json").read_text(encoding="utf-8"))
+    for record in json.loads((folder / "optimizers.json").read_text(encoding="utf-8")):
+        if level is not None:
+            equip(getattr(reference, record["name"]), stamp["package"], record["kernels"], stamp["namespace"])
+
+
+class PackagedKernels:
+    """The kernels of one optimizer, for the kinds of parameters that they were built for.
+
+    Args:
+        name: Of the optimizer.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._package: str | None = None
+        self._records: Records = {}
+        self._found: dict[str, list[Variant]] = {}
+        self._said: set[str] = set()
+
+    def equip(self, package: str, records: Records, find: Callable[[str], Any]) -> None:
+        """Serve from now on.
+
+        Args:
+            package: What Python imports.
+            records: Of the kernels, for the text of each kind.
+            find: Finds a loaded kernel by its name.
+        """
+        self._package, self._records, self._find = package, records, functools.cache(find)
+
+    def state(self) -> Hashable:
+        """The definition is as it was built; None without kernels."""
+        return self._package
+
+    def known(self, state: Any, kind: Kind) -> list[Variant]:
+        """All variants of a kind, also those of any sizes."""
+        text = repr(kind)
+        if text not in self._found:
+            names = dict.fromkeys((text, repr(of_any_sizes(kind))))
+            self._found[text] = [self._variant(record) for name in names for record in self._records.get(name, ())]
+        return self._found[text]
+
+    def _variant(self, record: Mapping[str, Any]) -> Variant:
+        run = self._find(record["name"])
+        if "operands" in record:
+            return TableVariant(run, record["name"], run(0), tuple(record["operands"]), tuple(record["numbers"]))
+        return TensorVariant(run, record["name"], tuple(record["arguments"]), tuple(record["replaced"]))
+
+    def another(self, state: Any, wanted: Wanted) -> Variant:
+        """Refuse: nothing is built here."""
+        if self.known(state, wanted.kind):
+            raise NoKernel(f"its kernels for {_described(wanted.kind)} are for other hyper-parameters, or another step")
+        raise NoKernel(f"none of its kernels is for {_described(wanted.kind)}")
+
+    @property
+    def fallbacks(self) -> PackagedKernels:
+        """Itself."""
+        return self
+
+    def tell(self, refusal: OpwrightError) -> None:
+        """Warn, once for each reason."""
+        if refusal.fact not in self._said:
+            said = f"{self._package} runs the definition of {self._name}, operation by operation: {refusal.fact}"
+            warnings.warn(said, RuntimeWarning, stacklevel=2)
+            self._said.add(refusal.fact)
+
+    def watch(self, lists: list[list[torch.Tensor]], kept: dict[torch.Tensor, Any]) -> None:
+        """Nothing: Python looks at the tensors."""
+
+
+def _described(kind: Kind) -> str:
+    sizes = ", ".join("1" if is_one else "n" for is_one in kind.sizes)
+    facts = [
+        f"parameters of {kind.param} and sizes ({sizes})",
+        *([f"gradients of {kind.grad}"] if kind.grad is not kind.param else []),
+        *(f"states of {state.dtype}" for state in kind.states if state and state.dtype is not kind.param),
+        *([f"copies of {kind.master}"] if kind.master else []),
+        *(f"{name}={value!r}" for name, value in kind.constants),
+        *(["maximize=True"] if kind.maximize else []),
+        *(["gradients that are scaled"] if kind.scaled else []),
+        *(["rounding at random"] if kind.at_random else []),
+        *([] if kind.is_flat or not kind.sizes else ["gradients or states that lie otherwise in memory"]),
+    ]
+    return ", ".join(dict.fromkeys(facts)).replace("torch.", "")

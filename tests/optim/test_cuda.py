@@ -1,0 +1,121 @@
+"""Steps on a GPU: one launch for all parameters. Kernels and launchers run on the processor, and NVRTC takes them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+import opwright.optim
+from opwright.errors import CudaCompilerMissing
+from opwright.optim.base import DerivedOptimizer
+from opwright.optim.definition import STEP
+from opwright.optim.serving import buckets, plan
+from opwright.optim.serving.tables import TensorTable
+from opwright.optim.serving.variants import Variants
+from opwright.optim.stepping import optimizer_class
+from opwright.settings import Settings
+from opwright.toolchain.gpu.nvrtc import compile_cuda, find_nvrtc
+from opwright.toolchain.recipe import INCLUDE_DIRECTORY
+from tests.optim.trained import assert_same, parameters, train
+from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
+from tests.suite.nights import mostly_at_night
+
+SHAPES = ((7, 5), (0, 3), (5,), (2, 3, 4), (1, 9), (5000,))
+NAMES = ("AdamW", "Lion", "SGD", "Adam", "Adamax", "NAdam", "RAdam", "Adagrad", "Adadelta", "RMSprop", "Rprop", "Adan")
+BY_DAY = NAMES[:1]
+HYPER = {"SGD": {"momentum": 0.9, "nesterov": True}, "RMSprop": {"centered": True, "momentum": 0.5}}
+
+
+def on_host(cls: type[DerivedOptimizer]) -> type[DerivedOptimizer]:
+    """An optimizer whose CUDA kernels run on the processor."""
+    compiler = quick_compiler(f"{OPTIMIZING_NOTHING} -fexceptions")
+    settings = replace(Settings.from_environment(), cuda_on_host=True, compiler=compiler, notify=False)
+    return optimizer_class(cls, cls.definition, Variants(cls.definition, settings))
+
+
+def groups(params: list[torch.Tensor]) -> list[dict[str, Any]]:
+    return [{"params": params[:2], "lr": 0.1}, {"params": params[2:4], "lr": 0.02}, {"params": params[4:]}]
+
+
+@pytest.fixture
+def no_definition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty tensors, which no kernel is valid for, are left to the definition."""
+    composed = buckets.run_composed
+
+    def refuse(definition: Any, hyper: Any, entry: Any, *rest: Any) -> None:
+        assert 0 in entry.param.shape, "the definition serves"
+        composed(definition, hyper, entry, *rest)
+
+    for module in (buckets, plan):
+        monkeypatch.setattr(module, "run_composed", refuse)
+
+
+@pytest.mark.parametrize("name", mostly_at_night(NAMES, BY_DAY))
+def test_steps_are_those_of_the_processor(name: str, no_definition: None) -> None:
+    cls, hyper = getattr(opwright.optim, name), HYPER.get(name, {})
+    ours, right = (train(each(groups(parameters(SHAPES)), **hyper), 6) for each in (on_host(cls), cls))
+    assert_same(ours, right)
+
+
+@pytest.mark.parametrize("options", mostly_at_night([
+    {"rounding": "stochastic", "max_grad_norm": 0.5}, {"rounding": "stochastic"}, {"master": True},
+    {"state_dtype": torch.float32},
+], 1))  # fmt: skip
+def test_options_are_those_of_the_processor(options: dict[str, Any], no_definition: None) -> None:
+    results = []
+    for cls in (on_host(opwright.optim.AdamW), opwright.optim.AdamW):
+        torch.manual_seed(1)
+        optimizer = cls(groups(parameters(SHAPES, torch.bfloat16)), **options)
+        results.append(
+            [*train(optimizer, 4), *(value for state in optimizer.state.values() for value in state.values())]
+        )
+    assert_same(*results)
+
+
+def test_other_numbers_are_noticed() -> None:
+    ours = train(on_host(opwright.optim.Lion)(parameters(SHAPES), lr=0.01), 1)
+    with pytest.raises(AssertionError):
+        assert_same(ours, train(opwright.optim.Lion(parameters(SHAPES), lr=0.011), 1))
+
+
+def test_all_groups_are_one_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    launches: list[int] = []
+    copy = TensorTable._on_device
+    monkeypatch.setattr(TensorTable, "_on_device", lambda table: launches.append(1) or copy(table))
+    shapes = [(5, 4)] * 6
+    optimizer = on_host(opwright.optim.AdamW)(groups(parameters(shapes)))
+    train(optimizer, 3)
+    for group in optimizer.param_groups:
+        group["lr"] *= 0.5
+    train(optimizer, 2)
+    assert len(launches) == 5
+    assert {int(state[STEP]) for state in optimizer.state.values()} == {5}
+
+
+@pytest.mark.falls_back
+@pytest.mark.parametrize("name", ["ASGD", "LAMB"])
+def test_what_a_gpu_would_be_waited_for_runs_its_definition(name: str) -> None:
+    cls = getattr(opwright.optim, name)
+    ours, right = (train(each(parameters()), 3) for each in (on_host(cls), cls))
+    torch.testing.assert_close(ours, right)
+
+
+@pytest.mark.parametrize(("name", "dtype", "options"), mostly_at_night([
+    ("AdamW", torch.float32, {}), ("AdamW", torch.bfloat16, {"rounding": "stochastic"}),
+    ("AdamW", torch.float16, {"rounding": "stochastic", "max_grad_norm": 1.0}),
+    *((name, dtype, {}) for name in NAMES[1:] for dtype in (torch.float32, torch.bfloat16)),
+], 2))  # fmt: skip
+def test_nvrtc_takes_the_kernels(name: str, dtype: torch.dtype, options: dict[str, Any]) -> None:
+    try:
+        find_nvrtc()
+    except CudaCompilerMissing as missing:
+        pytest.skip(missing.fact)
+    cls = on_host(getattr(opwright.optim, name))
+    train(cls(parameters(SHAPES[:1], dtype), **HYPER.get(name, {}), **options), 1)
+    devices = {variant.device for _, of_kind in cls.variants.all() for variant in of_kind}
+    assert devices
+    for device in devices:
+        assert b"_update" in compile_cuda(device, "sm_90", INCLUDE_DIRECTORY)
