@@ -32,9 +32,24 @@ FAULTS = (
     Planted(
         "lowering/views.py", "(ZERO if size == ONE else axis for", "(axis if size == ONE else axis for", "lowering"
     ),
-    Planted("lowering/reductions.py", "not dimensions and not row.truth", "not dimensions", "lowering"),
-    Planted("tracing/decompositions/ranges.py", "math.ceil((end - start)", "math.floor((end - start)", "lowering"),
-    Planted("tracing/interface/orders.py", "(is_both or found != wide)", "is_both", "tracing/interface operator"),
+    Planted(
+        "lowering/reductions.py",
+        "not dimensions and not row.truth",
+        "not dimensions",
+        "operator/test_reduced_dimensions.py",
+    ),
+    Planted(
+        "tracing/decompositions/ranges.py",
+        "math.ceil((end - start)",
+        "math.floor((end - start)",
+        "tracing/decompositions",
+    ),
+    Planted(
+        "tracing/interface/orders.py",
+        "sizes[dimension] != 1 and strides[dimension] != 0]",
+        "sizes[dimension] != 1]",
+        "operator/test_layouts.py operator/test_strides.py",
+    ),
     Planted("tracing/outside/plain.py", "return repr(left) == repr(right)", "return True", "tracing/outside"),
     Planted(
         "tracing/outside/guard.py",
@@ -64,8 +79,8 @@ FAULTS = (
     # What is emitted, and what it includes.
     Planted(
         "codegen/python/body.py",
-        "[store.buffer] > 1:\n                self._add_piece",
-        "[store.buffer] > 2:\n                self._add_piece",
+        "[store.buffer] > 1:\n                self._add_piece(store, value, kernel",
+        "[store.buffer] > 2:\n                self._add_piece(store, value, kernel",
         "codegen",
     ),
     Planted("codegen/cpp/expression.py", "if real == -(2**63):", "if real == -(2**62):", "codegen lowering"),
@@ -100,7 +115,7 @@ FAULTS = (
     ),
     Planted("func/recorded.py", 'is_recording and operator.last_rung == "composed"', "is_recording", "func"),
     Planted("nn/serving.py", "if module.training in self._given_up or not self._tries:", "if not self._tries:", "nn"),
-    Planted("optim/base.py", " and MASTER not in state:", ":", "optim"),
+    Planted("optim/stepping.py", " and MASTER not in state:", ":", "optim"),
     Planted("optim/clipping.py", "norm * unscaled + _SMALL", "norm + _SMALL", "optim"),
     Planted(
         "tensors/covering/compare.py",
