@@ -100,6 +100,10 @@ class OutsideTensor(NoKernel):
         return self.outside is not None and bool(self.outside.may_capture)
 
 
+class StillBuilding(NoKernel):
+    """Kernels are being built for longer than the user's patience lasts; the reference serves until they are there."""
+
+
 class NotElementwise(NoKernel):
     """The update of an optimizer is not one element by element, which a table of tensors could serve."""
 

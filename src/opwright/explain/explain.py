@@ -107,6 +107,8 @@ def rung_line(rung: Rung) -> str:
 
 def _last_call(operator: BaseOperator, rungs: Sequence[Rung]) -> str:
     served = operator.last_rung
+    if operator.is_building:
+        return f"served by {served}: kernels are still being built, after the time that OPWRIGHT_PATIENCE allows"
     if served is None:
         return "none in this process"
     faster = [rung.name for rung in rungs if rung.available and RUNGS.index(rung.name) > RUNGS.index(served)]

@@ -358,8 +358,8 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure, Captures, HasExam
             self.derivation().cuda_sources() if backend == "cuda" else self.derivation()
 
     def _count(self, backend: Backend) -> int:
-        flats = [*([self._functional] if self._functional else []), *self._family.flats]
-        return self._variants.count(backend) + sum(flat._count(backend) for flat in flats)
+        count: int = self._variants.count(backend) + sum(flat._count(backend) for flat in self._flats)
+        return count
 
     def _serve_reference(self, *args: Any, **kwargs: Any) -> Any:
         return self._server.serve_by_reference(self._signature.bind(args, kwargs))

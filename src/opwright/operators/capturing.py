@@ -21,7 +21,9 @@ from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.native import native
 from opwright.binding.own_errors import runs_reference
 from opwright.binding.serving.last_rung import RemembersRung
+from opwright.binding.transforms.family import Family
 from opwright.binding.variants.states import OneState, Outside, State
+from opwright.binding.variants.variants import VariantsByState
 from opwright.derivation.backward import make_static
 from opwright.errors import ChangesItself, NoKernel, OutsideTensor, UndeclaredMutation
 from opwright.ir.names.fresh import fresh
@@ -108,6 +110,11 @@ class Capturing:
         self._known: dict[State, Known] = {}
         self._native: Any = None
 
+    @property
+    def operators(self) -> list[Any]:
+        """Those that serve calls, one for each state."""
+        return [known.operator for known in [*self._known.values()]]
+
     def equip(self, native: Any) -> None:
         """Compare states in C++ from now on."""
         self._native = native
@@ -185,6 +192,9 @@ class Captures:
     _signature: Signature
     reference: Callable[..., Any]
     _captured: Capturing | None = None
+    _functional: Any
+    _variants: VariantsByState
+    _family: Family[Any]
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
         """Serve a call; a pinned one raises instead of running the reference."""
@@ -197,6 +207,17 @@ class Captures:
                 raise
         self.capture()
         return (self._captured or self._server).serve(args, kwargs, pinned=pinned)
+
+    @property
+    def is_building(self) -> bool:
+        """Whether kernels are being built that no call waits for (OPWRIGHT_PATIENCE)."""
+        return self._variants.are_waiting or any(flat.is_building for flat in self._flats)
+
+    @property
+    def _flats(self) -> list[Any]:
+        """The operators that serve its calls, of flat arguments or of more."""
+        of_tensors = [] if self._captured is None else self._captured.operators
+        return [*([self._functional] if self._functional else []), *self._family.flats, *of_tensors]
 
     def serve_below_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Serve a call that records no gradients."""
