@@ -380,7 +380,7 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure, Captures, HasExam
     def _derive_function(self, args: Sequence[Any]) -> tuple[str, tuple[Condition, ...], Result]:
         refuse_torn()
         with hold_off_forks():
-            from opwright.operators.stages import derive_function
+            from opwright.operators.function_module import derive_function
 
             specs = describe(self._names, requiring_gradients(args), gradients=True)
             how = (self._short_name, str(place_of(self.reference)))

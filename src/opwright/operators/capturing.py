@@ -214,6 +214,12 @@ class Captures:
         return self._variants.are_waiting or any(flat.is_building for flat in self._flats)
 
     @property
+    def built_in_s(self) -> float:
+        """How long compilers took for one of its calls in this process, the longest; 0.0 if none was compiled."""
+        longest: float = max(self._variants.built_in_s, *(flat.built_in_s for flat in self._flats), 0.0)
+        return longest
+
+    @property
     def _flats(self) -> list[Any]:
         """The operators that serve its calls, of flat arguments or of more."""
         of_tensors = [] if self._captured is None else self._captured.operators

@@ -7,6 +7,7 @@ import contextlib
 import functools
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -90,9 +91,14 @@ class Building:
 
 
 class Builds:
-    """The builds of an operator that calls have begun."""
+    """The builds of an operator that calls have begun.
+
+    Attributes:
+        took_s: How long the last one took; 0.0 if there was none.
+    """
 
     def __init__(self) -> None:
+        self.took_s = 0.0
         self._begun: dict[Key, tuple[Plan, Building | Build]] = {}
 
     @property
@@ -106,7 +112,15 @@ class Builds:
 
     def begin(self, kind: Key, plan: Plan, build: Build, *, beside: bool) -> None:
         """Begin to build a plan, beside the call or, without a thread, when it is waited for."""
-        self._begun[kind] = plan, Building(build) if beside else build
+
+        def timed() -> tuple[Path, ...]:
+            begun = time.monotonic()
+            try:
+                return build()
+            finally:
+                self.took_s = time.monotonic() - begun
+
+        self._begun[kind] = plan, Building(timed) if beside else timed
 
     def end(self, kind: Key, seconds: float | None) -> tuple[Plan, tuple[Path, ...]]:
         """Wait for a build; give what was planned, and the libraries.

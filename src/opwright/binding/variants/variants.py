@@ -115,6 +115,11 @@ class Variants:
         return self._builds.are_any
 
     @property
+    def built_in_s(self) -> float:
+        """How long compilers took for the last variant that was derived in this process."""
+        return self._builds.took_s
+
+    @property
     def tape(self) -> Tape | None:
         """The tape that runs calls in C++; None as long as there is none."""
         return self.flat.tape if self.flat else None
@@ -376,6 +381,11 @@ class VariantsByState:
     def are_waiting(self) -> bool:
         """Whether kernels are being built that no call waits for."""
         return any(variants.is_waiting for variants in self._sets.values())
+
+    @property
+    def built_in_s(self) -> float:
+        """How long compilers took for a variant that was derived in this process, the longest."""
+        return max((variants.built_in_s for variants in self._sets.values()), default=0.0)
 
     def count(self, rung: RungName | None = None) -> int:
         """How many variants are loaded, of a rung or in all."""
