@@ -20,6 +20,7 @@ from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.rungs import Ladder, Rung, RungName, Way
 from opwright.binding.serving.inside import serve_inside
 from opwright.binding.serving.mutating import MutatingServer
+from opwright.binding.serving.mutating_structures import MutatingStructuredServer
 from opwright.binding.serving.numbers import Numbers, numbers_in
 from opwright.binding.serving.server import Server
 from opwright.binding.serving.structured import StructuredServer
@@ -35,9 +36,10 @@ from opwright.derivation.save_policy import SavePolicy, read_policy
 from opwright.errors import NoKernel, OpwrightError, OutsideTensor
 from opwright.handwritten.server import WrittenServer
 from opwright.ir.names.identifiers import ascii_spelling, identifiers
-from opwright.operators.capturing import Captures
-from opwright.operators.example import HasExample
-from opwright.operators.methods import Binds, Methods
+from opwright.operators.parts.capturing import Captures
+from opwright.operators.parts.example import HasExample
+from opwright.operators.parts.flattening import Flattens
+from opwright.operators.parts.methods import Binds, Methods
 from opwright.operators.registry import remember
 from opwright.operators.structure import HasStructure
 from opwright.operators.transforming import Transforming
@@ -46,7 +48,6 @@ from opwright.settings import Settings
 from opwright.toolchain.process.forks import hold_off_forks, refuse_torn
 from opwright.tracing.guarded import guarded
 from opwright.tracing.interface.callables import as_function, operator_name
-from opwright.tracing.interface.flatten import flatten
 from opwright.tracing.interface.signature import (
     Signature,
     check_outputs,
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
 DEFAULT_NAMESPACE = "opwright"
 
 
-class BaseOperator(Transforming["BaseOperator"], HasStructure, Captures, HasExample, Binds):
+class BaseOperator(Transforming["BaseOperator"], HasStructure, Flattens, Captures, HasExample, Binds):
     """A PyTorch function with kernels of its own: called, differentiated, transformed.
 
     Call it like the function it was made from. The first call with a new dtype, rank or broadcast pattern derives and
@@ -148,7 +149,10 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure, Captures, HasExam
         if self._signature.outputs is not None and not self._mutated:
             self._registered.register(self._signature.outputs)
 
-    def _make_server(self) -> Server | StructuredServer | MutatingServer:
+    def _make_server(self) -> Server | StructuredServer | MutatingServer | MutatingStructuredServer:
+        if self._mutated and not self._signature.is_flat:
+            about = (self._positional, self._signature, self._make_mutating)
+            return MutatingStructuredServer(self._fallbacks.name, *about)
         if self._mutated:
             self._functional = self._family.functional(self._mutated)
             functional = lambda: self._flattened(())[0].server  # noqa: E731
@@ -266,17 +270,6 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure, Captures, HasExam
     def transforms(self) -> TransformsNow:
         """The operators that function transforms derive from this one, by position of the arguments."""
         return TransformsNow(self._transforms, self._outside)
-
-    # -- structured arguments --------------------------------------------------------------------------------------
-
-    def _flattened(self, args: Sequence[Any]) -> tuple[BaseOperator, Sequence[Any]]:
-        """The operator that takes these arguments flat, which is this one if they are, and the flat arguments."""
-        if self._functional is not None:
-            return self._functional, args
-        if self._signature.is_flat:
-            return self, args
-        leaves, layout = flatten(tuple(args))
-        return self._family.flat(leaves, layout), leaves
 
     # -- the dispatcher --------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opwright.errors import OutsideTensor
-from opwright.operators.capturing import Capturing
+from opwright.operators.parts.capturing import Capturing
 from opwright.samples import Sample, SampleFactory, first_sample
 from opwright.tracing.interface.signature import Signature, place_of
 from opwright.tracing.interface.specs import requiring_gradients
