@@ -15,7 +15,8 @@ _FAMILY = {
     "ModuleUnsupported", "NotElementwise", "OutsideTensor",
     "NoKernel", "NotEjectable", "NumberNeeded", "OutsideMoved", "OutsideUnknown", "PartsRefused", "RanMore",
     "ReferenceMissing",
-    "RungMissing", "SamplesMissing", "SaveRefused", "SideEffect", "Skipped", "StillBuilding", "TracingFailed", "UndeclaredMutation",
+    "RungMissing", "SamplesMissing", "SaveRefused", "SideEffect", "Skipped", "StillBuilding", "TracingFailed",
+    "UndeclaredMutation",
     "UnsupportedParameter", "UnsupportedReturn", "UntraceableReference", "WheelUnsupported",
 }  # fmt: skip
 _NO_REMEDY = {
@@ -49,9 +50,7 @@ _NO_REMEDY = {
     "handwritten/kernels/cuda_kernel.py: failed:": "the driver's own words are all that is known",
     "lowering/lower.py: needs the value of a number that changes": "kernels are then built for the value",
     "operators/base.py: an emitted autograd.Function does not": "the function rung only; kernels serve the operator",
-    "operators/function_module.py: an emitted autograd.Function would": "the function rung only; kernels serve the operator",
-    "operators/function_module.py: an emitted autograd.Function cannot": "the function rung only; kernels serve the operator",
-    "operators/function_module.py: depends on how its arguments lie": "the function rung only; kernels serve the operator",
+    "operators/function_module.py: ": "the function rung only; kernels serve the operator",
     "optim/serving/variants.py: NotElementwise": "a kernel for each tensor serves",
     "optim/shipping/packaged_optimizers.py: its kernels": "the operations of the definition serve",
     "toolchain/cpu_levels.py: wheels are built for": "another machine is needed",
