@@ -126,6 +126,11 @@ CASES = {
     "vectors of singular values": (vectors_of_singular_values, lambda: [random(4, 6)]),
     "a Fourier transform": (transformed, lambda: [random(4, 6)]),
     "sums": (summed, lambda: [last(2, 3, 4, 5)]),
+    "expanded": (curve, lambda: [random(1, 6).detach().expand(4, 6).requires_grad_()]),
+    "the second decides in rows": (
+        added,
+        lambda: [random(1, 6).detach().expand(4, 6).requires_grad_(), random(4, 6)],
+    ),
 }
 
 

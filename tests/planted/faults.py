@@ -34,9 +34,9 @@ FAULTS = (
     ),
     Planted(
         "lowering/reductions.py",
-        "not dimensions and not row.truth",
-        "not dimensions",
-        "operator/test_reduced_dimensions.py",
+        'aten.any: Reduction("any"',
+        'aten.any: Reduction("all"',
+        "operator/test_reduced_dimensions.py operator/test_reductions.py",
     ),
     Planted(
         "tracing/decompositions/ranges.py",
@@ -46,9 +46,9 @@ FAULTS = (
     ),
     Planted(
         "tracing/interface/orders.py",
-        "sizes[dimension] != 1 and strides[dimension] != 0]",
-        "sizes[dimension] != 1]",
-        "operator/test_layouts.py operator/test_strides.py",
+        "return () if found == wide else",
+        "return () if found else",
+        "operator/test_strides.py",
     ),
     Planted("tracing/outside/plain.py", "return repr(left) == repr(right)", "return True", "tracing/outside"),
     Planted(
@@ -67,9 +67,7 @@ FAULTS = (
     ),
     Planted("passes/buffers/hand_on.py", "if given == made and view", "if view", "passes operator"),
     Planted("passes/buffers/return_views.py", "maker not in taken and keeps", "keeps", "passes operator"),
-    Planted(
-        "passes/scalars/reciprocals.py", "if name not in varying and varies", "if varies", "passes codegen operator"
-    ),
+    Planted("passes/scalars/reciprocals.py", "Literal(1.0, DType.FLOAT64)", "Literal(1.001, DType.FLOAT64)", "passes"),
     Planted(
         "passes/loops/separate_columns.py",
         "store.value for store in columns], carried",
@@ -88,7 +86,7 @@ FAULTS = (
         "codegen/cpp/loops/reductions.py",
         '"1", "*", "{}", "{0} *= {1};", f"static_cast<{kind}>({{}})")',
         '"0", "*", "{}", "{0} *= {1};", f"static_cast<{kind}>({{}})")',
-        "codegen lowering",
+        "operator/test_reductions.py",
     ),
     Planted(
         "include/opwright/reduce_order.h",
