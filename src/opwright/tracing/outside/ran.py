@@ -120,6 +120,18 @@ def _is_of_library(module: str | None) -> bool:
     return is_installed(module) or (module or "").startswith(("namedtuple_", "typing_extensions"))
 
 
+def _is_of_caller(frame: types.FrameType) -> bool:
+    """Whether a function belongs to the library that calls it.
+
+    Those do that sympy writes for sizes of many terms, which say of no module that it is theirs; and what Python asks
+    where a module lies.
+    """
+    caller = str(frame.f_back.f_globals.get("__name__")) if frame.f_back else ""
+    if "__name__" not in frame.f_globals:
+        return caller.startswith("sympy.")
+    return frame.f_code.co_name == "find_spec" and caller.startswith(("importlib.", "_frozen_importlib"))
+
+
 @contextmanager
 def _functions_run() -> Iterator[dict[int, types.CodeType]]:
     """The code, by identity, of all functions that this thread calls until the end of the block, but for libraries'."""
@@ -130,7 +142,8 @@ def _functions_run() -> Iterator[dict[int, types.CodeType]]:
     def enter(frame: types.FrameType, event: str, argument: Any) -> Any:
         code = frame.f_code
         if id(code) not in run and id(code) not in passed:
-            (passed if _is_of_library(frame.f_globals.get("__name__")) else run)[id(code)] = code
+            is_left_out = _is_of_library(frame.f_globals.get("__name__")) or _is_of_caller(frame)
+            (passed if is_left_out else run)[id(code)] = code
         return before(frame, event, argument) if before else None
 
     sys.settrace(enter)
