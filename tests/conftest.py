@@ -58,6 +58,7 @@ def pytest_configure(config):
         os.environ["OPWRIGHT_CACHE"] = str(_run.enter_context(cache_of_a_run(folder)))
         use_quick_compiler(folder / "compilers")
         survive_products()
+        os.environ.setdefault("OPWRIGHT_PATIENCE", "unlimited")
         os.environ.setdefault("OPWRIGHT_TAPE", "now")  # tests ask what users get once it is built
         os.environ.setdefault("OPWRIGHT_STRICT", "1")  # a test that falls back says so, by its marker
         if workers:

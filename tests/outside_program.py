@@ -415,6 +415,68 @@ READS: dict[str, Read] = {
         "cp{i}.scale",
         "cp{i}.scale = value",
     ),
+    "property that hides an attribute later": Read(
+        "class Ph{i}: pass\nph{i} = Ph{i}(); ph{i}.scale = {v}",
+        "ph{i}.scale",
+        "Ph{i}.scale = property(lambda self: value)",
+    ),
+    "call that is possible later": Read(
+        "class Cl{i}: pass\ncl{i} = Cl{i}()", "(2.0 if callable(cl{i}) else {v})", "Cl{i}.__call__ = lambda self: 1"
+    ),
+    "truth that is told later": Read(
+        "class Tr{i}: pass\ntr{i} = Tr{i}()", "(2.0 if tr{i} else {v})", "Tr{i}.__bool__ = lambda self: value > 5"
+    ),
+    "equality that is told later": Read(
+        "class Eq{i}: pass\neq{i}, er{i} = Eq{i}(), Eq{i}()",
+        "(2.0 if eq{i} == er{i} else {v})",
+        "Eq{i}.__eq__ = lambda self, other: True",
+    ),
+    "every attribute that is computed later": Read(
+        "class Ga{i}: pass\nga{i} = Ga{i}(); ga{i}.scale = {v}",
+        "ga{i}.scale",
+        "Ga{i}.__getattribute__ = lambda self, name: value if name == 'scale' else object.__getattribute__(self, name)",
+    ),
+    "class that is registered later": Read(
+        "import abc\nclass Ab{i}(abc.ABC): pass\nclass Ac{i}: pass\nac{i} = Ac{i}()",
+        "(2.0 if isinstance(ac{i}, Ab{i}) else {v})",
+        "Ab{i}.register(Ac{i})",
+    ),
+    "value of an enum, in place": Read(
+        "class Ev{i}(enum.Enum):\n    A = (1.0, [{v}])", "Ev{i}.A.value[1][0]", "Ev{i}.A.value[1][0] = value"
+    ),
+    "what a copy is": Read(
+        "import copy\nclass Co{i}:\n    def __init__(self, v=1.0): self.scale, self.other = v, {v}\n"
+        "    def __deepcopy__(self, memo): return Co{i}(self.other)\ncp{i} = Co{i}()",
+        "copy.deepcopy(cp{i}).scale",
+        "cp{i}.other = value",
+    ),
+    "decimal numbers": Read(
+        "import decimal\ndc{i} = decimal.Decimal(10)",
+        "float(dc{i} / 7) * {v}",
+        "decimal.getcontext().prec = 2 + int(abs(value) * 4)",
+    ),
+    "arguments of a pattern": Read(
+        "class Pa{i}:\n    __match_args__ = ('a', 'b')\npa{i} = Pa{i}(); pa{i}.a = {v}; pa{i}.b = 7.0\n"
+        "def pat{i}():\n    match pa{i}:\n        case Pa{i}(found, _): return found",
+        "pat{i}()",
+        "Pa{i}.__match_args__ = ('b', 'a')",
+    ),
+    "dtype of autocast": Read(
+        "",
+        "(2.0 if torch.get_autocast_dtype('cpu') == torch.float16 else {v})",
+        "torch.set_autocast_dtype('cpu', torch.float16)",
+    ),
+    "member of a class that becomes a descriptor": Read(
+        "class Dm{i}: scale = {v}\nclass Hm{i}: held = Dm{i}()\nhm{i} = Hm{i}()",
+        "hm{i}.held.scale",
+        "Dm{i}.__get__ = lambda *_: types.SimpleNamespace(scale=value)",
+    ),
+    "attribute that a descriptor hides later": Read(
+        "class Ds{i}: pass\nclass Hs{i}: held = Ds{i}()\nhs{i} = Hs{i}()\n"
+        "hs{i}.held = types.SimpleNamespace(scale={v})",
+        "hs{i}.held.scale",
+        "Ds{i}.__get__ = lambda *_: types.SimpleNamespace(scale=value); Ds{i}.__set__ = lambda *_: None",
+    ),
     "partial method": Read(
         "class Pm{i}:\n    def both(self, k): return self.v * k\n    twice = functools.partialmethod(both, 2.0)\n"
         "pm{i} = Pm{i}(); pm{i}.v = {v}",

@@ -14,7 +14,7 @@ from opwright.api.operator import Operator
 from opwright.codegen.allocator import Language, Names
 from opwright.codegen.cpp import program as cpp_program
 from opwright.codegen.placeholders import PLACEHOLDER, plain
-from opwright.operators.stages import derive_function
+from opwright.operators.function_module import derive_function
 from opwright.settings import Settings
 from opwright.tracing.interface.specs import ArgumentSpec, ConstantSpec, TensorSpec
 from tests.cuda_on_host import cuda_kernels, settings_on_host
@@ -111,7 +111,7 @@ def host_settings() -> Settings:
     return settings_on_host()
 
 
-@pytest.mark.parametrize("kind", SHAPES)
+@pytest.mark.parametrize("kind", mostly_at_night(SHAPES, by_day=[*SHAPES][::2]))
 def test_kernels(kind: str) -> None:
     check_shape(kind, 0, quiet_settings(optimized=False))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from typing import Self  # of Python 3.11; wheels include this module, and run on 3.10
@@ -83,6 +83,25 @@ class NoKernel(OpwrightError):
 
 class LeftToFunction(NoKernel):
     """Kernels gain nothing over the function itself, which serves without a warning."""
+
+
+class OutsideTensor(NoKernel):
+    """The function uses a tensor that is not one of its parameters.
+
+    Attributes:
+        outside: What the function reads outside, if the tensor may become an argument; None otherwise.
+    """
+
+    outside: Any = None
+
+    @property
+    def becomes_an_argument(self) -> bool:
+        """Whether the operator is served again, with the tensor as an argument."""
+        return self.outside is not None and bool(self.outside.may_capture)
+
+
+class StillBuilding(NoKernel):
+    """Kernels are being built for longer than the user's patience lasts; the reference serves until they are there."""
 
 
 class NotElementwise(NoKernel):

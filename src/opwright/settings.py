@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from typing import Literal
 TapePolicy = Literal["background", "now", "off"]
 _TAPE_POLICIES: dict[str, TapePolicy] = {"now": "now", "off": "off"}
 
+DEFAULT_PATIENCE_S = 30.0
 DEFAULT_CACHE_LIMIT_BYTES = 5_000_000_000
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt])?(i)?b?")
 
@@ -33,6 +35,7 @@ class Settings:
         torch_extensions: Where `torch.utils.cpp_extension` builds, which the doctor looks at.
         cuda_compiler: The nvcc to compile CUDA kernels with; None for NVRTC.
         cuda_on_host: Whether CPU tensors are served by CUDA kernels that run on the processor: slowly, to check them.
+        patience_s: How long a call may take before the reference serves it while compilers go on; None waits for them.
         cache_limit_bytes: The size limit of the cache; least recently used entries are removed first. None for no
             limit.
     """
@@ -49,6 +52,7 @@ class Settings:
     cuda_on_host: bool = False
     job_limit: int | None = None
     torch_extensions: Path | None = None
+    patience_s: float | None = None
     cache_limit_bytes: int | None = DEFAULT_CACHE_LIMIT_BYTES
 
     @classmethod
@@ -56,8 +60,8 @@ class Settings:
         """Read the variables OPWRIGHT_* and those that other tools know too.
 
         OPWRIGHT_CACHE, OPWRIGHT_CACHE_LIMIT, XDG_CACHE_HOME, OPWRIGHT_QUIET, OPWRIGHT_STRICT, OPWRIGHT_TAPE,
-        OPWRIGHT_CUDA_ON_HOST, CXX, CUDACXX and NO_COLOR; also what `torch.utils.cpp_extension` reads: CUDA_HOME or
-        CUDA_PATH, TORCH_CUDA_ARCH_LIST, MAX_JOBS and TORCH_EXTENSIONS_DIR.
+        OPWRIGHT_PATIENCE, OPWRIGHT_CUDA_ON_HOST, CXX, CUDACXX and NO_COLOR; also what `torch.utils.cpp_extension`
+        reads: CUDA_HOME or CUDA_PATH, TORCH_CUDA_ARCH_LIST, MAX_JOBS and TORCH_EXTENSIONS_DIR.
         """
         cuda_home = environment.get("CUDA_HOME") or environment.get("CUDA_PATH")
         job_limit = environment.get("MAX_JOBS", "")
@@ -68,6 +72,7 @@ class Settings:
             color="NO_COLOR" not in environment,
             notify=not environment.get("OPWRIGHT_QUIET"),
             strict=environment.get("OPWRIGHT_STRICT", "") not in ("", "0"),
+            patience_s=_patience(environment.get("OPWRIGHT_PATIENCE", "")),
             tape=_TAPE_POLICIES.get(environment.get("OPWRIGHT_TAPE", ""), "background"),
             cuda_home=Path(cuda_home) if cuda_home else None,
             cuda_architectures=environment.get("TORCH_CUDA_ARCH_LIST") or None,
@@ -87,6 +92,17 @@ def _folder(environment: Mapping[str, str], chosen_by: str, name: str) -> Path:
 def _user_cache(environment: Mapping[str, str]) -> Path:
     base = environment.get("XDG_CACHE_HOME")
     return Path(base) if base else Path.home() / ".cache"
+
+
+def _patience(text: str) -> float | None:
+    """Seconds; None for "unlimited"; the usual patience for what is no number."""
+    if text.strip().lower() in ("unlimited", "none"):
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        return DEFAULT_PATIENCE_S
+    return seconds if 0 <= seconds < math.inf else DEFAULT_PATIENCE_S if seconds != math.inf else None
 
 
 def _cache_limit(text: str) -> int | None:

@@ -101,7 +101,7 @@ def test_a_timeout_by_a_signal_is_raised_wherever_it_strikes(told, monkeypatch):
     try:
         for step in (
             "opwright.operators.stages.trace",
-            "opwright.binding.variants.variants.build",
+            "opwright.binding.variants.building.build",
             "opwright.binding.serving.server.backend_for",
         ):
             with monkeypatch.context() as patched:
@@ -120,7 +120,7 @@ def test_interrupts_pass(error, monkeypatch):
 
     operator = Operator(rippled, identity=lambda _: None)
     with monkeypatch.context() as patched:
-        patched.setattr("opwright.binding.variants.variants.build", interrupted)
+        patched.setattr("opwright.binding.variants.building.build", interrupted)
         with pytest.raises(error):
             operator(torch.ones(3))
     operator(torch.ones(3))
@@ -163,7 +163,7 @@ def test_a_pinned_call_raises_what_failed(monkeypatch):
         raise InternalError("injected")
 
     operator = Operator(rippled, identity=lambda _: None)
-    monkeypatch.setattr("opwright.binding.variants.variants.build", fails)
+    monkeypatch.setattr("opwright.binding.variants.building.build", fails)
     with pytest.raises(opwright.errors.Fault, match=r"its kernels failed with InternalError: injected"):
         operator.on("cpp")(torch.ones(3))
 
@@ -190,7 +190,7 @@ def test_an_argument_is_changed_once_whatever_fails(monkeypatch, told):
         raise InternalError("injected")
 
     for step in (
-        "opwright.binding.variants.variants.build",
+        "opwright.binding.variants.building.build",
         "opwright.binding.serving.server.backend_for",
         "opwright.operators.stages.lower",
     ):

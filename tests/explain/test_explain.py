@@ -117,3 +117,13 @@ def test_the_last_call_is_told(call, words):
 )
 def test_bytes_have_three_figures(size_bytes, text):
     assert in_units(size_bytes) == text
+
+
+def test_the_profile_has_every_stage_and_the_compilers() -> None:
+    operator = make(cell, CELL_SAMPLES)
+    before = " ".join(sections(explanation(operator))["Derived in"])
+    for stage in ("trace", "choose what to save", "lay out", "lower", "optimize", "emit"):
+        assert f"{stage} 0." in before
+    assert "compilers" not in before
+    operator(torch.ones(2, 6), torch.ones(2, 2))
+    assert "compilers took" in " ".join(sections(explanation(operator))["Derived in"])

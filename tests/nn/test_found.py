@@ -77,3 +77,33 @@ def test_changes_between_calls_are_seen(name: str) -> None:
         gradients = [torch.autograd.grad(y.square().sum(), tensors) for y in (found, expected)]
         torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-3)
         assert served.last_rung == "cpp"
+
+
+class Marked(nn.Module):
+    """Reads what somebody gave its parameter as attributes: a number, a tensor, or nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4))
+        self.weight.gain = 2.0  # type: ignore[attr-defined]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.tanh(x * self.weight * getattr(self.weight, "gain", 1.0))
+        return y + self.weight.table if hasattr(self.weight, "table") else y
+
+
+@pytest.mark.built_together
+def test_attributes_of_parameters_are_read_as_they_are() -> None:
+    plain = Marked()
+    served, x = opwright.module(plain), torch.randn(3, 4)
+    for change in (
+        lambda: None,
+        lambda: setattr(plain.weight, "gain", 3.0),
+        lambda: delattr(plain.weight, "gain"),
+        lambda: setattr(plain.weight, "table", torch.randn(4)),
+        lambda: setattr(plain.weight, "table", torch.randn(4)),
+    ):
+        change()
+        for _ in range(3):
+            torch.testing.assert_close(served(x), plain(x), rtol=1e-5, atol=1e-5)
+            assert served.last_rung == "cpp"

@@ -173,7 +173,6 @@ def itself(x: Tensor) -> Tensor:
     ("reference", "why"),
     [
         (seeds, "the function seeds the generator of random numbers"),
-        (closed, "the function uses a tensor that is not one of its parameters"),
         (number, "number returns no tensor that it computes"),
         (nothing, "nothing returns no tensor that it computes"),
         (with_size, "with_size returns a SymInt at position 1"),

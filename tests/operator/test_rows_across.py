@@ -68,7 +68,7 @@ def test_kernels_that_are_made_for_row_major_tensors_have_no_panels(monkeypatch:
         flags.append(more["flags"])
         return build(sources, settings, flags=flags[-1])
 
-    monkeypatch.setattr("opwright.binding.variants.variants.build", noting)
+    monkeypatch.setattr("opwright.binding.variants.building.build", noting)
     x = torch.linspace(-2, 2, 60).reshape(3, 4, 5)
     for given in (x, x[:, :, ::2]):
         operator = Operator(_gate, identity=lambda _: None, settings=quiet_settings(optimized=False))

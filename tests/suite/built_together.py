@@ -43,7 +43,7 @@ def one_file_each_way() -> Iterator[None]:
             _build([source for source in sources if source.device is None], settings, flags)
         return build(sources, settings, flags=flags)
 
-    with patch("opwright.binding.variants.variants.build", build_in_one_file):
+    with patch("opwright.binding.variants.building.build", build_in_one_file):
         yield
 
 
@@ -74,7 +74,7 @@ def _collecting(wanted: Wanted) -> Iterator[None]:
 
     try:
         with (
-            patch("opwright.binding.variants.variants.build", collect),
+            patch("opwright.binding.variants.building.build", collect),
             patch.object(Variants, "_refuse", note),
             patch.object(Variants, "is_refused", lambda *_: False),  # so that no call is left to its function for good
             patch("opwright.binding.fallbacks.Fallbacks.is_strict", False),

@@ -67,7 +67,7 @@ def operator(
             share of its bytes from 0.0 to 1.0, or the most bytes there may be, such as 65536 or "64 MiB". What is
             cheapest to recompute for its bytes goes first. The sizes of the call that a kernel is derived for decide;
             it serves other sizes too.
-        mutates: Names of the tensors that the function changes.
+        mutates: Names of the tensors that the function changes, or of lists, tuples and dicts of these.
         inline: Let `torch.compile` and `torch.export` see the operations of the function; otherwise they see one,
             unless it draws random numbers.
         autocast: What floating arguments are cast to under autocast before the kernels run: "low", its own dtype;
@@ -79,7 +79,7 @@ def operator(
 
     Raises:
         CallableUnsupported: If it is not a function.
-        UnsupportedParameter: If `mutates` names something other than a tensor parameter.
+        UnsupportedParameter: If `mutates` names something other than a parameter for tensors.
         UnsupportedReturn: If there is no tensor in the return annotation.
         SaveRefused: If `save` is none of these.
         AutocastRefused: If `autocast` is none of these, or there is something in `mutates`.

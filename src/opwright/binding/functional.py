@@ -31,4 +31,4 @@ class FunctionalReference:
 
     def fallback(self, *arguments: Any) -> Done:
         """Call the reference on the arguments themselves."""
-        return Done(self.__wrapped__(*arguments))
+        return Done(getattr(self.__wrapped__, "fallback", self.__wrapped__)(*arguments))

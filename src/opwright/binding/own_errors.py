@@ -9,7 +9,14 @@ from typing import Any, TypeVar
 
 import torch
 
-from opwright.errors import FallbackRefused, FallbackWarning, UndeclaredMutation, UnsupportedReturn, WrapperRefused
+from opwright.errors import (
+    FallbackRefused,
+    FallbackWarning,
+    OutsideTensor,
+    UndeclaredMutation,
+    UnsupportedReturn,
+    WrapperRefused,
+)
 from opwright.tracing.recording.faults import comes_from_a_signal
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -27,8 +34,10 @@ def is_for_the_caller(error: BaseException) -> bool:
     """Whether an error should leave the call of an operator.
 
     It should if the reference raised it, if it is about the operator's definition, if the type of an argument refuses
-    the operator, or if it was asked for.
+    the operator, if the operator is to be served in another way, or if it was asked for.
     """
+    if isinstance(error, OutsideTensor) and error.becomes_an_argument:
+        return True
     return isinstance(error, (UnsupportedReturn, UndeclaredMutation, WrapperRefused)) or is_wanted(error)
 
 

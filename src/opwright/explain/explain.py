@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from opwright.binding.rungs import RUNGS, Rung
@@ -30,7 +30,7 @@ LEFT_TO_FUNCTION = (
 
 def explanation(operator: BaseOperator) -> str:
     """Explain an operator for its first sample; without samples or kernels, explain what there is."""
-    served_by = ""
+    served_by, derivation = "", None
     try:
         derivation = operator.derivation()
         sections = _derived(derivation)
@@ -44,6 +44,8 @@ def explanation(operator: BaseOperator) -> str:
     if served_by:
         sections["Served by"] = wrapped(served_by)
     sections["Last call"] = wrapped(_last_call(operator, rungs))
+    if derivation is not None:
+        sections["Derived in"] = profile_lines(derivation.profile, operator.built_in_s)
     title = f"{operator.name}, from {operator.reference.__name__} at {place_from_here(operator)}"
     head = "\n".join([title, *wrapped(schema_of(operator), "", "    ")])
     return "\n\n".join([head, *(_section(title, lines) for title, lines in sections.items())])
@@ -92,6 +94,14 @@ def schema_of(operator: BaseOperator) -> str:
     return str(overload._schema) if overload else f"{operator.name}{inspect.signature(operator.reference)}"
 
 
+def profile_lines(profile: Mapping[str, float], built_in_s: float) -> list[str]:
+    """How long the stages of a derivation took, and compilers after them, for a call of this process."""
+    total = sum(profile.values())
+    shares = ", ".join(f"{stage} {seconds:.3f}" for stage, seconds in profile.items())
+    compiled = f"; compilers took {built_in_s:.1f} s for a call" if built_in_s else ""
+    return wrapped(f"{total:.3f} s: {shares}{compiled}")
+
+
 def _rung(rung: Rung) -> list[str]:
     return labelled(rung.name, rung_line(rung))
 
@@ -107,6 +117,8 @@ def rung_line(rung: Rung) -> str:
 
 def _last_call(operator: BaseOperator, rungs: Sequence[Rung]) -> str:
     served = operator.last_rung
+    if operator.is_building:
+        return f"served by {served}: kernels are still being built, after the time that OPWRIGHT_PATIENCE allows"
     if served is None:
         return "none in this process"
     faster = [rung.name for rung in rungs if rung.available and RUNGS.index(rung.name) > RUNGS.index(served)]

@@ -201,6 +201,7 @@ class Recorder {
     PyObject* const of_kind = _PyType_Lookup(Py_TYPE(from), name);
     PyObject* const found = _PyType_Lookup(cls, name);
     if (!add_class(cls) || !add_kind_of_class(from)) return not_told;
+    if (!add_kind_of_member(of_kind) || !add_kind_of_member(found)) return not_told;
     if (of_kind && Py_TYPE(of_kind)->tp_descr_set) {
       const bool is_home =
           PyType_HasFeature(cls, Py_TPFLAGS_HEAPTYPE) && PyUnicode_CompareWithASCIIString(name, "__module__") == 0;
@@ -228,8 +229,6 @@ class Recorder {
   // The same answer as long as the class has its version: an object that the class holds, or a plain value.
   Value answer_of_class(const Guard& guard, PyObject* from) {
     auto* const cls = reinterpret_cast<PyTypeObject*>(from);
-    static PyObject* const any = PyUnicode_InternFromString("__module__");
-    _PyType_Lookup(cls, any);  // which gives it a version
     if (!add_class(cls)) return not_told;
     const py::object answer = py::reinterpret_steal<py::object>(PyObject_CallOneArg(guard.key, from));
     forget_error();
@@ -243,7 +242,8 @@ class Recorder {
     PyTypeObject* const kind = Py_TYPE(holder.object);
     PyObject* const of_kind = _PyType_Lookup(kind, name);
     add_kind(holder);
-    if (!add_class(kind) || (of_kind && Py_TYPE(of_kind)->tp_descr_set)) return not_told;
+    if (!add_class(kind) || !add_kind_of_member(of_kind)) return not_told;
+    if (of_kind && Py_TYPE(of_kind)->tp_descr_set) return not_told;
     const Value attributes = attributes_of(holder);
     if (!attributes.is_told) return not_told;
     const Value own = of_key(name, attributes.object);
@@ -290,6 +290,8 @@ class Recorder {
   void add_dictionary(PyObject* dictionary) { add(place_of_version(dictionary)); }
 
   bool add_class(PyTypeObject* cls) {
+    static PyObject* const any = PyUnicode_InternFromString("__module__");
+    _PyType_Lookup(cls, any);  // which gives it a version
     if (!PyType_HasFeature(cls, Py_TPFLAGS_VALID_VERSION_TAG)) return false;
     add(&cls->tp_flags);
     add(&cls->tp_version_tag);
@@ -301,6 +303,13 @@ class Recorder {
     if (Py_IS_TYPE(cls, &PyType_Type)) return true;
     add(&cls->ob_type);
     return add_class(Py_TYPE(cls));
+  }
+
+  // Whether a member of a class is computed depends on its own class, which may get a `__get__`, or be exchanged.
+  bool add_kind_of_member(PyObject* member) {
+    if (!member || !PyType_HasFeature(Py_TYPE(member), Py_TPFLAGS_HEAPTYPE)) return true;
+    add(&member->ob_type);
+    return add_class(Py_TYPE(member));
   }
 
   // The class of an object, where another can be assigned or another object can be there.

@@ -59,6 +59,9 @@ inline Version version_of(PyObject*) { return {}; }
 
 #endif
 
+// Whether a member of a class stays what it is: that of a user's class may become a descriptor.
+inline bool is_of_python(PyObject* member) { return !PyType_HasFeature(Py_TYPE(member), Py_TPFLAGS_HEAPTYPE); }
+
 // Whether an attribute of an object comes from its dictionary: the class has no data descriptor of that name.
 inline bool is_own_attribute(PyObject* holder, PyObject* name, PyObject* value) {
   PyObject** const attributes = _PyObject_GetDictPtr(holder);
@@ -67,12 +70,12 @@ inline bool is_own_attribute(PyObject* holder, PyObject* name, PyObject* value) 
     return false;
   }
   PyObject* const of_class = _PyType_Lookup(Py_TYPE(holder), name);
-  return !of_class || !Py_TYPE(of_class)->tp_descr_set;
+  return !of_class || (is_of_python(of_class) && !Py_TYPE(of_class)->tp_descr_set);
 }
 
 // Whether an attribute of a class is stored in it or its bases, and not computed on access.
 inline bool is_own_member(PyObject* type, PyObject* name, PyObject* value) {
-  return _PyType_Lookup(reinterpret_cast<PyTypeObject*>(type), name) == value;
+  return _PyType_Lookup(reinterpret_cast<PyTypeObject*>(type), name) == value && is_of_python(value);
 }
 
 }  // namespace opwright

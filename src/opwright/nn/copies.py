@@ -10,7 +10,7 @@ import collections
 import functools
 import types
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -32,17 +32,22 @@ class Copied:
 
     Args:
         module: What to copy.
-        replaced: What stands for its tensors, by identity.
+        tensors: Its tensors.
+        arguments: What stands for each; it gets the attributes that somebody gave the tensor.
 
     Attributes:
         module: The copy, without hooks.
     """
 
-    def __init__(self, module: nn.Module, replaced: Mapping[int, Any]) -> None:
-        self._made: dict[int, Any] = dict(replaced)
-        self._leading = _leading(module, replaced.keys())
+    def __init__(self, module: nn.Module, tensors: Sequence[torch.Tensor], arguments: Sequence[Any]) -> None:
+        self._made: dict[int, Any] = {id(tensor): given for tensor, given in zip(tensors, arguments, strict=True)}
+        self._leading = _leading(module, self._made.keys())
         self._changeable: list[Any] = []
         self.module: nn.Module = self._copy(module)
+        for tensor, given in zip(tensors, arguments, strict=True):
+            for name, value in vars(tensor).items() if given is not tensor else ():
+                if name not in vars(given):
+                    setattr(given, name, self._copy(value))
         self._before = [_contents(value) for value in self._changeable]
 
     def is_unchanged(self) -> bool:
@@ -172,7 +177,9 @@ def _members(value: Any) -> Iterable[Any]:
             return (value.func, *value.args, *value.keywords.values())
         case weakref.ref():
             return (value(),)
-        case type() | torch.Tensor():
+        case torch.Tensor():
+            return tuple(vars(value).values())
+        case type():
             return ()
     return tuple(member for _, member in _attributes_of(value)) if _may_be_copied(type(value)) else ()
 

@@ -103,7 +103,7 @@ class ModuleReference:
         if module is None or any(slot not in held for slot in self._slots):
             raise ChangesItself("the module has changed meanwhile", hint="change it between calls")
         tensors = [leaf.clone() if p in self._mutated else leaf for p, leaf in enumerate(leaves[:count])]
-        copied = Copied(module, {id(held[slot]): tensor for slot, tensor in zip(self._slots, tensors, strict=True)})
+        copied = Copied(module, [held[slot] for slot in self._slots], tensors)
         args, kwargs = tree_unflatten(leaves[count:], self._layout)
         returned = self._forward(copied.module, args, kwargs)
         if not copied.is_unchanged():

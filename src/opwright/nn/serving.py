@@ -103,7 +103,7 @@ class Serving(RemembersRung):
         self._fallbacks = Fallbacks(self._name, telling, to_parts if make_opened else to_function)
         self._noted = Noted(self._settings)
         searched = _searched_of(module, self._noted)
-        self._outside = Outside(weakref.ref(module), read=reads_of_module, searched=searched)
+        self._outside = Outside(weakref.ref(module), read=reads_of_module, searched=searched, may_search=True)
         if make_opened is not None and not tries:
             self.opened = make_opened()
 
@@ -158,6 +158,8 @@ class Serving(RemembersRung):
         refusals.append(self.refusal if is_given_up else None)
         if refusal := next(filter(None, refusals), None):
             return f"{instead}: {reason_told(refusal)}{closed}"
+        if any(call.operator is not None and call.operator.is_building for call in calls):
+            return "as written: its kernels are still being built"
         if any(variants is not None and (variants.left or variants.is_one_operation) for variants in latest):
             return "as written: it is one operation of PyTorch, or none"
         return "not called yet"
@@ -238,7 +240,7 @@ class Serving(RemembersRung):
         arguments.given = (self, *given)
         made = operator.server.serve(arguments, {})
         self.last_rung = operator.last_rung
-        if isinstance(made, Ran):
+        if isinstance(made, Ran) and not operator.is_building:
             self._leave(call, operator, arguments, members, is_training=given[0].training)
         self._wind()
         if isinstance(made, Ran):

@@ -20,6 +20,7 @@ from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.rungs import Ladder, Rung, RungName, Way
 from opwright.binding.serving.inside import serve_inside
 from opwright.binding.serving.mutating import MutatingServer
+from opwright.binding.serving.mutating_structures import MutatingStructuredServer
 from opwright.binding.serving.numbers import Numbers, numbers_in
 from opwright.binding.serving.server import Server
 from opwright.binding.serving.structured import StructuredServer
@@ -32,18 +33,21 @@ from opwright.binding.variants.states import Outside, State
 from opwright.binding.variants.variant import Plan
 from opwright.binding.variants.variants import Variants, VariantsByState
 from opwright.derivation.save_policy import SavePolicy, read_policy
-from opwright.errors import NoKernel, OpwrightError
+from opwright.errors import NoKernel, OpwrightError, OutsideTensor
 from opwright.handwritten.server import WrittenServer
 from opwright.ir.names.identifiers import ascii_spelling, identifiers
+from opwright.operators.parts.capturing import Captures
+from opwright.operators.parts.example import HasExample
+from opwright.operators.parts.flattening import Flattens
+from opwright.operators.parts.methods import Binds, Methods
 from opwright.operators.registry import remember
 from opwright.operators.structure import HasStructure
 from opwright.operators.transforming import Transforming
-from opwright.samples import Sample, SampleFactory, first_sample
+from opwright.samples import SampleFactory
 from opwright.settings import Settings
 from opwright.toolchain.process.forks import hold_off_forks, refuse_torn
 from opwright.tracing.guarded import guarded
 from opwright.tracing.interface.callables import as_function, operator_name
-from opwright.tracing.interface.flatten import flatten
 from opwright.tracing.interface.signature import (
     Signature,
     check_outputs,
@@ -61,7 +65,7 @@ if TYPE_CHECKING:
 DEFAULT_NAMESPACE = "opwright"
 
 
-class BaseOperator(Transforming["BaseOperator"], HasStructure):
+class BaseOperator(Transforming["BaseOperator"], HasStructure, Flattens, Captures, HasExample, Binds):
     """A PyTorch function with kernels of its own: called, differentiated, transformed.
 
     Call it like the function it was made from. The first call with a new dtype, rank or broadcast pattern derives and
@@ -95,8 +99,9 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure):
         outside: Outside | None = None,
         fallbacks: Fallbacks | None = None,
     ) -> None:
-        if signature is None:
-            reference = as_function(getattr(reference, "reference", reference))
+        given = getattr(reference, "reference", reference)
+        if signature is None and (reference := as_function(given)) is given:
+            self._methods = Methods(functools.partial(self._bind, mutates, freeze))
         if autocast is not None:
             check_policy(autocast, mutates, place_of(reference))
         short = ascii_spelling(name) if name else operator_name(reference)
@@ -124,24 +129,30 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure):
         self._transforms = SafeTransforms(self._family, self._positional, self._arity, self._fallbacks)
         self._server = self._make_server()
         self._serving: Serving = self._server
+        if signature is None and not self._mutated:
+            self.let_capture(freeze)
         self._function = FunctionRung(self._short_name, self._names, self._derive_function)
         self._ladder = self._derived_rungs()
         self._registered = Registered(
             self.name,
             self._signature,
             reference,
-            self._server,
+            self,
             lambda: self.transforms.backward,
             lambda: self._variants.plain and self._serving is self._server,
             autocast=autocast,
             inline=inline,
         )
         functools.update_wrapper(self, reference)
-        remember(self, self._registered, self._signature)
+        if signature is None or signature.schema is not None:
+            remember(self, self._registered, self._signature)
         if self._signature.outputs is not None and not self._mutated:
             self._registered.register(self._signature.outputs)
 
-    def _make_server(self) -> Server | StructuredServer | MutatingServer:
+    def _make_server(self) -> Server | StructuredServer | MutatingServer | MutatingStructuredServer:
+        if self._mutated and not self._signature.is_flat:
+            about = (self._positional, self._signature, self._make_mutating)
+            return MutatingStructuredServer(self._fallbacks.name, *about)
         if self._mutated:
             self._functional = self._family.functional(self._mutated)
             functional = lambda: self._flattened(())[0].server  # noqa: E731
@@ -167,7 +178,7 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure):
 
     def _make_relative(self, reference: Callable[..., Any], **options: Any) -> BaseOperator:
         options |= {"save": self.save, "settings": self._settings, "inline": self.inline, "autocast": self.autocast}
-        options |= {"outside": self._outside}
+        options = {"outside": self._outside, "name": self.name, **options}
         told = self._fallbacks if options["name"] == self.name else None  # then the same, with flat arguments
         return type(self)(reference, fallbacks=told, **options)
 
@@ -192,12 +203,18 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure):
         """Run the operator; see the reference for arguments, results and errors."""
         if is_compiling():
             return self._registered.serve_compiled(self._signature.bind(args, kwargs))
-        return self._serving.serve(args, kwargs)
+        try:
+            return self._serving.serve(args, kwargs)
+        except OutsideTensor:
+            if self._make_capturing is None:
+                raise
+            return self.serve(args, kwargs)
 
     @property
     def last_rung(self) -> RungName | None:
         """The rung that served the last call of this thread; None before the first."""
-        return self._server.last_rung
+        rung: RungName | None = self._server.last_rung
+        return rung
 
     def _recorded_under(self, state: State) -> str | None:
         """The key under which the variants of a state are recorded."""
@@ -226,6 +243,8 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure):
                 )
             except OpwrightError as refusal:
                 refusal.is_settled = True
+                if isinstance(refusal, OutsideTensor):
+                    refusal.outside = self._outside
                 raise
             return derived
 
@@ -252,17 +271,6 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure):
         """The operators that function transforms derive from this one, by position of the arguments."""
         return TransformsNow(self._transforms, self._outside)
 
-    # -- structured arguments --------------------------------------------------------------------------------------
-
-    def _flattened(self, args: Sequence[Any]) -> tuple[BaseOperator, Sequence[Any]]:
-        """The operator that takes these arguments flat, which is this one if they are, and the flat arguments."""
-        if self._functional is not None:
-            return self._functional, args
-        if self._signature.is_flat:
-            return self, args
-        leaves, layout = flatten(tuple(args))
-        return self._family.flat(leaves, layout), leaves
-
     # -- the dispatcher --------------------------------------------------------------------------------------------
 
     @property
@@ -278,8 +286,8 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure):
         return None if self._mutated else self._registered.found(self._example_plan)
 
     def _example_plan(self) -> Plan:
-        flat, args = self._flattened(self._example().args)
-        return flat._derive(args, recording=False).plan
+        plan: Plan = self.of_example(lambda flat, args: flat._derive(args, recording=False).plan)
+        return plan
 
     # -- rungs -----------------------------------------------------------------------------------------------------
 
@@ -343,14 +351,14 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure):
             self.derivation().cuda_sources() if backend == "cuda" else self.derivation()
 
     def _count(self, backend: Backend) -> int:
-        flats = [*([self._functional] if self._functional else []), *self._family.flats]
-        return self._variants.count(backend) + sum(flat._count(backend) for flat in flats)
+        count: int = self._variants.count(backend) + sum(flat._count(backend) for flat in self._flats)
+        return count
 
     def _serve_reference(self, *args: Any, **kwargs: Any) -> Any:
         return self._server.serve_by_reference(self._signature.bind(args, kwargs))
 
     def _serve_kernels(self, backend: Backend, *args: Any, **kwargs: Any) -> Any:
-        result = self._server.serve(args, kwargs, pinned=True)
+        result = self.serve(args, kwargs, pinned=True)
         refuse_another(backend, self._server.last_rung)
         return result
 
@@ -362,22 +370,10 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure):
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
-    def _example(self) -> Sample:
-        return first_sample(self._short_name, self.samples, place_of(self.reference), self._signature.bind)
-
-    def derivation(self) -> Derivation:
-        """What is derived for the first sample: graphs, programs and sources.
-
-        Raises:
-            SamplesMissing: If the operator has no samples.
-        """
-        flat, args = self._flattened(self._example().args)
-        return flat._derive(requiring_gradients(args), recording=True)
-
     def _derive_function(self, args: Sequence[Any]) -> tuple[str, tuple[Condition, ...], Result]:
         refuse_torn()
         with hold_off_forks():
-            from opwright.operators.stages import derive_function
+            from opwright.operators.function_module import derive_function
 
             specs = describe(self._names, requiring_gradients(args), gradients=True)
             how = (self._short_name, str(place_of(self.reference)))
@@ -385,11 +381,6 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure):
                 self._positional, lambda reference: guarded(reference, lambda: derive_function(reference, specs, *how))
             )
         return module.text, module.guards, module.result
-
-    def function_source(self) -> str:
-        """The emitted text of the rung "function", for the first sample."""
-        flat, args = self._flattened(self._example().args)
-        return flat._derive_function(args)[0]
 
     def __reduce__(self) -> str:
         """An operator is copied and pickled as a function is: by its name."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,7 @@ from opwright.binding.variants.variant import Plan, Saved
 from opwright.codegen.cpp.program import emit_program
 from opwright.codegen.cuda.program import CudaSource, emit_cuda
 from opwright.codegen.formula import formula_comment
-from opwright.codegen.header import Origin, built_header, source_command
-from opwright.codegen.python.function import emit_function
-from opwright.codegen.python.layout import ConstantParameter, FunctionLayout, TensorParameter
+from opwright.codegen.header import Origin, built_header
 from opwright.derivation.backward import given_to, imitates_eager, static_in
 from opwright.derivation.budget import Budget
 from opwright.derivation.joint import Joint, trace_joint
@@ -24,7 +24,6 @@ from opwright.derivation.partition import Partition, inputs_behind, partition
 from opwright.derivation.products import gradients_by_product
 from opwright.derivation.rounding import made_of_rounded, rounded_in_registers
 from opwright.derivation.save_policy import SavePolicy
-from opwright.errors import NoKernel
 from opwright.ir.expressions.integer import Condition
 from opwright.ir.names.fresh import fresh_stem
 from opwright.ir.program import Kernel, Program, buffers_of
@@ -55,7 +54,6 @@ from opwright.tracing.recording.values import Digests
 from opwright.tracing.result_orders import ResultOrders
 from opwright.tracing.scalars.guards import NumberGuard
 from opwright.tracing.trace import trace
-from opwright.version import VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +77,7 @@ class Derivation:
         plan: The sources, and how to call them.
         origin: The user's function; None for a reference of this package, such as a gradient.
         budget: What came of a budget for what is saved.
+        profile: How long each stage took, in seconds.
     """
 
     specs: tuple[ArgumentSpec, ...]
@@ -89,6 +88,7 @@ class Derivation:
     plan: Plan
     origin: Origin | None
     budget: Budget | None = None
+    profile: Mapping[str, float] = field(default_factory=dict)
 
     def cuda_programs(self) -> tuple[Program, Program | None]:
         """The forward and backward Programs for a GPU."""
@@ -100,19 +100,22 @@ class Derivation:
         return tuple(_cuda(program, self.origin) for program in self.cuda_programs() if program is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionModule:
-    """The rung "function" for one kind of arguments: a Python module.
+class Profile:
+    """How long the stages of one derivation take.
 
     Attributes:
-        text: The module.
-        guards: For which sizes it is valid.
-        result: The structure of what the reference returns; the module gives the tensors that are computed.
+        seconds: By stage, in the order in which they began.
     """
 
-    text: str
-    guards: tuple[Condition, ...]
-    result: Result
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def of(self, stage: str) -> Iterator[None]:
+        """Count the time until the end of the block for a stage."""
+        begun = time.perf_counter()
+        yield
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - begun
 
 
 def derive(
@@ -136,8 +139,10 @@ def derive(
         NoKernel: If it does something that kernels cannot do.
     """
     origin, specs = _origin(reference), tuple(_spec_in(reference, spec) for spec in specs)
-    derived = _derived(reference, specs, name, save, backend, origin)
-    return replace(derived, plan=replace(derived.plan, is_like_eager=imitates_eager(reference)))
+    timed = Profile()
+    derived = _derived(reference, specs, name, save, backend, origin, timed)
+    plan = replace(derived.plan, is_like_eager=imitates_eager(reference))
+    return replace(derived, plan=plan, profile=timed.seconds)
 
 
 def _derived(
@@ -147,20 +152,29 @@ def _derived(
     save: SavePolicy,
     backend: Backend,
     origin: Origin | None,
+    timed: Profile,
 ) -> Derivation:
     if any(isinstance(spec, TensorSpec) and spec.requires_grad for spec in specs):
-        joint = trace_joint(reference, specs)
+        with timed.of("trace"):
+            joint = trace_joint(reference, specs)
         if any(gradient is not None for gradient in joint.gradients):
             unchanged = static_in(reference) if imitates_eager(reference) else None
-            results = orders_of_results(reference, specs, joint.graph, joint.gradients)
-            return _derive_with_gradients(joint, specs, name, save, backend, origin, unchanged, results)
-    graph, result = trace(reference, specs)
+            with timed.of("lay out"):
+                results = orders_of_results(reference, specs, joint.graph, joint.gradients)
+            return _derive_with_gradients(joint, specs, name, save, backend, origin, unchanged, results, timed)
+    with timed.of("trace"):
+        graph, result = trace(reference, specs)
     refuse_here(graph, specs)
-    arguments, results = argument_orders(graph, specs), orders_of_results(reference, specs, graph)
-    orders = arguments, forward_orders(graph, arguments, results, ())
-    lowered = _lowered(graph, f"{name}_forward", named_inputs(graph), named_outputs(graph), graph.guards, orders=orders)
-    forward = _optimized(lowered, backend)
-    plan = _plan(graph, specs, result, _source(forward, backend, origin))
+    with timed.of("lay out"):
+        arguments, results = argument_orders(graph, specs), orders_of_results(reference, specs, graph)
+        orders = arguments, forward_orders(graph, arguments, results, ())
+    ends = named_inputs(graph), named_outputs(graph)
+    with timed.of("lower"):
+        lowered = _lowered(graph, f"{name}_forward", *ends, graph.guards, orders=orders)
+    with timed.of("optimize"):
+        forward = _optimized(lowered, backend)
+    with timed.of("emit"):
+        plan = _plan(graph, specs, result, _source(forward, backend, origin))
     plan = replace(plan, kernels=_kernels(forward), left_to_function=gains_nothing(graph, origin, forward))
     return Derivation(specs, graph, forward, None, (lowered, None), plan, origin)
 
@@ -172,52 +186,6 @@ def _spec_in(reference: Callable[..., Any], spec: ArgumentSpec) -> ArgumentSpec:
     return replace(spec, digest=digest, is_static=spec.name in static_in(reference))
 
 
-def derive_function(
-    reference: Callable[..., Any], specs: Sequence[ArgumentSpec], name: str, place: str
-) -> FunctionModule:
-    """Derive the rung "function": an `autograd.Function` in torch operations that starts from the inputs alone.
-
-    Args:
-        reference: The function as written.
-        specs: One for each parameter; a floating tensor requires a gradient.
-        name: The name of the emitted function.
-        place: Where the reference is defined, for the header.
-
-    Raises:
-        UntraceableReference, NoKernel: As `derive`; also if the reference hides operations from autograd, because the
-            emitted backward would then be differentiated differently.
-    """
-    joint = trace_joint(reference, specs)
-    graph = joint.graph
-    if graph.is_random:
-        raise NoKernel("it draws random numbers, which an emitted autograd.Function would draw again")
-    if graph.needs_row_major:
-        raise NoKernel("what it does depends on how its arguments lie in memory")
-    if graph.hides_from_autograd:
-        raise NoKernel("it uses detach or no_grad, which an emitted autograd.Function cannot pass on to higher orders")
-    tangents = [node for node in joint.tangents if node is not None]
-    arguments = [(given, node) for given, node in named_inputs(graph) if node not in tangents]
-    forward = optimize(lower(graph, name, arguments, named_outputs(graph), graph.guards))
-    gradients = {position: node for position, node in enumerate(joint.gradients) if node is not None}
-    wanted = [(f"grad_{specs[position].name}", node) for position, node in gradients.items()]
-    backward = (
-        optimize(lower(graph, f"{name}_backward", named_inputs(graph), wanted, effects=False)) if wanted else None
-    )
-    parameters: list[TensorParameter | ConstantParameter] = []
-    results = dict(zip(gradients, backward.outputs if backward else (), strict=True))
-    for position, spec in enumerate(specs):
-        if isinstance(spec, TensorSpec):
-            parameters.append(TensorParameter(spec.name, results.get(position)))
-        else:
-            parameters.append(ConstantParameter(spec.name, spec.value))
-    names = {node: given for given, node in named_inputs(graph)}
-    cotangents = tuple(None if node is None else names[node] for node in joint.tangents)
-    function = function_behind(reference)
-    command = function and source_command(place.rpartition(":")[0], function.__qualname__, "function")
-    layout = FunctionLayout(tuple(parameters), joint.result.is_bare, name, place, VERSION, cotangents, command)
-    return FunctionModule(emit_function(name, forward, backward, layout), forward.guards, joint.result)
-
-
 def _derive_with_gradients(
     joint: Joint,
     specs: tuple[ArgumentSpec, ...],
@@ -227,11 +195,13 @@ def _derive_with_gradients(
     origin: Origin | None,
     unchanged: Set[str] | None,
     lie: ResultOrders,
+    timed: Profile,
 ) -> Derivation:
     graph = joint.graph
     refuse_here(graph, specs)
     policy = 0 if graph.is_random and save == "inputs" else save  # no number can be drawn again
-    kept = partition(joint, policy, unchanged)
+    with timed.of("choose what to save"):
+        kept = partition(joint, policy, unchanged)
     tangents = [node for node in joint.tangents if node is not None]
     arguments = [(given, node) for given, node in named_inputs(graph) if node not in tangents]
     names = {node: given for given, node in named_inputs(graph)}
@@ -239,32 +209,37 @@ def _derive_with_gradients(
     intermediates = saved_names(graph, kept.intermediates, saved)
     results = [*named_outputs(graph), *intermediates]
     little = {given for given, node in intermediates if node in kept.little}
-    given = argument_orders(graph, specs)
-    made = forward_orders(graph, given, lie, kept.intermediates)
-    cotangents, found = backward_orders(joint, lie)
+    with timed.of("lay out"):
+        given = argument_orders(graph, specs)
+        made = forward_orders(graph, given, lie, kept.intermediates)
+        cotangents, found = backward_orders(joint, lie)
     how: dict[str, Any] = {"unrounded": little, "saved": kept.rounded, "orders": (given, made)}
-    lowered = _lowered(graph, f"{name}_forward", arguments, results, graph.guards, **how)
-    unrounded = little & _unrounded(lowered.program, results)
-    gradients = [(position, node) for position, node in enumerate(joint.gradients) if node is not None]
-    lowered_backward = _lowered(
-        graph,
-        f"{name}_backward",
-        [(names[node], node) for node in kept.inputs]
-        + [(f"{saved}_output_{graph.outputs.index(node)}", node) for node in kept.outputs]
-        + intermediates
-        + [(names[node], node) for node in tangents],
-        [(f"grad_{specs[position].name}", node) for position, node in gradients],
-        effects=False,
-        unrounded=unrounded,
-        saved=kept.rounded,
-        orders=({**given, **made, **cotangents}, found),
-        cotangents={names[node] for node in tangents},
-    )
-    forward, backward = _optimized(lowered, backend), _optimized(lowered_backward, backend)
+    with timed.of("lower"):
+        lowered = _lowered(graph, f"{name}_forward", arguments, results, graph.guards, **how)
+        unrounded = little & _unrounded(lowered.program, results)
+        gradients = [(position, node) for position, node in enumerate(joint.gradients) if node is not None]
+        lowered_backward = _lowered(
+            graph,
+            f"{name}_backward",
+            [(names[node], node) for node in kept.inputs]
+            + [(f"{saved}_output_{graph.outputs.index(node)}", node) for node in kept.outputs]
+            + intermediates
+            + [(names[node], node) for node in tangents],
+            [(f"grad_{specs[position].name}", node) for position, node in gradients],
+            effects=False,
+            unrounded=unrounded,
+            saved=kept.rounded,
+            orders=({**given, **made, **cotangents}, found),
+            cotangents={names[node] for node in tangents},
+        )
+    with timed.of("optimize"):
+        forward, backward = _optimized(lowered, backend), _optimized(lowered_backward, backend)
+    with timed.of("emit"):
+        sources = _source(forward, backend, origin), _source(backward, backend, origin)
     positions = {spec.name: position for position, spec in enumerate(specs)}
     plan = replace(
-        _plan(graph, specs, joint.result, _source(forward, backend, origin)),
-        backward=_source(backward, backend, origin),
+        _plan(graph, specs, joint.result, sources[0]),
+        backward=sources[1],
         tangents=tuple(position for position, node in enumerate(joint.tangents) if node is not None),
         gradients=tuple(position for position, _ in gradients),
         reach=joint.reach,

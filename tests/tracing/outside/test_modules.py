@@ -87,6 +87,7 @@ class Gated(nn.Module):
         super().__init__()
         self.config = Configuration()
         self.weight = nn.Parameter(torch.randn(4))
+        self.weight.gain = 1.0  # type: ignore[attr-defined]
         self.register_buffer("shift", torch.randn(4))
         self.kind = Kind.OWN
         self.own, self.partial = nn.Tanh(), functools.partial(functional.gelu, approximate="tanh")
@@ -104,6 +105,7 @@ class Gated(nn.Module):
         y = self.own(y) if self.kind is Kind.OWN else self.partial(y)
         y = self.more[0](y) + self.plain + self.shift + self.named["in"](x) * self.config.scaling.factor
         y = functional.dropout(y, 0.0, self.training) if self.training else y * 2
+        y = y * self.weight.gain
         return y * self.config.get("eps") * self.config.rope["theta"]
 
 
@@ -134,6 +136,8 @@ SEEN: dict[str, Change] = {
     "a parameter inside": _set("inner.weight", lambda m: nn.Parameter(torch.randn(4))),
     "a parameter that two modules share from now on": lambda m: setattr(m.more[0], "weight", m.inner.weight),
     "a parameter that is gone": _set("inner.weight", None),
+    "an attribute of a parameter": _set("weight.gain", 3.0),
+    "what calls a child": _set("own._call_impl", torch.relu),
     "a buffer": _set("shift", lambda m: torch.randn(4)),
     "a buffer in the dict": lambda m: m._buffers.update(shift=torch.zeros(4)),
     "another buffer": lambda m: m.register_buffer("mask", torch.ones(4)),

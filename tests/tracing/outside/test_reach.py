@@ -1,6 +1,8 @@
 """What a function reads from outside: every change is seen, in Python and in C++, and what stays the same stays."""
 
 import contextlib
+import datetime
+import decimal
 import functools
 import sys
 import types
@@ -58,6 +60,8 @@ def test_a_change_is_seen_in_python_and_in_cpp(kind, extension, monkeypatch):
         assert extension.Guards(again.guard.spec, function, ABSENT, are_same).hold()
     finally:
         torch.set_grad_enabled(True)
+        torch.set_autocast_dtype("cpu", torch.bfloat16)
+        decimal.setcontext(decimal.Context())
 
 
 def test_a_module_of_the_user_may_have_the_name_of_one_of_python(monkeypatch):
@@ -259,7 +263,7 @@ def test_a_frozen_name_is_not_compared():
     ],
 )
 def test_libraries_are_compared_by_name_alone(text):
-    assert count(reads_of(made(text)).guard) <= 8
+    assert count(reads_of(made(text)).guard) <= 10
 
 
 def test_shared_objects_do_not_multiply_the_work():
@@ -342,6 +346,27 @@ def test_a_nan_is_itself_and_not_its_negative(extension):
     assert identity(made("K = float('nan')\ndef f(x): return x * K")) != identity(
         made("K = -float('nan')\ndef f(x): return x * K")
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "other"),
+    [
+        (decimal.Decimal("1.0"), decimal.Decimal("1.00")),
+        (range(0, 4, 2), range(0, 3, 2)),
+        (0.0, -0.0),
+        (1, True),
+        (datetime.time(1, fold=0), datetime.time(1, fold=1)),
+    ],
+    ids=repr,
+)
+def test_equal_values_that_are_told_apart(value, other, extension):
+    assert value == other
+    function = made("def f(x): return x * len(str(K))", K=value)
+    reads = reads_of(function)
+    guards = extension.Guards(reads.guard.spec, function, ABSENT, are_same)
+    for now, is_same in ((value, True), (other, False), (value, True)):
+        function.__globals__["K"] = now
+        assert (first_failing(reads.guard, function) is None, guards.hold()) == (is_same, is_same)
 
 
 def test_partials_and_bound_methods_are_followed():

@@ -22,7 +22,9 @@ from opwright.tracing.recording.randomness import draws
 class Serving(Protocol):
     """What serves the calls of an operator."""
 
-    last_rung: RungName | None
+    @property
+    def last_rung(self) -> RungName | None:
+        """The rung that served the last call of this thread."""
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Serve a call."""
@@ -97,6 +99,10 @@ class Registered:
             if self.overload is None and plan.result.is_plain:
                 self.register(plan.outputs)
         return self.overload
+
+    def inline(self) -> None:
+        """Let compilers and exporters see the operations of the reference from now on."""
+        self._is_whole = False
 
     def serve_by(self, server: Serving, laid_out: Callable[[Any, Sequence[Any]], Any]) -> None:
         """Replace what serves its calls; the results for these arguments are then laid out."""

@@ -32,7 +32,7 @@ class MutatingServer(HotPath):
     """Serves the calls of one operator.
 
     Args:
-        reference: The function as written, taking every argument by position.
+        reference: The function as written, taking every argument by position, as they came.
         signature: Its parameters.
         mutated: Positions of those that it changes.
         functional: Returns the server of the functional operator.
@@ -52,6 +52,11 @@ class MutatingServer(HotPath):
         self._mutated = mutated
         self._functional = functional
         self._fallbacks = fallbacks
+
+    @property
+    def changes_any(self) -> bool:
+        """Whether it changes an argument at all."""
+        return bool(self._mutated)
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
         """Serve a call; a pinned one raises instead of running the reference."""
@@ -79,7 +84,7 @@ class MutatingServer(HotPath):
             return Done(self.serve_by_reference(given))
         server = self._functional()
         arguments = Leaves(self._kept(given) if torch.is_grad_enabled() else given)
-        arguments.given = given
+        arguments.given = given.given if isinstance(given, Leaves) else given
         made = server.serve(arguments, {}, pinned=pinned)
         self._keep_up(server, None)
         self.last_rung = server.last_rung
@@ -109,7 +114,7 @@ class MutatingServer(HotPath):
     def serve_by_reference(self, args: tuple[Any, ...]) -> Any:
         """Run the function as written."""
         self.last_rung = "composed"
-        return self._reference(*args)
+        return self._reference(*(args.given if isinstance(args, Leaves) else args))
 
     def _kept(self, given: Sequence[Any]) -> list[Any]:
         """The arguments, with copies of mutated ones: the backward pass reads their old values."""

@@ -35,6 +35,7 @@ from opwright.errors import (
     LeftToFunction,
     NoKernel,
     OpwrightError,
+    StillBuilding,
     TracingFailed,
     UndeclaredMutation,
     UnsupportedReturn,
@@ -44,7 +45,7 @@ from opwright.settings import Settings
 from opwright.tracing.interface.flatten import Leaves
 from opwright.tracing.interface.signature import Kind, Signature
 from opwright.tracing.outside.hazards import OutsideUnknown
-from opwright.tracing.outside.ran import RanMore
+from opwright.tracing.outside.ran import RanMore, for_good
 from opwright.tracing.recording.faults import fault_of
 
 _is_grad_enabled = torch.is_grad_enabled
@@ -97,14 +98,12 @@ class Server(RemembersRung):
         self._variants = variants
         self._latest: Variants | None = None
         self._is_beyond = False  # what it reads outside has had too many values
-        self._derive = derive
+        self._derive = derive if hasattr(reference, "refused") else for_good(derive)
         self._serve_transformed = serve_transformed
         self._serve_compiled = serve_compiled
         self._serve_inside = serve_inside
         self._serve_cast = serve_cast
-        self.serve_spread: Callable[[tuple[Any, ...], dict[str, Any]], Any] | None = (
-            None  # for planned calls on DTensors
-        )
+        self.serve_spread: Callable[[tuple[Any, ...], dict[str, Any]], Any] | None = None  # planned, of DTensors
         self._arity = len(signature.parameters)
         self._only_tensors = all(p.kind is Kind.TENSOR and not p.optional for p in signature.parameters)
         self._numbers = numbers
@@ -221,7 +220,7 @@ class Server(RemembersRung):
         try:
             return self._serve_found_or_made(args, pinned=pinned, gradients=gradients)
         except Exception as error:
-            looks_again = isinstance(error, RanMore) and isinstance(args, Leaves)  # at what a module reads
+            looks_again = isinstance(error, RanMore)  # at what a module reads
             if pinned or looks_again or is_for_the_caller(error):
                 raise
             fault = fault_of(error)
@@ -258,8 +257,8 @@ class Server(RemembersRung):
                 result = self._serve_in_state(variants, args, pinned=pinned, gradients=gradients)
                 variants.keep_up()
                 return result
-            except OutsideUnknown as unknown:
-                refusal, self._is_beyond = unknown, self._variants.is_beyond()
+            except (OutsideUnknown, StillBuilding) as unserved:
+                refusal, self._is_beyond = unserved, self._variants.is_beyond()
                 break
             except LeftToFunction:
                 if pinned:
@@ -270,7 +269,7 @@ class Server(RemembersRung):
                 refusal = moved
         if pinned:
             raise refusal
-        result = self.serve_by_reference(args, refusal)
+        result = self.serve_by_reference(args, None if isinstance(refusal, StillBuilding) else refusal)
         self._fallbacks.tell(refusal)
         return result
 
@@ -298,7 +297,7 @@ class Server(RemembersRung):
                 result = self._run_added(variants, arguments, way, recording, pinned=pinned)
                 self._numbers.settle(args, needed)
                 return result
-            except (OutsideMoved, RanMore, LeftToFunction):
+            except (OutsideMoved, RanMore, LeftToFunction, StillBuilding):
                 raise
             except (OpwrightError, Declined) as refusal:
                 if isinstance(refusal, TracingFailed):
@@ -326,7 +325,7 @@ class Server(RemembersRung):
         is_for_good = True
         try:
             return self._run_added(variants, args, way, recording, pinned=pinned)
-        except (UnsupportedReturn, UndeclaredMutation, OutsideMoved, RanMore, LeftToFunction):
+        except (UnsupportedReturn, UndeclaredMutation, OutsideMoved, RanMore, LeftToFunction, StillBuilding):
             raise
         except TracingFailed as failure:
             result = self.serve_by_reference(args, failure)  # for a wrong call, it raises its own error
@@ -335,7 +334,7 @@ class Server(RemembersRung):
                 raise
             refusal: OpwrightError = failure.again()
         except OpwrightError as error:
-            if pinned:
+            if pinned or is_for_the_caller(error):
                 raise
             refusal, result = error.again(), self.serve_by_reference(args, error)
         except Declined:

@@ -17,7 +17,7 @@ from opwright.derivation.backward import backward_reference, backward_signature,
 from opwright.derivation.batched import Randomness, batched_reference, batched_signature
 from opwright.derivation.forward import jvp_reference, jvp_signature
 from opwright.toolchain.process.forks import Lock
-from opwright.tracing.interface.flatten import FlatReference, Leaves, flat_signature
+from opwright.tracing.interface.flatten import FlatReference, Leaves, flat_signature, leaves_of
 from opwright.tracing.interface.signature import Signature
 
 Member = TypeVar("Member")
@@ -149,6 +149,18 @@ class Family(Generic[Member]):
         parameters = [replace(p, keyword_only=False, default=Parameter.empty) for p in self._signature.parameters]
         signature = Signature(tuple(parameters), None, structured=True)
         return self._member(FunctionalReference(self._reference, mutated), self._name, signature, f"changes {mutated}")
+
+    def functional_flat(self, mutated: Sequence[int], leaves: Leaves, layout: TreeSpec) -> Member:
+        """The functional operator for flattened arguments of a structure."""
+
+        def made() -> Member:
+            signature = flat_signature(self._signature, leaves)
+            reference = FunctionalReference(FlatReference(self._reference, layout), leaves_of(mutated, leaves))
+            names = [parameter.name for parameter in signature.parameters]
+            return self._member(reference, self._name, signature, f"changes {mutated} {layout} {names}")
+
+        tensors = tuple([isinstance(leaf, torch.Tensor) for leaf in leaves])
+        return self._relative(("flat", "functional", layout, tensors), made)
 
     def _member(self, reference: Callable[..., Any], name: str, signature: Signature, key: str) -> Member:
         """Make an operator; the key tells its records from those of the others."""

@@ -120,7 +120,7 @@ class State:
         try:
             return self._tracing(reference, derive)
         except (OutsideMoved, OutsideUnknown):
-            if self.reads.layers is None:
+            if self.reads.layers is None or not self.reads.layers.of_module:
                 raise
         raise RanMore(frozenset())  # what the module can reach cannot be compared; perhaps what it runs can
 
@@ -154,10 +154,12 @@ class Outside:
         frozen: Names whose values are treated as constants.
         read: `(function, searched) -> what it reads`; needed for what is no function.
         searched: The functions that are searched for what they read; None for all that can be reached.
+        may_search: Whether only some may be searched, if there are too many states otherwise.
 
     Attributes:
         states: Those that it has met, the latest first.
         searched: The same, as they are now.
+        may_capture: Whether tensors that the function uses may become arguments of another operator.
     """
 
     def __init__(
@@ -166,10 +168,13 @@ class Outside:
         frozen: Sequence[str] = (),
         read: Callable[[Any, Codes | None], Reads] | None = None,
         searched: Codes | None = None,
+        *,
+        may_search: bool = False,
     ) -> None:
         self.searched = searched
+        self.may_capture = False
         self._function = function
-        self._may_search = read is not None
+        self._may_search = may_search
         self._read = read or (lambda function, _: reads_of(function, frozenset(frozen)))
         self._lock = Lock()
         self.states: tuple[State, ...] = ()
@@ -223,6 +228,26 @@ class Outside:
             self._native = native
             for state in self.states:
                 state.equip(native)
+
+
+class OneState(Outside):
+    """The one state that an operator is for; another one is served by another operator.
+
+    Args:
+        function: The function as written.
+        state: The state.
+    """
+
+    def __init__(self, function: Callable[..., Any], state: State) -> None:
+        super().__init__(function)
+        self.states = (state,)
+
+    def now(self) -> State:
+        """The state, which was the current one a moment ago; traces look again."""
+        return self.states[0]
+
+    def forget(self, state: State) -> None:
+        """Keep it."""
 
 
 def _too_many(failing: Guard | None) -> OutsideUnknown:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -12,14 +13,14 @@ import torch
 from opwright.binding.native import native
 from opwright.binding.rungs import RungName
 from opwright.binding.tape import Entry, Flat, Tape, Varying
+from opwright.binding.variants.building import Builds, build_of
 from opwright.binding.variants.kinds import Key, are_constants, call_of, kind_of
 from opwright.binding.variants.records import record_key
 from opwright.binding.variants.refusals import find_refusal, record_refusal
 from opwright.binding.variants.states import Outside, OutsideMoved, State
 from opwright.binding.variants.variant import Differentiate, Plan, Variant, load_variant
-from opwright.errors import LeftToFunction, NoKernel, NumberNeeded, OpwrightError, TracingFailed
+from opwright.errors import LeftToFunction, NoKernel, NumberNeeded, OpwrightError, StillBuilding, TracingFailed
 from opwright.settings import Settings
-from opwright.toolchain.build import build
 from opwright.toolchain.process.forks import Lock
 from opwright.toolchain.storage.records import RecordStore
 from opwright.tracing.interface.orders import orders_of
@@ -27,7 +28,6 @@ from opwright.tracing.interface.signature import Signature
 from opwright.tracing.outside.ran import RanMore
 from opwright.tracing.recording.faults import refusing_faults, summary
 
-_FOR_ROW_MAJOR = ("-DOPWRIGHT_ROW_MAJOR",)  # kernels that take two thirds of the time to compile: operands.h
 _MOST_VARIANTS = 32
 _log = logging.getLogger("opwright")
 
@@ -99,6 +99,7 @@ class Variants:
         self._leaves_some = False
         self._lock = Lock()
         self._refusals: dict[Key, OpwrightError] = {}
+        self._builds = Builds()
         self._left_kinds: set[Key] = set()
         self.left: set[Key] = set()
         self.is_one_operation = False
@@ -107,6 +108,16 @@ class Variants:
         self.by_call: dict[Key, list[Variant]] = {}
         self.play: Callable[..., Any] | None = None
         self.play_pinned: Callable[..., Any] | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether kernels are being built that no call waits for."""
+        return self._builds.are_any
+
+    @property
+    def built_in_s(self) -> float:
+        """How long compilers took for the last variant that was derived in this process."""
+        return self._builds.took_s
 
     @property
     def tape(self) -> Tape | None:
@@ -215,7 +226,7 @@ class Variants:
             except LeftToFunction:
                 self._left_kinds.add(kind)
                 raise
-            except (TracingFailed, OutsideMoved, RanMore):
+            except (TracingFailed, OutsideMoved, RanMore, StillBuilding):
                 raise  # perhaps a wrong call, and a right one may be of the same kind
             except OpwrightError as refusal:
                 if isinstance(refusal, NumberNeeded) and refusal.only_here:
@@ -232,27 +243,29 @@ class Variants:
     def _derived(
         self, kind: Key, arguments: Sequence[Any], settings: Settings, derive: Callable[[], Plan], *, pinned: bool
     ) -> Variant:
-        if (found := find_refusal(self._identity(), kind, arguments, settings)) is not None:
-            raise found
-        try:
-            plan = derive()
-        except OpwrightError as refusal:
-            if refusal.is_settled:
-                record_refusal(self._identity(), kind, arguments, settings, refusal)
-            raise
-        variant = self._built(plan, settings, arguments) if pinned or not plan.left_to_function else None
-        try:
-            self._record(kind, plan, settings)
-        except Exception as error:  # it costs only the next process time
-            _log.warning("other processes will derive %s again: %s", plan.forward.name, summary(error))
-        if variant is None:
-            raise _one_operation()
+        begun, patience_s = time.monotonic(), None if pinned or settings.strict else settings.patience_s
+        if not self._builds.has(kind):
+            if (found := find_refusal(self._identity(), kind, arguments, settings)) is not None:
+                raise found
+            try:
+                plan = derive()
+            except OpwrightError as refusal:
+                if refusal.is_settled:
+                    record_refusal(self._identity(), kind, arguments, settings, refusal)
+                raise
+            if plan.left_to_function and not pinned:
+                self._record(kind, plan, settings)
+                raise _one_operation()
+            self._builds.begin(kind, plan, build_of(plan, settings, arguments), beside=patience_s is not None)
+        else:
+            begun -= patience_s or 0.0  # one call has waited
+        plan, libraries = self._builds.end(kind, patience_s and max(patience_s - (time.monotonic() - begun), 0.0))
+        variant = self._load(plan, libraries, arguments)
+        self._record(kind, plan, settings)
         return variant
 
     def _built(self, plan: Plan, settings: Settings, arguments: Sequence[Any]) -> Variant:
-        tensors = [each for each in arguments if isinstance(each, torch.Tensor) and each.layout is torch.strided]
-        flags = _FOR_ROW_MAJOR if not plan.orders and all(tensor.is_contiguous() for tensor in tensors) else ()
-        return self._load(plan, build(plan.sources, settings, flags=flags), arguments)
+        return self._load(plan, build_of(plan, settings, arguments)(), arguments)
 
     def refuse(self, way: Key, arguments: Sequence[Any], refusal: OpwrightError) -> None:
         """Remember that arguments have no variant."""
@@ -295,6 +308,12 @@ class Variants:
         return None
 
     def _record(self, kind: Key, plan: Plan, settings: Settings) -> None:
+        try:
+            self._write(kind, plan, settings)
+        except Exception as error:  # it costs only the next process time
+            _log.warning("other processes will derive %s again: %s", plan.forward.name, summary(error))
+
+    def _write(self, kind: Key, plan: Plan, settings: Settings) -> None:
         identity = self._identity()
         if identity is None:
             return
@@ -357,6 +376,16 @@ class VariantsByState:
     def plain(self) -> bool:
         """Whether every variant returns the results of its kernel unchanged."""
         return all(variants.plain for variants in self._sets.values())
+
+    @property
+    def are_waiting(self) -> bool:
+        """Whether kernels are being built that no call waits for."""
+        return any(variants.is_waiting for variants in self._sets.values())
+
+    @property
+    def built_in_s(self) -> float:
+        """How long compilers took for a variant that was derived in this process, the longest."""
+        return max((variants.built_in_s for variants in self._sets.values()), default=0.0)
 
     def count(self, rung: RungName | None = None) -> int:
         """How many variants are loaded, of a rung or in all."""

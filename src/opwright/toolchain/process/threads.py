@@ -43,7 +43,7 @@ def run_in_thread(work: Callable[[], object], name: str) -> None:
             if interruption is None:
                 is_over.wait()
             else:
-                _interrupt(thread)
+                interrupt(thread)
                 is_over.wait(_AGAIN_S)  # it may be in C, or in a part that ignores it
         except BaseException as error:
             interruption = error
@@ -52,6 +52,6 @@ def run_in_thread(work: Callable[[], object], name: str) -> None:
         raise interruption
 
 
-def _interrupt(thread: threading.Thread) -> None:
+def interrupt(thread: threading.Thread) -> None:
     """Have another thread raise, at its next instruction of Python."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(KeyboardInterrupt))

@@ -12,6 +12,7 @@ import inspect
 import keyword
 import re
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -90,18 +91,49 @@ def _name_of(given: Any) -> str:
     return name if isinstance(name, str) else type(given).__name__
 
 
+class _Owner:
+    """The object that a method belongs to, which is not kept alive."""
+
+    def __init__(self, owner: Any) -> None:
+        self.reference = weakref.ref(owner)
+
+    @property
+    def leads_to(self) -> Any:
+        """The object: what it holds must not change in a trace."""
+        return self.reference()
+
+
+def bound_to(owner: Any, function: types.FunctionType) -> Callable[..., Any]:
+    """A method of an object, without keeping that alive.
+
+    Raises:
+        TypeError: If there are no weak references to the object.
+    """
+    held = _Owner(owner)
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return function(held.reference(), *args, **kwargs)
+
+    return _dressed(called, types.MethodType(function, owner), function, (function, held.reference))
+
+
 def _wrapped(given: Any, behind: types.FunctionType | None) -> Callable[..., Any]:
     def called(*args: Any, **kwargs: Any) -> Any:
         return given(*args, **kwargs)
 
+    return _dressed(called, given, behind, given)
+
+
+def _dressed(called: Any, given: Any, behind: types.FunctionType | None, reads_from: Any) -> Callable[..., Any]:
+    """A function that calls the given callable, with its name, signature and annotations."""
     called.__name__ = called.__qualname__ = _name_of(given)
     called.__doc__ = inspect.getdoc(given)
     called.__module__ = str(getattr(behind or given, "__module__", None) or called.__module__)
     called.__annotations__ = dict(behind.__annotations__) if behind else {}
-    called.__wrapped__ = behind or given  # type: ignore[attr-defined]
-    called.reads_from = given  # type: ignore[attr-defined]
-    called.__signature__ = _signature_of(given)  # type: ignore[attr-defined]
-    return called
+    called.__wrapped__ = behind or given
+    called.reads_from = reads_from
+    called.__signature__ = _signature_of(given)
+    return called  # type: ignore[no-any-return]
 
 
 def _signature_of(given: Any) -> inspect.Signature:

@@ -49,6 +49,16 @@ def flat_signature(signature: Signature, leaves: Leaves) -> Signature:
     return Signature(tuple(parameters), None, structured=True)
 
 
+def leaves_of(positions: Sequence[int], leaves: Leaves) -> tuple[int, ...]:
+    """The positions, among flat arguments, of the tensors in some of the original ones."""
+    found, _ = tree_flatten_with_path(leaves.given)
+    return tuple(
+        place
+        for place, ((top, *_), leaf) in enumerate(found)
+        if top.idx in positions and isinstance(leaf, torch.Tensor)  # type: ignore[attr-defined]
+    )
+
+
 def _step(key: Any) -> str:
     match key:
         case SequenceKey(index):

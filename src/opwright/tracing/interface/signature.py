@@ -177,17 +177,20 @@ def mutated_positions(reference: Callable[..., Any], signature: Signature, names
     """Positions of the parameters that a reference changes.
 
     Raises:
-        UnsupportedParameter: If one is not a tensor parameter, or others are structures.
+        UnsupportedParameter: If one is a parameter of another kind than tensors and containers of them.
     """
-    tensors = [p.name if p.kind is Kind.TENSOR and not p.optional else "" for p in signature.parameters]
+    may_change = [
+        p.name if p.kind is not Kind.CONSTANT and not (p.kind is Kind.TENSOR and p.optional) else ""
+        for p in signature.parameters
+    ]
     for name in names:
-        if name not in tensors or not signature.is_flat:
+        if name not in may_change:
             raise UnsupportedParameter(
-                f"mutates= names '{name}', which is not a tensor parameter of {reference.__name__} among plain ones",
+                f"mutates= names '{name}', which is not a parameter of {reference.__name__} that holds tensors",
                 place=place_of(reference),
-                hint="name parameters annotated torch.Tensor; lists and dicts cannot be beside them yet",
+                hint="name parameters annotated torch.Tensor, or lists, tuples and dicts of these",
             )
-    return tuple(tensors.index(name) for name in names)
+    return tuple(may_change.index(name) for name in names)
 
 
 def tensor_positions(reference: Callable[..., Any], signature: Signature, names: Sequence[str]) -> tuple[int, ...]:

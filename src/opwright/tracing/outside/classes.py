@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import functools
 import operator
 import sys
@@ -14,10 +15,11 @@ import torch
 
 from opwright.settings import reads_environment
 from opwright.tracing.outside.guard import Check, Fetch, Guard
-from opwright.tracing.outside.plain import is_plain
+from opwright.tracing.outside.plain import computes_in_decimal, is_plain
 from opwright.tracing.outside.purity import answers_otherwise, asks_torch, holds_constants, is_installed, is_own
 from opwright.tracing.outside.walk import Walk, Way
 
+_dumped: Callable[[type], tuple[Any, ...]] = abc._get_dump  # type: ignore[attr-defined]  # what is registered
 _OF_PYTHON = frozenset({"__dict__", "__weakref__"})  # what Python makes for every class
 # Methods of modules that no forward pass calls without naming them; a user's class may have others of these names.
 _BESIDE_FORWARD = frozenset({
@@ -30,9 +32,9 @@ _NEVER_ASKED = frozenset({
     "__repr__", "__str__", "__format__", "__del__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__",
     "__dict__",
     "__weakref__", "__doc__", "__module__", "__subclasshook__", "__class__", "__sizeof__",
-    "__annotations__", "__qualname__", "__match_args__", "__dataclass_fields__", "__dataclass_params__", "__slots__",
+    "__annotations__", "__qualname__", "__dataclass_fields__", "__dataclass_params__", "__slots__",
     "__static_attributes__", "__firstlineno__", "__orig_bases__", "__parameters__", "__abstractmethods__",
-    "_abc_impl", "__dir__", "__copy__", "__deepcopy__", "__annotate__", "__annotations_cache__",
+    "__slotnames__", "_abc_impl", "__dir__", "__copy__", "__deepcopy__", "__annotate__", "__annotations_cache__",
 })  # fmt: skip
 
 
@@ -77,8 +79,10 @@ def _of_library(walk: Walk, value: Any, name: str, way: Way) -> Iterator[Guard]:
         return  # variables are guarded one by one
     elif callable(found):
         is_replaced = isinstance(found, types.FunctionType) and not is_installed(found.__globals__.get("__name__"))
-        if answers_otherwise(found) or asks_torch(found) or is_replaced:
+        if answers_otherwise(found) or asks_torch(found) or is_replaced or computes_in_decimal(found):
             yield walk.describe(found, inside)
+        else:
+            yield walk.same(found, inside)  # it may be exchanged
     elif is_plain(found):
         if not holds_constants(value.__name__):
             yield walk.describe(found, inside)
@@ -111,7 +115,7 @@ def class_of(walk: Walk, value: Any, way: Way, also: frozenset[str] = frozenset(
     if is_installed(value.__module__):
         if answers_otherwise(value):
             return walk.unknown(value, way, f"what {value.__name__} gives")
-        return walk.same(value, way)
+        return walk.same(value, way, (*_forward_of(walk, value, way), *walk.decimals(value, way)))
     if walk.ran is not None and issubclass(value, torch.autograd.Function):  # its backward pass runs after the forward
         with walk.searching_all():
             return class_of(walk, value, way, also)
@@ -120,15 +124,28 @@ def class_of(walk: Walk, value: Any, way: Way, also: frozenset[str] = frozenset(
         return walk.guard(way, Check.IDENTITY, value, "again")
     walk.known.add(kind)
     inner = [_member(walk, cls, name, way, is_hidden) for cls, name, is_hidden in _counting(walk, value, also)]
-    absent = frozenset(name for name in walk.asked if not any(name in vars(base) for base in value.__mro__))
-    if absent:
-        look = functools.partial(_has_none, absent)
-        inner.append(walk.describe(look(value), way.to(Fetch.OF_CLASS, look, f"attributes of {way.label}")))
+    look = functools.partial(_present, walk.names | walk.asked)
+    inner.append(walk.describe(look(value), way.to(Fetch.OF_CLASS, look, f"members of {way.label}")))
     if walk.every_name:
         inner.append(walk.describe(_names_in(value), way.to(Fetch.OF_CLASS, _names_in, f"members of {way.label}")))
     if not is_installed(type(value).__module__):
         inner.append(class_of(walk, type(value), way.to(Fetch.VIA, type, f"class of {way.label}")))
+    if isinstance(value, abc.ABCMeta):
+        inner.append(walk.describe(_registered(value), way.to(Fetch.VIA, _registered, f"what counts as {way.label}")))
     return walk.guard(way, Check.IDENTITY, value, f"class {value.__module__}.{value.__qualname__}", inner)
+
+
+def _forward_of(walk: Walk, value: type, way: Way) -> Iterator[Guard]:
+    """The forward of a class of torch's modules, which libraries exchange for faster ones."""
+    if issubclass(value, torch.nn.Module) and id(value) not in walk.known:
+        walk.known.add(id(value))
+        yield walk.same(value.forward, way.to(Fetch.METHOD, "forward", f"'forward' of {value.__name__}"))
+
+
+def _registered(value: abc.ABCMeta) -> tuple[str, ...]:
+    """The classes that count as derived from an abstract one."""
+    found = (reference() for reference in _dumped(value)[0])
+    return tuple(sorted(f"{each.__module__}.{each.__qualname__}" for each in found if each is not None))
 
 
 def _counting(walk: Walk, value: Any, also: frozenset[str]) -> Iterator[tuple[Any, str, bool]]:
@@ -161,9 +178,14 @@ def _names_in(cls: type) -> tuple[str, ...]:
     return tuple(name for base in cls.__mro__ if not is_installed(base.__module__) for name in base.__dict__)
 
 
-def _has_none(names: frozenset[str], cls: type) -> bool:
-    """Whether a class has no members of some names."""
-    return all(base.__dict__.keys().isdisjoint(names) for base in cls.__mro__[:-1])
+def _present(names: frozenset[str], cls: type) -> tuple[str, ...]:
+    """Which members of some names a class has, and which that Python asks for without naming them."""
+    held = {name for base in cls.__mro__ if not is_installed(base.__module__) for name in base.__dict__}
+    return tuple(sorted(name for name in held if name in names or _is_asked_by_python(name)))
+
+
+def _is_asked_by_python(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__") and name not in _NEVER_ASKED | _AT_CONSTRUCTION
 
 
 def _member(walk: Walk, value: Any, name: str, way: Way, is_hidden: bool) -> Guard:

@@ -21,7 +21,14 @@ from opwright.tracing.outside.foreign import read_deep_inside
 from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard, content
 from opwright.tracing.outside.hazards import Hazard
 from opwright.tracing.outside.plain import is_plain, spelled, spelled_in_any_order
-from opwright.tracing.outside.purity import answers_otherwise, asks_torch, is_installed, is_third_party
+from opwright.tracing.outside.purity import (
+    answers_of_devices,
+    answers_otherwise,
+    asks_torch,
+    asks_torch_of_devices,
+    is_installed,
+    is_third_party,
+)
 from opwright.tracing.outside.ran import spelled_code
 from opwright.tracing.outside.walk import Walk, Way
 
@@ -210,7 +217,11 @@ def _settings(walk: Walk, functions: Iterable[types.FunctionType]) -> Iterator[G
 
 def _answer(walk: Walk, value: Any, way: Way) -> Guard:
     """The value of one of torch's modes, tested at every call."""
-    answer = walk.describe(value(), way.to(Fetch.CALL, None, f"{way.short or value.__name__}()"))
+    asked = f"{way.short or value.__name__}()"
+    if asks_torch_of_devices(value):
+        answer = walk.describe(answers_of_devices(value), way.to(Fetch.VIA, answers_of_devices, asked))
+    else:
+        answer = walk.describe(value(), way.to(Fetch.CALL, None, asked))
     return walk.same(value, way, (answer,))
 
 

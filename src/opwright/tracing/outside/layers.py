@@ -7,7 +7,7 @@ slots: a call reads them there. A tensor, or a module, that is met at several pl
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -24,6 +24,7 @@ BOOKKEEPING = _OF_TORCH | {"_compiled_call_impl"}  # attributes that are not a m
 _HOOKS = frozenset(name for name in _OF_TORCH if name.endswith("_hooks"))
 _RUN_BY_CALLS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _GLOBAL_HOOKS = tuple(name for name in vars(torch_module) if name.startswith("_global_") and name.endswith("_hooks"))
+_CALLED = ("forward", "_call_impl", "_wrapped_call_impl")  # by Python, where a module is called
 _PARTS = ("_parameters", "_buffers", "_modules")
 
 
@@ -58,7 +59,7 @@ def _class(walk: Walk, cls: type, way: Way) -> Guard:
 def _hiding(walk: Walk, value: Any, way: Way) -> list[Guard]:
     """The absence of attributes that would hide members of the class."""
     cls, held = type(value), vars(value)
-    of_class = {name for name in {"forward", *walk.names} if inspect.getattr_static(cls, name, ABSENT) is not ABSENT}
+    of_class = {name for name in {*_CALLED, *walk.names} if inspect.getattr_static(cls, name, ABSENT) is not ABSENT}
     return [walk.nothing(way.member(Fetch.ITEM, name)) for name in sorted((walk.asked | of_class) - held.keys())]
 
 
@@ -70,7 +71,8 @@ def _presence(walk: Walk, value: Any, way: Way) -> Guard:
 def _served(walk: Walk, layers: Layers, value: Any, way: Way) -> Guard:
     """A module inside a served one, or that itself: tensors, children, hooks, and the attributes that code names."""
     cls, held = type(value), vars(value)
-    is_first = not layers.slots
+    is_served, is_first = layers.of_module and not layers.has_modules, not layers.has_modules
+    layers.has_modules = True
     is_known, slot = _slot(layers, value)
     expected, fact = (cls, slot), f"{cls.__qualname__} in {slot}"
     if is_known:
@@ -78,7 +80,7 @@ def _served(walk: Walk, layers: Layers, value: Any, way: Way) -> Guard:
     is_open = is_installed(cls.__module__) or walk.every_name
     named = held.keys() if is_open else {"training", "forward", *walk.counting(held)} & held.keys()
     inner = [_part(walk, held, part, way) for part in _PARTS]
-    if not is_first:  # a call of the served module itself runs its hooks
+    if not is_served:  # a call of the served module itself runs its hooks
         inner += [_hooks(walk, layers, held[name], way.member(Fetch.ITEM, name)) for name in _RUN_BY_CALLS]
     inner += [walk.describe(held[name], way.member(Fetch.ITEM, name)) for name in sorted(named - BOOKKEEPING)]
     if walk.every_name:
@@ -125,9 +127,9 @@ def _of_all_modules(walk: Walk, way: Way) -> Iterator[Guard]:
     yield walk.guard(inside, Check.TYPE, dict, "parametrizations", (caching,))
 
 
-def tensor_of_module(walk: Walk, layers: Layers, value: Any, way: Way) -> Guard:
-    """A tensor that a served module holds."""
+def tensor_of_module(walk: Walk, layers: Layers, value: Any, way: Way, inner: Iterable[Guard] = ()) -> Guard:
+    """A tensor that a served module holds, or that a function uses; `inner` are the guards of its attributes."""
     is_known, slot = _slot(layers, value)
     if not is_known:
         layers.tensors.append((slot, way.label, isinstance(value, torch.nn.Parameter)))
-    return walk.guard(way, Check.SLOT, (None, slot), f"a tensor in {slot}")
+    return walk.guard(way, Check.SLOT, (None, slot), f"a tensor in {slot}", inner)

@@ -32,7 +32,7 @@ def instance(walk: Walk, value: Any, way: Way) -> Guard:
     cls = type(value)
     if isinstance(value, enum.Enum):
         held = spelled(value.value) if is_plain(value.value) else type(value.value).__qualname__
-        inner = () if is_installed(cls.__module__) else (_class(walk, cls, way), *_attributes(walk, value, way))
+        inner = () if is_installed(cls.__module__) else _of_member(walk, value, way)
         return walk.guard(way, Check.IDENTITY, value, f"{cls.__qualname__}.{value.name} {held}", inner)
     if cls.__module__.startswith("opwright.") and callable(getattr(value, "reference", None)):
         reference = walk.describe(value.reference, way.to(Fetch.ATTRIBUTE, "reference", way.label))
@@ -54,6 +54,12 @@ def instance(walk: Walk, value: Any, way: Way) -> Guard:
     class_guards = () if cls in HOLDERS else (_class(walk, cls, way),)
     inner = (*class_guards, *_attributes(walk, value, way), *contents(walk, value, way))
     return walk.guard(way, Check.TYPE, cls, cls.__qualname__, inner)
+
+
+def _of_member(walk: Walk, value: enum.Enum, way: Way) -> tuple[Guard, ...]:
+    """What a member of an enum holds: its value may be a list, say."""
+    held = walk.describe(value._value_, way.member(Fetch.ATTRIBUTE, "_value_"))
+    return (_class(walk, type(value), way), held, *_attributes(walk, value, way))
 
 
 def _class(walk: Walk, cls: type, way: Way) -> Guard:
@@ -147,10 +153,20 @@ def lock(walk: Walk, value: Any, way: Way) -> Guard:
 def tensor(walk: Walk, value: torch.Tensor, way: Way) -> Guard:
     """A function that uses the values of an outside tensor has no kernels; it may read its shape."""
     if walk.layers is not None:
-        return tensor_of_module(walk, walk.layers, value, way)
+        return tensor_of_module(walk, walk.layers, value, way, _of_tensor(walk, value, way))
     inside = way.to(Fetch.VIA, _about_tensor, f"shape of {way.label}")
     shape = walk.guard(inside, Check.PLAIN, _about_tensor(value), None)
     return walk.guard(way, Check.IDENTITY, value, None, (shape, *_attributes(walk, value, way)))
+
+
+def _of_tensor(walk: Walk, value: torch.Tensor, way: Way) -> tuple[Guard, ...]:
+    """The attributes that somebody gave a tensor: their names, and those that code names."""
+    held = vars(value)
+    if not held and not walk.asked and not walk.every_name:
+        return ()
+    inner = [walk.describe(tuple(held), way.to(Fetch.KEYS, None, f"attributes of {way.label}"))]
+    inner += [walk.describe(held[name], way.member(Fetch.ITEM, name)) for name in walk.counting(held)]
+    return (walk.guard(way.to(Fetch.ATTRIBUTE, "__dict__", way.label), Check.TYPE, dict, "attributes", inner),)
 
 
 def _about_tensor(value: torch.Tensor) -> tuple[Any, ...]:

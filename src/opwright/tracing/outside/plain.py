@@ -63,6 +63,19 @@ def _is_as_its_base(kind: type) -> bool:
     return kind.__module__.partition(".")[0] in _HOMES and not kind.__dictoffset__
 
 
+def computes_in_decimal(value: object) -> bool:
+    """Whether arithmetic with a plain value, or a class, depends on Python's settings for decimal numbers."""
+    if isinstance(value, tuple):
+        return any(map(computes_in_decimal, value))
+    return value is decimal.Decimal or isinstance(value, decimal.Decimal)
+
+
+def decimal_settings(_: object) -> tuple[Any, ...]:
+    """Python's settings for decimal numbers."""
+    now = decimal.getcontext()
+    return (now.prec, now.rounding, now.Emin, now.Emax, now.clamp)
+
+
 def are_same(left: Any, right: Any) -> bool:
     """Whether two plain values are the same: of one type, equal, and 0.0 is not -0.0."""
     if left is right:

@@ -8,6 +8,7 @@ import re
 import sys
 import sysconfig
 import types
+from collections.abc import Callable
 from typing import Any
 
 from opwright.tracing.outside.plain import is_plain
@@ -29,6 +30,8 @@ _IMPURE = frozenset({
     "geterrcall", "islink", "ismount", "lexists", "load", "loadtxt", "memmap", "realpath", "relpath", "stack",
 })  # fmt: skip
 _GETTER = re.compile(r"(is|are|has|get)_\w+|current_\w+|\w+_count|\w+_enabled|(is|was)\w*")
+_OF_DEVICES = frozenset({"get_autocast_dtype", "is_autocast_enabled"})  # which are asked for a kind of device
+_KINDS_OF_DEVICES = ("cpu", "cuda")
 _STATEFUL = frozenset({"initial_seed", "seed", "get_rng_state", "get_rng_state_all", "default_generator"})
 _FOLDERS_OF_PACKAGES = ("site-packages", "dist-packages")
 LIBRARIES = tuple(  # also those of other environments that this one includes
@@ -103,8 +106,20 @@ def answers_otherwise(value: Any) -> bool:
     return root in sys.stdlib_module_names and root.removeprefix("_") not in _PURE and root not in _PURE
 
 
+def asks_torch_of_devices(value: Any) -> bool:
+    """Whether a torch function returns a mode or default for a kind of device."""
+    return _home(value).startswith("torch") and getattr(value, "__name__", "") in _OF_DEVICES
+
+
+def answers_of_devices(value: Callable[[str], Any]) -> tuple[Any, ...]:
+    """The answers of such a function."""
+    return tuple(value(kind) for kind in _KINDS_OF_DEVICES)
+
+
 def asks_torch(value: Any) -> bool:
     """Whether a torch function returns one of its modes or defaults, such as `torch.is_grad_enabled`."""
+    if asks_torch_of_devices(value):
+        return True
     if not callable(value) or isinstance(value, type) or not _home(value).startswith("torch"):
         return False
     if not _GETTER.fullmatch(getattr(value, "__name__", "")):

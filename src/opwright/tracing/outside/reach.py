@@ -56,6 +56,9 @@ _HOOKS = frozenset(
 )
 
 
+_MOST_WITH_MODULES = 8 * MOST_VALUES
+
+
 def reads_of(function: Any, frozen: frozenset[str] = frozenset()) -> Reads:
     """Walk through what a function can reach.
 
@@ -63,8 +66,18 @@ def reads_of(function: Any, frozen: frozenset[str] = frozenset()) -> Reads:
         function: The function as written; or several in a tuple.
         frozen: Names, such as "SCALE" or "config.eps", whose values are treated as constants.
     """
-    own = _packages([function])
+    own = _packages(function if isinstance(function, tuple) else [function])
     return _walked(function, lambda names, is_dynamic, asked: Walk(names, is_dynamic, asked, frozen, own, _rule_for))
+
+
+def reads_with_tensors(function: Any, frozen: frozenset[str] = frozenset()) -> Reads:
+    """The same, where tensors are arguments: their guards say that one is there, and put it in a slot."""
+    own = _packages(function if isinstance(function, tuple) else [function])
+
+    def make(names: frozenset[str], is_dynamic: bool, asked: frozenset[str]) -> Walk:
+        return Walk(names, is_dynamic, asked, frozen, own, _rule_for, Layers(of_module=False), _MOST_WITH_MODULES)
+
+    return _walked(function, make)
 
 
 def reads_of_module(module: weakref.ref[torch.nn.Module], ran: Codes | None = None) -> Reads:

@@ -18,7 +18,7 @@ from opwright.errors import Place
 from opwright.tracing.outside.code.instructions import Lines, Named, codes_in, named_by
 from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard
 from opwright.tracing.outside.hazards import Hazard
-from opwright.tracing.outside.plain import is_plain, spelled
+from opwright.tracing.outside.plain import computes_in_decimal, decimal_settings, is_plain, spelled
 from opwright.tracing.outside.ran import Codes, spelled_code
 
 MOST_VALUES = 512
@@ -66,17 +66,21 @@ class Way:
 
 @dataclass(slots=True)
 class Layers:
-    """The modules inside a served one, and their tensors, in slots: whatever is there at a call, at each place of it.
+    """Tensors that are arguments, and the modules that hold them, in slots: whatever is there at a call.
 
     Attributes:
+        of_module: Whether they are those of a served module; else those that a function uses.
         slots: The slots by identity.
         tensors: Those of tensors, with their names and whether they are parameters.
         hooked: The names of modules with hooks.
+        has_modules: Whether a module was met.
     """
 
+    of_module: bool = True
     slots: dict[int, int] = field(default_factory=dict)
     tensors: list[tuple[int, str, bool]] = field(default_factory=list)
     hooked: list[str] = field(default_factory=list)
+    has_modules: bool = False
 
 
 Follow = Callable[["Walk", Any, Way], Guard]
@@ -97,7 +101,7 @@ class Walk:
         unordered: Lines that make sets, which other processes go through in another order.
         known: Guards of shared objects (modules, classes, plain functions) by identity; classes with the methods
             assumed to be called.
-        layers: What is known of the modules inside a served one; None for a function.
+        layers: Which tensors are arguments that code reads outside, and the modules that hold them; None if none are.
         most_values: After so many values, the rest is unknown.
         ran: The functions that are searched; None for all that can be reached.
     """
@@ -122,13 +126,18 @@ class Walk:
     _entered: list[Any] = field(default_factory=list)
     _values: int = 0
 
+    @property
+    def is_of_module(self) -> bool:
+        """Whether it is a walk through what a served module can reach."""
+        return self.layers is not None and self.layers.of_module
+
     def describe(self, value: Any, way: Way) -> Guard:
         """The guard of a value, with those of its members."""
         self._values += 1
         if way.short in self.frozen:
             return self.guard(way, Check.NOTHING, None, spelled(value) if is_plain(value) else None)
         if is_plain(value):
-            return self.guard(way, Check.PLAIN, value, spelled(value))
+            return self.guard(way, Check.PLAIN, value, spelled(value), self.decimals(value, way))
         if self._values > self.most_values:
             return self.unknown(value, way, f"more than {self.most_values} values")
         if id(value) in self.known or any(value is entered for entered in self._entered):
@@ -138,6 +147,13 @@ class Walk:
             return self.follow(value)(self, value, way)
         finally:
             self._entered.pop()
+
+    def decimals(self, value: Any, way: Way) -> Iterator[Guard]:
+        """The guard of the settings for decimal numbers, where a value is one."""
+        if computes_in_decimal(value):
+            settings = decimal_settings(value)
+            inside = way.to(Fetch.VIA, decimal_settings, f"settings of {way.label}")
+            yield self.guard(inside, Check.PLAIN, settings, spelled(settings))
 
     def guard(self, way: Way, check: Check, expected: Any, fact: str | None, inner: Iterable[Guard] = ()) -> Guard:
         """A guard with others in it."""
@@ -156,7 +172,7 @@ class Walk:
     def unknown(self, value: Any, way: Way, what: str = "") -> Guard:
         """A value that cannot be compared: a trace must not read it, so records on disk ignore it."""
         fact = f"{way.label}, {what or f'a {type(value).__name__}'}"
-        if self.layers is None:
+        if not self.is_of_module:
             self.hazards.append(Hazard(way.code, way.lines, fact))
             return self.guard(way, Check.IDENTITY, value, "not read")
         if way.lines:
@@ -167,7 +183,7 @@ class Walk:
 
     def most_members(self) -> int:
         """How many members of a container are compared."""
-        return MOST_MEMBERS if self.layers is None else self.most_values
+        return self.most_values if self.is_of_module else MOST_MEMBERS
 
     def every_hazard(self) -> tuple[Hazard, ...]:
         """Those found, and the lines that name attributes of modules that cannot be compared."""

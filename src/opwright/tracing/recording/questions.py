@@ -17,6 +17,7 @@ from opwright.errors import UntraceableReference
 from opwright.tracing.callers import is_outside
 from opwright.tracing.effects.watch import paused
 from opwright.tracing.recording.local_variables import LocalVariables
+from opwright.tracing.recording.standing import behind_standing
 
 
 def _asked(names: str) -> list[Callable[..., Any]]:
@@ -62,7 +63,7 @@ class Listener(TorchFunctionMode):
         Raises:
             UntraceableReference: If it is.
         """
-        caller = sys._getframe(1)
+        caller = behind_standing(sys._getframe(1))
         self._variables.look_for(caller)
         fact = _FACTS.get(func)
         if fact is not None and is_outside(caller):

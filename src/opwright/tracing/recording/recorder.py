@@ -20,7 +20,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import arg_tree_leaves
 
-from opwright.errors import NoKernel, UndeclaredMutation, UntraceableReference
+from opwright.errors import NoKernel, OutsideTensor, UndeclaredMutation, UntraceableReference
 from opwright.ir.call_traits import CHECKS, RANDOM
 from opwright.tracing.callers import is_outside
 from opwright.tracing.decompositions.table import decomposition
@@ -38,6 +38,7 @@ from opwright.tracing.recording.in_place import (
     written_by,
 )
 from opwright.tracing.recording.operations import BY_STRIDES, FORWARDING, LIFTS, LOOKS_FOR_NAN, SILENT, gives_tensors
+from opwright.tracing.recording.standing import reads_real
 from opwright.tracing.recording.validation import checked_answer
 from opwright.tracing.recording.values import STANDS_FOR
 from opwright.tracing.scalars.functions import FIRST_INTEGER, LAST_INTEGER, Bounds
@@ -61,8 +62,7 @@ class Recorder(Unseen, TorchDispatchMode):
         self.fx, self.described = FxGraph(), Described()
         self.hides_from_autograd, self.operations = False, list[str]()
         self.is_random = self.needs_row_major = self.needs_whole_memory = self.may_assume = False
-        self._generator = torch.get_rng_state()
-        self._watching, self._recording = False, True
+        self._watching, self._recording, self._generator = False, True, torch.get_rng_state()
         self._detached: set[int] = set()
         self._nodes: dict[int, Node] = {}
         self._looked_at: set[int] = set()
@@ -110,10 +110,10 @@ class Recorder(Unseen, TorchDispatchMode):
         """The node that computes a tensor.
 
         Raises:
-            NoKernel: If the tensor was made outside, such as one in the function's closure.
+            OutsideTensor: If the tensor was made outside, such as one in the function's closure.
         """
         if id(tensor) not in self._nodes:
-            raise NoKernel("the function uses a tensor that is not one of its parameters", hint=AS_ARGUMENT)
+            raise OutsideTensor("the function uses a tensor that is not one of its parameters", hint=AS_ARGUMENT)
         return self._nodes[id(tensor)]
 
     def has(self, tensor: object) -> bool:
@@ -149,7 +149,7 @@ class Recorder(Unseen, TorchDispatchMode):
         hidden = self._recording and not torch.is_grad_enabled()
         if self._watching and (hidden or self._reads_detached(args, kwargs)):
             self.hides_from_autograd = True
-        rule = decomposition(func, args, kwargs)
+        rule = None if (is_real := reads_real(args, kwargs)) else decomposition(func, args, kwargs)
         # A decomposition would draw other numbers; that of attention gives other values than its backward pass reads.
         if rule is not None and torch.Tag.nondeterministic_seeded not in func.tags:
             with self, self._unwatched(), self.described.of(rule, self._nodes):
@@ -159,10 +159,10 @@ class Recorder(Unseen, TorchDispatchMode):
             if result is not NotImplemented:
                 self.numbers.bound_in(func, args, kwargs, result)
                 return result
-        if func in LIFTS and isinstance(args[0], torch.Tensor) and not isinstance(args[0], FakeTensor):
-            return self._constant(args[0])
-        if any(isinstance(a, torch.Tensor) and not isinstance(a, FakeTensor) for a in arg_tree_leaves(*args, **kwargs)):
-            raise NoKernel("the function uses a tensor that is not one of its parameters", hint=AS_ARGUMENT)
+        if is_real:
+            if func in LIFTS:
+                return self._constant(args[0])
+            raise OutsideTensor("the function uses a tensor that is not one of its parameters", hint=AS_ARGUMENT)
         if func._schema.is_mutable:
             return self._record_in_place(func, args, kwargs)
         if is_draw(func, args, kwargs):

@@ -19,6 +19,7 @@ Result = TypeVar("Result")
 
 _set_autograd_compiler: Callable[..., Any] = torch._C._dynamo.compiled_autograd.set_autograd_compiler
 _COMPILED_AUTOGRAD = "torch._dynamo.compiled_autograd"
+_WITH_AUTOCAST = ("cpu", "cuda")  # whose dtypes belong to a thread
 _exchange = threading.Lock()
 _away: list[Any] = []  # the active autograd compiler, once for each trace that suspends it
 
@@ -66,9 +67,12 @@ def in_fresh_thread(work: Callable[[], Result], modes: Modes = RECORDING) -> Res
     errors: list[BaseException] = []
 
     caller = threading.get_ident()
+    dtypes = [(kind, torch.get_autocast_dtype(kind)) for kind in _WITH_AUTOCAST]
 
     def run() -> None:
         try:
+            for kind, dtype in dtypes:
+                torch.set_autocast_dtype(kind, dtype)
             with hold_off_forks(caller), _without_compiled_autograd(), modes.on():
                 results.append(work())
         except BaseException as error:

@@ -33,6 +33,9 @@ _BY_NAME = frozenset({"getattr", "hasattr"})  # of these, those that take the na
 _IMPLIES: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("str", "repr", "format", "print", "ascii", "FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC",
                      "CONVERT_VALUE", "%"), frozenset({"__str__", "__repr__", "__format__"})),
+    **dict.fromkeys(("copy", "deepcopy"), frozenset({
+        "__copy__", "__deepcopy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs__",
+        "__getnewargs_ex__", "__init__", "__new__"})),
     **dict.fromkeys(("type", "__class__", "cls", "replace"), frozenset({"__init__", "__new__", "__post_init__"})),
 }  # fmt: skip
 _FIELDS = re.compile(r"\.([^\W\d]\w*)")  # attributes in `"{0.scale}".format(config)`

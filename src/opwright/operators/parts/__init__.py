@@ -1,0 +1,1 @@
+"""The parts of an operator, one class each, which `operators/base.py` puts together."""
