@@ -15,7 +15,8 @@ _FAMILY = {
     "ModuleUnsupported", "NotElementwise", "OutsideTensor",
     "NoKernel", "NotEjectable", "NumberNeeded", "OutsideMoved", "OutsideUnknown", "PartsRefused", "RanMore",
     "ReferenceMissing",
-    "RungMissing", "SamplesMissing", "SaveRefused", "SideEffect", "Skipped", "TracingFailed", "UndeclaredMutation",
+    "RungMissing", "SamplesMissing", "SaveRefused", "SideEffect", "Skipped", "StillBuilding", "TracingFailed",
+    "UndeclaredMutation",
     "UnsupportedParameter", "UnsupportedReturn", "UntraceableReference", "WheelUnsupported",
 }  # fmt: skip
 _NO_REMEDY = {
@@ -32,7 +33,7 @@ _NO_REMEDY = {
     "auditing/: the reference itself gives": "the row cannot compare results that vary",
     "auditing/: there is one": "the row does not apply to such a function",
     "auditing/: what it saves": "the row does not apply to such a function",
-    "codegen/cpp/table/: NotElementwise": "a kernel for each tensor serves",
+    "codegen/: NotElementwise": "a kernel for each tensor serves",
     "benchmark/: the gradients do not depend": "such a function has no second derivatives",
     "checking/: no input is": "the check does not apply to such a function",
     "checking/: inputs": "the check does not apply to such a function",
@@ -49,8 +50,9 @@ _NO_REMEDY = {
     "handwritten/kernels/cuda_kernel.py: failed:": "the driver's own words are all that is known",
     "lowering/lower.py: needs the value of a number that changes": "kernels are then built for the value",
     "operators/base.py: an emitted autograd.Function does not": "the function rung only; kernels serve the operator",
-    "operators/stages.py: which an emitted autograd.Function": "the function rung only; kernels serve the operator",
-    "operators/stages.py: depends on how its arguments lie": "the function rung only; kernels serve the operator",
+    "operators/function_module.py: ": "the function rung only; kernels serve the operator",
+    "optim/serving/variants.py: NotElementwise": "a kernel for each tensor serves",
+    "optim/shipping/packaged_optimizers.py: its kernels": "the operations of the definition serve",
     "toolchain/cpu_levels.py: wheels are built for": "another machine is needed",
     "binding/variants/states.py: RanMore(": "it is never told: the call is made again",
     "tracing/outside/ran.py: RanMore(": "it is never told: the call is made again",
@@ -66,8 +68,9 @@ def _refusals(package):
     """Where a refusal is made without a hint, as `file: text of the call`; and how many are made in all."""
     bare, count = [], 0
     for path in sorted(package.rglob("*.py")):
+        names = _names_in(path)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in _names_in(path):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in names:
                 count += 1
                 if not any(keyword.arg == "hint" for keyword in node.keywords):
                     bare.append(f"{path.relative_to(package).as_posix()}: {ast.unparse(node)}")

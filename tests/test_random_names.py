@@ -111,7 +111,7 @@ def host_settings() -> Settings:
     return settings_on_host()
 
 
-@pytest.mark.parametrize("kind", SHAPES)
+@pytest.mark.parametrize("kind", mostly_at_night(SHAPES, by_day=[*SHAPES][::2]))
 def test_kernels(kind: str) -> None:
     check_shape(kind, 0, quiet_settings(optimized=False))
 

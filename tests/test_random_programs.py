@@ -1,4 +1,4 @@
-"""Random functions as operators: forward and gradients against eager, at the sizes of the trace and at others."""
+"""Random functions as operators: forward and derivatives against eager, at the sizes of the trace and at others."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ pytestmark = [  # what torch says of the functions themselves
 
 
 def outputs_and_gradients(
-    function: Callable[..., Any], arguments: Sequence[torch.Tensor], exactly: bool = False
+    function: Callable[..., Any], arguments: Sequence[torch.Tensor], *, exactly: bool = False, twice: bool = False
 ) -> list[Tensors]:
-    """Run forward and backward; `exactly` in float64."""
+    """Run forward and backward, and backward through that; `exactly` in float64."""
     given = [
         (a.double() if exactly and a.is_floating_point() else a).detach().requires_grad_(a.requires_grad)
         for a in arguments
@@ -41,17 +41,25 @@ def outputs_and_gradients(
     cotangents = [torch.randn(o.shape, generator=generator, dtype=torch.float64).to(o.dtype) for o in differentiable]
     wanted = [tensor for tensor in given if tensor.requires_grad]
     if not differentiable:
-        return [outputs, [None] * len(wanted)]
-    return [outputs, torch.autograd.grad(differentiable, wanted, cotangents, allow_unused=True)]
+        return [outputs, *[[None] * len(wanted)] * (1 + twice)]
+    gradients = torch.autograd.grad(differentiable, wanted, cotangents, allow_unused=True, create_graph=twice)
+    if not twice:
+        return [outputs, gradients]
+    # A sum of sines: the second derivatives differ from row to row, whatever the gradients are.
+    flowing = [gradient.sin().sum() for gradient in gradients if gradient is not None and gradient.requires_grad]
+    second = torch.autograd.grad(flowing, wanted, allow_unused=True) if flowing else [None] * len(wanted)
+    return [outputs, gradients, second]
 
 
-def assert_agrees(operator: Callable[..., Any], program: RandomProgram, sizes: Sizes, seed: int) -> None:
+def assert_agrees(
+    operator: Callable[..., Any], program: RandomProgram, sizes: Sizes, seed: int, *, twice: bool = False
+) -> None:
     arguments, reference = program.arguments(sizes, seed), program.function()
-    results = outputs_and_gradients(operator, arguments)
-    eager = outputs_and_gradients(reference, arguments)
+    results = outputs_and_gradients(operator, arguments, twice=twice)
+    eager = outputs_and_gradients(reference, arguments, twice=twice)
     assert_lies(results[0], eager[0], reference, arguments)
-    exact = in_float64(lambda: outputs_and_gradients(reference, arguments, exactly=True))
-    for what, *triple in zip(("output", "gradient"), results, eager, exact, strict=True):
+    exact = in_float64(lambda: outputs_and_gradients(reference, arguments, exactly=True, twice=twice))
+    for what, *triple in zip(("output", "gradient", "second derivative"), results, eager, exact, strict=False):
         assert [tensor is None for tensor in triple[0]] == [tensor is None for tensor in triple[1]]
         present = [[tensor.detach() for tensor in tensors if tensor is not None] for tensors in triple]
         for actual, expected, truth in zip(*present, strict=True):
@@ -113,32 +121,36 @@ def runs(program: RandomProgram, sizes: Sizes) -> bool:
     return True
 
 
-def check(seed: int, settings: Settings, *, resized: bool) -> None:
+def check(seed: int, settings: Settings, *, resized: bool, twice: bool) -> None:
     program = random_program(seed)
     operator = Operator(program.function(), name=f"random_{seed}", settings=settings)
     try:
-        assert_agrees(operator, program, program.sizes, seed)
+        assert_agrees(operator, program, program.sizes, seed, twice=twice)
         others = any(given.layout != "row-major" for given in program.inputs)
         assert operator.last_rung == "cpp" or (program.is_for_row_major and others)
         if resized and runs(program, other_sizes(program, seed)):
-            assert_agrees(operator, program, other_sizes(program, seed), seed)
+            assert_agrees(operator, program, other_sizes(program, seed), seed, twice=twice)
     except BaseException as error:
         error.add_note(f"seed {seed}, sizes {program.sizes}, inputs {program.inputs}\n{program.text}")
         raise
 
 
-def called(seed: int, settings: Settings, *, resized: bool) -> None:
+def called(seed: int, settings: Settings, *, resized: bool, twice: bool) -> None:
     """The calls of a check, without what they are compared with."""
     program = random_program(seed)
     operator = Operator(program.function(), name=f"random_{seed}", settings=settings)
     for sizes in (program.sizes, *([other_sizes(program, seed)] if resized else [])):
-        outputs_and_gradients(operator, program.arguments(sizes, seed))
+        outputs_and_gradients(operator, program.arguments(sizes, seed), twice=twice)
 
 
-def check_all(seeds: Iterable[int], *, optimized_every: int, resized_every: int) -> None:
+def check_all(seeds: Iterable[int], *, optimized_every: int, resized_every: int, twice: bool = False) -> None:
     """Check programs whose kernels are built together."""
     cases = {
-        seed: {"settings": quiet_settings(optimized=seed % optimized_every == 0), "resized": seed % resized_every == 0}
+        seed: {
+            "settings": quiet_settings(optimized=seed % optimized_every == 0),
+            "resized": seed % resized_every == 0,
+            "twice": twice,
+        }
         for seed in seeds
     }
     build_together(*(partial(called, seed, **how) for seed, how in cases.items()))
@@ -156,7 +168,14 @@ def test_random_programs(block: int) -> None:
 @pytest.mark.falls_back
 @pytest.mark.parametrize("block", range(250))
 def test_many_random_programs(block: int) -> None:
-    check_all(range(block * 20 + 2000, block * 20 + 2020), optimized_every=3, resized_every=1)
+    check_all(range(block * 20 + 2000, block * 20 + 2020), optimized_every=1, resized_every=1)
+
+
+@pytest.mark.nightly
+@pytest.mark.falls_back
+@pytest.mark.parametrize("block", range(50))
+def test_second_derivatives_of_random_programs(block: int) -> None:
+    check_all(range(block * 10 + 8000, block * 10 + 8010), optimized_every=1, resized_every=2, twice=True)
 
 
 def test_comparison_notices_a_wrong_kernel() -> None:

@@ -18,6 +18,7 @@ from tests.suite.warm_python import run
 SCRIPTS = Path(__file__).parents[2] / "benchmarks"
 
 
+@pytest.mark.nightly
 def test_without_a_gpu_it_says_so_and_measures_nothing(tmp_path: Path) -> None:
     file = tmp_path / "gpu.json"
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}

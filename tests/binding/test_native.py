@@ -114,6 +114,7 @@ def test_a_frozen_application_uses_it_and_builds_none(directory, settings, monke
     assert user.module is not None
 
 
+@pytest.mark.nightly
 def test_it_is_built_in_a_folder_with_a_file_of_the_name_of_torch(directory, settings, tmp_path, monkeypatch):
     (tmp_path / "torch.py").write_text("raise SystemExit('the wrong module')")
     monkeypatch.chdir(tmp_path)
@@ -122,6 +123,7 @@ def test_it_is_built_in_a_folder_with_a_file_of_the_name_of_torch(directory, set
     wait_for(lambda: user.module)
 
 
+@pytest.mark.nightly
 def test_a_forked_child_asks_for_itself(directory, settings, starting):
     native, waiting = Native(directory), User()
     native.equip(waiting, settings)

@@ -130,7 +130,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", mostly_at_night(FAULTS, by_day=[*FAULTS][::3]))
 def test_what_is_planted_is_found(fault, slow, monkeypatch):
     name, (function, calls), wrong = FAULTS[fault]
     assert_same(function, calls, slow)

@@ -224,6 +224,7 @@ def test_python_m_opwright_is_the_command_line():
     assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", "error: there is no file nowhere.py\n")
 
 
+@pytest.mark.nightly
 def test_parts_in_processes_make_the_whole(write_file, run):
     """The same rows as in one process, in the same order, and what the file prints only once."""
     file = write_file("print('loaded')\n" + WRONG)

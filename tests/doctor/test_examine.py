@@ -38,6 +38,7 @@ def test_a_machine_without_a_compiler_is_said_to_be_broken(tmp_path: Path) -> No
     assert [step[1:] for step in steps] == [(done, len(table.FINDINGS)) for done in range(len(table.FINDINGS))]
 
 
+@pytest.mark.nightly
 def test_a_broken_cache_hides_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("")
     examination = examine(Settings(tmp_path / "cache"))

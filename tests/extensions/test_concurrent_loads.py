@@ -18,6 +18,7 @@ from opwright.settings import Settings
 from opwright.toolchain.build import build
 from opwright.toolchain.source import Source
 from tests.extensions.conftest import WriteSource, in_the_making, returning, value_of
+from tests.suite.nights import mostly_at_night
 from tests.toolchain.conftest import WriteScript
 
 FORK = multiprocessing.get_context("fork")
@@ -56,7 +57,7 @@ def wait_for_a_compiler(log: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [6, pytest.param(32, marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("victim", ["the one that builds", "any"])
+@pytest.mark.parametrize("victim", mostly_at_night(["the one that builds", "any"], by_day=1))
 @pytest.mark.parametrize("task", ["load", "build"])
 def test_all_but_the_killed_one_get_the_same(
     task: str, victim: str, count: int, tasks: dict[str, Task], settings: Settings, write_script: WriteScript

@@ -22,6 +22,7 @@ from tests.faults.injection import Fault, faults, name_of, sample, steps_of, str
 from tests.faults.trial import Subject, problems
 from tests.keeping_compiler import keeping_compiler
 from tests.quick_compiler import OPTIMIZING_NOTHING
+from tests.suite.nights import mostly_at_night
 
 pytestmark = [
     pytest.mark.falls_back,
@@ -134,7 +135,7 @@ def run(subject: Subject, chosen: list[Fault]) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", mostly_at_night(WAYS, by_day=1))
 @pytest.mark.parametrize("count", [5, pytest.param(None, marks=pytest.mark.nightly)])
 def test_a_fault_in_a_derivation_ends_in_the_reference(way, count, cache, monkeypatch, record_property):
     subject, steps = in_derivations(cache, monkeypatch, way)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from tests.func.functions import random
+from tests.suite.nights import mostly_at_night
 
 PATH = Path(__file__).parents[2] / "examples" / "steps.py"
 
@@ -27,7 +28,7 @@ ARGUMENTS = {
 }
 
 
-@pytest.mark.parametrize("name", ARGUMENTS)
+@pytest.mark.parametrize("name", mostly_at_night(ARGUMENTS, by_day=2))
 def test_a_step_is_one_program(steps, name):
     inputs, args = ARGUMENTS[name]
     step, weights = getattr(steps, name), steps.weights_of(inputs, 8, torch.float64)

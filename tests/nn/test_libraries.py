@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 import textwrap
@@ -13,8 +14,14 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch.utils._pytree import _deregister_pytree_node, register_pytree_node
 
 import opwright
+from opwright.api.operator import Operator
+from opwright.binding.variants import states
+from opwright.tracing.outside import ran
+from opwright.tracing.outside.ran import Codes, RanMore
+from tests.suite.nights import mostly_at_night
 
 _LIBRARY = '''
 import dataclasses, io, time
@@ -79,6 +86,23 @@ class Hooked(nn.Module):
         y = x * self.weight
         y.register_hook(scaled)
         return torch.sin(y)
+
+class Outputs(dict):
+    """As models of transformers return, among them such as a loss does not use."""
+
+def taken_apart(outputs):
+    return list(outputs.values()), list(outputs)
+
+class WithOutputs(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+    def forward(self, x):
+        y = self.inner(x)
+        return Outputs(value=y.tanh(), square=y.square())
+
+class OfWhichNothingIsNoted(WithOutputs):
+    pass
 
 class Block(Layer):
     def __init__(self, size=4):
@@ -158,7 +182,7 @@ CHANGES: dict[str, Callable[[ModuleType, Any], object]] = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("change", mostly_at_night(CHANGES, by_day=[*CHANGES][::2]))
 def test_what_the_code_that_runs_reads_is_compared(library: ModuleType, change: str) -> None:
     model = library.Model()
     library.Output(torch.ones(1))
@@ -193,6 +217,58 @@ def test_what_runs_in_the_backward_pass_is_searched_too(library: ModuleType, kin
             assert served.last_rung == "cpp"
         first, second = (_second_derivatives(each) for each in (model, served))
         torch.testing.assert_close(first, second)
+
+
+@pytest.fixture
+def outputs(library: ModuleType) -> Iterator[type]:
+    together = lambda values, names: library.Outputs(zip(names, values, strict=True))  # noqa: E731
+    register_pytree_node(library.Outputs, library.taken_apart, together)
+    yield library.Outputs
+    _deregister_pytree_node(library.Outputs)
+
+
+def test_the_gradients_of_some_outputs_in_a_container_are_kernels(
+    library: ModuleType, outputs: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = library.WithOutputs()
+    served = opwright.module(model)
+    for name in ("value", "square", "value"):
+        x = torch.randn(3, 4)
+        found, right = (torch.autograd.grad(each(x)[name].sum(), list(model.parameters())) for each in (served, model))
+        torch.testing.assert_close(found, right)
+        assert served.last_rung == "cpp"
+    monkeypatch.setattr(Operator, "_derive", None)  # nothing is derived again
+    for name in ("value", "square"):
+        torch.autograd.grad(served(torch.randn(3, 4))[name].sum(), list(model.parameters()))
+
+
+@pytest.mark.falls_back
+def test_a_backward_pass_that_runs_other_functions_is_not_derived_at_each_step(
+    library: ModuleType, outputs: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+
+    def keeping_to(codes: Codes, searched: Codes, number: int, function: Callable[..., Any]) -> Callable[..., Any]:
+        if not function.__name__.endswith("_backward"):
+            return ran.keeping_to(codes, searched, number, function)
+        tried.append(function.__name__)
+
+        @functools.wraps(function)
+        def running_more(*arguments: Any) -> Any:
+            raise RanMore(codes)
+
+        return running_more
+
+    monkeypatch.setattr(states, "keeping_to", keeping_to)
+    model = library.OfWhichNothingIsNoted()
+    served = opwright.module(model)
+    for _ in range(3):
+        x = torch.randn(3, 4)
+        found, right = (
+            torch.autograd.grad(each(x)["value"].sum(), list(model.parameters())) for each in (served, model)
+        )
+        torch.testing.assert_close(found, right)
+    assert tried == ["ofwhichnothingisnoted_backward"]
 
 
 @pytest.mark.falls_back

@@ -76,6 +76,7 @@ REFUSED = textwrap.dedent("""
 """)
 
 
+@pytest.mark.nightly
 def test_what_is_refused_is_not_derived_again(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(REFUSED)

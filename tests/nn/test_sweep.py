@@ -24,7 +24,7 @@ def _judge(name: str, most: int) -> None:
             compare(module, args, kwargs)
 
 
-@pytest.mark.parametrize("name", mostly_at_night(SOME, by_day=SOME[::2]))
+@pytest.mark.parametrize("name", mostly_at_night(SOME, by_day=SOME[::4]))
 def test_some(name: str) -> None:
     _judge(name, most=1)
 

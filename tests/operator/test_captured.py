@@ -162,13 +162,13 @@ class Doubled(torch.autograd.Function):
 def test_a_gradient_is_not_lost_in_a_function_with_its_own_backward() -> None:
     world = World()
 
-    def f(x: Tensor) -> Tensor:
+    def doubled(x: Tensor) -> Tensor:
         return torch.tanh(Doubled.apply(x, world.weight))  # type: ignore[no-any-return]
 
-    operator = opwright.operator(f)
+    operator = opwright.operator(doubled)
     with pytest.warns(opwright.FallbackWarning):
         operator(x)
-    compare(operator, f, (x,), [world.weight])
+    compare(operator, doubled, (x,), [world.weight])
 
 
 @pytest.mark.falls_back
@@ -180,17 +180,17 @@ def test_what_cannot_be_an_argument_is_left_to_the_function(kind: str) -> None:
     if kind == "hooked":
         layer.eval().register_forward_hook(lambda *_: seen.append(1))
 
-    def f(x: Tensor) -> Any:
+    def of_several(x: Tensor) -> Any:
         if kind == "many":
             return torch.tanh(x) + sum(many)
         if kind == "returned":
             return torch.tanh(x) * table, table
         return torch.tanh(layer(x))
 
-    operator = opwright.operator(f)
+    operator = opwright.operator(of_several)
     with pytest.warns(opwright.FallbackWarning):
         found = operator(x)
-    expected = f(x)
+    expected = of_several(x)
     torch.testing.assert_close(found, expected)
     if kind == "returned":
         assert found[1] is table

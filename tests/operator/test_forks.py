@@ -114,7 +114,7 @@ def _at_night(*case: object) -> object:
     ("program", "children", "tape"),
     [
         (WHILE_OTHERS_DERIVE, 2, "off"),
-        (WHILE_KERNELS_RUN, 3, "now"),
+        _at_night(WHILE_KERNELS_RUN, 3, "now"),
         *(_at_night(WHILE_OTHERS_DERIVE, 60, tape) for tape in ("off", "now")),
         *(_at_night(WHILE_KERNELS_RUN, 200, tape) for tape in ("off", "now")),
     ],

@@ -10,6 +10,7 @@ from torch.autograd import forward_ad, gradcheck, gradgradcheck
 import opwright
 from opwright.errors import NoKernel, UnsupportedParameter
 from tests.operator.operators import biased, linear_tanh, lltm, ranked
+from tests.suite.nights import mostly_at_night
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -159,8 +160,13 @@ TRANSFORMS = [
             (random(3, 4), random(4, seed=1)),
             [jvp_of_jvp, jvp_of_grad, vmap_over_some, vmap_of_grad, grad_of_vmap],
         ),
-        (linear_tanh, (random(3, 4), random(5, 4, seed=1)), [jacobians, vmap_of_grad, vmap_of_jvp]),
-        (ranked, (random(4), random(4, seed=1)), [jvp_of_grad, vmap, dual]),
+        *mostly_at_night(
+            [
+                (ranked, (random(4), random(4, seed=1)), [jvp_of_grad, vmap, dual]),
+                (linear_tanh, (random(3, 4), random(5, 4, seed=1)), [jacobians, vmap_of_grad, vmap_of_jvp]),
+            ],
+            by_day=1,
+        ),
     ],
 )
 def test_transforms_give_what_they_give_in_eager_and_run_on_kernels(operator, args, transforms):
@@ -267,6 +273,7 @@ def half_detached_from_duals(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     return torch.sin(x) * y, x.detach() * 3
 
 
+@pytest.mark.nightly
 def test_nothing_flows_through_what_is_detached_from_dual_tensors():
     x, y = (arg.requires_grad_() for arg in (random(3, 4), random(3, 4, seed=1)))
     with forward_ad.dual_level():

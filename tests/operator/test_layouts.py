@@ -95,6 +95,7 @@ def test_lengths_share_a_variant():
     assert variants(wave) <= before + 1
 
 
+@pytest.mark.nightly
 def test_ten_million_elements():
     x = random(10_000_000)
     torch.testing.assert_close(wave(x), wave.reference(x))

@@ -10,6 +10,7 @@ import torch
 
 import opwright
 from opwright.errors import WheelUnsupported
+from tests.suite.nights import mostly_at_night
 
 MANY = 67
 
@@ -27,7 +28,7 @@ def _given(size: int, *, gradients: bool) -> tuple[torch.Tensor, list[torch.Tens
     return tensors[0], tensors[1:]
 
 
-@pytest.mark.parametrize("tape", ["C++", "Python"])
+@pytest.mark.parametrize("tape", mostly_at_night(["C++", "Python"], by_day=1))
 def test_a_list_of_many_tensors(tape: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if tape == "Python":
         monkeypatch.setenv("OPWRIGHT_TAPE", "off")

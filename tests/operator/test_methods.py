@@ -16,7 +16,7 @@ x = torch.linspace(-1, 1, 12).reshape(3, 4)
 
 
 @opwright.operator
-def shared(self: Any, x: torch.Tensor) -> torch.Tensor:
+def tanh_of_scaled(self: Any, x: torch.Tensor) -> torch.Tensor:
     """Assigned in class bodies."""
     return torch.tanh(x * self.scale)
 
@@ -24,7 +24,7 @@ def shared(self: Any, x: torch.Tensor) -> torch.Tensor:
 class Plain:
     """An object with numbers and a tensor."""
 
-    assigned = shared
+    assigned = tanh_of_scaled
 
     def __init__(self, scale: float = 2.0) -> None:
         self.scale, self.table = scale, torch.randn(4, requires_grad=True)
@@ -78,12 +78,12 @@ def test_methods_of_objects_read_the_object_as_it_is() -> None:
         for _ in range(2):
             for owner in (one, two):
                 torch.testing.assert_close(owner.method(x, power=3.0), Plain.method.reference(owner, x, power=3.0))
-                torch.testing.assert_close(owner.assigned(x), shared.reference(owner, x))
+                torch.testing.assert_close(owner.assigned(x), tanh_of_scaled.reference(owner, x))
                 assert (owner.method.last_rung, owner.assigned.last_rung) == ("cpp", "cpp")
     assert one.method == one.method
     assert one.method != two.method
     assert one.method.rungs() == one.method.operator.rungs()
-    assert Plain.assigned is shared
+    assert Plain.assigned is tanh_of_scaled
     (found,) = torch.autograd.grad(one.method(x).square().sum(), one.table)
     (expected,) = torch.autograd.grad(Plain.method.reference(one, x).square().sum(), one.table)
     torch.testing.assert_close(found, expected)
@@ -144,7 +144,7 @@ class Closed:
     __slots__ = ("scale",)
 
     @opwright.operator
-    def method(self, x: torch.Tensor) -> torch.Tensor:
+    def closed_method(self, x: torch.Tensor) -> torch.Tensor:
         """Compute."""
         return torch.tanh(x) * self.scale
 
@@ -154,4 +154,4 @@ def test_an_object_without_weak_references_runs_the_function() -> None:
     owner = Closed()
     owner.scale = 2.0
     with pytest.warns(opwright.FallbackWarning, match="no weak references to a Closed"):
-        torch.testing.assert_close(owner.method(x), torch.tanh(x) * 2)
+        torch.testing.assert_close(owner.closed_method(x), torch.tanh(x) * 2)

@@ -105,6 +105,7 @@ def test_a_change_of_what_it_calls_is_derived_anew(start):
         assert answer(start([3], PROGRAM.replace(before, after)))[1] == ["opwright::remembered"], after
 
 
+@pytest.mark.nightly
 def test_a_damaged_cache_is_repaired(start, tmp_path):
     answer(start([3]))
     for pattern, damage in (
@@ -128,6 +129,7 @@ def test_many_processes_build_once(crowd_size, start):
     assert start.builds() == 3  # forward, backward, and the name of torch's library
 
 
+@pytest.mark.nightly
 def test_a_process_killed_while_it_builds_leaves_nothing_in_the_way(start, tmp_path):
     compiler, hangs = tmp_path / "compiler", tmp_path / "hangs"
     works = compiler.read_text()

@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from opwright.api.operator import Operator
 from tests.suite.built_together import build_together
+from tests.suite.nights import mostly_at_night
 
 Tensors = tuple[torch.Tensor, ...]
 
@@ -65,7 +66,7 @@ def _gradients(function: Callable[..., Any], inputs: Tensors) -> Tensors:
     return (output, *torch.autograd.grad((output * output.detach()).sum(), inputs))
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", mostly_at_night(CASES, by_day=1))
 def test_as_exact_as_eager(name: str, operators: dict[str, Operator]) -> None:
     function, shapes = CASES[name]
     found = _gradients(operators[name], _inputs(shapes))

@@ -15,6 +15,7 @@ from opwright import Operator, Sample
 from opwright.checking.accuracy import Comparison
 from tests.quiet_settings import quiet_settings
 from tests.suite.built_together import build_together
+from tests.suite.nights import mostly_at_night
 
 Given = tuple[Tensor, ...]
 Shapes = tuple[tuple[int, ...], ...]
@@ -99,7 +100,9 @@ def _built() -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "dtype"), KINDS, ids=lambda each: each.function.__name__ if isinstance(each, Case) else str(each)
+    ("case", "dtype"),
+    mostly_at_night(KINDS, by_day=[*KINDS][::2]),
+    ids=lambda each: each.function.__name__ if isinstance(each, Case) else str(each),
 )
 def test_results_and_gradients_are_those_of_float64(case: Case, dtype: torch.dtype) -> None:
     operator = OPERATORS[case.function, dtype]

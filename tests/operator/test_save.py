@@ -52,6 +52,7 @@ def test_a_budget_is_kept_and_gradients_are_right(save: float | str) -> None:
     assert_as_eager(operator, *given, order=1)
 
 
+@pytest.mark.nightly
 def test_the_second_derivative_under_a_budget() -> None:
     operator = opwright.operator(network, save=0.5, name="budgeted_when_small")  # where the budget keeps others
     small = double(3, 4), double(4, 5), double(5, 6), double(6, 2)

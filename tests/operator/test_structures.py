@@ -79,7 +79,7 @@ def results_of(function, args, kwargs):
 @pytest.mark.parametrize(
     ("case", "rung"),
     [
-        *mostly_at_night([(case, "cpp") for case in CASES], by_day=[(case, "cpp") for case in [*CASES][::2]]),
+        *mostly_at_night([(case, "cpp") for case in CASES], by_day=[(case, "cpp") for case in [*CASES][::3]]),
         *mostly_at_night([(case, "function") for case in CASES], by_day=[("named tuples", "function")]),
     ],
 )

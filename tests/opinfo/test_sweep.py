@@ -42,7 +42,7 @@ def settings() -> Settings:
 
 
 @pytest.mark.parametrize(
-    "name", mostly_at_night([*KERNELS, *WITH_CALLS], by_day=(*KERNELS, *WITH_CALLS[::2], "nn.functional.pad.reflect"))
+    "name", mostly_at_night([*KERNELS, *WITH_CALLS], by_day=(*KERNELS, *WITH_CALLS[::4], "nn.functional.pad.reflect"))
 )
 def test_entry(name: str, settings: Settings) -> None:
     record = sweep_entry(f"{name}|float32", SAMPLES, settings)

@@ -13,12 +13,14 @@ import pytest
 import opwright.library
 from opwright.api.operator import Operator
 from opwright.page import gather, render
+from tests.suite.nights import mostly_at_night
 
 FACTS = json.loads((Path(__file__).parent / "lltm_cell.json").read_text(encoding="utf-8"))
 LOOKING = (Path(__file__).parent / "looking.js").read_text(encoding="utf-8")
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 WIDTHS = (400, 900, 1600)
 MODES = ("light", "dark")
+VIEWS = [(width, mode) for width in WIDTHS for mode in MODES]
 LIBRARY = [each for each in vars(opwright.library).values() if isinstance(each, Operator)]
 
 pytestmark = pytest.mark.skipif(
@@ -69,8 +71,7 @@ def test_pages_of_ready_operators_look_well(browser, tmp_path, operator) -> None
         assert browser.execute_script(LOOKING + "return faults()") == []
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("width", "mode"), mostly_at_night(VIEWS, by_day=[VIEWS[0], VIEWS[-1]]))
 def test_the_page_looks_well(browser, page, width, mode) -> None:
     show(browser, page, width, mode)
     assert browser.get_log("browser") == []

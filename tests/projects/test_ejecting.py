@@ -16,6 +16,7 @@ from opwright.errors import CudaCompilerMissing, DirectoryTaken, NotEjectable, P
 from opwright.projects import eject
 from opwright.toolchain.gpu.nvrtc import SHIPPED_FLAGS, compile_cuda, find_nvrtc
 from tests.projects import operators
+from tests.suite.nights import mostly_at_night
 
 REPOSITORY = Path(__file__).parents[2]
 FLOAT64 = (torch.float64,)
@@ -51,7 +52,11 @@ def test_opwright_is_out_of_reach_in_that_environment(standalone, tmp_path):
     assert "there is no opwright here" in done.stderr
 
 
-@pytest.mark.parametrize("operator", [operators.affine_norm, operators.power], ids=lambda operator: operator.__name__)
+@pytest.mark.parametrize(
+    "operator",
+    mostly_at_night([operators.affine_norm, operators.power], by_day=1),
+    ids=lambda operator: operator.__name__,
+)
 def test_a_project_is_the_same_each_time_and_reads_well(operator, tmp_path):
     once, again = (eject(operator, tmp_path / which, dtypes=FLOAT64) for which in ("once", "again"))
     assert once.files == again.files

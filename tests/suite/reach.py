@@ -11,7 +11,7 @@ import ast
 import re
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -50,31 +50,30 @@ class Reach:
         }
         read = {**{self._file_of[name]: module for name, module in self._modules.items()}, **scripts}
         self._edges = {file: set(self._edges_of(module)) for file, module in read.items()}
+        self._readers: dict[str, set[str]] = defaultdict(set)
+        for file, edges in self._edges.items():
+            for other in edges:
+                self._readers[other].add(file)
 
     def tests(self, changed: Iterable[str]) -> set[str]:
         """The test files that reach one of the given files, which are relative to the repository."""
         changed, all_tests = set(changed), {file for file in self._edges if _is_test(file)}
         gone = {file for file in changed if file.endswith(".py") and file not in self._edges}
-        conftest = self._reached(f"{TESTS}/conftest.py", inside=TESTS) if all_tests else set()
+        own = {file: [other for other in edges if other.startswith(TESTS)] for file, edges in self._edges.items()}
+        conftest = _closure([f"{TESTS}/conftest.py"], own) if all_tests else set()
         if changed & (EVERYTHING | conftest) or gone:
             return all_tests
-        return {test for test in all_tests if test.startswith(ALWAYS) or changed & self.reached_by(test)}
+        return self.reaching(changed) | {test for test in all_tests if test.startswith(ALWAYS)}
 
-    def reached_by(self, test: str) -> set[str]:
-        """All files that a test file reaches, including itself."""
+    def reaching(self, files: Set[str]) -> set[str]:
+        """The test files that reach one of the given files, without those that always run."""
+        found = _closure(files, self._readers)
+        return {file for file in self._edges if _is_test(file) and not found.isdisjoint(self._starts(file))}
+
+    def _starts(self, test: str) -> list[str]:
+        """A test file, and the conftest.py of its folders."""
         folders = [str(folder) for folder in PurePosixPath(test).parents if str(folder) not in (".", TESTS)]
-        starts = [test, *(file for folder in folders if (file := f"{folder}/conftest.py") in self._edges)]
-        return set().union(*(self._reached(start) for start in starts))
-
-    def _reached(self, start: str, inside: str = "") -> set[str]:
-        reached: set[str] = set()
-        waiting = [start]
-        while waiting:
-            file = waiting.pop()
-            if file not in reached and file.startswith(inside):
-                reached.add(file)
-                waiting += self._edges.get(file, ())
-        return reached
+        return [test, *(f"{folder}/conftest.py" for folder in folders)]
 
     def _edges_of(self, module: Module) -> Iterator[str]:
         if module.name == PACKAGE:
@@ -106,6 +105,18 @@ class Reach:
             if name in self._file_of:
                 yield self._file_of[name]
             name = name.rpartition(".")[0]
+
+
+def _closure(starts: Iterable[str], edges: Mapping[str, Iterable[str]]) -> set[str]:
+    """What edges lead to, with the starts."""
+    found: set[str] = set()
+    waiting = [*starts]
+    while waiting:
+        file = waiting.pop()
+        if file not in found:
+            found.add(file)
+            waiting += edges.get(file, ())
+    return found
 
 
 def _exported(root: Module) -> dict[str, str]:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -53,6 +54,18 @@ def test_an_exception_is_told() -> None:
     ran = run("-c", "raise ValueError('so')")
     assert ran.returncode == 1
     assert ran.stderr.endswith("ValueError: so\n")
+
+
+def test_interrupts_come_where_the_shell_of_the_tests_ignores_them() -> None:
+    """As a shell does in which they run in the background."""
+    shown = "import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    text = f"""
+        import os, signal
+        from tests.suite.warm_python import _become
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _become(["-c", {shown!r}], dict(os.environ), os.getcwd(), os.dup(1), os.dup(2))
+    """
+    assert run("-c", textwrap.dedent(text)).stdout == "True\n"
 
 
 def test_no_operators_are_there_before() -> None:

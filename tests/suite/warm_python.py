@@ -188,6 +188,7 @@ def _become(command: list[str], environment: dict[str, str], folder: str, output
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that runs the tests in the background ignores it
     status = 1
     try:
         _run_as_main(command)

@@ -38,6 +38,7 @@ def test_results_and_gradients_are_those_of_the_two(which: str) -> None:
     torch.testing.assert_close(ours, right)
 
 
+@pytest.mark.nightly
 def test_the_derived_pair_is_differentiable_twice() -> None:
     assert gradgradcheck(fused()["derived"], arguments(), fast_mode=True)
 

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from tests.suite.nights import mostly_at_night
 from tests.tensors.overridable import functions, judge, written_into_plain
 
 _SHAPE = "only the shape of the other tensor is read: nothing of it is in the result"
@@ -37,7 +38,7 @@ _GOOD = ("kept", "no tensors")
 _CALLED = 1000  # at least; the others need hardware, quantised or sparse tensors, or objects that are no tensors
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONS][::25])
+@pytest.mark.parametrize("name", mostly_at_night([*FUNCTIONS][::25], by_day=[*FUNCTIONS][::100]))
 def test_metadata_is_kept(name: str) -> None:
     assert name in EXCEPTIONS or judge(name, FUNCTIONS[name]) in (*_GOOD, "no call")
 

@@ -18,6 +18,7 @@ from opwright.settings import Settings
 from opwright.toolchain import build as build_module
 from opwright.toolchain.build import build
 from opwright.toolchain.source import Source
+from tests.suite.nights import mostly_at_night
 from tests.toolchain.conftest import WriteScript, in_the_making, returning
 
 EXPORTED = 'extern "C" __attribute__((visibility("default")))'
@@ -124,7 +125,7 @@ DAMAGES: dict[str, tuple[str, Callable[[Path], None]]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "damage"), DAMAGES.values(), ids=DAMAGES)
+@pytest.mark.parametrize(("name", "damage"), mostly_at_night(DAMAGES.values(), by_day=3), ids=DAMAGES)
 def test_a_damaged_entry_is_built_anew(
     name: str, damage: Callable[[Path], None], settings: Settings, write_script: WriteScript
 ) -> None:

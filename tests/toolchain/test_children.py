@@ -83,7 +83,6 @@ in_children(work, 2, tell)
 """
 
 
-@pytest.mark.nightly  # it hung once in a whole run; the cause is open
 def test_an_interrupt_of_the_parent_alone_leaves_no_process():
     seconds = 100_000 + os.getpid()  # a mark to find them by
     program = start("-c", INTERRUPTED.replace("{SECONDS}", str(seconds)))

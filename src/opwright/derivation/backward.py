@@ -19,6 +19,7 @@ from opwright.ir.names.fresh import fresh_stem
 from opwright.tracing.decompositions.composed import Composed
 from opwright.tracing.interface.aliases import MAY_COPY
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
+from opwright.tracing.outside.ran import unwatched
 
 _GIVEN = "opwright_given"
 _STATIC = "opwright_static"
@@ -47,7 +48,9 @@ def backward_reference(
 
     def outputs_of(arguments: Sequence[Any]) -> Sequence[torch.Tensor]:
         with Composed():
-            return tree_leaves(reference(*arguments))
+            returned = reference(*arguments)
+        with unwatched():  # a container may have functions of its own that take it apart
+            return tree_leaves(returned)
 
     def backward(*given: Any) -> tuple[torch.Tensor, ...]:
         return pull_back(outputs_of, given[:arity], places, given[arity : arity + len(places)], wanted)

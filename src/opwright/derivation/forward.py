@@ -13,6 +13,7 @@ from opwright.ir.names.fresh import fresh
 from opwright.tracing.decompositions.composed import Composed
 from opwright.tracing.interface.aliases import MAY_COPY
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
+from opwright.tracing.outside.ran import unwatched
 from opwright.tracing.torch_hooks import functorch
 
 
@@ -35,7 +36,9 @@ def jvp_reference(reference: Callable[..., Any], arity: int, moving: Sequence[in
         def of_moving(*values: torch.Tensor) -> tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]:
             for position, value in zip(moving, values, strict=True):
                 arguments[position] = value
-            leaves, layout = tree_flatten(reference(*arguments))
+            made = reference(*arguments)
+            with unwatched():  # a container may have functions of its own that take it apart
+                leaves, layout = tree_flatten(made)
             places = differentiable(leaves)
             returned.extend((leaves, layout, places))
             others = tuple(leaf for p, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor) and p not in places)
@@ -50,7 +53,8 @@ def jvp_reference(reference: Callable[..., Any], arity: int, moving: Sequence[in
         ]
         if _are_tensors(below) and _is_flat(layout):
             return (*below, *moved)
-        return tree_unflatten(below, layout), tuple(moved)
+        with unwatched():
+            return tree_unflatten(below, layout), tuple(moved)
 
     setattr(forward_mode, MAY_COPY, True)
     forward_mode.__name__ = f"{reference.__name__}_jvp"

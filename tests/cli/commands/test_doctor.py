@@ -4,8 +4,10 @@ import json
 
 import pytest
 
+from tests.suite.nights import mostly_at_night
 
-@pytest.mark.parametrize(("compiler", "code"), [(None, 0), ("/no/such/compiler", 1)])
+
+@pytest.mark.parametrize(("compiler", "code"), mostly_at_night([("/no/such/compiler", 1), (None, 0)], by_day=1))
 def test_the_exit_code_and_the_json_say_whether_the_machine_works(run, monkeypatch, compiler, code):
     if compiler:
         monkeypatch.setenv("CXX", compiler)

@@ -17,6 +17,7 @@ from opwright.ir.expressions.expression import Literal, Load, apply
 from opwright.ir.expressions.integer import Condition, integer, symbol
 from opwright.ir.program import Axis, Buffer, Kernel, Program, Store, size_symbol
 from tests.codegen.emitted_modules import emit, load, programs_of
+from tests.suite.nights import mostly_at_night
 
 SQUARE = ("rows columns",)
 PAIR = ("rows columns", "rows columns")
@@ -196,7 +197,7 @@ def outputs_and_gradients(function, arguments):
 
 
 @every_case
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("dtype", mostly_at_night([torch.float32, torch.float64], by_day=1), ids=["float32", "float64"])
 def test_outputs_and_gradients_are_those_of_the_reference(reference, shapes, dtype):
     function = load(emitted(reference, shapes, dtype), reference.__name__)
     for sizes in (TRACED, *OTHERS):

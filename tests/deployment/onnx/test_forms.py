@@ -42,6 +42,7 @@ def test_operators_are_functions_with_dynamic_sizes(tmp_path):
     assert not model.graph.node[0].metadata_props  # where it comes from is the user's own affair
 
 
+@pytest.mark.nightly
 @pytest.mark.seconds(60)
 def test_numbers_are_attributes_of_nodes(tmp_path):
     from tests.deployment.onnx.operators import beside_one

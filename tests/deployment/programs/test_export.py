@@ -10,6 +10,7 @@ import opwright
 from opwright.deployment.programs.export import export
 from opwright.errors import DeploymentUnsupported
 from tests.deployment.models import gated, made, normalised_error
+from tests.suite.nights import mostly_at_night
 
 
 def test_operators_are_calls_with_numbers_as_attributes():
@@ -127,7 +128,7 @@ REFUSED = {
 
 
 @pytest.mark.usefixtures("_foreign_operator")
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", mostly_at_night(REFUSED, by_day=[*REFUSED][::2]))
 def test_what_cannot_leave_is_refused_in_one_sentence(name):
     model, args, sentence = REFUSED[name]
     with pytest.raises(DeploymentUnsupported) as refused:

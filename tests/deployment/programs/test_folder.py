@@ -10,6 +10,7 @@ import pytest
 from opwright.deployment.deploying import deploy
 from opwright.deployment.programs.folder import refuse_taken, write_manifest, written_whole
 from opwright.errors import DeploymentUnsupported, DirectoryTaken, ToolMissing
+from tests.suite.nights import mostly_at_night
 
 
 def _write(at, text):
@@ -47,7 +48,7 @@ with written_whole(Path(sys.argv[1])) as folder:
 """
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("how", mostly_at_night([signal.SIGINT, signal.SIGKILL], by_day=1))
 def test_an_end_in_the_middle_leaves_the_earlier_one(tmp_path, how):
     at = tmp_path / "out"
     _write(at, "first")

@@ -7,6 +7,7 @@ import pytest
 
 from opwright.ir.expressions.integer import Condition, greatest, holds, integer, symbol, symbols_of
 from opwright.ir.relations.relations import relations
+from tests.suite.nights import mostly_at_night
 
 a, b, c = symbol("a"), symbol("b"), symbol("c")
 SIZES = range(10)
@@ -108,7 +109,7 @@ def test_a_quotient_that_is_known_determines_its_size(half):
     assert_same(guards)
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", mostly_at_night(range(150), by_day=40))
 def test_they_mean_the_same_for_all_sizes(seed):
     draw = random.Random(seed)
     least = draw.randrange(3)

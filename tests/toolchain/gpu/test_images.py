@@ -17,6 +17,7 @@ from opwright.toolchain.source import Source
 from tests.executables import write_executable
 from tests.keeping_compiler import keeping_compiler
 from tests.quick_compiler import OPTIMIZING_NOTHING
+from tests.suite.nights import mostly_at_night
 
 ARGUMENTS = "struct twice_arguments { const float* x; float* y; long long count; };"
 DEVICE = f"""{ARGUMENTS}
@@ -110,7 +111,7 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("changed", CHANGES)
+@pytest.mark.parametrize("changed", mostly_at_night(CHANGES, by_day=1))
 def test_a_change_gives_another_library(changed: str, settings: Settings) -> None:
     source, change = CHANGES[changed]
 

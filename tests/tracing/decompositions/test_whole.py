@@ -13,6 +13,7 @@ from opwright.api.operator import Operator
 from opwright.checking.tolerance import tolerance
 from opwright.ir.program import Call
 from opwright.samples import Sample
+from tests.suite.nights import mostly_at_night
 
 pytestmark = pytest.mark.built_together
 
@@ -28,6 +29,14 @@ def padding(mode: str, pad: tuple[int, ...]) -> Callable[[Tensor], Tensor]:
         return functional.pad(x.sin(), pad, mode=mode) * 2.0
 
     return padded
+
+
+KINDS = [
+    (torch.float32, "strided"),
+    (torch.float64, "contiguous"),
+    (torch.float32, "contiguous"),
+    (torch.float64, "strided"),
+]
 
 
 @pytest.fixture(params=[(mode, rank) for mode in ("reflect", "replicate") for rank in PADS], ids="_".join)
@@ -47,8 +56,7 @@ def gradients(function: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor, 
     return y.detach(), first.detach(), second
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-@pytest.mark.parametrize("layout", ["contiguous", "strided"])
+@pytest.mark.parametrize(("dtype", "layout"), mostly_at_night(KINDS, by_day=1))
 def test_as_in_eager(
     case: tuple[Callable[[Tensor], Tensor], Operator, tuple[int, ...]], dtype: torch.dtype, layout: str
 ) -> None:

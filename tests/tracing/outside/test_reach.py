@@ -1,6 +1,7 @@
 """What a function reads from outside: every change is seen, in Python and in C++, and what stays the same stays."""
 
 import contextlib
+import datetime
 import decimal
 import functools
 import sys
@@ -345,6 +346,27 @@ def test_a_nan_is_itself_and_not_its_negative(extension):
     assert identity(made("K = float('nan')\ndef f(x): return x * K")) != identity(
         made("K = -float('nan')\ndef f(x): return x * K")
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "other"),
+    [
+        (decimal.Decimal("1.0"), decimal.Decimal("1.00")),
+        (range(0, 4, 2), range(0, 3, 2)),
+        (0.0, -0.0),
+        (1, True),
+        (datetime.time(1, fold=0), datetime.time(1, fold=1)),
+    ],
+    ids=repr,
+)
+def test_equal_values_that_are_told_apart(value, other, extension):
+    assert value == other
+    function = made("def f(x): return x * len(str(K))", K=value)
+    reads = reads_of(function)
+    guards = extension.Guards(reads.guard.spec, function, ABSENT, are_same)
+    for now, is_same in ((value, True), (other, False), (value, True)):
+        function.__globals__["K"] = now
+        assert (first_failing(reads.guard, function) is None, guards.hold()) == (is_same, is_same)
 
 
 def test_partials_and_bound_methods_are_followed():

@@ -18,6 +18,7 @@ import torch
 from opwright.tracing.outside.guard import ABSENT, Guard, count, first_failing
 from opwright.tracing.outside.plain import are_same
 from opwright.tracing.outside.reach import reads_of
+from tests.suite.nights import mostly_at_night
 
 WORLD = """
 import enum, torch
@@ -268,7 +269,7 @@ def new_world(extension: Any) -> tuple[World, Guard, Any]:
     return world, reads.guard, extension.Guards(world.made["spec"], world.function, ABSENT, are_same)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", mostly_at_night(range(8), by_day=2))
 def test_versions_settle_nothing_else(seed: int, extension: Any) -> None:
     failing, holding = run(extension, seed, 400)
     assert failing > 50

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.suite.nights import mostly_at_night
 from tests.suite.warm_python import run
 
 ROOT = Path(__file__).parents[3]
@@ -43,7 +44,7 @@ assert not any(seen)
 }
 
 
-@pytest.mark.parametrize("afterwards", AFTERWARDS.values(), ids=AFTERWARDS)
+@pytest.mark.parametrize("afterwards", mostly_at_night(AFTERWARDS.values(), by_day=1), ids=AFTERWARDS)
 def test_a_disabled_function(afterwards: str) -> None:
     done = run("-c", BEGIN + afterwards, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -19,6 +19,7 @@ from opwright.tracing.interface.specs import TensorSpec
 from opwright.tracing.torch_hooks import fake_mode
 from opwright.tracing.torch_hooks.fake_mode import LeanFakeTensorMode, LeanShapeEnv, core_decompositions
 from opwright.tracing.trace import trace
+from tests.suite.nights import mostly_at_night
 from tests.suite.warm_python import run
 
 ROOT = Path(__file__).parents[3]
@@ -125,7 +126,9 @@ assert joint.result.is_bare and sys.modules["torch._dynamo"].__file__
 }
 
 
-@pytest.mark.parametrize("afterwards", [WITHOUT_THE_COMPILER, WITH_THE_COMPILER], ids=["without it", "with it"])
+@pytest.mark.parametrize(
+    "afterwards", mostly_at_night([WITH_THE_COMPILER, WITHOUT_THE_COMPILER], by_day=1), ids=["with it", "without it"]
+)
 def test_after_a_trace(afterwards: dict[str, str]) -> None:
     programs = (f"print({name!r}, file=sys.stderr){text}" for name, text in afterwards.items())
     done = run("-c", "\n".join(["import warnings; warnings.simplefilter('error')", TRACE, *programs]), cwd=ROOT)

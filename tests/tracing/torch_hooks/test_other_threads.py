@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.suite.nights import mostly_at_night
 from tests.suite.warm_python import run
 
 ROOT = Path(__file__).parents[3]
@@ -76,7 +77,7 @@ def work():
 WORK = {"torch.compile": COMPILING, "the rest of torch": TRANSFORMING + IN_ANOMALY_MODE + WITH_FAKE_TENSORS}
 
 
-@pytest.mark.parametrize("work", WORK.values(), ids=WORK)
+@pytest.mark.parametrize("work", mostly_at_night(WORK.values(), by_day=1), ids=WORK)
 def test_other_threads_are_not_disturbed(work: str) -> None:
     done = run("-c", TRACES + work + END, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -45,7 +45,7 @@ from opwright.settings import Settings
 from opwright.tracing.interface.flatten import Leaves
 from opwright.tracing.interface.signature import Kind, Signature
 from opwright.tracing.outside.hazards import OutsideUnknown
-from opwright.tracing.outside.ran import RanMore
+from opwright.tracing.outside.ran import RanMore, for_good
 from opwright.tracing.recording.faults import fault_of
 
 _is_grad_enabled = torch.is_grad_enabled
@@ -98,7 +98,7 @@ class Server(RemembersRung):
         self._variants = variants
         self._latest: Variants | None = None
         self._is_beyond = False  # what it reads outside has had too many values
-        self._derive = derive
+        self._derive = derive if hasattr(reference, "refused") else for_good(derive)
         self._serve_transformed = serve_transformed
         self._serve_compiled = serve_compiled
         self._serve_inside = serve_inside
@@ -220,7 +220,7 @@ class Server(RemembersRung):
         try:
             return self._serve_found_or_made(args, pinned=pinned, gradients=gradients)
         except Exception as error:
-            looks_again = isinstance(error, RanMore) and isinstance(args, Leaves)  # at what a module reads
+            looks_again = isinstance(error, RanMore)  # at what a module reads
             if pinned or looks_again or is_for_the_caller(error):
                 raise
             fault = fault_of(error)

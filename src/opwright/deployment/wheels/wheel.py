@@ -114,8 +114,8 @@ def build_wheel(
             first optimizer with "-optimizers".
         version: Its version.
         dtypes: What the samples, and the parameters for classes of optimizers, are made in.
-        cuda: The GPUs to add kernels of operators for, as compute capabilities or generations: "8.0 9.0", "Hopper". The
-            newest of them gets PTX too, which later GPUs run. None for no kernels for GPUs.
+        cuda: The GPUs to add kernels for, as compute capabilities or generations: "8.0 9.0", "Hopper". The newest of
+            them gets PTX too, which later GPUs run. None for no kernels for GPUs.
         settings: Where to build, and with which compiler; by default as the environment says.
 
     Raises:
@@ -127,19 +127,19 @@ def build_wheel(
     """
     operators = [each for each in given if isinstance(each, BaseOperator)]
     others = [each for each in given if not isinstance(each, BaseOperator)]
-    optimizers = plan_optimizers(others, dtypes)
+    settings = settings or Settings.from_environment()
+    settings = settings if cuda is None else for_others(cuda, settings)
+    kinds = servings(cuda=cuda is not None, settings=settings)
+    optimizers = plan_optimizers(others, dtypes, kinds)
     name = _checked_name(name, operators, optimizers)
     package = name.lower().replace("-", "_").replace(".", "_")
     released = read_version(version)
-    settings = settings or Settings.from_environment()
-    settings = settings if cuda is None else for_others(cuda, settings)
     levels = cpu_levels()
     reference = _reference_module(operators, optimizers)
     for operator in operators:
         refuse_unfaithful(reference, operator, dtypes)
     for optimizer in optimizers:
         refuse_unfaithful_optimizer(reference, optimizer)
-    kinds = servings(cuda=cuda is not None, settings=settings)
     planned = [plan_operator(operator, package, dtypes, kinds) for operator in operators]
     with tempfile.TemporaryDirectory() as scratch:
         bundle = _bundle(package, planned, optimizers, levels)

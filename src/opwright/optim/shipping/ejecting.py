@@ -80,7 +80,8 @@ def eject_optimizer(
     check_directory(target, force=force)
     for each, value in hyper.items():
         if spell(value) is None:
-            raise NotEjectable(f"{each} is of type {type(value).__name__}, which no file can name", place=place)
+            fact = f"{each} is of type {type(value).__name__}, which no file can name"
+            raise NotEjectable(fact, place=place, hint="give a number, a string, a bool, or a tuple of these")
     definition = _definition(cls)
     kernels = kernels_of(cls, dtypes, hyper)
     labels = _labels(kernels)

@@ -20,7 +20,7 @@ from typing import Any
 
 from opwright.toolchain.process.forks import hold_off_forks
 
-_MAY_RAISE = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
+_MAY_RAISE = (signal.SIGALRM, signal.SIGTERM, signal.SIGINT)  # the likeliest is put back last: it may raise at once
 
 
 @contextmanager

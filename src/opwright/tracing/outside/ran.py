@@ -14,12 +14,13 @@ import sys
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from opwright.errors import NoKernel, Place
 from opwright.tracing.outside.purity import is_installed
 
 Codes = frozenset[str]
+Derived = TypeVar("Derived")
 
 
 class RanMore(NoKernel):
@@ -32,6 +33,22 @@ class RanMore(NoKernel):
     def __init__(self, codes: Codes, *, fact: str = "", place: Place | None = None) -> None:
         super().__init__(fact or "it runs other functions than before", place=place, hint="serve the modules inside")
         self.codes = codes
+
+
+def for_good(derive: Callable[..., Derived]) -> Callable[..., Derived]:
+    """Wrap a derivation after which nobody looks for more functions, so that it need not be tried again.
+
+    Raises:
+        NoKernel: At a call, instead of RanMore.
+    """
+
+    def derived(*arguments: Any) -> Derived:
+        try:
+            return derive(*arguments)
+        except RanMore as more:
+            raise NoKernel(more.fact, place=more.place, hint=more.hint) from None
+
+    return derived
 
 
 @functools.lru_cache(maxsize=65536)
@@ -85,6 +102,17 @@ def keeping_to(codes: Codes, searched: Codes, number: int, function: Callable[..
         return result
 
     return watched
+
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """Watch no function that this thread calls in the block, because it is none of the reference's."""
+    before = sys.gettrace()
+    sys.settrace(None)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
 
 
 def _is_of_library(module: str | None) -> bool:

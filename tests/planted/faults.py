@@ -1,0 +1,161 @@
+"""Faults of one line each, and the tests of the day that must find them.
+
+When cases move to the night, the table says whether the day still sees what it saw.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """A fault: in a file of the package some text, which it has once, becomes another.
+
+    Attributes:
+        file: The file, below `src/opwright`.
+        text: What is right.
+        wrong: What stands there instead.
+        found_by: Tests, files or folders below `tests`, one of which must fail.
+    """
+
+    file: str
+    text: str
+    wrong: str
+    found_by: str
+
+
+FAULTS = (
+    # What functions mean.
+    Planted("lowering/pointwise/complex.py", "return _add(x, y, -alpha)", "return _add(x, y, alpha)", "lowering"),
+    Planted("lowering/pointwise/table.py", 'apply("trunc", quotient) if', 'apply("round", quotient) if', "lowering"),
+    Planted(
+        "lowering/views.py", "(ZERO if size == ONE else axis for", "(axis if size == ONE else axis for", "lowering"
+    ),
+    Planted(
+        "lowering/reductions.py",
+        "not dimensions and not row.truth",
+        "not dimensions",
+        "operator/test_reduced_dimensions.py",
+    ),
+    Planted(
+        "tracing/decompositions/ranges.py",
+        "math.ceil((end - start)",
+        "math.floor((end - start)",
+        "tracing/decompositions",
+    ),
+    Planted(
+        "tracing/interface/orders.py",
+        "sizes[dimension] != 1 and strides[dimension] != 0]",
+        "sizes[dimension] != 1]",
+        "operator/test_layouts.py operator/test_strides.py",
+    ),
+    Planted("tracing/outside/plain.py", "return repr(left) == repr(right)", "return True", "tracing/outside"),
+    Planted(
+        "tracing/outside/guard.py",
+        "value) is not value:\n        return guard",
+        "value) is value:\n        return None",
+        "tracing",
+    ),
+    # Derivatives.
+    Planted("derivation/partition.py", 'if policy == "inputs":', 'if policy == "arguments":', "derivation operator"),
+    Planted("derivation/costs.py", 'node.op == "placeholder" or _is', "_is", "derivation operator"),
+    Planted("derivation/joint.py", "if id(a) in leaves)", "if id(a) not in leaves)", "operator"),
+    # Passes.
+    Planted(
+        "passes/loops/fuse.py", "not in (0, kernel.row_axes)", "not in (0, kernel.row_axes, 1, 2)", "passes codegen"
+    ),
+    Planted("passes/buffers/hand_on.py", "if given == made and view", "if view", "passes operator"),
+    Planted("passes/buffers/return_views.py", "maker not in taken and keeps", "keeps", "passes operator"),
+    Planted(
+        "passes/scalars/reciprocals.py", "if name not in varying and varies", "if varies", "passes codegen operator"
+    ),
+    Planted(
+        "passes/loops/separate_columns.py",
+        "store.value for store in columns], carried",
+        "store.value for store in columns]",
+        "passes codegen",
+    ),
+    # What is emitted, and what it includes.
+    Planted(
+        "codegen/python/body.py",
+        "[store.buffer] > 1:\n                self._add_piece(store, value, kernel",
+        "[store.buffer] > 2:\n                self._add_piece(store, value, kernel",
+        "codegen",
+    ),
+    Planted("codegen/cpp/expression.py", "if real == -(2**63):", "if real == -(2**62):", "codegen lowering"),
+    Planted(
+        "codegen/cpp/loops/reductions.py",
+        '"1", "*", "{}", "{0} *= {1};", f"static_cast<{kind}>({{}})")',
+        '"0", "*", "{}", "{0} *= {1};", f"static_cast<{kind}>({{}})")',
+        "codegen lowering",
+    ),
+    Planted(
+        "include/opwright/reduce_order.h",
+        "return x != x ? static_cast",
+        "return x == x ? static_cast",
+        "include lowering",
+    ),
+    Planted(
+        "include/opwright/arithmetic.h", "return y > x || y != y ? y : x;", "return y > x ? y : x;", "include lowering"
+    ),
+    # How calls are served.
+    Planted(
+        "binding/autograd/node.py",
+        "if variant.needs_row_major and not lie_row_by_row",
+        "if not lie_row_by_row",
+        "operator",
+    ),
+    Planted("binding/dispatcher/autocast.py", " and tensor.dtype is not torch.float64", "", "operator binding"),
+    Planted(
+        "binding/transforms/step_below.py",
+        "if functorch.is_forward_mode() else None",
+        "if not functorch.is_forward_mode() else None",
+        "binding operator",
+    ),
+    Planted("func/recorded.py", 'is_recording and operator.last_rung == "composed"', "is_recording", "func"),
+    Planted("nn/serving.py", "if module.training in self._given_up or not self._tries:", "if not self._tries:", "nn"),
+    Planted("optim/stepping.py", " and MASTER not in state:", ":", "optim"),
+    Planted("optim/clipping.py", "norm * unscaled + _SMALL", "norm + _SMALL", "optim"),
+    Planted(
+        "tensors/covering/compare.py",
+        "own is not expected and own != expected",
+        "own is not expected and own == expected",
+        "tensors",
+    ),
+    Planted(
+        "tensors/wrapper/dispatching.py",
+        "if inside.shape != wrapper.shape and",
+        "if inside.shape == wrapper.shape and",
+        "tensors",
+    ),
+    Planted("sharding/choose.py", "if rule.even and any(size % count for size in here):", "if False:", "sharding"),
+    Planted(
+        "sharding/derive.py",
+        "Partial() if p in subset else Replicate()",
+        "Partial() if p not in subset else Replicate()",
+        "sharding",
+    ),
+    # What judges, keeps and tells.
+    Planted("checking/accuracy.py", "if error > allowed:", "if error > 100 * allowed:", "checking accuracy"),
+    Planted(
+        "auditing/witness.py",
+        "same |= (wide[0] - wide[1]).abs() <= allowed",
+        "same |= (wide[0] - wide[1]).abs() >= 0",
+        "auditing",
+    ),
+    Planted("toolchain/storage/limit.py", "excess <= 0 or item.used_s > latest", "excess <= 0", "toolchain cli"),
+    Planted(
+        "toolchain/storage/directory.py",
+        "if not status.st_mode & stat.S_IWOTH and _is_private",
+        "if _is_private",
+        "toolchain",
+    ),
+    Planted(
+        "deployment/wheels/faithful.py",
+        "return first.dtype == second.dtype and torch",
+        "return torch",
+        "extensions deployment projects",
+    ),
+    Planted("cli/main.py", "FAILED = 3", "FAILED = 1", "cli"),
+)
