@@ -96,7 +96,7 @@ def test_all_groups_are_one_launch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.falls_back
-@pytest.mark.parametrize("name", ["ASGD", "LAMB", "NAdam"])
+@pytest.mark.parametrize("name", mostly_at_night(["ASGD", "LAMB", "NAdam"], 2))
 def test_what_a_gpu_would_be_waited_for_runs_its_definition(name: str) -> None:
     cls = getattr(opwright.optim, name)
     of_its_own = optimizer_class(cls, cls.definition, Variants(cls.definition))  # others must not fall back
