@@ -24,7 +24,7 @@ from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
 from tests.suite.nights import mostly_at_night
 
 SHAPES = ((7, 5), (0, 3), (5,), (2, 3, 4), (1, 9), (5000,))
-NAMES = ("AdamW", "Lion", "SGD", "Adam", "Adamax", "NAdam", "RAdam", "Adagrad", "Adadelta", "RMSprop", "Rprop", "Adan")
+NAMES = ("AdamW", "Lion", "SGD", "Adam", "Adamax", "RAdam", "Adagrad", "Adadelta", "RMSprop", "Rprop", "Adan")
 BY_DAY = NAMES[:1]
 HYPER = {"SGD": {"momentum": 0.9, "nesterov": True}, "RMSprop": {"centered": True, "momentum": 0.5}}
 
@@ -96,7 +96,7 @@ def test_all_groups_are_one_launch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.falls_back
-@pytest.mark.parametrize("name", ["ASGD", "LAMB"])
+@pytest.mark.parametrize("name", mostly_at_night(["ASGD", "LAMB", "NAdam"], 2))
 def test_what_a_gpu_would_be_waited_for_runs_its_definition(name: str) -> None:
     cls = getattr(opwright.optim, name)
     of_its_own = optimizer_class(cls, cls.definition, Variants(cls.definition))  # others must not fall back

@@ -91,7 +91,7 @@ class Wheel:
 
 
 def build_wheel(
-    given: Sequence[Any],
+    operators: Sequence[Any],
     directory: str | Path,
     *,
     name: str | None = None,
@@ -106,9 +106,9 @@ def build_wheel(
     optimizers, for several levels of processors; and the functions as written, which serve everything else.
 
     Args:
-        given: What to ship: operators, each with samples; classes made by `opwright.optimizer`, with kernels for usual
-            shapes and the default hyper-parameters; and optimizers made of these classes, with kernels for their own
-            parameters and hyper-parameters.
+        operators: What to ship: operators, each with samples; classes made by `opwright.optimizer`, with kernels for
+            usual shapes and the default hyper-parameters; and optimizers made of these classes, with kernels for their
+            own parameters and hyper-parameters.
         directory: Where the wheel goes; made if need be.
         name: What installers call it; by default the name of the first operator with "-operators" behind it, or of the
             first optimizer with "-optimizers".
@@ -125,8 +125,8 @@ def build_wheel(
         BuildFailed, CompilerMissing, CudaCompilerMissing, UnsafeCache, CacheUnusable: As kernels of this process are
             built.
     """
-    operators = [each for each in given if isinstance(each, BaseOperator)]
-    others = [each for each in given if not isinstance(each, BaseOperator)]
+    others = [each for each in operators if not isinstance(each, BaseOperator)]
+    operators = [each for each in operators if isinstance(each, BaseOperator)]
     settings = settings or Settings.from_environment()
     settings = settings if cuda is None else for_others(cuda, settings)
     kinds = servings(cuda=cuda is not None, settings=settings)

@@ -10,6 +10,7 @@ watching is off inside of every torch function, see `paused`.
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import sys
@@ -28,7 +29,6 @@ from torch._subclasses.fake_tensor import (
     UnsupportedFakeTensorException,
     UnsupportedOperatorException,
 )
-from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from opwright.errors import OpwrightError, Place, SideEffect
 from opwright.package import PACKAGE
@@ -99,14 +99,21 @@ class paused:  # noqa: N801 - read as what it does; a generator would be watched
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if self._watch is not None:
             sys.settrace(self._watch)
-            if isinstance(error, _OF_TRACES):
+            if isinstance(error, _of_traces()):
                 meets(error)
 
 
-_OF_TRACES = (  # errors that eager does not raise
-    *(OpwrightError, DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode),
-    *(UnsupportedFakeTensorException, UnsupportedOperatorException, NotImplementedError, AssertionError),
-)
+@functools.cache
+def _of_traces() -> tuple[type[Exception], ...]:
+    """Errors that eager does not raise."""
+    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode  # imports sympy, as traces do
+
+    return (
+        *(OpwrightError, DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode),
+        *(UnsupportedFakeTensorException, UnsupportedOperatorException, NotImplementedError, AssertionError),
+    )
+
+
 Met = TypeVar("Met", bound=Exception)
 
 
@@ -127,6 +134,7 @@ class Watch:
     """
 
     def __init__(self, name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
+        _of_traces()  # while nothing is watched
         self.refusal: SideEffect | None = None
         self.met: Exception | None = None
         self._name = name
