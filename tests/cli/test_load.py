@@ -1,6 +1,6 @@
 import pytest
 
-from opwright.cli.load import load_operators
+from opwright.cli.load import load_operators, load_shipped
 from opwright.errors import FileUnloadable, OperatorNotFound
 
 OPERATORS = """
@@ -108,3 +108,28 @@ def test_a_module_that_is_not_there_is_said(write_package, target, message):
 def test_a_file_of_another_kind_is_refused(write_file):
     with pytest.raises(OperatorNotFound, match=r"notes\.txt is not a Python file"):
         load_operators(write_file("hello", "notes.txt"))
+
+
+OPTIMIZERS = """
+import opwright, torch
+from opwright.optim import AdamW
+
+@opwright.optimizer()
+def Descent(param, grad, step, *, lr=0.1):
+    return (param - lr * grad,)
+
+@opwright.operator
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+made = AdamW([torch.zeros(2, requires_grad=True)])
+"""
+
+
+def test_optimizers_are_shipped_where_they_are_defined_or_named(write_file):
+    file = write_file(OPTIMIZERS)
+    assert [each.__name__ for each in load_shipped(file)] == ["Descent", "doubled"]
+    assert [each.__name__ for each in load_shipped(f"{file}:AdamW")] == ["AdamW"]
+    assert [type(each).__name__ for each in load_shipped(f"{file}:made")] == ["AdamW"]
+    with pytest.raises(OperatorNotFound, match="there is no operator nothing"):
+        load_shipped(f"{file}:nothing")

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from opwright.optim.shipping import planning
+
 OPERATORS = """
 import torch
 import opwright
@@ -37,7 +39,7 @@ def test_eject_says_what_it_wrote(write_file, run, tmp_path):
 @pytest.mark.parametrize(
     ("operator", "options", "words"),
     [
-        ("", (), "has the operators first, second\nhint: name one of them: FILE:NAME"),
+        ("", (), "has first, second\nhint: name one of them: FILE:NAME"),
         (":second", (), "second has no samples, so it is unknown which kernels to eject"),
         (":first", ("--dtype", "float31"), "'float31' is not a torch dtype"),
     ],
@@ -48,6 +50,27 @@ def test_eject_refuses(write_file, run, tmp_path, operator, options, words):
     assert (code, out) == (2, "")
     assert words in err
     assert not (tmp_path / "project").exists()
+
+
+OPTIMIZER = """
+import opwright
+from opwright.optim import AdamW
+
+@opwright.optimizer()
+def Descent(param, grad, step, *, lr=0.1):
+    return (param - lr * grad,)
+"""
+
+
+def test_eject_takes_the_optimizer_that_a_file_defines(write_file, run, tmp_path, monkeypatch):
+    monkeypatch.setattr(planning, "USUAL_SHAPES", ((5, 7),))
+    file, project = write_file(OPTIMIZER), tmp_path / "project"
+    code, out, err = run("eject", file, "--to", str(project), "--dtype", "float32", "--json")
+    assert (code, err) == (0, "")
+    said = json.loads(out)
+    assert said["optimizer"] == "descent"
+    assert list(said["kernels"]) == ["float32", "float32_scaled", "float32_unscaled"]
+    assert all((project / path).is_file() for path in said["files"])
 
 
 def test_new_says_what_it_wrote(run, tmp_path):

@@ -123,7 +123,7 @@ def test_the_profile_has_every_stage_and_the_compilers() -> None:
     operator = make(cell, CELL_SAMPLES)
     before = " ".join(sections(explanation(operator))["Derived in"])
     for stage in ("trace", "choose what to save", "lay out", "lower", "optimize", "emit"):
-        assert f"{stage} 0." in before
+        assert re.search(rf"{stage} \d+\.\d\d\d", before)
     assert "compilers" not in before
     operator(torch.ones(2, 6), torch.ones(2, 2))
     assert "compilers took" in " ".join(sections(explanation(operator))["Derived in"])

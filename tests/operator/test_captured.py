@@ -198,3 +198,17 @@ def test_what_cannot_be_an_argument_is_left_to_the_function(kind: str) -> None:
         assert layer.num_batches_tracked == 2
     if kind == "hooked":
         assert seen == [1, 1]
+
+
+def test_an_operator_inside_of_another_shares_its_tensors() -> None:
+    world = World()
+    inner = opwright.operator(of_a_global(world))
+    inner(x)
+
+    def outer(x: Tensor) -> Tensor:
+        return torch.sigmoid(inner(x * 2)) + world.table
+
+    operator = opwright.operator(outer)
+    for _ in range(2):
+        compare(operator, lambda x: torch.sigmoid(global_function(x * 2)) + world.table, (x,), [world.weight])
+        assert operator.last_rung == "cpp"

@@ -22,6 +22,7 @@ from typing import Any
 from opwright.api.operator import Operator
 from opwright.checking.subject import is_operator
 from opwright.errors import FileUnloadable, OperatorNotFound, OpwrightError, Place, SamplesMissing
+from opwright.optim import DerivedOptimizer
 from opwright.samples import SampleFactory
 from opwright.toolchain.modules import module_of_file
 
@@ -50,6 +51,28 @@ def load_operators(target: str) -> list[Operator]:
     """
     place, name = _split(target)
     return _chosen(_values(place), place, name)
+
+
+def load_shipped(target: str) -> list[Any]:
+    """Import the user's file or module, and collect its operators and the optimizers that it defines.
+
+    Args:
+        target: As for `load_operators`; an optimizer may also be one of `opwright.optim`, or an object, if it is named.
+
+    Raises:
+        OperatorNotFound: There is no such file or module, or nothing of that kind in it.
+        FileUnloadable: It raises.
+    """
+    place, name = _split(target)
+    values = _values(place)
+
+    def is_shipped(value: Any) -> bool:
+        is_class = isinstance(value, type) and issubclass(value, DerivedOptimizer)
+        if name is not None:
+            return is_class or isinstance(value, DerivedOptimizer)
+        return is_class and value.__module__ == values["__name__"]
+
+    return _chosen(values, place, name, is_shipped)
 
 
 def load_subjects(target: str, reference: str, samples: str) -> list[Loaded]:
@@ -137,8 +160,11 @@ def _values(place: str) -> dict[str, Any]:
     return vars(_imported(place))
 
 
-def _chosen(values: dict[str, Any], place: str, name: str | None) -> list[Operator]:
-    found: dict[str, Any] = {key: value for key, value in values.items() if is_operator(value)}
+def _chosen(
+    values: dict[str, Any], place: str, name: str | None, too: Callable[[Any], bool] = lambda _: False
+) -> list[Any]:
+    """The operators, and what else counts."""
+    found: dict[str, Any] = {key: value for key, value in values.items() if is_operator(value) or too(value)}
     if not found:
         raise OperatorNotFound(
             f"there is no operator in {place}", hint="put @opwright.operator above a function of tensors"

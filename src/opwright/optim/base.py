@@ -10,6 +10,7 @@ import torch
 
 from opwright.checking.verdict import Verdict
 from opwright.deployment.wheels.optimizers import PlannedOptimizer
+from opwright.deployment.wheels.planned import Serving
 from opwright.optim.hyper import by_name
 from opwright.optim.serving.entries import Manner
 from opwright.optim.serving.variants import Variants
@@ -34,14 +35,17 @@ class DerivedOptimizer(SteppingOptimizer):
     variants: ClassVar[Variants]
 
     @classmethod
-    def plan_for_wheel(cls, given: Sequence[Any], dtypes: Sequence[torch.dtype]) -> PlannedOptimizer:
+    def plan_for_wheel(
+        cls, given: Sequence[Any], dtypes: Sequence[torch.dtype], servings: Sequence[Serving]
+    ) -> PlannedOptimizer:
         """What `opwright.build_wheel` builds of this class, or of optimizers of it.
 
         Args:
             given: The class, or optimizers.
             dtypes: Of the parameters that the class is tried with.
+            servings: The backends of the wheel.
         """
-        return planned(cls, given, dtypes)
+        return planned(cls, given, dtypes, servings)
 
     @classmethod
     def eject(

@@ -44,6 +44,7 @@ class Kind:
         states: Of each state; None if there is no such state.
         master: The dtype of the copy that is updated in place of the parameter; None if there is none.
         constants: The hyper-parameters that are no numbers, by name.
+        numbers: The names of those that are.
         maximize: Whether the update is in the direction of the gradient.
         scaled: Whether the gradient has a factor: of clipping, and of a GradScaler.
         written: Whether the gradient with its factor is written back.
@@ -59,6 +60,7 @@ class Kind:
     states: tuple[StateKind | None, ...]
     master: torch.dtype | None
     constants: tuple[tuple[str, Any], ...]
+    numbers: tuple[str, ...]
     maximize: bool
     scaled: bool
     written: bool

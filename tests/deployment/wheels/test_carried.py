@@ -12,7 +12,7 @@ MODULES = carried_modules(with_optimizers=True)
 
 @pytest.mark.parametrize("name", sorted(MODULES))
 def test_a_carried_module_imports_torch_python_and_its_neighbours(name):
-    for statement in ast.walk(ast.parse(MODULES[name])):
+    for statement in ast.walk(ast.parse(MODULES[name], feature_version=(3, 10))):
         if isinstance(statement, ast.ImportFrom) and statement.level == 1:
             assert f"{statement.module}.py" in MODULES
         elif isinstance(statement, (ast.Import, ast.ImportFrom)):

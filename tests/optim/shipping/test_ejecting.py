@@ -25,7 +25,7 @@ def few_shapes() -> Any:
         yield
 
 
-@pytest.mark.seconds(60)
+@pytest.mark.nightly
 def test_a_project_builds_and_passes_its_tests_without_opwright(definitions: Any, tmp_path: Path) -> None:
     ejected = definitions.Adam.eject(tmp_path / "adam", dtypes=FLOAT32)
     assert list(ejected.kernels) == ["float32", "float32_scaled"]

@@ -12,6 +12,8 @@ import torch
 
 import opwright
 from opwright.deployment.wheels import wheel as building
+from opwright.deployment.wheels.faithful import refuse_unfaithful_optimizer
+from opwright.deployment.wheels.planned import Serving
 from opwright.deployment.wheels.wheel import Wheel
 from opwright.errors import SamplesMissing, WheelUnsupported
 from opwright.optim import stepping
@@ -31,10 +33,12 @@ PACKAGE = "shipped_optimizers"
 
 SHAPES = ((7, 5), (5,), (2, 3, 4))
 MATRIX = ((7, 5),)
+CPP = (Serving("cpp", "cpu"),)
 
 
-def built(given: list[Any], folder: Path, **options: Any) -> Wheel:
-    settings = replace(Settings.from_environment(), compiler=keeping_compiler(OPTIMIZING_NOTHING), notify=False)
+def built(given: list[Any], folder: Path, *, on_host: bool = False, **options: Any) -> Wheel:
+    compiler = keeping_compiler(f"{OPTIMIZING_NOTHING} -fexceptions" if on_host else OPTIMIZING_NOTHING)
+    settings = replace(Settings.from_environment(), compiler=compiler, notify=False, cuda_on_host=on_host)
     return opwright.build_wheel(given, folder, dtypes=[torch.float32], settings=settings, **options)
 
 
@@ -106,10 +110,33 @@ def test_whole_wheels(definitions: Any, tmp_path: Path) -> None:
     ]
     wheel = built([*given(definitions), *more], tmp_path, name="shipped-optimizers")
     assert wheel.optimizers == ("Adam", "Averaged", "Trusting", "SGD")
-    results, _ = judged_in(unpacked(wheel.path, tmp_path / "site"), *judge.CASES, *judge.AT_NIGHT, "unscaled")
-    for case in (*judge.CASES, *judge.AT_NIGHT):
+    cases = [case for case, (*_, by_kernels) in (judge.CASES | judge.AT_NIGHT).items() if by_kernels]
+    results, _ = judged_in(unpacked(wheel.path, tmp_path / "site"), *cases, "unscaled")
+    for case in cases:
         assert_same(results[case][0], judge.trained(definitions, case))
     assert_same(results["unscaled"][0], judge.unscaled(definitions))
+
+
+READY = [name for name in opwright.optim.__all__ if name != "DerivedOptimizer"]
+
+
+@pytest.mark.parametrize("name", READY)
+def test_the_text_of_a_ready_optimizer_is_the_optimizer(name: str) -> None:
+    cls = getattr(opwright.optim, name)
+    planned = cls.plan_for_wheel([cls], [torch.float32], CPP)
+    refuse_unfaithful_optimizer(building._reference_module([], [planned]), planned)
+
+
+@pytest.mark.nightly
+def test_kernels_for_gpus_are_right_where_they_run_on_the_processor(definitions: Any, tmp_path: Path) -> None:
+    wheel = built(given(definitions)[1:3], tmp_path, name="shipped-optimizers", on_host=True, cuda="9.0")
+    site = unpacked(wheel.path, tmp_path / "site")
+    assert len(list((site / PACKAGE / "lib/cuda").iterdir())) == 9  # three ways to scale, and two through `warm`
+    cases = ["usual", "other numbers", "tensors as numbers", "clipped", "momentum", "unscaled"]
+    results, _ = judged_in(site, *cases)
+    for case in cases:
+        right = judge.unscaled(definitions) if case == "unscaled" else judge.trained(definitions, case)
+        assert_same(results[case][0], right)
 
 
 def test_the_judge_notices_other_numbers(judged: Any, definitions: ModuleType) -> None:
@@ -133,6 +160,7 @@ def test_kernels_serve_all_sizes_if_nothing_asks_for_them(definitions: Any) -> N
     assert len(kinds(definitions.ByRank(parameters(SHAPES)))) == 3
 
 
+@pytest.mark.nightly
 def test_the_numbers_of_a_later_step_have_kernels() -> None:
     records = derived(opwright.optim.RAdam(parameters(MATRIX))).records
     assert {len(of_kind) for of_kind in records.values()} == {2}
@@ -145,7 +173,7 @@ def kinds(optimizer: Any) -> list[str]:
 def derived(optimizer: Any) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(planning, "_WAYS", planning._WAYS[:1])
-        return type(optimizer).plan_for_wheel([optimizer], [torch.float32]).kernels
+        return type(optimizer).plan_for_wheel([optimizer], [torch.float32], CPP).kernels
 
 
 def test_planning_draws_no_random_numbers(definitions: Any) -> None:
@@ -181,7 +209,7 @@ def nested(scale: Any) -> Any:
 
 
 def test_a_text_that_steps_otherwise_is_refused(definitions: Any) -> None:
-    planned = definitions.Adam.plan_for_wheel([definitions.Adam(parameters(MATRIX))], [torch.float32])
+    planned = definitions.Adam.plan_for_wheel([definitions.Adam(parameters(MATRIX))], [torch.float32], CPP)
     assert planned.agrees(definitions.Adam)
     assert not planned.agrees(definitions.Averaged)
 

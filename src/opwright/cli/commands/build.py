@@ -1,15 +1,16 @@
-"""opwright build: put operators into a wheel."""
+"""opwright build: put operators and optimizers into a wheel."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from opwright.api.operator import Operator
+from opwright.checking.subject import is_operator
 from opwright.cli.arguments import DEFAULT, TARGET_HELP, AsJson, Dtypes, dtypes_named
-from opwright.cli.load import load_operators
+from opwright.cli.load import load_shipped
 from opwright.cli.terminal import write_either
 from opwright.deployment import Wheel, build_wheel
 from opwright.errors import WheelUnsupported
@@ -27,18 +28,18 @@ def build_command(
     cuda: Annotated[str | None, typer.Option(help='Add kernels for GPUs, such as "8.0 9.0".')] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Build operators ahead of time, to run without opwright and without a compiler."""
+    """Build operators and optimizers ahead of time, to run without opwright and without a compiler."""
     if not wheel:
         raise typer.BadParameter("wheels are the only format yet; add --wheel")
     dtypes = dtypes_named(dtype)
-    made = build_wheel(_operators(targets), to, name=name, version=version, dtypes=dtypes, cuda=cuda)
+    made = build_wheel(_shipped(targets), to, name=name, version=version, dtypes=dtypes, cuda=cuda)
     write_either(as_json, made.to_json(), _described(made))
 
 
-def _operators(targets: list[str]) -> list[Operator]:
-    chosen: list[Operator] = []
-    for operator in (each for target in targets for each in load_operators(target)):
-        if not isinstance(operator, Operator):
+def _shipped(targets: list[str]) -> list[Any]:
+    chosen: list[Any] = []
+    for operator in (each for target in targets for each in load_shipped(target)):
+        if is_operator(operator) and not isinstance(operator, Operator):
             raise WheelUnsupported(
                 f"{operator.name} is not an operator of opwright, so a wheel cannot include it",
                 hint="decorate its function with opwright.operator",
@@ -50,9 +51,10 @@ def _operators(targets: list[str]) -> list[Operator]:
 def _described(made: Wheel) -> str:
     lines = [
         str(made.path),
-        f"  operators  {', '.join(made.operators)}",
+        *([f"  operators  {', '.join(made.operators)}"] if made.operators else []),
+        *([f"  optimizers {', '.join(made.optimizers)}"] if made.optimizers else []),
         f"  kernels    {made.kernels}, each for {', '.join(made.levels)}",
-        f"  dtypes     {', '.join(made.dtypes)}; calls in others run your function",
+        f"  dtypes     {', '.join(made.dtypes)}; others run your function",
     ]
     lines += [f"  GPUs       {', '.join(made.gpus)}"] if made.gpus else []
     lines += [f"             {name} without some: {'; '.join(why)}" for name, why in made.without_cuda.items()]

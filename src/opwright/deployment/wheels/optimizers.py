@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from opwright.deployment.wheels.planned import Serving
 from opwright.errors import WheelUnsupported
 from opwright.toolchain.source import Source
 
@@ -57,7 +58,9 @@ class PlannedOptimizer:
         return {"name": self.name, "kernels": self.kernels.records}
 
 
-def plan_optimizers(given: Sequence[Any], dtypes: Sequence[torch.dtype]) -> list[PlannedOptimizer]:
+def plan_optimizers(
+    given: Sequence[Any], dtypes: Sequence[torch.dtype], kinds: Sequence[Serving]
+) -> list[PlannedOptimizer]:
     """Plan for optimizers, classes and single ones; those of one class together.
 
     Raises:
@@ -73,4 +76,4 @@ def plan_optimizers(given: Sequence[Any], dtypes: Sequence[torch.dtype]) -> list
                 f"{name} is neither an operator nor an optimizer of opwright, and wheels hold nothing else",
                 hint="decorate the function with opwright.operator, or the update with opwright.optimizer",
             )
-    return [cls.plan_for_wheel(members, dtypes) for cls, members in by_class.items()]
+    return [cls.plan_for_wheel(members, dtypes, kinds) for cls, members in by_class.items()]

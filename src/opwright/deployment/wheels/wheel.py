@@ -91,7 +91,7 @@ class Wheel:
 
 
 def build_wheel(
-    given: Sequence[Any],
+    operators: Sequence[Any],
     directory: str | Path,
     *,
     name: str | None = None,
@@ -106,16 +106,16 @@ def build_wheel(
     optimizers, for several levels of processors; and the functions as written, which serve everything else.
 
     Args:
-        given: What to ship: operators, each with samples; classes made by `opwright.optimizer`, with kernels for usual
-            shapes and the default hyper-parameters; and optimizers made of these classes, with kernels for their own
-            parameters and hyper-parameters.
+        operators: What to ship: operators, each with samples; classes made by `opwright.optimizer`, with kernels for
+            usual shapes and the default hyper-parameters; and optimizers made of these classes, with kernels for their
+            own parameters and hyper-parameters.
         directory: Where the wheel goes; made if need be.
         name: What installers call it; by default the name of the first operator with "-operators" behind it, or of the
             first optimizer with "-optimizers".
         version: Its version.
         dtypes: What the samples, and the parameters for classes of optimizers, are made in.
-        cuda: The GPUs to add kernels of operators for, as compute capabilities or generations: "8.0 9.0", "Hopper". The
-            newest of them gets PTX too, which later GPUs run. None for no kernels for GPUs.
+        cuda: The GPUs to add kernels for, as compute capabilities or generations: "8.0 9.0", "Hopper". The newest of
+            them gets PTX too, which later GPUs run. None for no kernels for GPUs.
         settings: Where to build, and with which compiler; by default as the environment says.
 
     Raises:
@@ -125,21 +125,21 @@ def build_wheel(
         BuildFailed, CompilerMissing, CudaCompilerMissing, UnsafeCache, CacheUnusable: As kernels of this process are
             built.
     """
-    operators = [each for each in given if isinstance(each, BaseOperator)]
-    others = [each for each in given if not isinstance(each, BaseOperator)]
-    optimizers = plan_optimizers(others, dtypes)
+    others = [each for each in operators if not isinstance(each, BaseOperator)]
+    operators = [each for each in operators if isinstance(each, BaseOperator)]
+    settings = settings or Settings.from_environment()
+    settings = settings if cuda is None else for_others(cuda, settings)
+    kinds = servings(cuda=cuda is not None, settings=settings)
+    optimizers = plan_optimizers(others, dtypes, kinds)
     name = _checked_name(name, operators, optimizers)
     package = name.lower().replace("-", "_").replace(".", "_")
     released = read_version(version)
-    settings = settings or Settings.from_environment()
-    settings = settings if cuda is None else for_others(cuda, settings)
     levels = cpu_levels()
     reference = _reference_module(operators, optimizers)
     for operator in operators:
         refuse_unfaithful(reference, operator, dtypes)
     for optimizer in optimizers:
         refuse_unfaithful_optimizer(reference, optimizer)
-    kinds = servings(cuda=cuda is not None, settings=settings)
     planned = [plan_operator(operator, package, dtypes, kinds) for operator in operators]
     with tempfile.TemporaryDirectory() as scratch:
         bundle = _bundle(package, planned, optimizers, levels)

@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves
 
 from opwright.binding.dispatcher.registered import Registered
-from opwright.binding.environment import are_abstract
 from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.native import native
 from opwright.binding.own_errors import runs_reference
@@ -122,17 +120,17 @@ class Capturing:
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
         """Serve a call; a pinned one raises instead of running the function."""
-        if are_abstract(tree_leaves((args, kwargs))):
-            return self._serve_by_function(args, kwargs)
         try:
             operator, tensors = self.now()
-            result = operator.serve((*tensors, *args), kwargs, pinned=pinned)
+            result = operator.serving.serve((*tensors, *args), kwargs, pinned=pinned)
         except (NoKernel, UndeclaredMutation) as error:
             if pinned:
                 raise
             refusal = error.again()
         else:
-            self._rungs.last_rung = operator.last_rung
+            rungs, rung = self._rungs, operator.serving.last_rung
+            if rungs.unusual_rungs or rungs.usual_rung is not rung or rung is None:
+                rungs.last_rung = rung
             return result
         result = self._serve_by_function(args, kwargs)
         self._fallbacks.tell(refusal)
@@ -195,6 +193,11 @@ class Captures:
     _functional: Any
     _variants: VariantsByState
     _family: Family[Any]
+
+    @property
+    def serving(self) -> Any:
+        """What serves calls that no compiler traces."""
+        return self._serving
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
         """Serve a call; a pinned one raises instead of running the reference."""

@@ -104,13 +104,15 @@ def entry_of(
     of_shape = [t for t in kept.values() if t.dim() or not real.dim()]
     is_flat = plain and _is_dense(param) and all(_strides(t) == _strides(real) for t in of_shape)
     states = tuple(_state_kind(kept[name], sizes, specs) if name in kept else None for name in definition.states)
+    numbers, constants = split_numbers(definition, hyper)
     kind = Kind(
         sizes=_pattern(sizes),
         param=real.dtype,
         grad=tensors["grad"].dtype,
         states=states,
         master=kept[MASTER].dtype if MASTER in kept else None,
-        constants=tuple(sorted(split_numbers(definition, hyper)[1].items(), key=lambda item: item[0])),
+        constants=tuple(sorted(constants.items(), key=lambda item: item[0])),
+        numbers=tuple(numbers),
         maximize=maximize,
         scaled=manner.scaled,
         written=manner.written,

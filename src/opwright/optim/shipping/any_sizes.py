@@ -7,16 +7,18 @@ same there: if it asks no tensor for its shape, and all that it runs are operati
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from opwright.errors import OpwrightError
+from opwright.binding.variants.states import State
+from opwright.errors import NotElementwise, OpwrightError
 from opwright.optim.definition import STEP, Definition
 from opwright.optim.kinds import MASTER, Kind, computes_in, gathered
+from opwright.optim.serving.deriving import Derived, derive
 from opwright.optim.serving.kernels import TableVariant, Variant, Wanted, of_any_sizes
 from opwright.optim.serving.variants import Variants
 
@@ -30,7 +32,14 @@ _QUERIES = frozenset({torch.Tensor.dtype.__get__, torch.Tensor.device.__get__, t
 
 
 class ProbedVariants(Variants):
-    """Kernels, each derived once for all sizes where it serves these."""
+    """Kernels, each derived once for all sizes where it serves these; none comes from another process."""
+
+    def __init__(self, definition: Definition) -> None:
+        super().__init__(definition)
+        self._tables: list[tuple[State, Kind, Wanted]] = []
+
+    def _recorded(self, state: Any, kind: Kind) -> list[Variant]:
+        return []
 
     def known(self, state: Any, kind: Kind) -> list[Variant]:
         """The variants of a kind, also those of any sizes."""
@@ -39,10 +48,21 @@ class ProbedVariants(Variants):
     def another(self, state: Any, wanted: Wanted) -> Variant:
         """Derive one more."""
         variant = super().another(state, wanted)
-        if isinstance(variant, TableVariant) and serves_any_sizes(self._definition, wanted):
+        if not isinstance(variant, TableVariant):
+            return variant
+        kind = wanted.kind
+        if serves_any_sizes(self._definition, wanted):
+            kind = of_any_sizes(kind)
             super().known(state, wanted.kind).remove(variant)
-            super().known(state, of_any_sizes(wanted.kind)).append(variant)
+            super().known(state, kind).append(variant)
+        self._tables.append((state, kind, wanted))
         return variant
+
+    def for_gpus(self) -> Iterator[tuple[Kind, Derived]]:
+        """The same kernels of tables in CUDA, for tensors of the processor; without those that it would wait for."""
+        for state, kind, wanted in self._tables:
+            with suppress(NotElementwise):
+                yield kind, derive(self._definition, state, wanted, for_gpus=True)
 
 
 def serves_any_sizes(definition: Definition, wanted: Wanted) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from opwright.deployment.wheels.runtime.gpus import Gpus
 from opwright.deployment.wheels.runtime.registered import find_kernel
 from opwright.errors import NoKernel, OpwrightError
 from opwright.optim.definition import Start, read_definition
@@ -44,7 +45,9 @@ def optimizer(
     return make
 
 
-def equip(made: type[SteppingOptimizer], package: str, records: Records, namespace: str) -> None:
+def equip(
+    made: type[SteppingOptimizer], package: str, records: Records, namespace: str, gpus: Gpus | None = None
+) -> None:
     """Give an optimizer of a package its kernels.
 
     Args:
@@ -52,9 +55,10 @@ def equip(made: type[SteppingOptimizer], package: str, records: Records, namespa
         package: What Python imports.
         records: Of the kernels, for the text of each kind.
         namespace: Where they are registered.
+        gpus: Which GPUs they are for; None for none.
     """
     assert isinstance(made.variants, PackagedKernels)
-    made.variants.equip(package, records, functools.partial(find_kernel, namespace))
+    made.variants.equip(package, records, functools.partial(find_kernel, namespace), gpus)
 
 
 def equip_all(reference: ModuleType, folder: Path, level: str | None) -> None:
@@ -68,7 +72,8 @@ def equip_all(reference: ModuleType, folder: Path, level: str | None) -> None:
     stamp = json.loads((folder / "stamp.json").read_text(encoding="utf-8"))
     for record in json.loads((folder / "optimizers.json").read_text(encoding="utf-8")):
         if level is not None:
-            equip(getattr(reference, record["name"]), stamp["package"], record["kernels"], stamp["namespace"])
+            gpus = Gpus(stamp["package"], stamp["gpus"], stamp["cuda"])
+            equip(getattr(reference, record["name"]), stamp["package"], record["kernels"], stamp["namespace"], gpus)
 
 
 class PackagedKernels:
@@ -85,15 +90,16 @@ class PackagedKernels:
         self._found: dict[str, list[Variant]] = {}
         self._said: set[str] = set()
 
-    def equip(self, package: str, records: Records, find: Callable[[str], Any]) -> None:
+    def equip(self, package: str, records: Records, find: Callable[[str], Any], gpus: Gpus | None) -> None:
         """Serve from now on.
 
         Args:
             package: What Python imports.
             records: Of the kernels, for the text of each kind.
             find: Finds a loaded kernel by its name.
+            gpus: Which GPUs there are kernels for.
         """
-        self._package, self._records, self._find = package, records, functools.cache(find)
+        self._package, self._records, self._find, self._gpus = package, records, functools.cache(find), gpus
 
     def state(self) -> Hashable:
         """The definition is as it was built; None without kernels."""
@@ -103,14 +109,22 @@ class PackagedKernels:
         """All variants of a kind, also those of any sizes."""
         text = repr(kind)
         if text not in self._found:
+            if kind.device == "cuda" and not self._serves_gpus():
+                return []
             names = dict.fromkeys((text, repr(of_any_sizes(kind))))
             self._found[text] = [self._variant(record) for name in names for record in self._records.get(name, ())]
         return self._found[text]
 
+    def _serves_gpus(self) -> bool:
+        """Whether kernels run on all GPUs of this process; of one where they do not, it was said."""
+        return self._gpus is not None and all(map(self._gpus.serve, range(torch.cuda.device_count())))
+
     def _variant(self, record: Mapping[str, Any]) -> Variant:
         run = self._find(record["name"])
         if "operands" in record:
-            return TableVariant(run, record["name"], run(0), tuple(record["operands"]), tuple(record["numbers"]))
+            launch = self._find(record["launch"]) if "launch" in record else None
+            names = tuple(record["operands"]), tuple(record["numbers"])
+            return TableVariant(run, record["name"], run(0), *names, launch=launch)
         return TensorVariant(run, record["name"], tuple(record["arguments"]), tuple(record["replaced"]))
 
     def another(self, state: Any, wanted: Wanted) -> Variant:
@@ -146,6 +160,7 @@ def _described(kind: Kind) -> str:
         *(["maximize=True"] if kind.maximize else []),
         *(["gradients that are scaled"] if kind.scaled else []),
         *(["rounding at random"] if kind.at_random else []),
+        *(["GPUs"] if kind.device == "cuda" else []),
         *([] if kind.is_flat or not kind.sizes else ["gradients or states that lie otherwise in memory"]),
     ]
     return ", ".join(dict.fromkeys(facts)).replace("torch.", "")

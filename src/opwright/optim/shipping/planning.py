@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
 from torch.optim.optimizer import required
 
 from opwright.binding.environment import PLAIN_TYPES
+from opwright.codegen.cuda.table import LAUNCH
 from opwright.deployment.wheels.optimizers import OptimizerKernels, PlannedOptimizer
+from opwright.deployment.wheels.planned import Serving
 from opwright.errors import SamplesMissing, WheelUnsupported
 from opwright.operators.reference_text import spell
 from opwright.optim.definition import STEP
 from opwright.optim.kinds import Kind
+from opwright.optim.serving.deriving import Derived
 from opwright.optim.serving.kernels import TableVariant, Variant
 from opwright.optim.shipping.any_sizes import ProbedVariants
 from opwright.optim.shipping.packaged_optimizers import optimizer as packaged
@@ -55,10 +58,12 @@ class Kernels:
 
     Attributes:
         by_kind: For each kind of parameters, in the order in which they are tried.
+        on_gpus: The same of tables in CUDA, for the same kinds; empty if they are not wanted.
         makers: Make the optimizers that took these steps.
     """
 
     by_kind: Mapping[Kind, Sequence[Variant]]
+    on_gpus: Sequence[tuple[Kind, Derived]]
     makers: Sequence[_Maker]
 
     @property
@@ -82,6 +87,7 @@ def planned(
     cls: type[SteppingOptimizer],
     given: Sequence[type[SteppingOptimizer] | SteppingOptimizer],
     dtypes: Sequence[torch.dtype],
+    servings: Sequence[Serving],
 ) -> PlannedOptimizer:
     """What a wheel holds of an optimizer.
 
@@ -89,6 +95,7 @@ def planned(
         cls: Its class.
         given: The class, or optimizers of it.
         dtypes: Of the parameters that the class is tried with.
+        servings: The backends of the wheel.
 
     Raises:
         SamplesMissing: If there is nothing to take steps with.
@@ -98,16 +105,27 @@ def planned(
     return PlannedOptimizer(
         function=cls.definition.function,
         decorator=packaged,
-        derive=lambda: _derived(cls, makers),
+        derive=lambda: _derived(cls, makers, servings),
         agrees=lambda carried: _agree(cls, carried, makers),
     )
 
 
-def _derived(cls: type[SteppingOptimizer], makers: Sequence[_Maker]) -> OptimizerKernels:
-    kernels = _found(cls, makers)
+def _derived(cls: type[SteppingOptimizer], makers: Sequence[_Maker], servings: Sequence[Serving]) -> OptimizerKernels:
+    for_gpus = [serving for serving in servings if serving.backend == "cuda"]
+    kernels = _found(cls, makers, for_gpus=bool(for_gpus))
     for kind in kernels.by_kind:
         _refuse_without_text(cls, kind)
-    return OptimizerKernels(kernels.records(), kernels.sources)
+    records: dict[str, list[dict[str, Any]]] = {}
+    sources: dict[str, Source] = {}
+    if any(serving.backend == "cpp" for serving in servings):
+        records |= kernels.records()
+        sources |= {source.name: source for source in kernels.sources}
+    for serving in for_gpus:
+        for kind, derived in kernels.on_gpus:
+            of_kind = records.setdefault(repr(replace(kind, device=serving.device)), [])
+            of_kind.append(_record_on_gpu(derived))
+            sources[derived.source.name] = derived.source
+    return OptimizerKernels(records, tuple(sources.values()))
 
 
 def kernels_of(cls: type[SteppingOptimizer], dtypes: Sequence[torch.dtype], hyper: Mapping[str, Any]) -> Kernels:
@@ -124,14 +142,14 @@ def kernels_of(cls: type[SteppingOptimizer], dtypes: Sequence[torch.dtype], hype
     return _found(cls, _tried(cls, cls, dtypes, hyper))
 
 
-def _found(cls: type[SteppingOptimizer], makers: Sequence[_Maker]) -> Kernels:
+def _found(cls: type[SteppingOptimizer], makers: Sequence[_Maker], *, for_gpus: bool = False) -> Kernels:
     variants = ProbedVariants(cls.definition)
     probe = optimizer_class(cls, cls.definition, variants)
     with torch.random.fork_rng(devices=()):  # random rounding draws a seed
         for maker, way in itertools.product(makers, _WAYS):
             _take_steps(maker.made(probe, way))
     found = {kind: tuple(of_kind) for kind, of_kind in variants.all() if of_kind}
-    return Kernels(found, makers)
+    return Kernels(found, tuple(variants.for_gpus()) if for_gpus else (), makers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +249,11 @@ def _record(variant: Variant) -> dict[str, Any]:
     if isinstance(variant, TableVariant):
         return {"name": variant.name, "operands": variant.operands, "numbers": variant.numbers}
     return {"name": variant.name, "arguments": variant.arguments, "replaced": variant.replaced}
+
+
+def _record_on_gpu(derived: Derived) -> dict[str, Any]:
+    name = derived.source.name
+    return {"name": name, "operands": derived.given, "numbers": derived.beside, "launch": f"{name}_{LAUNCH}"}
 
 
 def _agree(cls: type[SteppingOptimizer], carried: type[SteppingOptimizer], makers: Sequence[_Maker]) -> bool:

@@ -10,6 +10,7 @@ watching is off inside of every torch function, see `paused`.
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import sys
@@ -19,11 +20,17 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedFakeTensorException,
+    UnsupportedOperatorException,
+)
 
-from opwright.errors import Place, SideEffect
+from opwright.errors import OpwrightError, Place, SideEffect
 from opwright.package import PACKAGE
 from opwright.tracing.effects.asked_again import answers_alike
 from opwright.tracing.effects.happenings import ASKS_FOR_CLASS, happening_in, logs
@@ -55,6 +62,7 @@ def unchanged_outside(name: str, function: Callable[..., Any], arguments: Sequen
 
     Raises:
         SideEffect: If something changed, or was about to be written out; changes are undone.
+        Exception: What a trace could not do, if the function has caught it: eager would not have gone there.
     """
     watch, before = Watch(name, function, arguments), sys.gettrace()
     sys.settrace(watch)
@@ -66,6 +74,8 @@ def unchanged_outside(name: str, function: Callable[..., Any], arguments: Sequen
         if watch.refusal is not None:  # also if the function has caught it
             watch.undo()
             raise watch.refusal from None
+    if watch.met is not None:
+        raise watch.met
 
 
 class paused:  # noqa: N801 - read as what it does; a generator would be watched itself
@@ -86,9 +96,33 @@ class paused:  # noqa: N801 - read as what it does; a generator would be watched
             raise self._watch.refusal
         sys.settrace(None)
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if self._watch is not None:
             sys.settrace(self._watch)
+            if isinstance(error, _of_traces()):
+                meets(error)
+
+
+@functools.cache
+def _of_traces() -> tuple[type[Exception], ...]:
+    """Errors that eager does not raise."""
+    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode  # imports sympy, as traces do
+
+    return (
+        *(OpwrightError, DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode),
+        *(UnsupportedFakeTensorException, UnsupportedOperatorException, NotImplementedError, AssertionError),
+    )
+
+
+Met = TypeVar("Met", bound=Exception)
+
+
+def meets(error: Met) -> Met:
+    """Note an error that a trace raises into the function, which may catch it; and return it."""
+    watch = sys.gettrace()
+    if isinstance(watch, Watch):
+        watch.met = watch.met or error
+    return error
 
 
 class Watch:
@@ -96,10 +130,13 @@ class Watch:
 
     Attributes:
         refusal: The refusal of the first side effect, if any.
+        met: The first error that the trace raised into the function.
     """
 
     def __init__(self, name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
+        _of_traces()  # while nothing is watched
         self.refusal: SideEffect | None = None
+        self.met: Exception | None = None
         self._name = name
         self._roots = [(function, name), *((argument, "an argument") for argument in arguments)]
         self._codes: dict[types.CodeType, dict[str, Any]] = {}  # of functions that ran, with their globals

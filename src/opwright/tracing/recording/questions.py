@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from opwright.errors import UntraceableReference
 from opwright.tracing.callers import is_outside
-from opwright.tracing.effects.watch import paused
+from opwright.tracing.effects.watch import meets, paused
 from opwright.tracing.recording.local_variables import LocalVariables
 from opwright.tracing.recording.standing import behind_standing
 
@@ -67,6 +67,6 @@ class Listener(TorchFunctionMode):
         self._variables.look_for(caller)
         fact = _FACTS.get(func)
         if fact is not None and is_outside(caller):
-            raise UntraceableReference(f"{self._name} {fact}", hint="keep this part outside of the operator")
+            raise meets(UntraceableReference(f"{self._name} {fact}", hint="keep this part outside of the operator"))
         with paused():
             return func(*args, **(kwargs or {}))

@@ -11,6 +11,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import arg_tree_leaves, tree_map_only
 
 from opwright.errors import NoKernel
+from opwright.tracing.effects.watch import meets
 
 
 def reads_real(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -49,10 +50,8 @@ class Standing(TorchFunctionMode):
         if id(tensor) not in self._arguments:
             return tensor
         if self._records and not torch.is_grad_enabled() and self._tensors[id(tensor)].requires_grad:
-            raise NoKernel(
-                "the function uses a tensor from outside, which requires a gradient, where none is recorded",
-                hint="pass it as an argument",
-            )
+            fact = "the function uses a tensor from outside, which requires a gradient, where none is recorded"
+            raise meets(NoKernel(fact, hint="pass it as an argument"))
         return self._arguments[id(tensor)]
 
 

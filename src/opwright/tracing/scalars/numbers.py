@@ -14,6 +14,7 @@ from torch._ops import OpOverload
 from torch.fx.experimental.symbolic_shapes import DimDynamic
 
 from opwright.errors import NoKernel, NumberNeeded
+from opwright.tracing.effects.watch import meets
 from opwright.tracing.hints import WIDER_DTYPE
 from opwright.tracing.scalars.functions import (
     FIRST_INTEGER,
@@ -151,7 +152,7 @@ class NumberTable:
 
     def refuse(self, fact: str, expression: Any) -> NumberNeeded:
         """The refusal for a place that needs the values of numbers, with their names."""
-        return NumberNeeded(fact, names=self._names_in(expression))
+        return meets(NumberNeeded(fact, names=self._names_in(expression)))
 
     def guards(self) -> tuple[NumberGuard, ...]:
         """What the trace assumed of the numbers.

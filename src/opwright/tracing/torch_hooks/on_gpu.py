@@ -18,6 +18,7 @@ from torch.overrides import TorchFunctionMode
 
 from opwright.errors import NoKernel, UntraceableReference
 from opwright.tracing.callers import is_outside
+from opwright.tracing.effects.watch import meets
 from opwright.tracing.torch_hooks.exchanged import Exchanged
 
 _GPU = torch.device("cuda")
@@ -83,12 +84,11 @@ class _OnGpu(TorchFunctionMode):
         if func in _ANSWERS:
             return _ANSWERS[func]
         if func is torch.Tensor.get_device:
-            raise UntraceableReference(
-                f"{self._name} asks which GPU a tensor is on, which differs from call to call",
-                hint="use new_zeros, zeros_like and the like, which stay on a tensor's device",
-            )
+            fact = f"{self._name} asks which GPU a tensor is on, which differs from call to call"
+            hint = "use new_zeros, zeros_like and the like, which stay on a tensor's device"
+            raise meets(UntraceableReference(fact, hint=hint))
         if func is torch.Tensor.cpu:
-            raise self._moved("cpu")
+            raise meets(self._moved("cpu"))
         if func is torch.Tensor.cuda:
             return args[0]
         named = func in _MOVES_BY_NAME
@@ -96,10 +96,8 @@ class _OnGpu(TorchFunctionMode):
         options = {name: self._exchanged(value, name == "device") for name, value in kwargs.items()}
         made = func(*exchanged, **options)
         if func in _MAKERS and kwargs.get("device") is None and made.dim() > 0:
-            raise NoKernel(
-                f"{self._name} makes a tensor on the processor where its arguments are on a GPU",
-                hint="give it device= of an argument",
-            )
+            fact = f"{self._name} makes a tensor on the processor where its arguments are on a GPU"
+            raise meets(NoKernel(fact, hint="give it device= of an argument"))
         return made
 
     def _exchanged(self, value: Any, may_be_name: bool) -> Any:
