@@ -111,8 +111,18 @@ FAULTS = (
         "if not functorch.is_forward_mode() else None",
         "binding operator",
     ),
-    Planted("func/recorded.py", 'is_recording and operator.last_rung == "composed"', "is_recording", "func"),
-    Planted("nn/serving.py", "if module.training in self._given_up or not self._tries:", "if not self._tries:", "nn"),
+    Planted(
+        "func/recorded.py",
+        "if given_layout != outputs_layout:",
+        "if given_layout == outputs_layout:",
+        "func",
+    ),
+    Planted(
+        "nn/copies.py",
+        'type(value)(*members) if hasattr(value, "_fields") else tuple(members)',
+        "tuple(members)",
+        "nn",
+    ),
     Planted("optim/stepping.py", " and MASTER not in state:", ":", "optim"),
     Planted("optim/clipping.py", "norm * unscaled + _SMALL", "norm + _SMALL", "optim"),
     Planted(
