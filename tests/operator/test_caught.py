@@ -78,26 +78,26 @@ def test_an_error_of_the_trace_that_is_caught_refuses_kernels(function: Callable
 
 
 def test_a_number_that_is_needed_inside_of_a_try_has_kernels_of_its_own() -> None:
-    def f(x: Tensor, rate: float) -> Tensor:
+    def scaled_by_text(x: Tensor, rate: float) -> Tensor:
         try:
             scale = len(f"{rate}")
         except Exception:
             scale = 100
         return torch.tanh(x) * scale
 
-    operator = opwright.operator(f)
+    operator = opwright.operator(scaled_by_text)
     for rate in (0.5, 0.25, 0.125, 0.0625):
-        torch.testing.assert_close(operator(x, rate), f(x, rate))
+        torch.testing.assert_close(operator(x, rate), scaled_by_text(x, rate))
 
 
 def test_an_error_that_eager_raises_too_may_be_caught() -> None:
-    def f(x: Tensor) -> Any:
+    def reshaped_or_not(x: Tensor) -> Any:
         try:
             y = x.reshape(5, -1)
         except RuntimeError:
             y = torch.tanh(x)
         return y * 2
 
-    operator = opwright.operator(f)
-    torch.testing.assert_close(operator(x), f(x))
+    operator = opwright.operator(reshaped_or_not)
+    torch.testing.assert_close(operator(x), reshaped_or_not(x))
     assert operator.last_rung == "cpp"

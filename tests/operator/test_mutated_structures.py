@@ -118,12 +118,12 @@ def test_what_torch_and_copies_do_not_allow_is_the_function_s(kind: str) -> None
 
 @pytest.mark.falls_back
 def test_a_list_that_is_changed_itself_is_the_function_s() -> None:
-    def f(parameters: list[Tensor], x: Tensor) -> Tensor:
+    def appending(parameters: list[Tensor], x: Tensor) -> Tensor:
         parameters.append(x)
         parameters[0].add_(1)
         return x * 2
 
-    operator, ours = opwright.operator(f, mutates=("parameters",)), tensors((3,))
+    operator, ours = opwright.operator(appending, mutates=("parameters",)), tensors((3,))
     with pytest.warns(opwright.FallbackWarning):
         operator(ours, torch.ones(3))
     assert len(ours) == 2
