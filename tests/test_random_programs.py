@@ -121,7 +121,7 @@ def runs(program: RandomProgram, sizes: Sizes) -> bool:
     return True
 
 
-def check(seed: int, settings: Settings, *, resized: bool, twice: bool) -> None:
+def check(seed: int, settings: Settings, *, resized: bool, twice: bool = False) -> None:
     program = random_program(seed)
     operator = Operator(program.function(), name=f"random_{seed}", settings=settings)
     try:
@@ -135,7 +135,7 @@ def check(seed: int, settings: Settings, *, resized: bool, twice: bool) -> None:
         raise
 
 
-def called(seed: int, settings: Settings, *, resized: bool, twice: bool) -> None:
+def called(seed: int, settings: Settings, *, resized: bool, twice: bool = False) -> None:
     """The calls of a check, without what they are compared with."""
     program = random_program(seed)
     operator = Operator(program.function(), name=f"random_{seed}", settings=settings)

@@ -8,6 +8,7 @@ import sys
 import weakref
 from collections.abc import Callable
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -34,6 +35,13 @@ class Helper:
         return x * self.weight**self.power
 
 
+class Powers(NamedTuple):
+    """A weight of its owner beside a number, by name."""
+
+    weight: torch.Tensor
+    power: int
+
+
 class Found(nn.Module):
     """Attributes of many kinds, and one that no code names."""
 
@@ -43,12 +51,12 @@ class Found(nn.Module):
         self.config, self.order = SimpleNamespace(scale=2.0), Order.FIRST
         self.act = functools.partial(nn.functional.gelu, approximate="tanh")
         self.helper, self.run, self.blocks = Helper(self), self.inner.forward, [nn.Linear(4, 4)]
-        self.offset, self.file = torch.ones(4), sys.stdout
+        self.offset, self.file, self.powers = torch.ones(4), sys.stdout, Powers(self.weight, 2)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = self.act(x) if self.order is Order.FIRST else x
         y = self.blocks[0](self.run(self.helper(y))) + self.offset
-        return y * self.config.scale
+        return y * self.config.scale + self.powers.weight**self.powers.power
 
 
 CHANGES: dict[str, Callable[[nn.Module], object]] = {
@@ -56,6 +64,7 @@ CHANGES: dict[str, Callable[[nn.Module], object]] = {
     "attribute of a helper": lambda m: setattr(m.helper, "power", 3),
     "member of an enum": lambda m: setattr(m, "order", Order.LAST),
     "partial function": lambda m: setattr(m, "act", functools.partial(nn.functional.gelu)),
+    "number in a named tuple": lambda m: setattr(m, "powers", m.powers._replace(power=3)),
     "tensor": lambda m: setattr(m, "offset", torch.randn(4)),
     "parameter": lambda m: setattr(m.inner, "weight", nn.Parameter(torch.randn(4, 4))),
     "module in a list": lambda m: m.blocks.__setitem__(0, nn.Linear(4, 4)),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from collections.abc import Callable
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, TypeVar
 
 import torch
@@ -22,6 +23,7 @@ from opwright.tracing.recording.faults import comes_from_a_signal
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _code: set[CodeType] = set()
+_awaiting: set[CodeType] = set()
 
 
 def runs_reference(function: Function) -> Function:
@@ -36,9 +38,25 @@ def is_for_the_caller(error: BaseException) -> bool:
     It should if the reference raised it, if it is about the operator's definition, if the type of an argument refuses
     the operator, if the operator is to be served in another way, or if it was asked for.
     """
-    if isinstance(error, OutsideTensor) and error.becomes_an_argument:
+    if isinstance(error, OutsideTensor) and error.becomes_an_argument and _is_awaited():
         return True
     return isinstance(error, (UnsupportedReturn, UndeclaredMutation, WrapperRefused)) or is_wanted(error)
+
+
+def awaits_tensors(function: Function) -> Function:
+    """Mark a method that serves a call again, with tensors from outside as arguments, if its object `can_capture`."""
+    _awaiting.add(function.__code__)
+    return function
+
+
+def _is_awaited() -> bool:
+    """Whether such a method waits for the call that fails; calls by way of torch's dispatcher have none."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code in _awaiting and frame.f_locals["self"].can_capture:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def is_wanted(error: BaseException) -> bool:

@@ -17,6 +17,7 @@ from opwright.binding.dispatcher.autocast import AutocastPolicy, check_policy, w
 from opwright.binding.dispatcher.registered import Registered, Serving
 from opwright.binding.environment import is_compiling
 from opwright.binding.fallbacks import Fallbacks
+from opwright.binding.own_errors import awaits_tensors
 from opwright.binding.rungs import Ladder, Rung, RungName, Way
 from opwright.binding.serving.inside import serve_inside
 from opwright.binding.serving.mutating import MutatingServer
@@ -199,6 +200,7 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure, Flattens, Capture
 
     # -- calling ---------------------------------------------------------------------------------------------------
 
+    @awaits_tensors
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the operator; see the reference for arguments, results and errors."""
         if is_compiling():
@@ -206,7 +208,7 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure, Flattens, Capture
         try:
             return self._serving.serve(args, kwargs)
         except OutsideTensor:
-            if self._make_capturing is None:
+            if not self.can_capture:
                 raise
             return self.serve(args, kwargs)
 

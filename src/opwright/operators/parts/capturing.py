@@ -17,7 +17,7 @@ import torch
 from opwright.binding.dispatcher.registered import Registered
 from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.native import native
-from opwright.binding.own_errors import runs_reference
+from opwright.binding.own_errors import awaits_tensors, runs_reference
 from opwright.binding.serving.last_rung import RemembersRung
 from opwright.binding.transforms.family import Family
 from opwright.binding.variants.states import OneState, Outside, State
@@ -199,6 +199,12 @@ class Captures:
         """What serves calls that no compiler traces."""
         return self._serving
 
+    @property
+    def can_capture(self) -> bool:
+        """Whether tensors from outside may become arguments of its kernels."""
+        return self._make_capturing is not None
+
+    @awaits_tensors
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any:
         """Serve a call; a pinned one raises instead of running the reference."""
         if self._captured is not None:
@@ -247,7 +253,7 @@ class Captures:
 
     def captures(self, refusal: OutsideTensor) -> bool:
         """Whether this operator can make an argument of what a derivation has met."""
-        return self._make_capturing is not None and refusal.becomes_an_argument
+        return self.can_capture and refusal.becomes_an_argument
 
     def capture(self) -> None:
         """Have the tensors that the function uses from outside be arguments from now on, if they can be."""
