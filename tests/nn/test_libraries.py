@@ -87,6 +87,18 @@ class Hooked(nn.Module):
         y.register_hook(scaled)
         return torch.sin(y)
 
+class Catching(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+    def forward(self, x):
+        try:
+            x.sum().item()
+            scale = 2.0
+        except Exception:
+            scale = 100.0
+        return torch.tanh(self.inner(x)) * scale
+
 class Outputs(dict):
     """As models of transformers return, among them such as a loss does not use."""
 
@@ -217,6 +229,14 @@ def test_what_runs_in_the_backward_pass_is_searched_too(library: ModuleType, kin
             assert served.last_rung == "cpp"
         first, second = (_second_derivatives(each) for each in (model, served))
         torch.testing.assert_close(first, second)
+
+
+@pytest.mark.falls_back
+def test_what_a_trace_cannot_do_is_not_caught(library: ModuleType) -> None:
+    served = opwright.module(library.Catching())
+    for _ in range(2):
+        _agree(served._written(), served)
+    assert served.last_rung == "composed"
 
 
 @pytest.fixture

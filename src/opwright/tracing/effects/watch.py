@@ -99,8 +99,8 @@ class paused:  # noqa: N801 - read as what it does; a generator would be watched
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if self._watch is not None:
             sys.settrace(self._watch)
-            if isinstance(error, _of_traces()):
-                meets(error)
+        if error is not None and _watching() is not None and isinstance(error, _of_traces()):
+            meets(error)
 
 
 @functools.cache
@@ -119,10 +119,18 @@ Met = TypeVar("Met", bound=Exception)
 
 def meets(error: Met) -> Met:
     """Note an error that a trace raises into the function, which may catch it; and return it."""
-    watch = sys.gettrace()
-    if isinstance(watch, Watch):
+    watch = _watching()
+    if watch is not None:
         watch.met = watch.met or error
     return error
+
+
+def _watching() -> Watch | None:
+    """What watches this thread, perhaps behind another trace function, which tells the one `before` it."""
+    watch: Any = sys.gettrace()
+    while watch is not None and not isinstance(watch, Watch):
+        watch = getattr(watch, "before", None)
+    return watch
 
 
 class Watch:

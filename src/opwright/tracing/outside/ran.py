@@ -146,6 +146,7 @@ def _functions_run() -> Iterator[dict[int, types.CodeType]]:
             (passed if is_left_out else run)[id(code)] = code
         return before(frame, event, argument) if before else None
 
+    setattr(enter, "before", before)  # noqa: B010 - which effects/watch.py asks for
     sys.settrace(enter)
     try:
         yield run
