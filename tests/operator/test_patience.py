@@ -15,6 +15,7 @@ import opwright
 from opwright.binding.variants import building
 from opwright.operators.base import BaseOperator
 from opwright.settings import Settings
+from opwright.toolchain.storage.records import RecordStore
 from tests.quiet_settings import quiet_settings
 
 x = torch.linspace(-1, 1, 12).reshape(3, 4)
@@ -66,6 +67,24 @@ def test_the_function_serves_until_kernels_are_there(monkeypatch: pytest.MonkeyP
     given = x.clone().requires_grad_()
     with pytest.warns(opwright.FallbackWarning, match="still being built"):  # other kernels
         BaseOperator(function, name="again", settings=replace(settings, cache_directory=tmp_path / "other"))(given)
+
+
+@pytest.mark.falls_back
+def test_a_call_that_waits_no_more_reads_nothing_from_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    slowly(monkeypatch)
+    operator = BaseOperator(function, settings=replace(settings_in(tmp_path), patience_s=0.0))
+    read, read_keys = RecordStore.read, []
+
+    def counted(store: RecordStore, folder: str, key: str) -> Any:
+        read_keys.append(key)
+        return read(store, folder, key)
+
+    monkeypatch.setattr(RecordStore, "read", counted)
+    operator(x)
+    of_the_first = len(read_keys)
+    operator(x)
+    assert operator.is_building
+    assert 0 < of_the_first == len(read_keys)
 
 
 def test_a_pinned_call_and_patience_without_limit_wait(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -122,6 +122,16 @@ class Builds:
 
         self._begun[kind] = plan, Building(timed) if beside else timed
 
+    def pass_by(self, kind: Key) -> None:
+        """Look whether there is a build that an earlier call has waited for.
+
+        Raises:
+            StillBuilding: If there is.
+        """
+        building = self._begun[kind][1] if kind in self._begun else None
+        if isinstance(building, Building) and building.is_here and not building.wait(0.0):
+            raise _still_building()
+
     def end(self, kind: Key, seconds: float | None) -> tuple[Plan, tuple[Path, ...]]:
         """Wait for a build; give what was planned, and the libraries.
 
@@ -135,12 +145,16 @@ class Builds:
         plan, building = self._begun[kind]
         if isinstance(building, Building) and not building.wait(seconds):
             building.give_way()
-            raise StillBuilding(
-                "its kernels are still being built, after the time that OPWRIGHT_PATIENCE allows",
-                hint="go on: they will serve once they are there; OPWRIGHT_PATIENCE=unlimited waits for them",
-            )
+            raise _still_building()
         del self._begun[kind]
         return plan, building.libraries() if isinstance(building, Building) else building()
+
+
+def _still_building() -> StillBuilding:
+    return StillBuilding(
+        "its kernels are still being built, after the time that OPWRIGHT_PATIENCE allows",
+        hint="go on: they will serve once they are there; OPWRIGHT_PATIENCE=unlimited waits for them",
+    )
 
 
 def build_of(plan: Plan, settings: Settings, arguments: Sequence[Any]) -> Build:

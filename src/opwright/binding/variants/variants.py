@@ -210,6 +210,8 @@ class Variants:
                 raise self._refusals[kind].again()
             if kind in self._left_kinds and not pinned:
                 raise _one_operation()
+            if not _waits(settings, pinned):
+                self._builds.pass_by(kind)
             known = self.by_call.get(way, ())
             if known is not tried:
                 return False
@@ -243,7 +245,7 @@ class Variants:
     def _derived(
         self, kind: Key, arguments: Sequence[Any], settings: Settings, derive: Callable[[], Plan], *, pinned: bool
     ) -> Variant:
-        begun, patience_s = time.monotonic(), None if pinned or settings.strict else settings.patience_s
+        begun, patience_s = time.monotonic(), None if _waits(settings, pinned) else settings.patience_s
         if not self._builds.has(kind):
             if (found := find_refusal(self._identity(), kind, arguments, settings)) is not None:
                 raise found
@@ -390,6 +392,11 @@ class VariantsByState:
     def count(self, rung: RungName | None = None) -> int:
         """How many variants are loaded, of a rung or in all."""
         return sum(variants.count(rung) for variants in self._sets.values())
+
+
+def _waits(settings: Settings, pinned: bool) -> bool:
+    """Whether a call waits for its kernels, however long they take."""
+    return pinned or settings.strict or settings.patience_s is None
 
 
 def _kind(way: Key, arguments: Sequence[Any]) -> Key:
