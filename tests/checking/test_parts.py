@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from functools import partial
 from typing import Any
@@ -16,6 +17,7 @@ from opwright.checking import Row, Verdict
 from opwright.checking.parts import part_of
 from opwright.checking.verdict import together
 from tests.auditing import planted
+from tests.sharding.checked import spread_scaled_rows
 
 SAMPLES = opwright.shapes("B S", B=3, S=5)
 QUICKLY = {"quick": True, "dtypes": (torch.float64,)}
@@ -97,13 +99,27 @@ def test_processes_check() -> None:
 
 
 @pytest.mark.nightly
-def test_a_cluster_checks() -> None:
-    distributed = pytest.importorskip("distributed")
+@pytest.mark.seconds(300)
+def test_a_cluster_checks_and_audits() -> None:
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install distributed")
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
-        _in_processes(client.get_executor())
+        executor = client.get_executor()
+        workers = {executor.submit(os.getpid, pure=False).result() for _ in range(20)}
+        assert os.getpid() not in workers
+        _in_processes(executor)
+        verdict = opwright.check(spread_scaled_rows, executor=executor, parts=4, **QUICKLY)
+        assert verdict.passed, verdict.rows
+        assert {row.rung for row in verdict.rows} >= {"cpp"}
+        options = {"quick": True, "only": ("copies",)}
+        samples = opwright.shapes("B S", "B S", B=4, S=8)
+        audit = opwright.audit(planted.rewritten, planted.cell, samples, executor=executor, parts=2, **options)
+        wrong = opwright.audit(planted.off, planted.cell, samples, executor=executor, parts=2, quick=True)
+        assert audit.rows
+        assert audit.passed
+        assert not wrong.passed
 
 
 def test_tests_run_in_parts(pytester: pytest.Pytester) -> None:

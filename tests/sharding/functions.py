@@ -38,6 +38,18 @@ def spread_largest(x: torch.Tensor) -> torch.Tensor:
     return x.amax(0)
 
 
+def spread_smallest(x: torch.Tensor) -> torch.Tensor:
+    return x.amin(0)
+
+
+def spread_over_size(x: torch.Tensor) -> torch.Tensor:
+    return x.square().sum(0) / x.shape[0]
+
+
+def spread_sliced(x: torch.Tensor) -> torch.Tensor:
+    return x[1:] * x[:-1]
+
+
 def spread_chunks(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     a, b, c = x.chunk(3, -1)
     return a * b + c * y

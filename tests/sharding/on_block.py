@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     PrepareModuleInput,
@@ -19,6 +19,7 @@ from torch.distributed.tensor.parallel import (
     SequenceParallel,
     parallelize_module,
 )
+from torch.distributed.tensor.placement_types import _StridedShard
 from torch.nn.parallel import DistributedDataParallel
 
 import opwright
@@ -47,11 +48,11 @@ class Norm(nn.Module):
 class Layer(nn.Module):
     """A gated layer around operators."""
 
-    def __init__(self) -> None:
+    def __init__(self, inner: int) -> None:
         super().__init__()
         self.norm = Norm()
-        self.left, self.right = (nn.Linear(WIDTH, 2 * WIDTH, bias=False) for _ in range(2))
-        self.down = nn.Linear(2 * WIDTH, WIDTH, bias=False)
+        self.left, self.right = (nn.Linear(WIDTH, inner, bias=False) for _ in range(2))
+        self.down = nn.Linear(inner, WIDTH, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Normalize, gate, add."""
@@ -59,10 +60,10 @@ class Layer(nn.Module):
         return x + self.down(_gate(self.left(inner), self.right(inner)))
 
 
-def block() -> nn.Sequential:
+def block(inner: int = 2 * WIDTH) -> nn.Sequential:
     """The same block in every process."""
     torch.manual_seed(0)
-    return nn.Sequential(Layer(), Layer())
+    return nn.Sequential(Layer(inner), Layer(inner))
 
 
 def batch() -> tuple[torch.Tensor, torch.Tensor]:
@@ -152,9 +153,9 @@ def by_tp(mesh: Any) -> list[float]:
     return losses(Gathered(_in_parts(block(), mesh)), *batch(), lambda loss: loss)
 
 
-def by_fsdp_and_tp(mesh: Any, *make: Make) -> list[float]:
+def by_fsdp_and_tp(mesh: Any, inner: int, *make: Make) -> list[float]:
     """A part of the batch along one dimension of the mesh, and parts of products and sequence along the other."""
-    model = _in_parts(block(), mesh["tensor"])
+    model = _in_parts(block(inner), mesh["tensor"])
     for layer in (*model.children(), model):
         fully_shard(layer, mesh=mesh["data"])
     data = mesh["data"]
@@ -162,10 +163,10 @@ def by_fsdp_and_tp(mesh: Any, *make: Make) -> list[float]:
     return losses(Gathered(model), x, y, _mean, *make)
 
 
-def judge_grid(count: int) -> list[str]:
+def judge_grid(count: int, inner: int) -> list[str]:
     """The same on a mesh of two dimensions, where FSDP2 cuts what tensor parallelism has cut."""
     mesh = init_device_mesh("cpu", (2, count // 2), mesh_dim_names=("data", "tensor"))
-    expected, found = losses(block(), *batch(), lambda loss: loss), by_fsdp_and_tp(mesh)
+    expected, found = losses(block(inner), *batch(), lambda loss: loss), by_fsdp_and_tp(mesh, inner)
     same = torch.allclose(torch.tensor(found), torch.tensor(expected), rtol=1e-4)
     faults = [] if same else [f"losses {found}, not {expected}"]
     if _norm.last_rung != "cpp" or _gate.last_rung != "cpp":
@@ -173,16 +174,41 @@ def judge_grid(count: int) -> list[str]:
     return faults
 
 
-def judge_grid_optimizer(count: int) -> list[str]:
+def judge_grid_optimizer(count: int, inner: int) -> list[str]:
     """Our optimizer on that mesh, by kernels, and by the norm of all gradients."""
     mesh = init_device_mesh("cpu", (2, count // 2), mesh_dim_names=("data", "tensor"))
     make: Make = lambda params: opwright.optim.AdamW(params, lr=0.05, max_grad_norm=0.1)  # noqa: E731
-    expected = losses(block(), *batch(), lambda loss: loss, make)
+    expected = losses(block(inner), *batch(), lambda loss: loss, make)
     refused = mock.Mock(side_effect=AssertionError("the definition serves"))
     with mock.patch.object(buckets, "run_composed", refused), mock.patch.object(plan, "run_composed", refused):
-        found = by_fsdp_and_tp(mesh, make)
+        found = by_fsdp_and_tp(mesh, inner, make)
     same = torch.allclose(torch.tensor(found), torch.tensor(expected), rtol=1e-4)
     return [] if same else [f"losses {found}, not {expected}"]
+
+
+def judge_parameters(count: int, inner: int) -> list[str]:
+    """Operators on the parameters, which lie as `_StridedShard`: results, gradients of both arguments."""
+    mesh = init_device_mesh("cpu", (2, count // 2), mesh_dim_names=("data", "tensor"))
+    model = _in_parts(block(inner), mesh["tensor"])
+    for layer in (*model.children(), model):
+        fully_shard(layer, mesh=mesh["data"])
+    faults = []
+    for parameter, like in zip(model.parameters(), block(inner).parameters(), strict=True):
+        if like.ndim < 2:
+            continue
+        torch.manual_seed(0)
+        whole = torch.randn(WIDTH if like.shape[1] == WIDTH else inner)
+        weight = distribute_tensor(whole, parameter.device_mesh, [Replicate(), Replicate()]).requires_grad_()
+        made, right = _norm(parameter, weight), functions.spread_norm(like, whole.requires_grad_())
+        ours = [made, *torch.autograd.grad(made.square().sum(), (parameter, weight))]
+        theirs = [right, *torch.autograd.grad(right.square().sum(), (like, whole))]
+        what = f"{parameter.placements} of {[*like.shape]}"
+        for name, one, exact in zip(("result", "gradient", "gradient of w"), ours, theirs, strict=True):
+            if not torch.allclose(one.full_tensor(), exact, rtol=1e-4, atol=1e-5):
+                faults.append(f"{what}: another {name}")
+        if isinstance(parameter.placements[0], _StridedShard) and _norm.last_rung != "cpp":
+            faults.append(f"{what}: served by {_norm.last_rung}")
+    return faults
 
 
 def judge(count: int) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import pytest
 from torch.distributed.tensor import Partial, Replicate, Shard
 from torch.distributed.tensor.placement_types import Placement
@@ -40,3 +42,13 @@ def test_addends_of_one_result_are_of_one_kind() -> None:
         choice = choose([outer, inner], [given], [160], [2, 2])
         assert choice is not None
         assert len({str(made) for made in choice.outputs(0)}) == 1
+
+
+@pytest.mark.parametrize(("columns", "is_split"), [(40, True), (2, False)])
+def test_a_row_is_gathered_or_reduced_by_what_moves_fewer_bytes(columns: int, is_split: bool) -> None:
+    statistics = Mock(collectives=1)
+    split = Rule("columns", (Shard(1),), (Shard(1),), (0,), split=statistics)
+    given = Given((6, columns), 6 * columns * 4, (Shard(1),))
+    choice = choose([WHOLE, split], [given], [given.bytes], [4], [0, 6 * 4])
+    assert choice is not None
+    assert choice.inputs(0) == ((Shard(1) if is_split else Replicate()),)

@@ -24,6 +24,12 @@ def test_operators_on_four_processes(which: str) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.seconds(600)
+def test_traps() -> None:
+    assert on_mesh("tests.sharding.on_traps", "judge", 2, seconds=500) == []
+
+
+@pytest.mark.nightly
 @pytest.mark.seconds(300)
 def test_no_more_collectives_than_an_expert_would_use() -> None:
     assert on_mesh("tests.sharding.on_two", "judge_expert", 2, seconds=250) == []
@@ -37,9 +43,10 @@ def test_a_block_is_trained_as_in_one_process() -> None:
 
 @pytest.mark.nightly
 @pytest.mark.seconds(600)
-@pytest.mark.parametrize("which", ["judge_grid", "judge_grid_optimizer"])
-def test_a_block_is_trained_on_a_grid_as_in_one_process(which: str) -> None:
-    assert on_mesh("tests.sharding.on_block", which, 4, seconds=500) == []
+@pytest.mark.parametrize("inner", [16, 13])
+@pytest.mark.parametrize("which", ["judge_grid", "judge_grid_optimizer", "judge_parameters"])
+def test_a_block_is_trained_on_a_grid_as_in_one_process(which: str, inner: int) -> None:
+    assert on_mesh("tests.sharding.on_block", which, 4, inner, seconds=500) == []
 
 
 @pytest.mark.nightly

@@ -18,7 +18,8 @@ from opwright.sharding.report import Sharding
 from opwright.sharding.rule import Rule, told
 from tests.sharding import at_scale, functions, random_rules
 
-_WORDS = {"R": "Replicate()", "P": "Partial(sum)", "M": "Partial(max)", **{str(d): f"Shard({d})" for d in range(4)}}
+_WORDS = {"R": "Replicate()", "P": "Partial(sum)", "M": "Partial(max)", "m": "Partial(min)"}
+_WORDS |= {str(d): f"Shard({d})" for d in range(4)}
 
 # Placements of the arguments and of the result, without the rule that every process computes everything.
 CASES: dict[str, tuple[list[tuple[int, ...]], list[str]]] = {
@@ -32,6 +33,9 @@ CASES: dict[str, tuple[list[tuple[int, ...]], list[str]]] = {
     "spread_linear": ([(2, 6, 8), (5, 8)], ["0R>0", "1R>1", "21>P", "R0>2", "PR>P", "RP>P"]),
     "spread_flat": ([(6, 8)], ["0>0 even", "P>P"]),
     "spread_largest": ([(6, 8)], ["0>M", "1>0"]),
+    "spread_smallest": ([(6, 8)], ["0>m", "1>0"]),
+    "spread_over_size": ([(6, 8)], ["0>P", "1>0"]),
+    "spread_sliced": ([(6, 8)], ["1>1"]),
     "spread_chunks": ([(6, 24), (6, 8)], ["00>0"]),
     "spread_rolled": ([(6, 8)], ["1>1", "P>P"]),
     "spread_positions": ([(6, 8)], ["1>1", "P>P"]),

@@ -1,7 +1,8 @@
 """Plans for DTensors whose parts are no runs of their wholes: `_StridedShard`, where FSDP2 cuts what is cut already.
 
-A rule from Shard to Shard says that an axis runs through: what is computed at one place of it needs no other place. So
-it holds for any parts of the axis, if all tensors that have the axis have the same parts.
+A rule from Shard to Shard says that an axis runs through: what is computed at one place of it needs no other place. One
+from Shard to Partial says that its places are added up. So both hold for any parts of the axis, if all tensors that
+have the axis have the same parts: they have, where they are placed alike and placements say which parts these are.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor import Partial, Replicate, Shard
 from torch.distributed.tensor.placement_types import Placement
 
 from opwright.operators.base import BaseOperator
 from opwright.sharding.known import rules_for, specs_of
+from opwright.sharding.parts import neutral
 from opwright.sharding.plan import Plan, placements_of, whole_results
-from opwright.sharding.rule import Rule
+from opwright.sharding.rule import REPLICATE, Rule
+from opwright.sharding.runs import Cut, are_told, runs_of
 from opwright.tracing.torch_hooks.spread import cut, cuts_of, spec_for, spec_of
 
 
@@ -44,25 +47,30 @@ def plan_as_placed(operator: BaseOperator, args: Sequence[Any], mesh: Any) -> Pl
             return None
         made.append(outputs)
     placed = list(zip(*made, strict=True))
-    pairs = [*zip(tensors, given, strict=True), *zip(returned.tensors, placed, strict=True)]
-    if not placed or not all(_are_even(tuple(tensor.shape), placements, mesh) for tensor, placements in pairs):
+    if not placed or any(len({one for one in to if one.is_partial()}) > 1 for to in placed):
+        return None
+    if not all(
+        _is_told(one, to, mesh) for one, to in zip((*tensors, *returned.tensors), (*given, *placed), strict=True)
+    ):
         return None
     count = len(returned.tensors)
+    is_empty = any(_is_empty(one, to, mesh) for one, to in zip(tensors, given, strict=True))
+    fills = _fills(returned.tensors, placed, mesh) if is_empty else ()
     targets = tuple(spec_of(arg).placements if hasattr(arg, "_spec") else None for arg in args)
     specs = tuple(spec_for(mesh, to, one) for one, to in zip(returned.tensors, placed, strict=True))
-    return Plan(targets, (), specs, (1.0,) * count, (), returned, False, None, True, returned.is_bare)
+    return Plan(targets, (), specs, (1.0,) * count, fills, returned, False, None, not fills, returned.is_bare)
 
 
 def _outputs(rules: Sequence[Rule], given: Sequence[Placement], count: int) -> tuple[Placement, ...] | None:
-    """The placements of the results in one dimension of the mesh; None if no rule says that the axis runs through."""
+    """The placements of the results in one dimension of the mesh; None if no rule holds for all parts of the axis."""
     if all(isinstance(placement, Replicate) for placement in given):
         return (Replicate(),) * count
     cuts = {cuts_of(placement) for placement in given} - {0}
     wanted = tuple(map(_as_shard, given))
     for rule in rules:
-        runs = all(isinstance(placement, Shard) for placement in rule.outputs) and not any(rule.powers)
-        if rule.inputs == wanted and runs and not rule.even and rule.split is None and len(cuts) == 1:
-            return tuple(cut(made.dim, *cuts) for made in rule.outputs if isinstance(made, Shard))
+        holds = all(isinstance(made, Shard | Partial) for made in rule.outputs) and not any(rule.powers)
+        if rule.inputs == wanted and holds and not rule.even and rule.split is None and len(cuts) == 1:
+            return tuple(cut(made.dim, *cuts) if isinstance(made, Shard) else made for made in rule.outputs)
     return None
 
 
@@ -70,10 +78,40 @@ def _as_shard(placement: Any) -> Placement:
     return Shard(placement.dim) if cuts_of(placement) else placement
 
 
-def _are_even(shape: tuple[int, ...], placements: Sequence[Placement], mesh: Any) -> bool:
-    counts = [1] * len(shape)
-    for level, placement in enumerate(placements):
-        shard = _as_shard(placement)
-        if isinstance(shard, Shard):
-            counts[shard.dim] *= mesh.size(level)
-    return all(size % count == 0 for size, count in zip(shape, counts, strict=True))
+def _levels(placements: Sequence[Placement], dim: int) -> list[int]:
+    """The dimensions of the mesh that cut a dimension of a tensor."""
+    return [level for level, placement in enumerate(placements) if _as_shard(placement) == Shard(dim)]
+
+
+def _cuts(placements: Sequence[Placement], dim: int, mesh: Any) -> list[Cut]:
+    return [Cut(cuts_of(placements[level]), mesh.size(level)) for level in _levels(placements, dim)]
+
+
+def _is_told(tensor: torch.Tensor, placements: Sequence[Placement], mesh: Any) -> bool:
+    return all(are_told(size, _cuts(placements, dim, mesh)) for dim, size in enumerate(tensor.shape))
+
+
+def _own(tensor: torch.Tensor, placements: Sequence[Placement], mesh: Any) -> tuple[int, ...]:
+    """The sizes of what this process has."""
+    place = mesh.get_coordinate()
+    runs = [
+        runs_of(size, _cuts(placements, dim, mesh), [place[level] for level in _levels(placements, dim)])
+        for dim, size in enumerate(tensor.shape)
+    ]
+    return tuple(sum(map(len, each)) for each in runs)
+
+
+def _is_empty(tensor: torch.Tensor, placements: Sequence[Placement], mesh: Any) -> bool:
+    """Whether this process has nothing of a tensor that has elements."""
+    return 0 in _own(tensor, placements, mesh) and 0 not in tensor.shape
+
+
+def _fills(
+    tensors: Sequence[torch.Tensor], placed: Sequence[Sequence[Placement]], mesh: Any
+) -> tuple[torch.Tensor, ...]:
+    """What a process without elements has of results."""
+    device = torch.device(mesh.device_type)
+    adds = [next((one for one in to if one.is_partial()), REPLICATE) for to in placed]
+    return tuple(
+        neutral(_own(one, to, mesh), one.dtype, add, device) for one, to, add in zip(tensors, placed, adds, strict=True)
+    )

@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor._random import OffsetBasedRNGTracker
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.distributed.tensor.experimental import implicit_replication
 from torch.distributed.tensor.placement_types import _StridedShard
@@ -72,6 +73,12 @@ def test_plain_tensors_are_replicated_where_torch_says_so() -> None:
     assert not replicates_implicitly()
     with implicit_replication():
         assert replicates_implicitly()
+
+
+def test_processors_have_no_offsets_of_random_numbers(mesh: Any) -> None:
+    """Why functions with random numbers are served by PyTorch's own operations, one generator for each process."""
+    with pytest.raises(RuntimeError, match="requires the presence of CUDA/CUDA-like"):
+        OffsetBasedRNGTracker(mesh)
 
 
 @pytest.mark.nightly

@@ -20,7 +20,7 @@ from opwright.deployment.wheels.runtime.registered import find_kernel
 from opwright.errors import NoKernel, OpwrightError
 from opwright.optim.definition import Start, read_definition
 from opwright.optim.kinds import Kind
-from opwright.optim.serving.kernels import TableVariant, TensorVariant, Variant, Wanted, of_any_sizes
+from opwright.optim.serving.kernels import TensorVariant, Variant, Wanted, of_any_sizes, table_variant
 from opwright.optim.stepping import SteppingOptimizer, optimizer_class
 
 Records = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -124,7 +124,7 @@ class PackagedKernels:
         if "operands" in record:
             launch = self._find(record["launch"]) if "launch" in record else None
             names = tuple(record["operands"]), tuple(record["numbers"])
-            return TableVariant(run, record["name"], run(0), *names, launch=launch)
+            return table_variant(run, record["name"], *names, launch=launch)
         return TensorVariant(run, record["name"], tuple(record["arguments"]), tuple(record["replaced"]))
 
     def another(self, state: Any, wanted: Wanted) -> Variant:
