@@ -190,7 +190,7 @@ def judge_transforms(mesh: Any) -> Faults:
 
 
 def judge_parallel(mesh: Any) -> Faults:
-    """`opwright.module` of a module with products in parts: those have hooks, so its parts serve it, and one warning."""
+    """`opwright.module` of a module with products in parts: these have hooks, so it runs as written, with a warning."""
     os.environ["OPWRIGHT_STRICT"] = "0"
     torch.manual_seed(0)
     module, x = Gated(), torch.randn(6, 8)
